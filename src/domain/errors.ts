@@ -1,0 +1,86 @@
+/**
+ * Why a request is refused. One table, in Kubernetes' own words (contract E1–E3): a refusal is a value until a thin
+ * shell throws it as `Refused`; it is turned into a Status in one place. Faults are `CacheError`s; bugs are assertions.
+ */
+export const reasons = {
+  BadRequest: { http: 400 },
+  Forbidden: { http: 403 },
+  NotFound: { http: 404 },
+  MethodNotAllowed: { http: 405 },
+  NotAcceptable: { http: 406 },
+  AlreadyExists: { http: 409 },
+  Conflict: { http: 409 },
+  Expired: { http: 410 },
+  RequestEntityTooLarge: { http: 413 },
+  UnsupportedMediaType: { http: 415 },
+  Invalid: { http: 422 },
+  TooManyRequests: { http: 429 },
+  InternalError: { http: 500 },
+  ServerTimeout: { http: 500 },
+  ServiceUnavailable: { http: 503 },
+  Timeout: { http: 504 },
+} as const;
+
+export type Reason = keyof typeof reasons;
+
+export type Cause = Readonly<{ reason?: string; message: string; field?: string }>;
+
+/** `kind` holds the plural resource, except where the contract asks for the Kind (E3). */
+export type RefusalDetails = Readonly<{
+  name?: string;
+  group?: string;
+  kind?: string;
+  uid?: string;
+  causes?: readonly Cause[];
+  retryAfterSeconds?: number;
+}>;
+
+export type Refusal = Readonly<{
+  reason: Reason;
+  message: string;
+  details?: RefusalDetails;
+  /** A token to go on with at the newest revision (S8); only with Expired. */
+  continue?: string;
+}>;
+
+/** A refusal on its way to the one place that answers it. */
+export class Refused extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.message);
+    this.name = 'Refused';
+    this.refusal = refusal;
+  }
+}
+
+/** A fault: something around us failed. Logged where it is dealt with, never retried silently. */
+export class CacheError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'CacheError';
+  }
+}
+
+export function badRequest(message: string): Refusal {
+  return { reason: 'BadRequest', message };
+}
+
+/** 410 (S11): the history before `compacted` is gone, or the version was never ours. */
+export function expired(message: string): Refusal {
+  return { reason: 'Expired', message };
+}
+
+/** 504 (S4), without Retry-After: a client drops the version and starts over at once. */
+export function resourceVersionTooLarge(wanted: string, current: string): Refusal {
+  return {
+    reason: 'Timeout',
+    message: `Timeout: Too large resource version: ${wanted}, current: ${current}`,
+    details: { causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }] },
+  };
+}
+
+/** A switch that has come here has met a member its union does not know. */
+export function unreachable(value: never): never {
+  throw new Error(`unreachable: ${String(value)}`);
+}

@@ -1,0 +1,28 @@
+import type { Refusal } from './errors.js';
+import type { Key } from './key.js';
+import type { Body, StoredObject } from './object.js';
+import type { Revision } from './revision.js';
+
+/**
+ * What a writer asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
+ * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there.
+ */
+export type Mutation =
+  | Readonly<{ kind: 'put'; key: Key; body: Body; path: string | undefined; expect: 'absent' | Revision }>
+  | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision }>;
+
+/** What became of a mutation. `written` is durable; `object` is the new state, or the last one of a deleted key. */
+export type Outcome =
+  | Readonly<{ kind: 'written'; revision: Revision; resourceVersion: string; object: StoredObject }>
+  | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>
+  | Readonly<{ kind: 'overloaded'; refusal: Refusal }>;
+
+/**
+ * Decides a mutation against the state of its key when its turn comes (D3); `current` is the revision of the stored
+ * object, or undefined when there is none.
+ */
+export function decide(mutation: Mutation, current: Revision | undefined): 'write' | 'exists' | 'absent' | 'changed' {
+  if (mutation.expect === 'absent') return current === undefined ? 'write' : 'exists';
+  if (current === undefined) return 'absent';
+  return mutation.expect === 'any' || mutation.expect === current ? 'write' : 'changed';
+}

@@ -1,0 +1,14 @@
+/**
+ * One integer per change, store-wide, rising, given in the commit. Its text, `resourceVersion`, belongs to the engine.
+ * 0 stands for "before the first change".
+ */
+export type Revision = number;
+
+/**
+ * Where a resourceVersion that a client sent stands (contract S14a): in this store's recorded history, above what is
+ * published (the future, or a foreign text that is numerically larger), or below (foreign and smaller).
+ */
+export type Located =
+  | Readonly<{ kind: 'ours'; revision: Revision }>
+  | Readonly<{ kind: 'above' }>
+  | Readonly<{ kind: 'below' }>;

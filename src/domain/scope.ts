@@ -1,0 +1,35 @@
+import type { ClusterName } from './cluster.js';
+import type { Key } from './key.js';
+import type { ShardName } from './shard.js';
+
+/**
+ * Which objects a list or a watch covers. '*' is the wildcard; an identity '*' covers every identity of the resource
+ * (wildcard partial metadata, P6). `namespace` and `name` narrow it when they are given.
+ */
+export type Scope = Readonly<{
+  group: string;
+  resource: string;
+  identity: string;
+  shard: ShardName | '*';
+  cluster: ClusterName | '*';
+  namespace?: string | undefined;
+  name?: string | undefined;
+}>;
+
+/** The ONE test of whether a key lies in a scope. */
+export function matches(scope: Scope, key: Key): boolean {
+  return (
+    scope.resource === key.resource.resource &&
+    scope.group === key.resource.group &&
+    (scope.identity === '*' || scope.identity === key.resource.identity) &&
+    (scope.shard === '*' || scope.shard === key.shard) &&
+    (scope.cluster === '*' || scope.cluster === key.cluster) &&
+    (scope.namespace === undefined || scope.namespace === key.namespace) &&
+    (scope.name === undefined || scope.name === key.name)
+  );
+}
+
+/** The one text for a scope; two scopes with the same text cover the same objects. */
+export function formatScope(scope: Scope): string {
+  return JSON.stringify([scope.group, scope.resource, scope.identity, scope.shard, scope.cluster, scope.namespace ?? null, scope.name ?? null]);
+}
