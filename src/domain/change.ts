@@ -3,14 +3,13 @@ import type { StoredObject } from './object.js';
 import type { Revision } from './revision.js';
 
 /**
- * What happened to one key at one revision: a row of the change log, as its readers see it.
- *
- * A put without `previous` created the object. A delete always has the last content, for a DELETED event must carry it
- * (S16); its revision is the delete's own.
+ * What happened to one key at one revision: a row of the change log, as its readers see it. `created` tells a put of a key
+ * that held nothing. `previous` reads the content that was replaced, when someone needs it: a DELETED event carries the last
+ * content (S16), and a selector is left by what an object was (S15).
  */
 export type Change =
-  | Readonly<{ kind: 'put'; key: Key; revision: Revision; resourceVersion: string; object: StoredObject; previous: StoredObject | undefined }>
-  | Readonly<{ kind: 'delete'; key: Key; revision: Revision; resourceVersion: string; previous: StoredObject }>;
+  | Readonly<{ kind: 'put'; key: Key; revision: Revision; object: StoredObject; created: boolean; previous: () => StoredObject | undefined }>
+  | Readonly<{ kind: 'delete'; key: Key; revision: Revision; resourceVersion: string; previous: () => StoredObject | undefined }>;
 
 /** Changes that became durable together, in rising revision. All of them become visible in one tick (D3). */
 export type Commit = Readonly<{

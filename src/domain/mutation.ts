@@ -1,6 +1,7 @@
 import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
 import type { Body, StoredObject } from './object.js';
+import type { CanonicalPath } from './cluster.js';
 import type { Revision } from './revision.js';
 
 /**
@@ -8,14 +9,15 @@ import type { Revision } from './revision.js';
  * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there.
  */
 export type Mutation =
-  | Readonly<{ kind: 'put'; key: Key; body: Body; path: string | undefined; expect: 'absent' | Revision }>
+  | Readonly<{ kind: 'put'; key: Key; body: Body; path: CanonicalPath | undefined; expect: 'absent' | Revision }>
   | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision }>;
 
 /** What became of a mutation. `written` is durable; `object` is the new state, or the last one of a deleted key. */
 export type Outcome =
   | Readonly<{ kind: 'written'; revision: Revision; resourceVersion: string; object: StoredObject }>
   | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>
-  | Readonly<{ kind: 'overloaded'; refusal: Refusal }>;
+  /** Nothing was decided: the queue is full, or the disk took nothing. Nothing was stored either. */
+  | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
 /**
  * Decides a mutation against the state of its key when its turn comes (D3); `current` is the revision of the stored

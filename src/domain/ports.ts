@@ -4,6 +4,7 @@
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Commit, Change } from './change.js';
+import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
 import type { Mutation, Outcome } from './mutation.js';
 import type { StoredObject } from './object.js';
@@ -24,13 +25,24 @@ export interface Revisions {
 /** Objects, now or at an earlier revision that history still covers. */
 export interface Objects {
   get(key: Key): Promise<StoredObject | undefined>;
-  /** Every shard's object of that place; at most `max` of them. */
-  find(scope: Scope, max: number): Promise<readonly StoredObject[]>;
-  /** Chunks in key order, behind `after`, as they stood at `at`. Throws Refused(Expired) when history no longer covers `at`. */
-  list(scope: Scope, range: { at: Revision; after?: Key | undefined }): AsyncIterable<readonly StoredObject[]>;
-  /** How many objects lie in the scope behind `after`, counted no further than `max`. */
-  count(scope: Scope, range: { at: Revision; after?: Key | undefined; max: number }): Promise<number>;
+  /** The objects of one place, on whichever shards of the scope have one. The scope names cluster, namespace and name. */
+  find(scope: Scope): Promise<readonly StoredObject[]>;
+  /** The scope as it stood at `revision`. Throws Refused(Expired) when history no longer covers it. */
+  snapshot(scope: Scope, revision: Revision): Snapshot;
+  /** How many objects of the scope stand behind `after` now, counted no further than `max`. */
+  count(scope: Scope, after: Key | undefined, max: number): Promise<number>;
 }
+
+/** A scope at a revision, read page by page in key order. Open, it holds compaction back for a bounded time. */
+export interface Snapshot {
+  readonly revision: Revision;
+  /** The page behind `after`, or the first. May be empty without being the last. Throws Refused(Expired) when held too long. */
+  page(after: Key | undefined): Promise<SnapshotPage>;
+  close(): void;
+}
+
+/** `next` is the key to read on behind; undefined on the last page. */
+export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Key | undefined }>;
 
 /** The change log. */
 export interface History {
@@ -67,14 +79,23 @@ export interface Store extends Revisions, Objects, History, Writer, Commits, Can
   close(): Promise<void>;
 }
 
+export type EventItem = Readonly<{
+  type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  object: StoredObject;
+  /** The event's own: a DELETED has the delete's, or that of the update that left the selector (S16). */
+  resourceVersion: string;
+}>;
+
 /** How a watch puts objects on the wire. Two watches with the same `id` share every encoded byte (D5). */
 export interface Representation {
   readonly id: string;
-  /** One event, newline included. `resourceVersion` is the event's own: a DELETED has the delete's. */
-  event(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: StoredObject, resourceVersion: string): Uint8Array;
-  /** A DELETED for a key whose content is gone: name, namespace and both place annotations. */
-  forgotten(key: Key, resourceVersion: string): Uint8Array;
+  /** Events back to back, each one line. */
+  events(items: readonly EventItem[]): Uint8Array;
+  /** DELETED events for keys whose content is gone: name, namespace and both place annotations. */
+  forgotten(keys: readonly Key[], resourceVersion: string): Uint8Array;
   bookmark(resourceVersion: string, initialEventsEnd: boolean): Uint8Array;
+  /** One ERROR event, the last of its stream. */
+  error(refusal: Refusal): Uint8Array;
 }
 
 /** Time, injected so that tests own it. */

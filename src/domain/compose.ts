@@ -1,0 +1,203 @@
+/**
+ * Makes the body that is stored from the text that came in: what `Stamp` asks is spliced in, everything else is copied.
+ *
+ * Out goes `metadata.resourceVersion` (its revision is known only in the commit) and `selfLink`; in go both place
+ * annotations, for every object that leaves the server must carry them (P3). A name that stands twice keeps its last
+ * value, as every reader of the text would have it.
+ */
+import type { ClusterName } from './cluster.js';
+import { duplicates, member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
+import type { Body, Marks } from './object.js';
+import type { ShardName } from './shard.js';
+
+/** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */
+export type MetadataStamp = Readonly<Partial<Record<'name' | 'namespace' | 'uid' | 'creationTimestamp' | 'generation' | 'deletionTimestamp' | 'deletionGracePeriodSeconds', string | undefined>>>;
+
+export type Stamp = Readonly<{
+  shard: ShardName;
+  cluster: ClusterName;
+  /** The whole `apiVersion` to store, and the version part of it. */
+  apiVersion: string;
+  version: string;
+  metadata: MetadataStamp;
+}>;
+
+type Edit = Readonly<{ start: number; end: number; text: string }>;
+
+const encoder = new TextEncoder();
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+const space = 0x20;
+const neverStored = ['resourceVersion', 'selfLink'];
+
+/** `text` must have an object as its metadata. */
+export function compose(text: ObjectText, stamp: Stamp): Body {
+  if (duplicates(text).length > 0) return compose(scanObject(withoutDuplicates(text), Infinity), stamp);
+  if (text.metadata === undefined) throw new Error('an object without metadata was not refused');
+
+  const edits = [...outside(text), ...versionEdit(text, stamp), ...metadataEdits(text, text.metadata, stamp)];
+  const annotationEdits = annotationsEdits(text, text.metadata, stamp);
+  const sorted = merge([...edits, ...annotationEdits]);
+  return { bytes: whole(onOneLine(apply(text.bytes, sorted))), version: stamp.version, marks: marks(text, text.metadata, dropped(stamp), sorted) };
+}
+
+/** What stands before and behind the object. */
+function outside({ bytes, top }: ObjectText): readonly Edit[] {
+  return [
+    { start: 0, end: top.start, text: '' },
+    { start: top.end, end: bytes.length, text: '' },
+  ].filter(({ start, end }) => end > start);
+}
+
+/** A body owns its buffer: a view of a pool would take the whole pool along when it crosses to another thread. */
+function whole(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+}
+
+/** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one. */
+function onOneLine(bytes: Uint8Array): Uint8Array {
+  if (!bytes.includes(newline) && !bytes.includes(carriageReturn)) return bytes;
+  return bytes.map((byte) => (byte === newline || byte === carriageReturn ? space : byte));
+}
+
+function versionEdit({ bytes, top }: ObjectText, { apiVersion }: Stamp): readonly Edit[] {
+  const found = member(top, 'apiVersion');
+  const wanted = JSON.stringify(apiVersion);
+  if (found === undefined) return [{ start: top.start + 1, end: top.start + 1, text: `"apiVersion":${wanted},` }];
+  return valueText(bytes, found) === wanted ? [] : [{ start: found.valueStart, end: found.valueEnd, text: wanted }];
+}
+
+/** Drops what is not stored, replaces what is there, and inserts what is missing behind the opening brace. */
+function metadataEdits({ bytes }: ObjectText, metadata: Members, stamp: Stamp): readonly Edit[] {
+  const edits: Edit[] = [...removals(metadata, dropped(stamp))];
+  for (const [name, value] of Object.entries(stamp.metadata)) {
+    if (value === undefined) continue;
+    const found = member(metadata, name);
+    if (found === undefined) edits.push({ start: metadata.start + 1, end: metadata.start + 1, text: `"${name}":${value},` });
+    else if (valueText(bytes, found) !== value) edits.push({ start: found.valueStart, end: found.valueEnd, text: value });
+  }
+  return edits;
+}
+
+function annotationsEdits({ bytes, annotations }: ObjectText, metadata: Members, stamp: Stamp): readonly Edit[] {
+  const wanted = Object.entries({ 'kcp.io/cluster': JSON.stringify(stamp.cluster), 'kcp.io/shard': JSON.stringify(stamp.shard) });
+  if (annotations === undefined) {
+    const whole = `{${wanted.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
+    const found = member(metadata, 'annotations');
+    if (found === undefined) return [{ start: metadata.start + 1, end: metadata.start + 1, text: `"annotations":${whole},` }];
+    return [{ start: found.valueStart, end: found.valueEnd, text: whole }];
+  }
+  const edits: Edit[] = [];
+  const missing: string[] = [];
+  for (const [name, value] of wanted) {
+    const found = member(annotations, name);
+    if (found === undefined) missing.push(`"${name}":${value}`);
+    else if (valueText(bytes, found) !== value) edits.push({ start: found.valueStart, end: found.valueEnd, text: value });
+  }
+  const at = annotations.start + 1;
+  if (missing.length > 0) edits.push({ start: at, end: at, text: missing.join(',') + (annotations.list.length > 0 ? ',' : '') });
+  return edits;
+}
+
+function dropped(stamp: Stamp): ReadonlySet<string> {
+  return new Set([...neverStored, ...Object.entries(stamp.metadata).flatMap(([name, value]) => (value === undefined ? [name] : []))]);
+}
+
+/** One edit per member to drop; a run at the end also takes the comma before it. */
+function removals(members: Members, gone: ReadonlySet<string>): readonly Edit[] {
+  const { list } = members;
+  const lastKept = list.findLastIndex(({ name }) => !gone.has(name));
+  const edits: Edit[] = [];
+  list.slice(0, lastKept + 1).forEach(({ name, keyStart }, i) => {
+    const next = list[i + 1];
+    if (gone.has(name) && next !== undefined) edits.push({ start: keyStart, end: next.keyStart, text: '' });
+  });
+  const last = list.at(-1);
+  if (last !== undefined && lastKept < list.length - 1) {
+    edits.push({ start: list[lastKept]?.valueEnd ?? members.start + 1, end: last.valueEnd, text: '' });
+  }
+  return edits;
+}
+
+/** In order of place; insertions at one place become one. */
+function merge(edits: readonly Edit[]): readonly Edit[] {
+  const sorted = edits.toSorted((a, b) => a.start - b.start || a.end - b.end);
+  const merged: Edit[] = [];
+  for (const edit of sorted) {
+    const before = merged.at(-1);
+    if (before !== undefined && before.start === edit.start && before.end === before.start) {
+      merged[merged.length - 1] = { start: before.start, end: edit.end, text: before.text + edit.text };
+    } else merged.push(edit);
+  }
+  return merged;
+}
+
+function apply(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array {
+  if (edits.length === 0) return bytes;
+  const texts = edits.map(({ text }) => encoder.encode(text));
+  const length = edits.reduce((sum, { start, end }, i) => sum + (texts[i]?.length ?? 0) - (end - start), bytes.length);
+  const out = new Uint8Array(length);
+  let from = 0;
+  let to = 0;
+  edits.forEach(({ start, end }, i) => {
+    const text = texts[i] ?? new Uint8Array(0);
+    out.set(bytes.subarray(from, start), to);
+    out.set(text, to + start - from);
+    to += start - from + text.length;
+    from = end;
+  });
+  out.set(bytes.subarray(from), to);
+  return out;
+}
+
+/** Where the marks of the new text stand, told from the old text and the edits. */
+function marks(text: ObjectText, metadata: Members, gone: ReadonlySet<string>, edits: readonly Edit[]): Marks {
+  const insertedAnnotations = text.annotations === undefined ? annotationsInserted(text, metadata, edits) : undefined;
+  return {
+    metadataStart: moved(metadata.start, edits),
+    metadataEnd: moved(metadata.end, edits),
+    annotationsAt: insertedAnnotations ?? moved((text.annotations?.start ?? 0) + 1, edits),
+    revisionAt: moved(revisionPlace(metadata, gone), edits),
+  };
+}
+
+/** Where the resourceVersion stood; before the first member when there was none. */
+function revisionPlace(metadata: Members, gone: ReadonlySet<string>): number {
+  const revision = member(metadata, 'resourceVersion');
+  if (revision === undefined) return metadata.start + 1;
+  const kept = metadata.list.filter(({ name }) => !gone.has(name));
+  const isLast = !kept.some(({ keyStart }) => keyStart > revision.keyStart);
+  return isLast ? (kept.at(-1)?.valueEnd ?? metadata.start + 1) : revision.keyStart;
+}
+
+function annotationsInserted(text: ObjectText, metadata: Members, edits: readonly Edit[]): number {
+  const found = member(metadata, 'annotations');
+  if (found !== undefined) return moved(found.valueStart, edits) + 1;
+  const opening = '"annotations":{';
+  const edit = edits.find(({ start, text: inserted }) => start === metadata.start + 1 && inserted.includes(opening));
+  const at = edit?.text.indexOf(opening) ?? 0;
+  return moved(metadata.start + 1, edits) + encoder.encode(edit?.text.slice(0, at)).length + opening.length;
+}
+
+/** The new place of an old offset: what was edited before it has moved it, an insertion at it has not. */
+function moved(offset: number, edits: readonly Edit[]): number {
+  let at = offset;
+  for (const { start, end, text } of edits) {
+    if (start >= offset) break;
+    at += encoder.encode(text).length - (end - start);
+  }
+  return at;
+}
+
+/** The text with only the last of the members that stand twice. Rare, so it may build the text anew. */
+function withoutDuplicates({ bytes, top, metadata, annotations, labels }: ObjectText): Uint8Array {
+  const inner = new Map<number, string>();
+  const rebuilt = (members: Members | undefined): void => {
+    if (members === undefined) return;
+    const last = new Map(members.list.map((each) => [each.name, each]));
+    const parts = [...last.values()].map((each) => `${JSON.stringify(each.name)}:${inner.get(each.valueStart) ?? valueText(bytes, each)}`);
+    inner.set(members.start, `{${parts.join(',')}}`);
+  };
+  for (const members of [annotations, labels, metadata, top]) rebuilt(members);
+  return encoder.encode(inner.get(top.start));
+}

@@ -1,0 +1,62 @@
+/**
+ * Kubernetes' field selector language, as apimachinery's fields.ParseSelector reads it (contract S20): `=`, `==`, `!=`, comma
+ * for AND, and '\' before '\', ',' and '=' in values. The types of a cache can be selected by name and namespace only.
+ */
+import { badRequest, Refused } from './errors.js';
+import { attempt } from './parsed.js';
+import type { Parsed } from './parsed.js';
+
+export type FieldTerm = Readonly<{ field: 'metadata.name' | 'metadata.namespace'; kind: 'is' | 'is not'; value: string }>;
+
+export function parseFieldSelector(text: string): Parsed<readonly FieldTerm[]> {
+  return attempt(() => {
+    const terms = splitTerms(text).filter((term) => term !== '');
+    return terms.map((term) => parseTerm(term, text));
+  });
+}
+
+export function matchesFields(terms: readonly FieldTerm[], { namespace, name }: { namespace: string; name: string }): boolean {
+  return terms.every(({ field, kind, value }) => ((field === 'metadata.name' ? name : namespace) === value) === (kind === 'is'));
+}
+
+export function formatFieldTerm({ field, kind, value }: FieldTerm): string {
+  return `${field}${kind === 'is' ? '=' : '!='}${value.replaceAll(/[\\,=]/g, '\\$&')}`;
+}
+
+/** Cuts at the commas that no backslash stands before; backslashes stay in the terms. */
+function splitTerms(text: string): readonly string[] {
+  const terms: string[] = [];
+  let start = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '\\') at++;
+    else if (text[at] === ',') {
+      terms.push(text.slice(start, at));
+      start = at + 1;
+    }
+  }
+  return [...terms, text.slice(start)];
+}
+
+const termPattern = /^([^=!]*(?:!(?!=)[^=!]*)*)(!=|==|=)(.*)$/s;
+
+function parseTerm(term: string, selector: string): FieldTerm {
+  const [, field, operator, rawValue] = termPattern.exec(term) ?? [];
+  if (field === undefined || rawValue === undefined) {
+    throw new Refused(badRequest(`invalid selector: '${selector}'; can't understand '${term}'`));
+  }
+  const value = unescapeValue(rawValue);
+  if (field !== 'metadata.name' && field !== 'metadata.namespace') throw new Refused(badRequest(`field label not supported: ${field}`));
+  return { field, kind: operator === '!=' ? 'is not' : 'is', value };
+}
+
+function unescapeValue(text: string): string {
+  return text.replaceAll(/\\(.?)|[,=]/gsu, (found: string, escaped: string | undefined) => {
+    if (escaped === undefined) throw invalid(`unescaped character in value: ${found.charCodeAt(0)}`);
+    if (escaped === '' || !'\\,='.includes(escaped)) throw invalid(`invalid escape sequence: ${found}`);
+    return escaped;
+  });
+}
+
+function invalid(message: string): Refused {
+  return new Refused(badRequest(`invalid field selector: ${message}`));
+}

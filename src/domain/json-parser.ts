@@ -1,0 +1,182 @@
+/**
+ * JSON text to tree: RFC 8259 to the letter, lossless (json-tree.ts T1–T4), in one pass with a stack of its own.
+ *
+ * Refusals are in the words of Go's encoding/json, which is what clients of Kubernetes know. A member that is named twice has its last
+ * value, as there. At most `depthMax` arrays and objects may be open at once; the default is Go's own 10,000.
+ */
+import { badRequest, Refused } from './errors.js';
+import type { JsonTree } from './json-tree.js';
+import { attempt } from './parsed.js';
+import type { Parsed } from './parsed.js';
+
+const goDepthMax = 10_000;
+
+export function parseJson(input: string | Uint8Array, { depthMax = goDepthMax }: { depthMax?: number } = {}): Parsed<JsonTree> {
+  return attempt(() => new JsonParser(typeof input === 'string' ? input : decode(input), depthMax).parse());
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new Refused(badRequest('the text is not valid UTF-8'));
+  }
+}
+
+type Open = JsonTree[] | Map<string, JsonTree>;
+
+const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
+const wordPattern = /true|false|null/y;
+const spacePattern = /[ \t\n\r]*/y;
+const escapePattern = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
+const quote = 0x22;
+const backslash = 0x5c;
+const firstPrintable = 0x20;
+
+class JsonParser {
+  readonly #text: string;
+  readonly #depthMax: number;
+  #at = 0;
+  readonly #open: Open[] = [];
+  /** The name whose value comes next, for each open object, innermost last. */
+  readonly #names: string[] = [];
+
+  constructor(text: string, depthMax: number) {
+    this.#text = text;
+    this.#depthMax = depthMax;
+  }
+
+  parse(): JsonTree {
+    for (;;) {
+      let value = this.#begin();
+      while (value !== undefined) {
+        const container = this.#open.at(-1);
+        if (container === undefined) return this.#end(value);
+        value = this.#place(container, value);
+      }
+    }
+  }
+
+  /** A complete value, or undefined when a container has opened and its first value is still to come. */
+  #begin(): JsonTree | undefined {
+    this.#skipSpace();
+    switch (this.#text[this.#at]) {
+      case '[':
+        return this.#openContainer([], ']');
+      case '{':
+        return this.#openContainer(new Map(), '}');
+      case '"':
+        return this.#string();
+      case 't':
+      case 'f':
+      case 'n':
+        return this.#word();
+      default:
+        return this.#number();
+    }
+  }
+
+  #openContainer(container: Open, close: string): JsonTree | undefined {
+    this.#at++;
+    if (this.#open.length === this.#depthMax) throw refusal('exceeded max depth');
+    this.#skipSpace();
+    if (this.#text[this.#at] === close) {
+      this.#at++;
+      return container;
+    }
+    this.#open.push(container);
+    if (container instanceof Map) this.#name();
+    return undefined;
+  }
+
+  /** Puts a value into the innermost container; gives the container when that closes it. */
+  #place(container: Open, value: JsonTree): JsonTree | undefined {
+    const isObject = container instanceof Map;
+    if (isObject) container.set(this.#names.pop() as string, value);
+    else container.push(value);
+
+    this.#skipSpace();
+    const next = this.#text[this.#at];
+    if (next === ',') {
+      this.#at++;
+      if (isObject) this.#name();
+      return undefined;
+    }
+    if (next !== (isObject ? '}' : ']')) throw this.#unexpected(isObject ? 'after object key:value pair' : 'after array element');
+    this.#at++;
+    return this.#open.pop();
+  }
+
+  #name(): void {
+    this.#skipSpace();
+    if (this.#text[this.#at] !== '"') throw this.#unexpected('looking for beginning of object key string');
+    this.#names.push(this.#string());
+    this.#skipSpace();
+    if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
+    this.#at++;
+  }
+
+  #end(value: JsonTree): JsonTree {
+    this.#skipSpace();
+    if (this.#at < this.#text.length) throw this.#unexpected('after top-level value');
+    return value;
+  }
+
+  #string(): string {
+    const start = this.#at++;
+    let escaped = false;
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code === quote) break;
+      if (Number.isNaN(code) || code < firstPrintable) throw this.#unexpected('in string literal');
+      this.#at++;
+      if (code !== backslash) continue;
+      escaped = true;
+      if (this.#match(escapePattern) === undefined) throw this.#unexpected('in string escape code');
+    }
+    this.#at++;
+    // The literal is known to be valid; JSON.parse only undoes its escapes.
+    return escaped ? (JSON.parse(this.#text.slice(start, this.#at)) as string) : this.#text.slice(start + 1, this.#at - 1);
+  }
+
+  #word(): JsonTree {
+    const word = this.#match(wordPattern);
+    if (word === undefined) throw this.#unexpected('looking for beginning of value');
+    return word === 'null' ? null : word === 'true';
+  }
+
+  #number(): JsonTree {
+    const number = this.#match(numberPattern);
+    if (number === undefined) throw this.#unexpected('looking for beginning of value');
+    return { number };
+  }
+
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const text = pattern.exec(this.#text)?.[0];
+    if (text !== undefined) this.#at += text.length;
+    return text;
+  }
+
+  #skipSpace(): void {
+    // Compact text has none: one comparison spares the pattern.
+    if (this.#text.charCodeAt(this.#at) <= firstPrintable) this.#match(spacePattern);
+  }
+
+  #unexpected(where: string): Refused {
+    const character = this.#text[this.#at];
+    if (character === undefined) return refusal('unexpected end of JSON input');
+    return refusal(`invalid character ${formatCharacter(character)} ${where}`);
+  }
+}
+
+function refusal(message: string): Refused {
+  return new Refused(badRequest(message));
+}
+
+/** As Go quotes a character in a message. */
+function formatCharacter(character: string): string {
+  if (character === "'") return `'\\''`;
+  if (character === '"') return `'"'`;
+  return `'${JSON.stringify(character).slice(1, -1)}'`;
+}

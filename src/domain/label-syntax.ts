@@ -1,0 +1,73 @@
+/**
+ * What Kubernetes takes as label keys, label values and annotations, in upstream's words (contract E3a).
+ *
+ * Each function tells what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
+ */
+import type { Cause } from './errors.js';
+import { dnsSubdomainFlaws } from './name-syntax.js';
+
+const labelBytesMax = 63;
+const annotationBytesMax = 262_144;
+
+const keyFormat = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
+const keyPattern = /^(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const keyFlaw =
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " +
+  `(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${keyFormat}')`;
+const valueFlaw =
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " +
+  `alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(${keyFormat})?')`;
+
+/** `name` or `dns.subdomain/name`: a qualified name. */
+export function labelKeyFlaws(key: string): readonly string[] {
+  const parts = key.split('/');
+  if (parts.length > 2) return [`a valid label key ${keyFlaw} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
+
+  const name = parts.pop() as string;
+  const flaws = prefixFlaws(parts[0]);
+  if (name === '') flaws.push('name part must be non-empty');
+  else if (bytesOf(name) > labelBytesMax) flaws.push(`name part must be no more than ${labelBytesMax} bytes`);
+  if (!keyPattern.test(name)) flaws.push(`name part ${keyFlaw}`);
+  return flaws;
+}
+
+export function labelValueFlaws(value: string): readonly string[] {
+  const flaws: string[] = [];
+  if (bytesOf(value) > labelBytesMax) flaws.push(`must be no more than ${labelBytesMax} bytes`);
+  if (value !== '' && !keyPattern.test(value)) flaws.push(valueFlaw);
+  return flaws;
+}
+
+export function labelCauses(labels: ReadonlyMap<string, string>): readonly Cause[] {
+  return [...labels].flatMap(([key, value]) => [
+    ...labelKeyFlaws(key).map((flaw) => invalidValue('metadata.labels', key, flaw)),
+    ...labelValueFlaws(value).map((flaw) => invalidValue('metadata.labels', value, flaw)),
+  ]);
+}
+
+/** Annotation keys are label keys in which case does not matter; values are free, but all together are bounded. */
+export function annotationCauses(annotations: ReadonlyMap<string, string>): readonly Cause[] {
+  const causes = [...annotations.keys()].flatMap((key) =>
+    labelKeyFlaws(key.toLowerCase()).map((flaw) => invalidValue('metadata.annotations', key, flaw)),
+  );
+  let bytes = 0;
+  for (const [key, value] of annotations) bytes += bytesOf(key) + bytesOf(value);
+  if (bytes <= annotationBytesMax) return causes;
+
+  const message = `Too long: may not be more than ${annotationBytesMax} bytes`;
+  return [...causes, { reason: 'FieldValueTooLong', message, field: 'metadata.annotations' }];
+}
+
+function prefixFlaws(prefix: string | undefined): string[] {
+  if (prefix === undefined) return [];
+  if (prefix === '') return ['prefix part must be non-empty'];
+  return dnsSubdomainFlaws(prefix, 'bytes').map((flaw) => `prefix part ${flaw}`);
+}
+
+function invalidValue(field: string, value: string, flaw: string): Cause {
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(value)}: ${flaw}`, field };
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

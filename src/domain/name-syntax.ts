@@ -1,0 +1,46 @@
+/**
+ * What Kubernetes takes as names, in upstream's words (contract W2): each function tells what is wrong, nothing when all is well.
+ *
+ * A subdomain is tested label by label: one pattern over all of it would need a backtracking stack as long as the text.
+ */
+const subdomainBytesMax = 253;
+const dnsLabelBytesMax = 63;
+
+const labelFormat = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const labelPattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
+const labelFlaw =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an " +
+  `alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${labelFormat}')`;
+const subdomainFlaw =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an " +
+  `alphanumeric character (e.g. 'example.com', regex used for validation is '${labelFormat}(\\.${labelFormat})*')`;
+
+/** The name of most objects. Upstream says "characters" of a name and "bytes" of the prefix of a label key. */
+export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = 'characters'): readonly string[] {
+  const flaws: string[] = [];
+  if (bytesOf(name) > subdomainBytesMax) flaws.push(`must be no more than ${subdomainBytesMax} ${unit}`);
+  if (!isSubdomain(name)) flaws.push(subdomainFlaw);
+  return flaws;
+}
+
+/** The name of a namespace. */
+export function dnsLabelFlaws(name: string): readonly string[] {
+  const flaws: string[] = [];
+  if (bytesOf(name) > dnsLabelBytesMax) flaws.push(`must be no more than ${dnsLabelBytesMax} characters`);
+  if (!labelPattern.test(name)) flaws.push(isSubdomain(name) ? 'must not contain dots' : labelFlaw);
+  return flaws;
+}
+
+/** The name of an RBAC object: whatever can stand in a path. */
+export function pathSegmentFlaws(name: string): readonly string[] {
+  if (name === '.' || name === '..') return [`may not be '${name}'`];
+  return ['/', '%'].filter((forbidden) => name.includes(forbidden)).map((forbidden) => `may not contain '${forbidden}'`);
+}
+
+function isSubdomain(name: string): boolean {
+  return name.split('.').every((label) => labelPattern.test(label));
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -1,0 +1,244 @@
+/**
+ * Finds the spans of a JSON object's top-level members and of the members of `metadata`, `metadata.annotations` and
+ * `metadata.labels`, in one pass that also checks every byte against RFC 8259. Nothing is decoded but the names found
+ * on the way: a body is spliced by its spans and never re-serialised (D1).
+ *
+ * Bounds: nesting is counted, never recursed into below `metadata`; deeper than `nestingMax` is refused.
+ * The caller has checked that the bytes are UTF-8.
+ */
+
+/** A member of an object, as byte offsets: `"name" : value`. */
+export type Member = Readonly<{ name: string; keyStart: number; valueStart: number; valueEnd: number }>;
+
+/** The members of one object and where its braces stand; `end` is behind the closing one. */
+export type Members = Readonly<{ start: number; end: number; list: readonly Member[] }>;
+
+export type ObjectText = Readonly<{
+  bytes: Uint8Array;
+  top: Members;
+  metadata: Members | undefined;
+  annotations: Members | undefined;
+  labels: Members | undefined;
+}>;
+
+/** The text is not the JSON object it should be. `message` tells what was found where. */
+export class NotJson extends Error {}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const colon = 0x3a;
+const comma = 0x2c;
+const decoder = new TextDecoder();
+
+/** Throws NotJson when the bytes are not one JSON object, nested no deeper than `nestingMax`. */
+export function scanObject(bytes: Uint8Array, nestingMax: number): ObjectText {
+  const scanner = new Scanner(bytes, nestingMax);
+  const start = scanner.skipSpace(0);
+  let metadata: Members | undefined;
+  let annotations: Members | undefined;
+  let labels: Members | undefined;
+  const top = scanner.members(start, 1, (name, at) => {
+    if (name !== 'metadata' || bytes[at] !== openBrace) return undefined;
+    annotations = undefined;
+    labels = undefined;
+    metadata = scanner.members(at, 2, (inner, innerAt) => {
+      if ((inner !== 'annotations' && inner !== 'labels') || bytes[innerAt] !== openBrace) return undefined;
+      const found = scanner.members(innerAt, 3, () => undefined);
+      if (inner === 'annotations') annotations = found;
+      else labels = found;
+      return found.end;
+    });
+    return metadata.end;
+  });
+  const end = scanner.skipSpace(top.end);
+  if (end !== bytes.length) scanner.fail(end, 'after top-level value');
+  return { bytes, top, metadata, annotations, labels };
+}
+
+/** The member of that name, the last one when it stands twice: so do all JSON readers this server meets. */
+export function member(members: Members | undefined, name: string): Member | undefined {
+  return members?.list.findLast((candidate) => candidate.name === name);
+}
+
+/** The value of a member as text. */
+export function valueText(bytes: Uint8Array, { valueStart, valueEnd }: Member): string {
+  return decoder.decode(bytes.subarray(valueStart, valueEnd));
+}
+
+/** Names that stand twice in the top level, the metadata, the annotations or the labels, as dotted paths. */
+export function duplicates(text: ObjectText): readonly string[] {
+  return [
+    ...repeated(text.top, ''),
+    ...repeated(text.metadata, 'metadata.'),
+    ...repeated(text.annotations, 'metadata.annotations.'),
+    ...repeated(text.labels, 'metadata.labels.'),
+  ];
+}
+
+function repeated(members: Members | undefined, prefix: string): string[] {
+  if (members === undefined || new Set(members.list.map(({ name }) => name)).size === members.list.length) return [];
+  const seen = new Set<string>();
+  return members.list.filter(({ name }) => seen.has(name) || !seen.add(name)).map(({ name }) => prefix + name);
+}
+
+class Scanner {
+  readonly #bytes: Uint8Array;
+  readonly #nestingMax: number;
+
+  constructor(bytes: Uint8Array, nestingMax: number) {
+    this.#bytes = bytes;
+    this.#nestingMax = nestingMax;
+  }
+
+  fail(at: number, where: string): never {
+    const byte = this.#bytes[at];
+    if (byte === undefined) throw new NotJson('unexpected end of JSON input');
+    const shown = byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`;
+    throw new NotJson(`invalid character '${shown}' ${where} (byte ${at})`);
+  }
+
+  skipSpace(at: number): number {
+    const bytes = this.#bytes;
+    for (let i = at; ; i++) {
+      const byte = bytes[i];
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return i;
+    }
+  }
+
+  /** Reads the object that opens at `at`. `descend` may read a value itself and say where it ends. */
+  members(at: number, depth: number, descend: (name: string, at: number) => number | undefined): Members {
+    const bytes = this.#bytes;
+    if (bytes[at] !== openBrace) this.fail(at, 'looking for beginning of object');
+    const list: Member[] = [];
+    let i = this.skipSpace(at + 1);
+    if (bytes[i] === closeBrace) return { start: at, end: i + 1, list };
+    for (;;) {
+      const keyStart = i;
+      const keyEnd = this.#string(i, 'looking for beginning of object key string');
+      i = this.skipSpace(keyEnd);
+      if (bytes[i] !== colon) this.fail(i, 'after object key');
+      const valueStart = this.skipSpace(i + 1);
+      const name = this.#name(keyStart, keyEnd);
+      const valueEnd = descend(name, valueStart) ?? this.#value(valueStart, depth);
+      list.push({ name, keyStart, valueStart, valueEnd });
+      i = this.skipSpace(valueEnd);
+      if (bytes[i] === closeBrace) return { start: at, end: i + 1, list };
+      if (bytes[i] !== comma) this.fail(i, 'after object key:value pair');
+      i = this.skipSpace(i + 1);
+    }
+  }
+
+  #name(start: number, end: number): string {
+    const raw = this.#bytes.subarray(start, end);
+    return raw.includes(backslash) ? (JSON.parse(decoder.decode(raw)) as string) : decoder.decode(raw.subarray(1, -1));
+  }
+
+  /** The end of the string that begins at `at`. */
+  #string(at: number, where: string): number {
+    const bytes = this.#bytes;
+    if (bytes[at] !== quote) this.fail(at, where);
+    for (let i = at + 1; ; i++) {
+      const byte = bytes[i];
+      if (byte === quote) return i + 1;
+      if (byte === backslash) i = this.#escape(i);
+      else if (byte === undefined || byte < 0x20) this.fail(i, 'in string literal');
+    }
+  }
+
+  /** The last byte of the escape that begins at `at`. */
+  #escape(at: number): number {
+    const byte = this.#bytes[at + 1];
+    if (byte === 0x75) {
+      for (let i = at + 2; i < at + 6; i++) if (!isHex(this.#bytes[i])) this.fail(i, 'in \\u hexadecimal character escape');
+      return at + 5;
+    }
+    if (byte === undefined || !'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.fail(at + 1, 'in string escape code');
+    return at + 1;
+  }
+
+  /** The end of the value that begins at `at`, read with a stack of our own: one bit a level, set for an object. */
+  #value(at: number, depth: number): number {
+    const bytes = this.#bytes;
+    const open: boolean[] = [];
+    let i = at;
+    for (;;) {
+      const byte = bytes[i];
+      if (byte === openBrace || byte === openBracket) {
+        if (depth + open.length >= this.#nestingMax) throw new NotJson(`exceeded max depth of ${this.#nestingMax}`);
+        const isObject = byte === openBrace;
+        i = this.skipSpace(i + 1);
+        if (bytes[i] !== (isObject ? closeBrace : closeBracket)) {
+          open.push(isObject);
+          if (isObject) i = this.#key(i);
+          continue;
+        }
+        i += 1;
+      } else if (byte === quote) i = this.#string(i, '');
+      else if (byte === 0x74) i = this.#literal(i, 'true');
+      else if (byte === 0x66) i = this.#literal(i, 'false');
+      else if (byte === 0x6e) i = this.#literal(i, 'null');
+      else i = this.#number(i);
+
+      // A value has ended: close what it closes, then go on to the next one.
+      for (;;) {
+        const isObject = open.at(-1);
+        if (isObject === undefined) return i;
+        i = this.skipSpace(i);
+        if (bytes[i] === comma) {
+          i = this.skipSpace(i + 1);
+          if (isObject) i = this.#key(i);
+          break;
+        }
+        if (bytes[i] !== (isObject ? closeBrace : closeBracket)) this.fail(i, isObject ? 'after object key:value pair' : 'after array element');
+        open.pop();
+        i += 1;
+      }
+    }
+  }
+
+  /** Behind `"key" :`, where its value begins. */
+  #key(at: number): number {
+    const i = this.skipSpace(this.#string(at, 'looking for beginning of object key string'));
+    if (this.#bytes[i] !== colon) this.fail(i, 'after object key');
+    return this.skipSpace(i + 1);
+  }
+
+  #literal(at: number, word: string): number {
+    for (let i = 0; i < word.length; i++) if (this.#bytes[at + i] !== word.charCodeAt(i)) this.fail(at + i, `in literal ${word}`);
+    return at + word.length;
+  }
+
+  #number(at: number): number {
+    const bytes = this.#bytes;
+    let i = at;
+    if (bytes[i] === 0x2d) i += 1;
+    if (bytes[i] === 0x30) i += 1;
+    else i = this.#digits(i, i === at ? 'looking for beginning of value' : 'in numeric literal');
+    if (bytes[i] === 0x2e) i = this.#digits(i + 1, 'after decimal point in numeric literal');
+    if (bytes[i] === 0x65 || bytes[i] === 0x45) {
+      i += 1;
+      if (bytes[i] === 0x2b || bytes[i] === 0x2d) i += 1;
+      i = this.#digits(i, 'in exponent of numeric literal');
+    }
+    return i;
+  }
+
+  #digits(at: number, where: string): number {
+    if (!isDigit(this.#bytes[at])) this.fail(at, where);
+    let i = at + 1;
+    while (isDigit(this.#bytes[i])) i += 1;
+    return i;
+  }
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+function isHex(byte: number | undefined): boolean {
+  return byte !== undefined && (isDigit(byte) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66));
+}

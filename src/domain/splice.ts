@@ -1,0 +1,46 @@
+/**
+ * Puts into a stored body, on its way out, what is not stored with it: the resourceVersion, and the apiVersion when it is
+ * read in another served version than the one it was stored in (W11). Copies bytes, parses nothing.
+ */
+import { member, scanObject } from './object-text.js';
+import type { Body } from './object.js';
+
+const encoder = new TextEncoder();
+const quote = 0x22;
+
+/** The text that belongs at `revisionAt`: before a member that begins there, else behind the last one. */
+export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVersion: string): string {
+  return bytes[revisionAt] === quote ? `"resourceVersion":"${resourceVersion}",` : `,"resourceVersion":"${resourceVersion}"`;
+}
+
+/** The whole object as JSON text. */
+export function spliceRevision(body: Body, resourceVersion: string): Uint8Array {
+  const { bytes, marks } = body;
+  const text = revisionText(body, resourceVersion);
+  const out = new Uint8Array(bytes.length + text.length);
+  out.set(bytes.subarray(0, marks.revisionAt), 0);
+  encoder.encodeInto(text, out.subarray(marks.revisionAt));
+  out.set(bytes.subarray(marks.revisionAt), marks.revisionAt + text.length);
+  return out;
+}
+
+/** The same body in another version of its group. */
+export function inVersion(body: Body, apiVersion: string, version: string): Body {
+  if (body.version === version) return body;
+  const { top } = scanObject(body.bytes, Infinity);
+  const found = member(top, 'apiVersion');
+  if (found === undefined) throw new Error('a stored body has no apiVersion');
+  const text = encoder.encode(JSON.stringify(apiVersion));
+  const moved = text.length - (found.valueEnd - found.valueStart);
+  const bytes = new Uint8Array(body.bytes.length + moved);
+  bytes.set(body.bytes.subarray(0, found.valueStart), 0);
+  bytes.set(text, found.valueStart);
+  bytes.set(body.bytes.subarray(found.valueEnd), found.valueStart + text.length);
+  const shift = (offset: number): number => (offset > found.valueStart ? offset + moved : offset);
+  const { metadataStart, metadataEnd, annotationsAt, revisionAt } = body.marks;
+  return {
+    bytes,
+    version,
+    marks: { metadataStart: shift(metadataStart), metadataEnd: shift(metadataEnd), annotationsAt: shift(annotationsAt), revisionAt: shift(revisionAt) },
+  };
+}

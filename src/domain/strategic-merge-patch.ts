@@ -1,0 +1,221 @@
+/**
+ * Kubernetes' strategic merge patch for the client-go groups a cache holds (contract W12), after apimachinery's strategicpatch.
+ *
+ * M1 Objects merge, null removes; a list takes the place of the old one unless `shapes` names its merge key (or that it is a set).
+ * M2 Directives are obeyed and never stored: $patch (replace, delete, merge), $deleteFromPrimitiveList/…, $setElementOrder/…, $retainKeys.
+ * M3 What the patch does not name is shared with the target, not copied (json-tree.ts T3).
+ * M4 Members of a list are found by key in a map, so the work is linear in the lists that the patch names. Depth is that of the patch,
+ *    at most 200.
+ *
+ * No package does this: the schema is Kubernetes' own, in struct tags of its Go types.
+ */
+import { badRequest, Refused } from './errors.js';
+import { canonicalNumber, isJsonArray, isJsonNumber, isJsonObject } from './json-tree.js';
+import type { JsonArray, JsonObject, JsonTree } from './json-tree.js';
+import { orderMerged } from './merged-order.js';
+import { attempt } from './parsed.js';
+import type { Parsed } from './parsed.js';
+
+const depthMax = 200;
+
+/** What is known of a member: for a list its merge key ('' for a set of scalars), and what is known of the members below. */
+type Shape = Readonly<{ mergeKey?: string; members?: ReadonlyMap<string, Shape> }>;
+
+const metadata: Shape = members({ ownerReferences: { mergeKey: 'uid' }, finalizers: { mergeKey: '' } });
+const named: Shape = { mergeKey: 'name' };
+
+/** managedFields, RBAC's rules and subjects, and a policy's validations are not here: they are replaced whole. */
+const shapes: ReadonlyMap<string, Shape> = new Map([
+  ['rbac.authorization.k8s.io', members({ metadata })],
+  [
+    'admissionregistration.k8s.io',
+    members({
+      metadata,
+      webhooks: { ...named, ...members({ matchConditions: named }) },
+      spec: members({ matchConditions: named, variables: named }),
+    }),
+  ],
+]);
+
+export function takesStrategicMergePatch(group: string): boolean {
+  return shapes.has(group);
+}
+
+export function applyStrategicMergePatch(target: JsonTree, patch: JsonTree, group: string): Parsed<JsonTree> {
+  return attempt(() => {
+    if (!isJsonObject(patch)) throw bad('a strategic merge patch is an object');
+    return mergeObject(isJsonObject(target) ? target : new Map(), patch, { shape: shapes.get(group), depth: 1 });
+  });
+}
+
+type Place = Readonly<{ shape: Shape | undefined; depth: number }>;
+
+function mergeObject(original: JsonObject, patch: JsonObject, place: Place): JsonObject {
+  if (place.depth > depthMax) throw bad(`the patch nests deeper than ${depthMax}`);
+  switch (patch.get('$patch')) {
+    case 'delete':
+      return new Map();
+    case 'replace':
+      return plain(patch, place.depth) as JsonObject;
+    case 'merge':
+    case undefined:
+      break;
+    default:
+      throw bad('unknown $patch directive');
+  }
+
+  const merged = new Map(original);
+  retainKeys(merged, patch);
+  for (const [name, value] of patch) {
+    if (!isDirective(name)) mergeMember(merged, name, value, place);
+  }
+  for (const [name, value] of patch) {
+    if (name.startsWith(deletePrefix)) deleteFromList(merged, name.slice(deletePrefix.length), value);
+  }
+  for (const [name, value] of patch) {
+    if (name.startsWith(orderPrefix)) setOrder(merged, name.slice(orderPrefix.length), { order: value, original, place });
+  }
+  return merged;
+}
+
+function mergeMember(merged: Map<string, JsonTree>, name: string, value: JsonTree, place: Place): void {
+  const below: Place = { shape: place.shape?.members?.get(name), depth: place.depth + 1 };
+  const current = merged.get(name);
+
+  if (value === null) {
+    merged.delete(name);
+  } else if (isJsonObject(value) && isJsonObject(current)) {
+    merged.set(name, mergeObject(current, value, below));
+  } else if (isJsonArray(value) && below.shape?.mergeKey !== undefined) {
+    merged.set(name, mergeList(isJsonArray(current) ? current : [], value, { ...below, mergeKey: below.shape.mergeKey }));
+  } else {
+    const taken = plain(value, below.depth);
+    if (taken === undefined) merged.delete(name);
+    else merged.set(name, taken);
+  }
+}
+
+function mergeList(original: JsonArray, patch: JsonArray, place: Place & { mergeKey: string }): JsonArray {
+  const { mergeKey } = place;
+  const directives = patch.filter(isListDirective);
+  const replace = directives.some((directive) => directive.get('$patch') === 'replace');
+  const merged = new Map<string, JsonTree[]>();
+  for (const item of replace ? [] : original) append(merged, keyOf(item, mergeKey), item);
+  for (const directive of directives) {
+    if (directive.get('$patch') === 'delete') merged.delete(keyOf(directive, mergeKey));
+    else if (directive.get('$patch') !== 'replace') throw bad('unknown $patch directive in a list');
+  }
+
+  const named: string[] = [];
+  for (const item of patch) {
+    if (isListDirective(item)) continue;
+    const key = keyOf(item, mergeKey);
+    named.push(key);
+    const [first, ...others] = merged.get(key) ?? [];
+    if (isJsonObject(item)) merged.set(key, [mergeObject(isJsonObject(first) ? first : new Map(), item, place), ...others]);
+    else merged.set(key, [item]);
+  }
+  return orderMerged(merged, { first: named, live: original.map((item) => keyOf(item, mergeKey)) });
+}
+
+function deleteFromList(merged: Map<string, JsonTree>, name: string, values: JsonTree): void {
+  if (!isJsonArray(values)) throw bad('invalid patch format of primitive list');
+  const current = merged.get(name);
+  if (!isJsonArray(current)) return;
+  const gone = new Set(values.map((value) => keyOf(value, '')));
+  merged.set(
+    name,
+    current.filter((item) => !isScalar(item) || !gone.has(keyOf(item, ''))),
+  );
+}
+
+function setOrder(
+  merged: Map<string, JsonTree>,
+  name: string,
+  { order, original, place }: { order: JsonTree; original: JsonObject; place: Place },
+): void {
+  if (!isJsonArray(order)) throw bad('invalid patch format of setElementOrder list');
+  const current = merged.get(name);
+  if (!isJsonArray(current)) return;
+
+  const mergeKey = place.shape?.members?.get(name)?.mergeKey ?? '';
+  const byKey = new Map<string, JsonTree[]>();
+  for (const item of current) append(byKey, keyOf(item, mergeKey), item);
+  const before = original.get(name);
+  const live = isJsonArray(before) ? before.map((item) => keyOf(item, mergeKey)) : [];
+  merged.set(name, orderMerged(byKey, { first: order.map((item) => keyOf(item, mergeKey)), live }));
+}
+
+/** Members that $retainKeys does not list go; a patch that sets one of those contradicts itself. */
+function retainKeys(merged: Map<string, JsonTree>, patch: JsonObject): void {
+  const retained = patch.get('$retainKeys');
+  if (retained === undefined) return;
+  if (!isJsonArray(retained)) throw bad('invalid patch format of retainKeys');
+
+  const names = new Set(retained);
+  for (const [name, value] of patch) {
+    if (value !== null && !isDirective(name) && !names.has(name)) throw bad('invalid patch format of retainKeys');
+  }
+  for (const name of merged.keys()) {
+    if (!names.has(name)) merged.delete(name);
+  }
+}
+
+/** A value of the patch that is taken as it is: without directives and without members that are null; undefined when it is one itself. */
+function plain(value: JsonTree, depth: number): JsonTree | undefined {
+  if (depth > depthMax) throw bad(`the patch nests deeper than ${depthMax}`);
+  if (isJsonArray(value)) return value.flatMap((item) => plainItem(item, depth + 1));
+  if (!isJsonObject(value)) return value;
+  if (value.get('$patch') === 'delete') return undefined;
+
+  const members = new Map<string, JsonTree>();
+  for (const [name, member] of value) {
+    const taken = member === null || isDirective(name) ? undefined : plain(member, depth + 1);
+    if (taken !== undefined) members.set(name, taken);
+  }
+  return members;
+}
+
+/** An item of a list that is taken whole; one that carries $patch is a directive and no item. */
+function plainItem(item: JsonTree, depth: number): readonly JsonTree[] {
+  if (isListDirective(item)) return [];
+  const taken = plain(item, depth);
+  return taken === undefined ? [] : [taken];
+}
+
+const deletePrefix = '$deleteFromPrimitiveList/';
+const orderPrefix = '$setElementOrder/';
+
+function isDirective(name: string): boolean {
+  return name === '$patch' || name === '$retainKeys' || name.startsWith(deletePrefix) || name.startsWith(orderPrefix);
+}
+
+function isListDirective(item: JsonTree): item is JsonObject {
+  return isJsonObject(item) && item.has('$patch');
+}
+
+/** What makes a list item itself: the value of its merge key or, in a set, its own. */
+function keyOf(item: JsonTree, mergeKey: string): string {
+  const key = mergeKey === '' ? item : isJsonObject(item) ? item.get(mergeKey) : undefined;
+  if (key === undefined) throw bad(`an item of the list does not contain the declared merge key: ${mergeKey}`);
+  if (!isScalar(key)) throw bad('a list that merges holds an item without a scalar key');
+  return isJsonNumber(key) ? canonicalNumber(key) : JSON.stringify(key);
+}
+
+function isScalar(tree: JsonTree): boolean {
+  return !isJsonArray(tree) && !isJsonObject(tree);
+}
+
+function append(lists: Map<string, JsonTree[]>, key: string, item: JsonTree): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
+}
+
+function members(shapesByName: Readonly<Record<string, Shape>>): Shape {
+  return { members: new Map(Object.entries(shapesByName)) };
+}
+
+function bad(message: string): Refused {
+  return new Refused(badRequest(message));
+}

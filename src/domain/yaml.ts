@@ -1,0 +1,210 @@
+/**
+ * YAML of request bodies and of answers to `Accept: application/yaml`, to and from the lossless tree.
+ *
+ * The `yaml` library reads syntax only (its failsafe schema); what scalars mean is ours (yaml-scalar.ts). Its defaults are not safe
+ * for what strangers send, so:
+ *
+ * Y1 At most 200 collections are open at once, checked token by token. Deeper text takes the library to the end of the stack,
+ *    where a regular expression that V8 compiles there aborts the process; no `catch` helps.
+ * Y2 Aliases may add 3 MiB of text, so a billion laughs ends early. An alias shares its anchor's tree.
+ * Y3 One document; no tags but YAML's own for JSON's types; keys become strings, a repeated one has its last value (as goyaml).
+ * Y4 What formatYaml writes, parseYaml reads back as the same tree. Below 64 levels it writes JSON, which is YAML: indentation
+ *    would grow with the square of the depth.
+ */
+import { Composer, isAlias, isMap, isScalar, isSeq, Lexer, Parser, Scalar } from 'yaml';
+import type { CST, Document, ParsedNode, YAMLMap } from 'yaml';
+import { badRequest, Refused } from './errors.js';
+import { formatJson, isJsonArray, isJsonNumber, isJsonObject, measureJson } from './json-tree.js';
+import type { JsonObject, JsonTree } from './json-tree.js';
+import { attempt } from './parsed.js';
+import type { Parsed } from './parsed.js';
+import { escapeUnprintable, formatScalar, resolvePlain } from './yaml-scalar.js';
+
+const depthMax = 200;
+const aliasedCharactersMax = 3 * 1024 * 1024;
+
+export function parseYaml(text: string): Parsed<JsonTree> {
+  return attempt(() => {
+    const [document, second] = documentsOf(text);
+    if (document === undefined) return null;
+    if (second !== undefined) throw bad('more than one document');
+    return new Reading().treeOf(document.contents);
+  });
+}
+
+export function formatYaml(tree: JsonTree): string {
+  const lines: string[] = [];
+  if (isBlock(tree)) writeBlock(lines, tree, { lead: '', pad: '', depth: 1 });
+  else lines.push(formatInline(tree));
+  return `${lines.join('\n')}\n`;
+}
+
+function documentsOf(text: string): readonly Document.Parsed[] {
+  const composer = new Composer({
+    schema: 'failsafe',
+    version: '1.2',
+    resolveKnownTags: false,
+    merge: false,
+    uniqueKeys: false,
+    strict: true,
+    stringKeys: false,
+    prettyErrors: false,
+    logLevel: 'silent',
+  });
+  const documents: Document.Parsed[] = [];
+  for (const document of composer.compose(tokensOf(text))) {
+    const error = document.errors[0];
+    if (error !== undefined) throw bad(error.message);
+    documents.push(document);
+  }
+  return documents;
+}
+
+function* tokensOf(text: string): Generator<CST.Token> {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    if (parser.stack.length > depthMax) throw bad('exceeded max depth');
+  }
+  yield* parser.end();
+}
+
+type Node = ParsedNode | null;
+type Mapping = YAMLMap.Parsed;
+
+/** One pass in document order: an alias means the last anchor of that name before it. */
+class Reading {
+  readonly #anchors = new Map<string, JsonTree>();
+  #aliasedCharacters = 0;
+
+  treeOf(node: Node): JsonTree {
+    if (node === null) return null;
+    if (isAlias(node)) return this.#aliased(node.source);
+
+    const tree = isMap(node) ? this.#object(node as Mapping) : isSeq(node) ? this.#array(node.items as Node[], node.tag) : scalarOf(node);
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, tree);
+    return tree;
+  }
+
+  #aliased(anchor: string): JsonTree {
+    const tree = this.#anchors.get(anchor);
+    if (tree === undefined) throw bad(`unknown anchor '${anchor}' referenced`);
+    this.#aliasedCharacters += measureJson(tree, aliasedCharactersMax);
+    if (this.#aliasedCharacters > aliasedCharactersMax) throw bad('document contains excessive aliasing');
+    return tree;
+  }
+
+  #array(items: readonly Node[], tag: string | undefined): JsonTree {
+    if (tag !== undefined && tag !== coreTag('seq')) throw unknownTag(tag);
+    return items.map((item) => this.treeOf(item));
+  }
+
+  #object(node: Mapping): JsonTree {
+    if (node.tag !== undefined && node.tag !== coreTag('map')) throw unknownTag(node.tag);
+    const members = new Map<string, JsonTree>();
+    const merges: JsonTree[] = [];
+    for (const { key, value } of node.items) {
+      if (isMergeKey(key)) merges.push(this.treeOf(value));
+      else members.set(nameOf(this.treeOf(key)), this.treeOf(value));
+    }
+    for (const source of merges.flatMap((merge) => (isJsonArray(merge) ? merge : [merge]))) mergeMissing(members, source);
+    return members;
+  }
+}
+
+function scalarOf(node: Exclude<ParsedNode, { items: unknown }>): JsonTree {
+  if (!isScalar(node)) throw bad('a value without a form');
+  const text = String(node.value);
+  if (node.tag === undefined) return node.type === Scalar.PLAIN ? resolved(text) : text;
+  if (node.tag === '!' || node.tag === coreTag('str')) return text;
+
+  const tree = resolved(text);
+  if (node.tag !== coreTag(typeOf(tree)) && !(node.tag === coreTag('float') && isJsonNumber(tree))) throw unknownTag(node.tag);
+  return tree;
+}
+
+function resolved(text: string): JsonTree {
+  const tree = resolvePlain(text);
+  if (tree === undefined) throw bad(`JSON has no value for ${text}`);
+  return tree;
+}
+
+function typeOf(tree: JsonTree): string {
+  if (isJsonNumber(tree)) return /[.eE]/.test(tree.number) ? 'float' : 'int';
+  return tree === null ? 'null' : typeof tree === 'boolean' ? 'bool' : 'str';
+}
+
+function nameOf(key: JsonTree): string {
+  if (typeof key === 'string') return key;
+  if (typeof key === 'boolean') return String(key);
+  if (isJsonNumber(key)) return key.number;
+  throw bad('a key must be a string, a number or a boolean');
+}
+
+function isMergeKey(key: Node): boolean {
+  return isScalar(key) && key.type === Scalar.PLAIN && key.tag === undefined && key.value === '<<';
+}
+
+function mergeMissing(members: Map<string, JsonTree>, source: JsonTree): void {
+  if (!isJsonObject(source)) throw bad('map merge requires map or sequence of maps as the value');
+  for (const [name, member] of source) if (!members.has(name)) members.set(name, member);
+}
+
+function coreTag(type: string): string {
+  return `tag:yaml.org,2002:${type}`;
+}
+
+function unknownTag(tag: string): Refused {
+  return bad(`the tag ${tag} is not taken here`);
+}
+
+function bad(message: string): Refused {
+  return new Refused(badRequest(`error converting YAML to JSON: ${message}`));
+}
+
+const blockDepthMax = 64;
+const implicitKeyCharactersMax = 1000;
+
+type Block = readonly JsonTree[] | JsonObject;
+/** `lead` begins the first line, `pad` the others: after "- " a collection begins on the same line. */
+type Indent = Readonly<{ lead: string; pad: string; depth: number }>;
+
+function isBlock(tree: JsonTree): tree is Block {
+  return (isJsonArray(tree) && tree.length > 0) || (isJsonObject(tree) && tree.size > 0);
+}
+
+function writeBlock(lines: string[], tree: Block, { lead, pad, depth }: Indent): void {
+  let start = lead;
+  if (isJsonObject(tree)) {
+    for (const [name, member] of tree) {
+      writeMember(lines, `${start}${formatKey(name, pad)}`, { member, pad, depth });
+      start = pad;
+    }
+    return;
+  }
+  for (const item of tree) {
+    if (isBlock(item) && depth < blockDepthMax) writeBlock(lines, item, { lead: `${start}- `, pad: `${pad}  `, depth: depth + 1 });
+    else lines.push(`${start}- ${formatInline(item)}`);
+    start = pad;
+  }
+}
+
+function writeMember(lines: string[], start: string, { member, pad, depth }: { member: JsonTree; pad: string; depth: number }): void {
+  if (!isBlock(member) || depth >= blockDepthMax) {
+    lines.push(`${start} ${formatInline(member)}`);
+    return;
+  }
+  lines.push(start);
+  const below = isJsonArray(member) ? pad : `${pad}  `;
+  writeBlock(lines, member, { lead: below, pad: below, depth: depth + 1 });
+}
+
+/** A key of over 1,024 characters must be announced. */
+function formatKey(name: string, pad: string): string {
+  const key = formatScalar(name);
+  return key.length > implicitKeyCharactersMax ? `? ${key}\n${pad}:` : `${key}:`;
+}
+
+function formatInline(tree: JsonTree): string {
+  return typeof tree === 'string' ? formatScalar(tree) : escapeUnprintable(formatJson(tree));
+}

@@ -1,0 +1,105 @@
+/**
+ * Reads the change log between two revisions, in chunks of rising revision, each in one short read transaction.
+ *
+ * I10 No gap: the reader is refused (410) as soon as its position falls below the compacted revision.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Change } from '../../domain/change.js';
+import type { Key } from '../../domain/key.js';
+import type { Revision } from '../../domain/revision.js';
+import { matches, type Scope } from '../../domain/scope.js';
+import { tombstone } from './committer.js';
+import type { Connection } from './database.js';
+import type { ChangeRow, Rows } from './rows.js';
+
+const rowsMax = 256;
+const chunkBytesMax = 256 * 1024;
+
+type Range = Readonly<{ after: Revision; upTo: Revision }>;
+
+export class ChangeLog {
+  readonly #rows: Rows;
+  readonly #format: (revision: Revision) => string;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(rows: Rows, format: (revision: Revision) => string) {
+    this.#rows = rows;
+    this.#format = format;
+    this.#statements = prepare(rows.database);
+  }
+
+  /** `assertCovered(position)` throws when history above `position` is no longer whole. */
+  async *changes(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
+    let position = range.after;
+    while (position < range.upTo) {
+      assertCovered(position);
+      const read = this.#rows.database.transaction(() => this.#chunk(scope, { after: position, upTo: range.upTo }))();
+      position = read.position;
+      if (read.changes.length > 0) yield read.changes;
+      await turn();
+    }
+  }
+
+  /** The keys of rows in the range, as long as their rows stand: the newest of each key always does, and tombstones do. */
+  async *touched(scope: Scope, range: Range): AsyncGenerator<readonly Key[]> {
+    let position = range.after;
+    while (position < range.upTo) {
+      const rows = this.#page(scope, { after: position, upTo: range.upTo });
+      position = rows.length < rowsMax ? range.upTo : (rows.at(-1)?.revision ?? range.upTo);
+      const keys = rows.map((row) => this.#rows.key(row)).filter((key) => matches(scope, key));
+      if (keys.length > 0) yield keys;
+      await turn();
+    }
+  }
+
+  #chunk(scope: Scope, range: Range): { changes: readonly Change[]; position: Revision } {
+    const rows = this.#page(scope, range);
+    const changes: Change[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      const key = this.#rows.key(row);
+      if (!matches(scope, key)) continue;
+      const change = this.change(row, key);
+      if (change === undefined) continue;
+      changes.push(change);
+      bytes += change.kind === 'put' ? change.object.body.bytes.length : 0;
+      if (bytes >= chunkBytesMax) return { changes, position: row.revision };
+    }
+    return { changes, position: rows.length < rowsMax ? range.upTo : (rows.at(-1)?.revision ?? range.upTo) };
+  }
+
+  /** The change a row tells of; undefined for a put whose row was compacted while it was read. */
+  change(row: ChangeRow, key: Key): Change | undefined {
+    const { revision, replaced } = row;
+    const previous = once(() => this.#rows.object(replaced));
+    if (row.kind === tombstone) return { kind: 'delete', key, revision, resourceVersion: this.#format(revision), previous };
+    const object = this.#rows.object(revision);
+    return object && { kind: 'put', key, revision, object, created: replaced === 0, previous };
+  }
+
+  #page(scope: Scope, { after, upTo }: Range): readonly ChangeRow[] {
+    const ids = this.#rows.resourceIds(scope);
+    const [only] = ids;
+    if (only === undefined) return [];
+    if (ids.length === 1) return this.#statements.ofResource.all(only, after, upTo, rowsMax);
+    return this.#statements.ofAll.all(after, upTo, rowsMax);
+  }
+}
+
+function once<T>(read: () => T): () => T {
+  let memo: { value: T } | undefined;
+  return () => (memo ??= { value: read() }).value;
+}
+
+function prepare(database: Connection) {
+  const columns = 'revision, resource, kind, replaced, shard, cluster, namespace, name';
+  return {
+    ofResource: database.prepare<[number, Revision, Revision, number], ChangeRow>(
+      /*sql*/ `SELECT ${columns} FROM changes INDEXED BY changes_by_resource
+               WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
+    ),
+    ofAll: database.prepare<[Revision, Revision, number], ChangeRow>(
+      /*sql*/ `SELECT ${columns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
+    ),
+  };
+}

@@ -1,0 +1,55 @@
+/** The committer's thread: takes one message at a time, answers each with one. It dies with the first bug it meets. */
+import { performance } from 'node:perf_hooks';
+import { parentPort, workerData } from 'node:worker_threads';
+import { unreachable } from '../../domain/errors.js';
+import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-messages.js';
+import { Committer, readMeta } from './committer.js';
+import { Compaction } from './compaction.js';
+import { openWriter } from './database.js';
+import { Witness } from './witness.js';
+
+const { databaseFile, witnessFile, nonce, momentIntervalMs } = workerData as CommitterOptions;
+const port = parentPort;
+if (port === null) throw new Error('the committer runs in a worker thread');
+
+const database = openWriter(databaseFile);
+const witness = new Witness(witnessFile, nonce, readMeta(database, 'revision'));
+const committer = new Committer(database, witness, momentIntervalMs);
+const compaction = new Compaction(database);
+
+port.on('message', (message: ToCommitter) => port.postMessage(answer(message)));
+port.postMessage({ kind: 'ready' } satisfies FromCommitter);
+
+function answer(message: ToCommitter): FromCommitter {
+  const startedMs = performance.now();
+  switch (message.kind) {
+    case 'commit':
+      try {
+        const committed = committer.commit(message.mutations, message.nowMs);
+        return { kind: 'committed', ...committed, elapsedMs: performance.now() - startedMs };
+      } catch (error) {
+        return { kind: 'failed', ...refusalOf(error) };
+      }
+    case 'compact':
+      try {
+        const { bytes, ...step } = compaction.step(message);
+        return { kind: 'compacted', ...step, logBytes: committer.shrink(bytes), elapsedMs: performance.now() - startedMs };
+      } catch (error) {
+        return { kind: 'not-compacted', ...refusalOf(error) };
+      }
+    case 'close':
+      witness.close();
+      database.close();
+      port?.close();
+      return { kind: 'closed' };
+    default:
+      return unreachable(message);
+  }
+}
+
+/** What the disk or SQLite refused is told; anything else is a bug and ends the thread. */
+function refusalOf(error: unknown): { message: string; code: string } {
+  const code = (error as { code?: unknown }).code;
+  if (typeof code === 'string' && code.startsWith('SQLITE_')) return { message: (error as Error).message, code };
+  throw error;
+}

@@ -1,0 +1,49 @@
+/**
+ * Opens SQLite as this store needs it: WAL, `synchronous=FULL` (better-sqlite3 is compiled with NORMAL, under which an
+ * acknowledged commit may vanish with the power), and a library new enough to be free of the WAL-reset bug (fixed in 3.51.3),
+ * which loses committed writes.
+ */
+import Database from 'better-sqlite3';
+import { CacheError } from '../../domain/errors.js';
+
+export type Connection = Database.Database;
+
+const sqliteVersionMin = [3, 51, 3] as const;
+const pageBytes = 8192;
+const pageCacheKiB = 8192;
+const walPagesBeforeCheckpoint = 2000;
+const busyTimeoutMs = 5000;
+
+/** The one connection that writes and checkpoints. */
+export function openWriter(file: string): Connection {
+  const database = open(file, false);
+  database.pragma(`page_size = ${pageBytes}`);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.pragma(`wal_autocheckpoint = ${walPagesBeforeCheckpoint}`);
+  return database;
+}
+
+export function openReader(file: string): Connection {
+  const database = open(file, true);
+  database.pragma('query_only = 1');
+  return database;
+}
+
+/** Throws a CacheError on a library that may lose commits. */
+export function assertSqliteVersion(version: string): void {
+  const parts = version.split('.').map(Number);
+  for (const [i, least] of sqliteVersionMin.entries()) {
+    const part = parts[i] ?? 0;
+    if (part > least) return;
+    if (part < least) throw new CacheError(`SQLite ${version} may lose commits (WAL-reset bug); ${sqliteVersionMin.join('.')} or later is needed`);
+  }
+}
+
+function open(file: string, readonly: boolean): Connection {
+  const database = new Database(file, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
+  const version = database.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get()?.version ?? '0';
+  assertSqliteVersion(version);
+  database.pragma(`cache_size = -${pageCacheKiB}`);
+  return database;
+}

@@ -1,0 +1,77 @@
+/**
+ * A store's life: its birth, its epochs, and what it holds when it is opened. Runs before the committer does, with the
+ * lock held, and leaves a database that every other file here may rely on.
+ */
+import type { Revision } from '../../domain/revision.js';
+import { readMeta } from './committer.js';
+import type { Connection } from './database.js';
+import { firstEpoch, nextEpoch, type Epoch } from './epochs.js';
+import { wasRolledBack, type Testimony } from './witness.js';
+
+export type Life = Readonly<{
+  nonce: string;
+  epochs: readonly Epoch[];
+  revision: Revision;
+  compacted: Revision;
+  tombstonesFrom: Revision;
+  logBytes: number;
+  /** True when a new epoch began because what the store acknowledged may have been rolled back. */
+  rolledBack: boolean;
+}>;
+
+/** `nonce` is new with every start; `random` gives [0, 1). */
+export function begin(database: Connection, testimony: Testimony | undefined, nonce: string, random: () => number): Life {
+  return database
+    .transaction((): Life => {
+      const isNew = database.prepare(/*sql*/ `SELECT 1 FROM epochs LIMIT 1`).get() === undefined;
+      if (isNew) bear(database, nonce, random);
+      const rolledBack = !isNew && wasRolledBack(facts(database), testimony);
+      const epochs = readEpochs(database);
+      const revision = readMeta(database, 'revision');
+      if (rolledBack) epochs.push(addEpoch(database, nextEpoch(epochs.at(-1)?.epoch ?? 0, random), revision + 1));
+      setText(database, 'previous_nonce', readText(database, 'nonce'));
+      setText(database, 'nonce', nonce);
+      return {
+        nonce,
+        epochs,
+        revision,
+        compacted: readMeta(database, 'compacted'),
+        tombstonesFrom: readMeta(database, 'tombstones_from'),
+        logBytes: readMeta(database, 'log_bytes'),
+        rolledBack,
+      };
+    })
+    .immediate();
+}
+
+function bear(database: Connection, nonce: string, random: () => number): void {
+  addEpoch(database, firstEpoch(random), 1);
+  const born = { nonce, previous_nonce: nonce, revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0 };
+  for (const [name, value] of Object.entries(born)) {
+    database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?)`).run(name, value);
+  }
+}
+
+function facts(database: Connection): { nonce: string; previousNonce: string; revision: number } {
+  return { nonce: readText(database, 'nonce'), previousNonce: readText(database, 'previous_nonce'), revision: readMeta(database, 'revision') };
+}
+
+function addEpoch(database: Connection, epoch: number, firstRevision: Revision): Epoch {
+  database.prepare(/*sql*/ `INSERT INTO epochs (epoch, first_revision) VALUES (?, ?)`).run(epoch, firstRevision);
+  return { epoch, firstRevision };
+}
+
+function readEpochs(database: Connection): Epoch[] {
+  return database
+    .prepare<[], { epoch: number; first_revision: number }>(/*sql*/ `SELECT epoch, first_revision FROM epochs ORDER BY epoch`)
+    .all()
+    .map(({ epoch, first_revision: firstRevision }) => ({ epoch, firstRevision }));
+}
+
+function readText(database: Connection, name: string): string {
+  return String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = ?`).pluck().get(name));
+}
+
+function setText(database: Connection, name: string, value: string): void {
+  database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`).run(value, name);
+}

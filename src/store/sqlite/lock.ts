@@ -1,0 +1,21 @@
+/**
+ * One server per data directory. The lock is SQLite's own exclusive lock on an empty database beside the store: the kernel
+ * drops it when the process ends, however it ends, so it can never be stale.
+ */
+import Database from 'better-sqlite3';
+import { CacheError } from '../../domain/errors.js';
+
+export type Lock = Readonly<{ release: () => void }>;
+
+/** Throws a CacheError when another server holds the directory. */
+export function acquireLock(file: string, directory: string): Lock {
+  const database = new Database(file, { timeout: 0 });
+  try {
+    database.pragma('locking_mode = EXCLUSIVE');
+    database.exec('BEGIN EXCLUSIVE');
+  } catch (cause) {
+    database.close();
+    throw new CacheError(`the data directory ${directory} is in use by another server`, { cause });
+  }
+  return { release: () => database.close() };
+}

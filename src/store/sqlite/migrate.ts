@@ -1,0 +1,26 @@
+/**
+ * Brings a database to the newest schema, forward only, each step in its own transaction. `user_version` counts the steps
+ * taken. A database from a newer release is refused: nobody has told us how to read it.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CacheError } from '../../domain/errors.js';
+import type { Connection } from './database.js';
+
+const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
+
+export function migrate(database: Connection, directory: string): void {
+  const steps = readdirSync(directory).filter((name) => fileName.test(name)).toSorted();
+  const taken = Number(database.pragma('user_version', { simple: true }));
+  if (taken > steps.length) {
+    throw new CacheError(`the data was written by a newer release (schema ${taken}, this one knows ${steps.length})`);
+  }
+  steps.forEach((name, i) => {
+    if (i < taken) return;
+    if (Number(fileName.exec(name)?.[1]) !== i + 1) throw new CacheError(`migration ${name} is out of order`);
+    database.transaction(() => {
+      database.exec(readFileSync(join(directory, name), 'utf8'));
+      database.pragma(`user_version = ${i + 1}`);
+    })();
+  });
+}

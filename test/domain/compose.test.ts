@@ -1,0 +1,106 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { compose, type MetadataStamp } from '../../src/domain/compose.js';
+import { NotJson, duplicates, scanObject } from '../../src/domain/object-text.js';
+import { parseClusterName } from '../../src/domain/cluster.js';
+import { parseShardName } from '../../src/domain/shard.js';
+import { spliceRevision } from '../../src/domain/splice.js';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const shard = parseShardName('amber')!;
+const cluster = parseClusterName('acme')!;
+
+function composed(text: string, metadata: MetadataStamp = {}): { stored: string; read: Record<string, any> & { metadata: any }; raw: string } {
+  const body = compose(scanObject(encoder.encode(text), 1000), { shard, cluster, apiVersion: 'apis.kcp.io/v1', version: 'v1', metadata });
+  const raw = decoder.decode(spliceRevision(body, '4711'));
+  const { metadataStart, metadataEnd, annotationsAt } = body.marks;
+  const stored = decoder.decode(body.bytes);
+  const span = JSON.parse(decoder.decode(body.bytes.subarray(metadataStart, metadataEnd)));
+  const parsed = JSON.parse(raw);
+  if (JSON.stringify(Object.keys(span).toSorted()) !== JSON.stringify(Object.keys(parsed.metadata).filter((k) => k !== 'resourceVersion').toSorted())) throw new Error(`metadata marks of ${raw}`);
+  const annotated = JSON.parse(decoder.decode(body.bytes.subarray(0, annotationsAt)) + '"x/y":"z",' + decoder.decode(body.bytes.subarray(annotationsAt)));
+  if (annotated.metadata.annotations['x/y'] !== 'z') throw new Error(`annotation mark of ${raw}`);
+  return { stored, read: parsed, raw };
+}
+
+test('a body that carries both place annotations comes back byte for byte, its revision where it stood', (t) => {
+  const head = '{"apiVersion":"apis.kcp.io/v1","kind":"X","metadata":{"annotations":{"kcp.io/cluster":"acme","kcp.io/shard":"amber"},"name":"n",';
+  for (const tail of ['"resourceVersion":"4711","uid":"u"},"spec":{"a":1.0,"b":9007199254740993,"__proto__":{}}}', '"uid":"u","resourceVersion":"4711"},"spec":1e3}']) {
+    t.is(composed(head + tail).raw, head + tail);
+  }
+});
+
+test('what a text lacks is inserted, what differs is replaced, what is not stored is dropped', (t) => {
+  const cases: [string, MetadataStamp, Record<string, unknown>][] = [
+    ['{"kind":"X","metadata":{"name":"n"}}', { uid: '"u"', generation: '1' }, { name: 'n', uid: 'u', generation: 1 }],
+    ['{"kind":"X","metadata":{"resourceVersion":"5","name":"n"}}', { uid: '"u"' }, { name: 'n', uid: 'u' }],
+    ['{"kind":"X","metadata":{"name":"n","deletionTimestamp":"t","resourceVersion":"5"}}', { deletionTimestamp: undefined }, { name: 'n' }],
+    ['{"kind":"X","metadata":{"selfLink":"s","name":"n","resourceVersion":"5","selfLink2":"s"}}', { uid: '"longer"' }, { name: 'n', selfLink2: 's', uid: 'longer' }],
+    ['{"kind":"X","metadata":{"uid":"old","resourceVersion":"5"}}', { uid: '"much longer"', name: '"n"' }, { name: 'n', uid: 'much longer' }],
+    ['{"kind":"X","metadata":{"name":"n","annotations":null}}', {}, { name: 'n' }],
+    ['{"kind":"X","metadata":{"name":"n","annotations":{}}}', {}, { name: 'n' }],
+    ['{"kind":"X","metadata": { "name" : "n" , "resourceVersion" : "5" , "annotations" : { "kcp.io/shard" : "birch" } } }', {}, { name: 'n' }],
+  ];
+  for (const [text, stamp, expected] of cases) {
+    const { annotations, resourceVersion, ...rest } = composed(text, stamp).read.metadata;
+    t.deepEqual(rest, expected, text);
+    t.is(resourceVersion, '4711');
+    t.deepEqual({ ...annotations }, { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
+  }
+});
+
+test('a stored body is one line without space around it, its strings untouched', (t) => {
+  const { raw, stored } = composed('\n {"kind":"X",\r\n "metadata":{\n"name":"n"},"spec":"a\\nb"}\n\n');
+
+  t.false(/[\r\n]/.test(stored));
+  t.true(stored.startsWith('{"') && stored.endsWith('}'));
+  t.is(JSON.parse(raw).spec, 'a\nb');
+});
+
+test('a name that stands twice keeps its last value', (t) => {
+  const text = '{"kind":"A","kind":"B","metadata":{"name":"dup","labels":{"a":"1","a":"2"},"name":"dup2"},"spec":{}}';
+
+  t.deepEqual(duplicates(scanObject(encoder.encode(text), 10)), ['kind', 'metadata.name', 'metadata.labels.a']);
+  const { read } = composed(text);
+  t.is(read['kind'], 'B');
+  t.is(read.metadata.name, 'dup2');
+  t.deepEqual(read.metadata.labels, { a: '2' });
+});
+
+test('the scanner accepts exactly what JSON.parse accepts', (t) => {
+  const bodies = fc.oneof(
+    fc.json({ maxDepth: 6 }),
+    fc.json().map((text) => text.slice(0, -1)),
+    fc.constantFrom('01', '-', '1.', '1e', '.5', '"\\x"', '"\\u12g4"', 'tru', 'nul', '[1,]', '{"a":1,}', '[1 2]', '{"a" 1}', '"\u0001"', '-0.5e+10', '1E-2', '[]', '{}', '[[],{}]', ''),
+  );
+  fc.assert(
+    fc.property(bodies, (value) => {
+      const text = `{"kind":"X","metadata":{"name":"n"},"spec":${value}}`;
+      let parsed = true;
+      try {
+        JSON.parse(text);
+      } catch {
+        parsed = false;
+      }
+      let scanned = true;
+      try {
+        scanObject(encoder.encode(text), 1000);
+      } catch (error) {
+        if (!(error instanceof NotJson)) throw error;
+        scanned = false;
+      }
+      return parsed === scanned;
+    }),
+    { numRuns: 1000 },
+  );
+  t.pass();
+});
+
+test('nesting beyond the bound is refused, however deep, and never recursed into', (t) => {
+  const nested = (depth: number): Uint8Array => encoder.encode(`{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`);
+
+  t.notThrows(() => scanObject(nested(99), 100));
+  t.throws(() => scanObject(nested(100), 100), { instanceOf: NotJson, message: 'exceeded max depth of 100' });
+  t.throws(() => scanObject(nested(1_000_000), 10_000), { instanceOf: NotJson });
+});

@@ -1,0 +1,59 @@
+/** Objects to test with, as the store holds them: real text, composed as a write composes it. */
+import { parseCanonicalPath, parseClusterName, type ClusterName } from '../../src/domain/cluster.js';
+import { compose } from '../../src/domain/compose.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Mutation } from '../../src/domain/mutation.js';
+import { scanObject } from '../../src/domain/object-text.js';
+import type { Body } from '../../src/domain/object.js';
+import type { Scope } from '../../src/domain/scope.js';
+import { parseShardName, type ShardName } from '../../src/domain/shard.js';
+
+export type Place = Readonly<{ shard?: string; cluster?: string; namespace?: string; name?: string; group?: string; resource?: string; identity?: string }>;
+
+export function shardName(text: string): ShardName {
+  const name = parseShardName(text);
+  if (name === undefined) throw new Error(`${text} is no shard name`);
+  return name;
+}
+
+export function clusterName(text: string): ClusterName {
+  const name = parseClusterName(text);
+  if (name === undefined) throw new Error(`${text} is no cluster name`);
+  return name;
+}
+
+export function aKey(place: Place = {}): Key {
+  const { shard = 'amber', cluster = 'acme', namespace = '', name = 'one', group = 'apis.kcp.io', resource = 'apiexports', identity = '' } = place;
+  return { resource: { group, resource, identity }, shard: shardName(shard), cluster: clusterName(cluster), namespace, name };
+}
+
+export function aScope(place: Place = {}): Scope {
+  const { shard = '*', cluster = '*', group = 'apis.kcp.io', resource = 'apiexports', identity = '', namespace, name } = place;
+  return { group, resource, identity, shard: shard === '*' ? '*' : shardName(shard), cluster: cluster === '*' ? '*' : clusterName(cluster), namespace, name };
+}
+
+export function aBody(key: Key, content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {}): Body {
+  const { labels, path, spec = {} } = content;
+  const text = {
+    apiVersion: 'apis.kcp.io/v1alpha2',
+    kind: 'APIExport',
+    metadata: {
+      name: key.name,
+      ...(key.namespace === '' ? {} : { namespace: key.namespace }),
+      annotations: { 'kcp.io/cluster': key.cluster, 'kcp.io/shard': key.shard, ...(path === undefined ? {} : { 'kcp.io/path': path }) },
+      ...(labels === undefined ? {} : { labels }),
+    },
+    spec,
+  };
+  const bytes = new TextEncoder().encode(JSON.stringify(text));
+  return compose(scanObject(bytes, 100), { shard: key.shard, cluster: key.cluster, apiVersion: text.apiVersion, version: 'v1alpha2', metadata: {} });
+}
+
+export function aPut(place: Place, expect: 'absent' | number, content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {}): Mutation {
+  const key = aKey(place);
+  return { kind: 'put', key, body: aBody(key, content), path: content.path === undefined ? undefined : parseCanonicalPath(content.path), expect };
+}
+
+export function aDelete(place: Place, expect: 'any' | number = 'any'): Mutation {
+  return { kind: 'delete', key: aKey(place), expect };
+}
