@@ -10,7 +10,9 @@ export type FieldTerm = Readonly<{ field: 'metadata.name' | 'metadata.namespace'
 
 export function parseFieldSelector(text: string): Parsed<readonly FieldTerm[]> {
   return attempt(() => {
-    const terms = splitTerms(text).filter((term) => term !== '');
+    const terms = splitTerms(text)
+      .filter((term) => term !== '')
+      .sort();
     return terms.map((term) => parseTerm(term, text));
   });
 }

@@ -141,7 +141,8 @@ class LabelSelectorParser {
   /** `(a,b)`: between commas and parentheses stands a value or nothing, which is the empty value. */
   #values(): readonly string[] {
     if (!this.#takes('(')) throw unable(`found '${this.#next.text}' expected: '('`);
-    if (this.#next.kind !== 'word' && !this.#sees(',') && !this.#sees(')')) throw this.#found(`',', ')' or identifier`, { unableToParse: true });
+    if (this.#next.kind !== 'word' && !this.#sees(',') && !this.#sees(')'))
+      throw this.#found(`',', ')' or identifier`, { unableToParse: true });
 
     const values = new Set<string>();
     for (;;) {

@@ -8,8 +8,10 @@ import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
 import type { Mutation, Outcome } from './mutation.js';
 import type { StoredObject } from './object.js';
+import type { Resource } from './resource.js';
 import type { Located, Revision } from './revision.js';
 import type { Scope } from './scope.js';
+import type { Selector } from './selector.js';
 
 /** The engine's positions and their texts. */
 export interface Revisions {
@@ -96,6 +98,43 @@ export interface Representation {
   bookmark(resourceVersion: string, initialEventsEnd: boolean): Uint8Array;
   /** One ERROR event, the last of its stream. */
   error(refusal: Refusal): Uint8Array;
+}
+
+/** How a list puts objects on the wire. Two readers with the same `id` share every encoded byte. */
+export interface ListEncoding {
+  readonly id: string;
+  /** `objects` is never empty. */
+  encode(objects: readonly StoredObject[]): Uint8Array;
+}
+
+/** Initial state as encoded chunks, shared by those who ask for the same at the same time. */
+export interface Snapshots {
+  chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncIterable<Uint8Array>;
+}
+
+/** Where a watch begins: with what is there (and, if it names a revision, what it may forget since), or behind a revision. */
+export type WatchStart = Readonly<{ kind: 'initial'; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }>;
+
+export type WatchRequest = Readonly<{
+  scope: Scope;
+  selector: Selector;
+  representation: Representation;
+  start: WatchStart;
+  bookmarks: boolean;
+  /** How long the watch lasts. */
+  timeoutMs: number;
+}>;
+
+/** An open watch: pieces to write, in order, several when they are there. It ends when its time is up, or by `end`. */
+export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
+  end(): void;
+}
+
+export interface Watches {
+  readonly openWatches: number;
+  open(request: WatchRequest): OpenWatch;
+  /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */
+  endOf(resource: Resource): void;
 }
 
 /** Time, injected so that tests own it. */

@@ -5,9 +5,7 @@ import { formatRequirement, matchesLabels } from './label-selector.js';
 import type { Requirement } from './label-selector.js';
 
 export { parseFieldSelector } from './field-selector.js';
-export type { FieldTerm } from './field-selector.js';
 export { matchesLabels, parseLabelSelector } from './label-selector.js';
-export type { Requirement } from './label-selector.js';
 
 export type Selector = Readonly<{ labels: readonly Requirement[]; fields: readonly FieldTerm[] }>;
 

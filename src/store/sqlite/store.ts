@@ -48,7 +48,7 @@ export type StoreParts = Readonly<{
 
 /** What the store tells of itself, for metrics. */
 export type StoreObserver = Readonly<{
-  committed: (mutations: number, elapsedMs: number) => void;
+  committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
   compacted: (revision: Revision, elapsedMs: number) => void;
 }>;
 
@@ -95,6 +95,7 @@ export class SqliteStore implements Store {
   #tombstonesFrom: Revision;
   #logBytes: number;
   #closing = false;
+  #lastFailure: string | undefined;
   #cancelCompaction: () => void = () => {};
 
   constructor(opened: { lock: Lock; life: Life; worker: Worker; reader: Connection }, limits: StoreLimits, parts: StoreParts) {
@@ -132,6 +133,15 @@ export class SqliteStore implements Store {
   /** Mutations and bytes that wait to be committed. */
   get waiting(): Readonly<{ mutations: number; bytes: number }> {
     return { mutations: this.#queue.length, bytes: this.#queue.bytes };
+  }
+
+  get isOpen(): boolean {
+    return this.#reader.open;
+  }
+
+  /** Why the last batch could not be stored; undefined when it was. */
+  get lastFailure(): string | undefined {
+    return this.#lastFailure;
   }
 
   /** Resolves when the committer has died: nothing can be written any more. */
@@ -310,7 +320,8 @@ export class SqliteStore implements Store {
     const commit: Commit = { revision: committed.revision, changes, movedPaths: committed.movedPaths };
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
     outcomes.forEach((outcome, i) => batch[i]?.answer(outcome));
-    this.#parts.observe.committed(batch.length, committed.elapsedMs);
+    this.#lastFailure = undefined;
+    this.#parts.observe.committed({ written: changes.length, refused: batch.length + committed.restated.length - changes.length }, committed.elapsedMs);
   }
 
   #changeOf(mutation: Mutation, revision: Revision, replaced: Revision): Change {
@@ -329,6 +340,7 @@ export class SqliteStore implements Store {
   }
 
   #answerFailed(code: string, message: string): void {
+    this.#lastFailure = message;
     this.#parts.log.error('store.commit-failed', { code, message, mutations: this.#inFlight.length });
     const refusal = { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` } as const;
     for (const { answer } of this.#inFlight) answer({ kind: 'unavailable', refusal });

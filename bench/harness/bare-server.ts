@@ -1,0 +1,92 @@
+/**
+ * The ceiling: what Node's own TLS server can do when it does nothing else. It keeps parsed objects in a Map, forgets
+ * everything at its end, checks nothing, and sends to every watch what is written; lists are the bytes of a file.
+ *
+ * A process of its own, like the server it stands for. Its memory is bounded by what the benchmark asks of it: a watch
+ * that does not read is not waited for.
+ */
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import type { BareServerAsked, BareServerReply } from './bare-process.js';
+
+const chunkBytes = 256 * 1024;
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
+type Stored = { metadata: { name: string; resourceVersion: string } };
+
+const objects = new Map<string, Stored>();
+const watches = new Set<ServerResponse>();
+let revision = 0;
+let list = Buffer.alloc(0);
+let watchList = Buffer.alloc(0);
+
+process.on('message', (asked: BareServerAsked) => {
+  switch (asked.kind) {
+    case 'listen':
+      listen(asked.certificatePem, asked.keyPem);
+      return;
+    case 'serve':
+      if (asked.listFile !== undefined) list = readFileSync(asked.listFile);
+      if (asked.watchListFile !== undefined) watchList = readFileSync(asked.watchListFile);
+      reply({ kind: 'serving' });
+  }
+});
+process.on('disconnect', () => process.exit(0));
+
+function listen(cert: string, key: string): void {
+  const server = createSecureServer({ cert, key, allowHTTP1: true }, (request, response) => void answer(request, response));
+  server.listen(0, '127.0.0.1', () => reply({ kind: 'listening', port: (server.address() as AddressInfo).port }));
+}
+
+async function answer(request: Request, response: Response): Promise<void> {
+  if (request.method !== 'GET') {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    await once(request, 'end');
+    write(Buffer.concat(chunks), request.method === 'POST' ? 201 : 200, response as ServerResponse);
+    return;
+  }
+  const url = request.url ?? '';
+  response.writeHead(200, { 'content-type': 'application/json' });
+  if (url.includes('sendInitialEvents=true')) await send(watchList, response as ServerResponse);
+  else if (url.includes('watch=true')) watch(response as ServerResponse);
+  else {
+    await send(list, response as ServerResponse);
+    response.end();
+  }
+}
+
+function write(body: Buffer, status: number, response: ServerResponse): void {
+  const object = JSON.parse(body.toString('utf8')) as Stored;
+  object.metadata.resourceVersion = String((revision += 1));
+  objects.set(object.metadata.name, object);
+  const text = Buffer.from(JSON.stringify(object));
+  if (watches.size > 0) {
+    const event = Buffer.from(`{"type":"MODIFIED","object":${text.toString('utf8')}}\n`);
+    for (const one of watches) one.write(event);
+  }
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': text.length });
+  response.end(text);
+}
+
+function watch(response: ServerResponse): void {
+  response.flushHeaders();
+  watches.add(response);
+  response.on('close', () => watches.delete(response));
+}
+
+async function send(bytes: Buffer, response: ServerResponse): Promise<void> {
+  let gone = false;
+  response.on('close', () => (gone = true));
+  for (let at = 0; at < bytes.length && !gone; at += chunkBytes) {
+    if (!response.write(bytes.subarray(at, at + chunkBytes)) && !gone) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  }
+}
+
+function reply(message: BareServerReply): void {
+  process.send!(message);
+}

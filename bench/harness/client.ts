@@ -1,0 +1,128 @@
+/**
+ * The client that every figure and every ceiling is measured with: Node's own, over TLS, HTTP/1.1 or HTTP/2.
+ *
+ * HTTP/2 windows are those of Go's transport (4 MiB a stream, 1 GiB a connection): Node's 64 KiB would measure round trips.
+ * No limit on connections but the caller's: whoever opens n streams or runs n writers uses n of them under HTTP/1.1.
+ */
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect, type ClientHttp2Session } from 'node:http2';
+import { Agent, request } from 'node:https';
+import type { Readable } from 'node:stream';
+
+const streamWindowBytes = 4 * 1024 * 1024;
+const sessionWindowBytes = 1024 * 1024 * 1024;
+const connectMsMax = 10_000;
+
+export type Protocol = 'HTTP/1.1' | 'HTTP/2';
+
+/** Who is measured, and who we are there. */
+export type Target = Readonly<{ port: number; certificate: string; key: string }>;
+
+export type Answer = Readonly<{
+  status: number;
+  /** Gives every chunk to the caller until the end. An error thrown by the caller ends the reading and rejects. */
+  read(take: (chunk: Buffer) => void): Promise<void>;
+}>;
+
+export class Client {
+  readonly #target: Target;
+  readonly #protocol: Protocol;
+  readonly #agent: Agent;
+  #session: ClientHttp2Session | undefined;
+  #closed = false;
+
+  constructor(target: Target, protocol: Protocol) {
+    this.#target = target;
+    this.#protocol = protocol;
+    this.#agent = new Agent({ keepAlive: true, scheduling: 'fifo', rejectUnauthorized: false, cert: target.certificate, key: target.key });
+  }
+
+  get(path: string): Promise<Answer> {
+    return this.#protocol === 'HTTP/1.1' ? this.#getHttp1(path) : this.#getHttp2(path);
+  }
+
+  /** One write over HTTP/1.1, answered whole. */
+  async write(method: 'POST' | 'PUT', path: string, body: string): Promise<Readonly<{ status: number; body: Buffer }>> {
+    const bytes = Buffer.from(body);
+    const incoming = await this.#open(method, path, bytes);
+    const chunks: Buffer[] = [];
+    await readAll(incoming, (chunk) => void chunks.push(chunk));
+    return { status: incoming.statusCode ?? 0, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+  }
+
+  /** Ends every connection at once; what is being read ends without an error. */
+  close(): void {
+    this.#closed = true;
+    this.#agent.destroy();
+    this.#session?.destroy();
+  }
+
+  async #getHttp1(path: string): Promise<Answer> {
+    const incoming = await this.#open('GET', path, undefined);
+    return { status: incoming.statusCode ?? 0, read: (take) => this.#untilClosed(readAll(incoming, take)) };
+  }
+
+  async #getHttp2(path: string): Promise<Answer> {
+    this.#session ??= await openSession(this.#target);
+    const stream = this.#session.request({ ':method': 'GET', ':path': path, accept: 'application/json' });
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
+    return { status: Number(headers[':status']), read: (take) => this.#untilClosed(readAll(stream, take)) };
+  }
+
+  #open(method: string, path: string, body: Buffer | undefined): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const written = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(body.length) };
+      const outgoing = request({
+        host: '127.0.0.1',
+        port: this.#target.port,
+        method,
+        path,
+        agent: this.#agent,
+        headers: { accept: 'application/json', ...written },
+      });
+      outgoing.on('error', reject);
+      outgoing.on('response', (incoming) => {
+        // Whoever reads hears of it; an answer that nobody reads must not end the process when its connection does.
+        incoming.on('error', () => {});
+        resolve(incoming);
+      });
+      outgoing.end(body);
+    });
+  }
+
+  async #untilClosed(reading: Promise<void>): Promise<void> {
+    await reading.catch((error: unknown) => {
+      if (!this.#closed) throw error;
+    });
+  }
+}
+
+async function openSession({ port, certificate, key }: Target): Promise<ClientHttp2Session> {
+  const session = connect(`https://127.0.0.1:${port}`, {
+    rejectUnauthorized: false,
+    cert: certificate,
+    key,
+    settings: { initialWindowSize: streamWindowBytes, enablePush: false },
+  });
+  session.on('error', () => session.destroy());
+  await once(session, 'connect', { signal: AbortSignal.timeout(connectMsMax) });
+  session.setLocalWindowSize(sessionWindowBytes);
+  return session;
+}
+
+function readAll(stream: Readable, take: (chunk: Buffer) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.on('data', (chunk: Buffer) => {
+      try {
+        take(chunk);
+      } catch (error) {
+        stream.destroy();
+        reject(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+    stream.on('end', resolve);
+    stream.on('error', reject);
+    stream.on('close', () => reject(new Error('the connection was lost')));
+  });
+}

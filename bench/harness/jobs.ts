@@ -1,0 +1,57 @@
+/**
+ * What a load generator can be asked for, and what it answers. Data only: it crosses a process boundary.
+ *
+ * Times are milliseconds of `wallClock`, which two processes of one machine share to within a fraction of a millisecond.
+ */
+import type { Protocol, Target } from './client.js';
+
+export type CreateJob = Readonly<{ target: Target; objects: number; writers: number }>;
+/** `resourceVersions` by index of the object, as acknowledged. */
+export type Created = Readonly<{ elapsedMs: number; p50Ms: number; p99Ms: number; resourceVersions: readonly string[] }>;
+
+/** One list is read and checked first, then `rounds` are timed on the same connection. */
+export type ListJob = Readonly<{ target: Target; protocol: Protocol; rounds: number; saveTo?: string }>;
+/** `resourceVersions` by index of the object, as listed in the first one; `duplicates` counts objects listed again. */
+export type Listed = Readonly<{ elapsedMs: readonly number[]; bytes: number; revision: string; resourceVersions: readonly string[]; duplicates: number }>;
+
+/** `informers` WatchLists started at once, each on a connection of its own, until all have their bookmark. */
+export type WatchListJob = Readonly<{ target: Target; protocol: Protocol; informers: number; objects: number; saveTo?: string }>;
+export type WatchListed = Readonly<{ elapsedMs: number; informers: readonly Informed[] }>;
+export type Informed = Readonly<{ elapsedMs: number; bytes: number; events: number; distinctObjects: number }>;
+
+/** Watches behind a revision. It reports `ready` when all are open, and is then told how many events each will see. */
+export type WatchJob = Readonly<{ target: Target; protocol: Protocol; watchers: number; resourceVersion: string; lateMsMax: number }>;
+export type Watched = Readonly<{ watchers: readonly SeenByWatcher[] }>;
+/** Parallel by event, in the order of arrival. */
+export type SeenByWatcher = Readonly<{ revisions: Float64Array; indexes: Int32Array; lastEventAt: number }>;
+
+/** PUTs at full speed, each writer on objects of its own, until the time or the count is over. */
+export type UpdateJob = Readonly<{ target: Target; writers: number; resourceVersions: readonly string[]; updatesMax: number; updateMsMax: number }>;
+/** Parallel by update, in no order. */
+export type Updated = Readonly<{ startedAt: number; elapsedMs: number; p50Ms: number; p99Ms: number; revisions: Float64Array; indexes: Int32Array }>;
+
+export type Jobs = {
+  create: [CreateJob, Created];
+  list: [ListJob, Listed];
+  watchList: [WatchListJob, WatchListed];
+  watch: [WatchJob, Watched];
+  update: [UpdateJob, Updated];
+};
+
+export type JobName = keyof Jobs;
+
+/** How a job under way talks to who asked for it. */
+export type Line = Readonly<{ ready: () => void; told: Promise<number> }>;
+
+export function wallClock(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+export function percentile(values: readonly number[] | Float64Array, share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
+}

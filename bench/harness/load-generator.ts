@@ -1,0 +1,45 @@
+/**
+ * The process that makes the load, so that the measured server and whoever watches over the run are not disturbed by it.
+ * It answers one message per job and lives no longer than its parent.
+ */
+import { createJob, updateJob } from './load-writes.js';
+import { listJob, watchJob, watchListJob } from './load-reads.js';
+import type { JobName, Jobs, Line } from './jobs.js';
+import type { Asked, Reply } from './load-process.js';
+
+const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Jobs[Name][1]> } = {
+  create: createJob,
+  list: listJob,
+  watchList: watchListJob,
+  watch: watchJob,
+  update: updateJob,
+};
+
+const tellers = new Map<number, (value: number) => void>();
+
+process.on('message', (asked: Asked) => {
+  switch (asked.kind) {
+    case 'tell':
+      tellers.get(asked.id)?.(asked.value);
+      return;
+    case 'ask':
+      void answer(asked.id, asked.name, asked.job);
+  }
+});
+process.on('disconnect', () => process.exit(0));
+
+async function answer<Name extends JobName>(id: number, name: Name, job: Jobs[Name][0]): Promise<void> {
+  const told = new Promise<number>((resolve) => tellers.set(id, resolve));
+  try {
+    const value = await jobs[name](job, { ready: () => reply({ id, kind: 'ready' }), told });
+    reply({ id, kind: 'answer', value });
+  } catch (error) {
+    reply({ id, kind: 'failed', message: error instanceof Error ? error.message : String(error) });
+  } finally {
+    tellers.delete(id);
+  }
+}
+
+function reply(message: Reply): void {
+  process.send!(message);
+}

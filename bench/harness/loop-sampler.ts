@@ -1,0 +1,51 @@
+/**
+ * Reads the server's own account of its event loop during the whole run.
+ *
+ * strata_event_loop_delay_p99_seconds is that of the last whole window, so reading it more often than windows end loses
+ * nothing; nodejs_eventloop_lag_max_seconds starts anew with each reading and includes the monitor's own resolution.
+ * Bounds: one request at a time, sampleEveryMs apart. A server without these metrics gives no samples.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeClient } from '../../test/support/kube-client.js';
+
+const sampleEveryMs = 500;
+const requestMsMax = 10_000;
+/** prom-client's monitor wakes up every 10 ms and counts them in. */
+const monitorResolutionMs = 10;
+
+export type LoopSample = Readonly<{ atMs: number; p99Ms: number; maxMs: number }>;
+
+export class LoopSampler {
+  readonly #client: KubeClient;
+  readonly #stop = new AbortController();
+  readonly #samples: LoopSample[] = [];
+  readonly #sampling: Promise<void>;
+
+  constructor(client: KubeClient) {
+    this.#client = client;
+    this.#sampling = this.#sample();
+  }
+
+  get samples(): readonly LoopSample[] {
+    return this.#samples;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#sampling;
+  }
+
+  async #sample(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      const answer = await this.#client.raw('GET', '/metrics', { timeoutMs: requestMsMax, signal: this.#stop.signal }).catch(() => undefined);
+      const p99Ms = metricMs(answer?.text ?? '', 'strata_event_loop_delay_p99_seconds');
+      const maxMs = metricMs(answer?.text ?? '', 'nodejs_eventloop_lag_max_seconds');
+      if (!Number.isNaN(p99Ms)) this.#samples.push({ atMs: performance.now(), p99Ms, maxMs: Math.max(0, maxMs - monitorResolutionMs) });
+      await sleep(sampleEveryMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+    }
+  }
+}
+
+function metricMs(text: string, name: string): number {
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN) * 1_000;
+}

@@ -1,0 +1,160 @@
+/**
+ * `npm run bench`: asks the questions of this folder, one after the other, on one server, and prints a table.
+ *
+ *   npm run bench -- --only=list,loop --objects=2000 --strict
+ *   STRATA_TEST_SERVER=/path/to/cache-server npm run bench      the same questions to another program
+ *
+ * The server is a child process with a folder, an authority and a port of its own; load comes from two further processes, and
+ * the ceilings from a fourth. Everything ends with this one, by a signal too, and by itself after runMsMax.
+ * Exit codes: 0 · 1 a check is broken, or with --strict a limit is missed · 2 called wrongly · 130 interrupted.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { StrataProcess } from '../test/support/strata-process.js';
+import { create } from './create.js';
+import { fanOut } from './fan-out.js';
+import { BareProcess } from './harness/bare-process.js';
+import { LoadProcess } from './harness/load-process.js';
+import { LoopSampler } from './harness/loop-sampler.js';
+import { describeMachine } from './harness/machine.js';
+import { misses, type Bench, type BenchOptions, type Question } from './harness/question.js';
+import { formatReport, type Asked, type Report } from './harness/report.js';
+import { list } from './list.js';
+import { loop } from './loop.js';
+import { memory } from './memory.js';
+import { startTogether } from './start-together.js';
+import { watchList } from './watch-list.js';
+
+/** In this order: the first fills the server, the last two judge the whole run. */
+const questions: readonly Question[] = [create, list, watchList, startTogether, fanOut, memory, loop];
+
+const runMsMax = 15 * 60_000;
+const exitBroken = 1;
+const exitUsage = 2;
+const exitInterrupted = 130;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    objects: { type: 'string', default: '10000' },
+    rounds: { type: 'string', default: '9' },
+    writers: { type: 'string', default: '16' },
+    informers: { type: 'string', default: '32' },
+    watchers: { type: 'string', default: '32' },
+    'updates-max': { type: 'string', default: '40000' },
+    'update-seconds': { type: 'string', default: '8' },
+    'settle-seconds': { type: 'string', default: '10' },
+    /** Flags for the measured server. */
+    flag: { type: 'string', multiple: true, default: [] },
+    /** A folder for the V8 CPU profiles of the measured server, written when it stops. */
+    profile: { type: 'string' },
+    out: { type: 'string' },
+    strict: { type: 'boolean', default: false },
+  },
+});
+
+async function run(chosen: readonly Question[], options: BenchOptions): Promise<Report> {
+  const startedAt = new Date().toISOString();
+  const machine = describeMachine();
+  await using stack = new AsyncDisposableStack();
+  cleanUp = () => stack.disposeAsync();
+
+  const folder = await mkdtemp(join(tmpdir(), 'strata-bench-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const environment: Record<string, string> = values.profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(values.profile)}` };
+  const server = stack.use(await StrataProcess.start({ flags: values.flag, environment }));
+  const target = { port: server.port, certificate: server.master.certificate, key: server.master.key };
+  const bare = stack.use(await BareProcess.start(target));
+  const load = stack.use(new LoadProcess());
+  const secondLoad = stack.use(new LoadProcess());
+  const sampler = stack.use(new LoopSampler(server.client()));
+
+  const spans = new Map<string, { fromMs: number; toMs: number }>();
+  const bench: Bench = { server, target, bare, load, secondLoad, loop: sampler, spans, folder, options, acknowledged: { resourceVersions: [] } };
+  const asked: Asked[] = [];
+  for (const { name, asks, ask } of chosen) {
+    console.error(`${name}: ${asks}`);
+    const fromMs = performance.now();
+    const answer = await ask(bench);
+    const toMs = performance.now();
+    spans.set(name, { fromMs, toMs });
+    asked.push({ name, asks, elapsedMs: toMs - fromMs, ...answer });
+  }
+  return {
+    startedAt,
+    server: process.env['STRATA_TEST_SERVER'] ?? 'strata, this build',
+    machine,
+    options,
+    questions: asked,
+    holds: asked.every(({ checks }) => checks.every(({ holds }) => holds)),
+    limitsMissed: asked.flatMap(({ figures }) => figures).filter(misses).length,
+  };
+}
+
+let cleanUp = async (): Promise<void> => {};
+
+/** Resolves when the run is cut short: by a signal, or because it takes too long. */
+function interruption(): Promise<string> {
+  return new Promise((resolved) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolved(signal));
+    setTimeout(() => resolved('it took too long'), runMsMax).unref();
+  });
+}
+
+function chosenQuestions(): readonly Question[] {
+  if (values.only === undefined) return questions;
+  const names = values.only.split(',');
+  const unknown = names.find((name) => !questions.some((question) => question.name === name));
+  if (unknown !== undefined) throw new Error(`no question ${unknown}; there are ${questions.map(({ name }) => name).join(', ')}`);
+  return questions.filter((question) => question === create || names.includes(question.name));
+}
+
+function count(name: 'objects' | 'rounds' | 'writers' | 'informers' | 'watchers' | 'updates-max' | 'update-seconds' | 'settle-seconds'): number {
+  const value = Number(values[name]);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number above 0`);
+  return value;
+}
+
+function readOptions(): BenchOptions {
+  const options = {
+    objects: count('objects'),
+    rounds: count('rounds'),
+    writers: count('writers'),
+    informers: count('informers'),
+    watchers: count('watchers'),
+    updatesMax: count('updates-max'),
+    updateMsMax: count('update-seconds') * 1_000,
+    settleMs: count('settle-seconds') * 1_000,
+  };
+  if (options.objects < options.writers) throw new Error('every writer needs an object');
+  return options;
+}
+
+async function write(report: Report): Promise<string> {
+  const file = values.out ?? join(dirname(fileURLToPath(import.meta.url)), 'results', `${report.startedAt.replaceAll(':', '-')}.json`);
+  await mkdir(dirname(resolve(file)), { recursive: true });
+  await writeFile(file, `${JSON.stringify(report, null, 2)}\n`);
+  return file;
+}
+
+async function main(): Promise<number> {
+  const chosen = chosenQuestions();
+  const options = readOptions();
+  const running = run(chosen, options);
+  running.catch(() => {});
+  const report = await Promise.race([running, interruption()]);
+  if (typeof report === 'string') {
+    console.error(`stopping: ${report}`);
+    await cleanUp();
+    return exitInterrupted;
+  }
+  console.log(formatReport(report));
+  console.log(`results in ${await write(report)}`);
+  return !report.holds || (values.strict && report.limitsMissed > 0) ? exitBroken : 0;
+}
+
+process.exitCode = exitUsage;
+process.exit(await main());

@@ -1,0 +1,35 @@
+/**
+ * Who is at the other end of a TLS connection (D8, P16).
+ *
+ * A caller is named only by a certificate that a trusted CA signed. `authorized` alone is not enough: Node calls a TLS 1.3
+ * session that was resumed without any certificate authorized too. The names are read from the DER: a subject
+ * *string* cannot be split, for a value may itself hold ',' '+' '=' or a line break, and with them a group it is not in.
+ */
+import 'reflect-metadata';
+import type { TLSSocket } from 'node:tls';
+import { X509Certificate } from '@peculiar/x509';
+import { anonymous, type Caller } from '../domain/caller.js';
+
+/**
+ * A connection's certificate stays, its requests are many. This is module state, against the rule, because it is a memory
+ * of a pure function: an entry depends on its socket alone and leaves with it.
+ */
+const callers = new WeakMap<TLSSocket, Caller>();
+
+export function callerOf(socket: TLSSocket): Caller {
+  const known = callers.get(socket);
+  if (known !== undefined) return known;
+
+  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  const caller = certificate === undefined ? anonymous : parseCaller(certificate.raw);
+  callers.set(socket, caller);
+  return caller;
+}
+
+/** The last CN and every O, as Go reads them. Without a CN the certificate names nobody. */
+export function parseCaller(der: Uint8Array): Caller {
+  const { subjectName } = new X509Certificate(Uint8Array.from(der));
+  const user = subjectName.getField('CN').at(-1);
+  if (user === undefined || user === '') return anonymous;
+  return Object.freeze({ user, groups: Object.freeze(subjectName.getField('O')) });
+}

@@ -1,0 +1,196 @@
+/**
+ * The certificate the server shows: from files that an operator rotates, or made at the first start and kept.
+ *
+ * Self-made, `apiserver.crt` holds the leaf *and* its CA, because kcp's sharded-test-server hands that very file to its clients as
+ * the trusted bundle (P18). Of the CA only the certificate is kept; its key is dropped, so nobody can sign under it later.
+ * The key is written before the certificate, each by rename: whoever sees `apiserver.crt` sees all of it, and a crash in
+ * between leaves a key that nobody trusts yet.
+ *
+ *   start ──▶ files given? ──yes──▶ read, check ──▶ watched: newer and sound ⇒ shown from now on
+ *                  │no                              newer and broken ⇒ logged, the old one stays
+ *                  └──▶ kept? ──yes, in date──▶ used           ──no or expired──▶ made, kept
+ */
+import { X509Certificate, createPrivateKey, type KeyObject } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Log } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import { Authority, type CertificateAndKey } from './authority.js';
+
+/** Either both files, or neither and a directory to keep a self-made pair in. */
+export type ServingCertificateOptions = Readonly<{
+  certFile: string | undefined;
+  keyFile: string | undefined;
+  directory: string;
+  bindAddress: string;
+}>;
+
+/** What `tls.createServer` and `tls.Server.setSecureContext` take. */
+export type SecureContextPair = Readonly<{ cert: string; key: string }>;
+
+type Files = Readonly<{ certFile: string; keyFile: string }>;
+
+/** Nothing rotates a self-made certificate, so it outlives the machine; whoever wants rotation gives files. */
+const selfMadeValidityDays = 3650;
+const authorityName = 'strata self-signed';
+
+export class ServingCertificate {
+  readonly #files: Files;
+  readonly #log: Log;
+  #pair: SecureContextPair;
+
+  private constructor(files: Files, pair: SecureContextPair, log: Log) {
+    this.#files = files;
+    this.#pair = pair;
+    this.#log = log;
+  }
+
+  static async open({ clock, log }: { clock: Clock; log: Log }, options: ServingCertificateOptions): Promise<ServingCertificate> {
+    const { certFile, keyFile } = options;
+    if (certFile !== undefined && keyFile !== undefined) {
+      const files = { certFile, keyFile };
+      return new ServingCertificate(files, readPair(files), log);
+    }
+
+    const files = { certFile: join(options.directory, 'apiserver.crt'), keyFile: join(options.directory, 'apiserver.key') };
+    const names = servingNames(options.bindAddress);
+    const kept = readKept(files, clock);
+    if (kept === undefined) log.info('certificate.made', { file: files.certFile, names });
+    const pair = kept ?? (await makePair(files, clock, names));
+    const missing = names.filter((name) => !covers(pair, name));
+    if (missing.length > 0) log.warn('certificate.names-missing', { file: files.certFile, missing });
+    return new ServingCertificate(files, pair, log);
+  }
+
+  get pair(): SecureContextPair {
+    return this.#pair;
+  }
+
+  /** Reads the files again. True when they hold another, sound pair, which is `pair` from now on; throws when they are broken. */
+  reload(): boolean {
+    const next = readPair(this.#files);
+    if (next.cert === this.#pair.cert && next.key === this.#pair.key) return false;
+    this.#pair = next;
+    return true;
+  }
+
+  /**
+   * Looks at both files every `filesPollMs` and calls `show` with each new sound pair. Polled, because a Kubernetes secret is swapped by
+   * a symbolic link that file watching loses. A pair half replaced does not match its key, is logged and tried again.
+   */
+  watch({ clock }: { clock: Clock }, { filesPollMs }: { filesPollMs: number }, show: (pair: SecureContextPair) => void): { close(): void } {
+    let seen = this.#fingerprint();
+    let cancel: () => void;
+    const look = (): void => {
+      const current = this.#fingerprint();
+      if (current !== seen && this.#takeUp(show)) seen = current;
+      cancel = clock.after(filesPollMs, look);
+    };
+    cancel = clock.after(filesPollMs, look);
+    return { close: () => cancel() };
+  }
+
+  /** False when the new pair could not be shown, so that it is tried again although the files' times stand still. */
+  #takeUp(show: (pair: SecureContextPair) => void): boolean {
+    const before = this.#pair;
+    try {
+      if (this.reload()) {
+        show(this.#pair);
+        this.#log.info('certificate.reloaded', { file: this.#files.certFile });
+      }
+      return true;
+    } catch (error) {
+      this.#pair = before;
+      this.#log.warn('certificate.reload-failed', { file: this.#files.certFile, error });
+      return false;
+    }
+  }
+
+  #fingerprint(): string {
+    return [this.#files.certFile, this.#files.keyFile].map(modified).join();
+  }
+}
+
+/** Every name under which a client of this machine may come: P18 asks for localhost, operators for the rest. A zone (`%eth0`) is no part of a name. */
+export function servingNames(bindAddress: string): [string, ...string[]] {
+  const everywhere = bindAddress === '0.0.0.0' || bindAddress === '::';
+  const specific = everywhere ? [] : [bindAddress.replace(/%.*$/, '')];
+  const others = new Set(['127.0.0.1', '::1', hostname(), ...specific]);
+  others.delete('localhost');
+  return ['localhost', ...others];
+}
+
+/** Checks what TLS would only find out at the first handshake: that both parse and belong together. */
+function readPair({ certFile, keyFile }: Files): SecureContextPair {
+  const cert = readText(certFile, 'TLS certificate');
+  const key = readText(keyFile, 'TLS private key');
+  const certificate = parse(certFile, 'no PEM certificate', () => new X509Certificate(cert));
+  const privateKey = parse(keyFile, 'no PEM private key (an encrypted one cannot be used)', (): KeyObject => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) throw new CacheError(`${keyFile} is not the key of the certificate in ${certFile}`);
+  return { cert, key };
+}
+
+/** The kept pair; nothing when there is none or it has expired. A certificate without its key is not ours to overwrite. */
+function readKept(files: Files, clock: Clock): SecureContextPair | undefined {
+  if (!existsSync(files.certFile)) return undefined;
+  try {
+    const pair = readPair(files);
+    return Date.parse(new X509Certificate(pair.cert).validTo) > clock.now() ? pair : undefined;
+  } catch (cause) {
+    throw new CacheError(`the kept serving certificate cannot be used; remove ${files.certFile} and ${files.keyFile} to have a new one made`, { cause });
+  }
+}
+
+async function makePair(files: Files, clock: Clock, names: [string, ...string[]]): Promise<SecureContextPair> {
+  const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.now()}`, validityDays: selfMadeValidityDays });
+  const leaf: CertificateAndKey = await authority.issueServing({ names, validityDays: selfMadeValidityDays });
+  const pair = { cert: leaf.certificatePem + authority.certificatePem, key: leaf.keyPem };
+  try {
+    mkdirSync(dirname(files.certFile), { recursive: true });
+    replaceFile(files.keyFile, pair.key, 0o600);
+    replaceFile(files.certFile, pair.cert, 0o644);
+  } catch (cause) {
+    throw new CacheError(`cannot keep a serving certificate in ${files.certFile}`, { cause });
+  }
+  return pair;
+}
+
+function replaceFile(path: string, text: string, mode: number): void {
+  const beside = `${path}.new`;
+  writeFileSync(beside, text, { mode });
+  chmodSync(beside, mode);
+  renameSync(beside, path);
+}
+
+function covers(pair: SecureContextPair, name: string): boolean {
+  const certificate = new X509Certificate(pair.cert);
+  return (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
+}
+
+function readText(path: string, what: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new CacheError(`cannot read the ${what} ${path}`, { cause });
+  }
+}
+
+function parse<T>(path: string, complaint: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new CacheError(`${path} holds ${complaint}`, { cause });
+  }
+}
+
+function modified(path: string): string {
+  try {
+    const { mtimeMs, ino, size } = statSync(path);
+    return `${mtimeMs}/${ino}/${size}`;
+  } catch {
+    return 'absent'; // Why it cannot be seen is told by the reading that follows.
+  }
+}

@@ -1,0 +1,18 @@
+/** The real time behind `Clock`. Rooms get it as a parameter; only what starts a server builds it. */
+import type { Clock } from './domain/ports.js';
+
+/** Node keeps delays in 31 bits: a longer one, such as the 30 days of a tombstone, would fire at once. It is waited for in steps. */
+const timerDelayMaxMs = 2 ** 31 - 1;
+
+export const systemClock: Clock = Object.freeze({
+  now: () => Date.now(),
+  after(delayMs: number, task: () => void): () => void {
+    let timer = setTimeout(step, Math.min(delayMs, timerDelayMaxMs), delayMs);
+    function step(waitMs: number): void {
+      if (waitMs <= timerDelayMaxMs) return task();
+      const restMs = waitMs - timerDelayMaxMs;
+      timer = setTimeout(step, Math.min(restMs, timerDelayMaxMs), restMs);
+    }
+    return () => clearTimeout(timer);
+  },
+});

@@ -1,0 +1,26 @@
+/** Durations and amounts of bytes as people write them; both have a unit, for `--timeout 60` means something else to everybody. */
+
+const durationUnitsMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1e3, m: 6e4, h: 3.6e6, d: 8.64e7 };
+const durationPart = '(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h|d)';
+const durationPattern = new RegExp(`^(?:${durationPart})+$`);
+const durationPartPattern = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g;
+
+/** Go's duration text (`100ms`, `1m30s`, `0`) and days besides, in whole milliseconds; undefined when the text is none. */
+export function parseDurationMs(text: string): number | undefined {
+  if (text === '0') return 0;
+  if (!durationPattern.test(text)) return undefined;
+  let totalMs = 0;
+  for (const [, amount, unit] of text.matchAll(durationPartPattern)) totalMs += Number(amount) * durationUnitsMs[unit!]!;
+  return Math.round(totalMs);
+}
+
+const byteUnits: Readonly<Record<string, number>> = { '': 1, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+const bytesPattern = /^(\d+(?:\.\d+)?) ?(B|kB|MB|GB|KiB|MiB|GiB|TiB)?$/;
+
+/** `64MiB`, `1.5GiB`, `3145728`; undefined when the text is none or no whole number of bytes. */
+export function parseBytes(text: string): number | undefined {
+  const match = bytesPattern.exec(text);
+  if (match === null) return undefined;
+  const bytes = Number(match[1]) * byteUnits[match[2] ?? '']!;
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}

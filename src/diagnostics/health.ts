@@ -1,0 +1,61 @@
+/**
+ * Whether the server lives and is ready, in the words of kube's own endpoints, because probes and people read them.
+ *
+ * The endpoints answer everybody, hence a failed check says "reason withheld" there and its reason only in `failures`,
+ * for the log. Checks are synchronous: a probe must never wait for what it asks about.
+ */
+export type HealthEndpoint = 'livez' | 'readyz' | 'healthz';
+
+/** `failure` gives the reason, or nothing when all is well. */
+export type HealthCheck = Readonly<{ name: string; failure: () => string | undefined }>;
+
+export type HealthReport = Readonly<{
+  status: 200 | 500;
+  text: string;
+  failures: readonly Readonly<{ name: string; reason: string }>[];
+}>;
+
+/** The query's `verbose` is set when the parameter is there at all; `excluded` are the values of every `exclude`. */
+export type HealthQuery = Readonly<{ verbose: boolean; excluded: readonly string[] }>;
+
+export function report(endpoint: HealthEndpoint, checks: readonly HealthCheck[], { verbose, excluded }: HealthQuery): HealthReport {
+  const failures: { name: string; reason: string }[] = [];
+  const lines = checks.map(({ name, failure }) => {
+    if (excluded.includes(name)) return `[+]${name} excluded: ok\n`;
+    const reason = failure();
+    if (reason === undefined) return `[+]${name} ok\n`;
+    failures.push({ name, reason });
+    return `[-]${name} failed: reason withheld\n`;
+  });
+
+  const unknown = [...new Set(excluded)].filter((name) => !checks.some((check) => check.name === name)).toSorted();
+  if (unknown.length > 0) lines.push(`warn: some health checks cannot be excluded: no matches for ${unknown.map((name) => JSON.stringify(name)).join(',')}\n`);
+
+  if (failures.length > 0) return { status: 500, text: `${lines.join('')}${endpoint} check failed\n`, failures };
+  return { status: 200, text: verbose ? `${lines.join('')}${endpoint} check passed\n` : 'ok', failures };
+}
+
+/** The checks of one server. `livez` asks whether a restart would help, `readyz` whether to send clients; `healthz` is its old name for livez. */
+export class Health {
+  readonly #live: HealthCheck[] = [{ name: 'ping', failure: () => undefined }];
+  readonly #ready: HealthCheck[] = [];
+  #stopping = false;
+
+  /** A check that both endpoints show, or one that only readiness waits for. */
+  add(checkedBy: 'livez' | 'readyz', check: HealthCheck): void {
+    (checkedBy === 'livez' ? this.#live : this.#ready).push(check);
+  }
+
+  /** From here on nobody new is to come, while those who are here are served to the end (S17). */
+  beginShutdown(): void {
+    this.#stopping = true;
+  }
+
+  report(endpoint: HealthEndpoint, query: HealthQuery): HealthReport {
+    return report(endpoint, endpoint === 'readyz' ? [...this.#live, ...this.#ready, this.#shutdown()] : this.#live, query);
+  }
+
+  #shutdown(): HealthCheck {
+    return { name: 'shutdown', failure: () => (this.#stopping ? 'process is shutting down' : undefined) };
+  }
+}

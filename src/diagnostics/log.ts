@@ -1,0 +1,56 @@
+/**
+ * What happened, as events with fields. The name is dotted, `shard.connected`, and never built from values; what varies is a field.
+ *
+ * Lines go straight to the stream, without a worker thread or a buffer: the last line before a crash is the one that is
+ * needed, and it is written when `error` returns (files and pipes are synchronous in Node on Linux).
+ */
+import { pino, stdSerializers, type Logger } from 'pino';
+import pretty from 'pino-pretty';
+import type { Clock } from '../domain/ports.js';
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** A field named `error` is written with its stack and its causes. */
+export interface Log {
+  debug(event: string, fields?: LogFields): void;
+  info(event: string, fields?: LogFields): void;
+  warn(event: string, fields?: LogFields): void;
+  error(event: string, fields?: LogFields): void;
+  /** The same log, with these fields on every line. */
+  child(fields: LogFields): Log;
+}
+
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export const logFormats = ['json', 'pretty'] as const;
+export type LogFormat = (typeof logFormats)[number];
+
+export type LogOptions = Readonly<{ level: LogLevel; format: LogFormat }>;
+
+export function createLog({ clock, stream }: { clock: Clock; stream: NodeJS.WritableStream }, { level, format }: LogOptions): Log {
+  const destination =
+    format === 'json' ? stream : pretty({ destination: stream, sync: true, colorize: 'isTTY' in stream && stream.isTTY === true, messageKey: 'event', translateTime: 'SYS:HH:MM:ss.l', singleLine: true });
+  const logger = pino(
+    {
+      level,
+      base: null,
+      messageKey: 'event',
+      timestamp: () => `,"time":"${new Date(clock.now()).toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: stdSerializers.errWithCause },
+    },
+    destination,
+  );
+  return wrap(logger);
+}
+
+function wrap(logger: Logger): Log {
+  return {
+    debug: (event, fields = {}) => logger.debug(fields, event),
+    info: (event, fields = {}) => logger.info(fields, event),
+    warn: (event, fields = {}) => logger.warn(fields, event),
+    error: (event, fields = {}) => logger.error(fields, event),
+    child: (fields) => wrap(logger.child(fields)),
+  };
+}

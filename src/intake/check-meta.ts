@@ -1,0 +1,50 @@
+/** The rules of metadata (W2, E3a): pure, and all that is wrong is told at once. */
+import type { ServedType } from '../domain/catalogue.js';
+import type { Cause } from '../domain/errors.js';
+import { annotationCauses, labelCauses } from '../domain/label-syntax.js';
+import { dnsLabelFlaws, dnsSubdomainFlaws, pathSegmentFlaws } from '../domain/name-syntax.js';
+import type { ObjectMeta } from './object-meta.js';
+import { invalidValue } from './refusals.js';
+
+/** What is wrong with an object that is to be created under `name` in `namespace`. */
+export function createCauses(type: ServedType, meta: ObjectMeta, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
+  return [...prefixCauses(type, meta), ...nameCauses(type, name), ...namespaceCauses(type, namespace), ...generationCauses(meta), ...markCauses(meta)];
+}
+
+/** What is wrong with an object that is to replace one of generation `stored`. Name and namespace are those of the stored one. */
+export function updateCauses(meta: ObjectMeta, stored: bigint): readonly Cause[] {
+  const decremented = meta.generation !== 0n && meta.generation < stored;
+  const causes = decremented ? [invalidValue('metadata.generation', meta.generation, 'must not be decremented')] : generationCauses(meta);
+  return [...causes, ...markCauses(meta)];
+}
+
+function nameCauses(type: ServedType, name: string): readonly Cause[] {
+  const field = 'metadata.name';
+  if (name === '') return [{ reason: 'FieldValueRequired', message: 'Required value: name or generateName is required', field }];
+  const flaws = type.nameRule === 'subdomain' ? dnsSubdomainFlaws(name) : segmentFlaws(name);
+  return flaws.map((flaw) => invalidValue(field, name, flaw));
+}
+
+/** As for a name, but a prefix may end where a name may not: in '-', or being '.'. */
+function prefixCauses(type: ServedType, { generateName }: ObjectMeta): readonly Cause[] {
+  if (generateName === '') return [];
+  const flaws = type.nameRule === 'subdomain' ? dnsSubdomainFlaws(generateName.replace(/.-$/s, 'a')) : segmentFlaws(`${generateName}x`);
+  return flaws.map((flaw) => invalidValue('metadata.generateName', generateName, flaw));
+}
+
+/** A lone surrogate has no UTF-8, so a store would give the name back as another one. */
+function segmentFlaws(name: string): readonly string[] {
+  return /\p{Surrogate}/u.test(name) ? ['must be valid Unicode'] : pathSegmentFlaws(name);
+}
+
+function namespaceCauses(type: ServedType, namespace: string): readonly Cause[] {
+  return type.namespaced ? dnsLabelFlaws(namespace).map((flaw) => invalidValue('metadata.namespace', namespace, flaw)) : [];
+}
+
+function generationCauses({ generation }: ObjectMeta): readonly Cause[] {
+  return generation < 0n ? [invalidValue('metadata.generation', generation, 'must be greater than or equal to 0')] : [];
+}
+
+function markCauses({ labels, annotations }: ObjectMeta): readonly Cause[] {
+  return [...labelCauses(labels), ...annotationCauses(annotations)];
+}

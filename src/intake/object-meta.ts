@@ -1,0 +1,79 @@
+/**
+ * The decoded part of a body: what admission decides by. Everything else stays text (D1).
+ *
+ * O1 What is absent, null or empty is the same, as for Go: '' or 0n. A resourceVersion of "0" is none.
+ * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
+ */
+import { parseCanonicalPath, type CanonicalPath } from '../domain/cluster.js';
+import { member, valueText, type ObjectText } from '../domain/object-text.js';
+import { cannotUnmarshal, isRecord, metaMisfit } from './meta-shape.js';
+
+const pathAnnotation = 'kcp.io/path';
+
+export type ObjectMeta = Readonly<{
+  name: string;
+  generateName: string;
+  namespace: string;
+  uid: string;
+  resourceVersion: string;
+  creationTimestamp: string;
+  generation: bigint;
+  labels: ReadonlyMap<string, string>;
+  annotations: ReadonlyMap<string, string>;
+}>;
+
+/** The metadata does not decode. `message` is Go's. */
+export class MisfitMeta extends Error {}
+
+/** Throws MisfitMeta. A body without metadata has an empty one. */
+export function parseObjectMeta(text: ObjectText): ObjectMeta {
+  const found = member(text.top, 'metadata');
+  const decoded: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
+  const misfit = metaMisfit(decoded);
+  if (misfit !== undefined) throw new MisfitMeta(misfit);
+
+  const metadata = isRecord(decoded) ? decoded : {};
+  const resourceVersion = textOf(metadata, 'resourceVersion');
+  if (isRecord(decoded)) parseInteger(text, 'deletionGracePeriodSeconds');
+  return {
+    name: textOf(metadata, 'name'),
+    generateName: textOf(metadata, 'generateName'),
+    namespace: textOf(metadata, 'namespace'),
+    uid: textOf(metadata, 'uid'),
+    resourceVersion: resourceVersion === '0' ? '' : resourceVersion,
+    creationTimestamp: textOf(metadata, 'creationTimestamp'),
+    generation: isRecord(decoded) ? parseInteger(text, 'generation') : 0n,
+    labels: textsOf(metadata, 'labels'),
+    annotations: textsOf(metadata, 'annotations'),
+  };
+}
+
+/** The canonical path an object claims for its logical cluster; a malformed one is none. */
+export function pathOf({ annotations }: ObjectMeta): CanonicalPath | undefined {
+  const path = annotations.get(pathAnnotation);
+  return path === undefined ? undefined : parseCanonicalPath(path);
+}
+
+/** An int64 of the metadata. `text.metadata` is the one that counts: if there are two, the last one that is an object. */
+function parseInteger(text: ObjectText, name: string): bigint {
+  const found = member(text.metadata, name);
+  const literal = found === undefined ? 'null' : valueText(text.bytes, found);
+  if (literal === 'null') return 0n;
+  if (/^-?(?:0|[1-9]\d{0,18})$/.test(literal)) {
+    const value = BigInt(literal);
+    if (BigInt.asIntN(64, value) === value) return value;
+  }
+  throw new MisfitMeta(cannotUnmarshal(JSON.parse(literal), `ObjectMeta.${name}`, 'int64'));
+}
+
+function textOf(record: Readonly<Record<string, unknown>>, name: string): string {
+  const value = record[name];
+  return typeof value === 'string' ? value : '';
+}
+
+function textsOf(record: Readonly<Record<string, unknown>>, name: string): ReadonlyMap<string, string> {
+  const value = record[name];
+  const texts = new Map<string, string>();
+  if (isRecord(value)) for (const [key, text] of Object.entries(value)) if (typeof text === 'string') texts.set(key, text);
+  return texts;
+}

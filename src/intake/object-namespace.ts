@@ -1,0 +1,44 @@
+/**
+ * Which namespace a write goes to (W3, W18).
+ *
+ *   type         URL        body          namespace
+ *   namespaced   default    – or default  default
+ *   namespaced   default    other         400
+ *   namespaced   –          team          team for a declared type (kcp's replication leaves it out of the URL), else 404
+ *   namespaced   –          –             404
+ *   cluster      –          any           none: the body's is dropped
+ */
+import type { ServedType } from '../domain/catalogue.js';
+import type { MetadataStamp } from '../domain/compose.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import { attempt } from '../domain/parsed.js';
+import { scanObject } from '../domain/object-text.js';
+import { noSuchResource } from './refusals.js';
+
+export type NamespaceRequest = Readonly<{ type: ServedType; identity: string; namespace: string | undefined }>;
+
+/** '' for a cluster-scoped type. Throws Refused. */
+export function chooseNamespace({ type, identity, namespace }: NamespaceRequest, inBody: string): string {
+  if (!type.namespaced) return '';
+  if (namespace === undefined) {
+    if (identity === '' || inBody === '') throw new Refused(noSuchResource(type));
+    return inBody;
+  }
+  if (inBody !== '' && inBody !== namespace) throw mismatch();
+  return namespace;
+}
+
+/** Throws Refused when a body speaks of another namespace than the object it is to replace lives in. */
+export function confirmNamespace(namespace: string, inBody: string): void {
+  if (namespace !== '' && inBody !== '' && inBody !== namespace) throw mismatch();
+}
+
+/** What makes the text say `namespace`: nothing when it does already. */
+export function namespaceStamp(namespace: string, inBody: string): MetadataStamp {
+  if (namespace === inBody) return {};
+  return { namespace: namespace === '' ? undefined : JSON.stringify(namespace) };
+}
+
+function mismatch(): Refused {
+  return new Refused(badRequest('the namespace of the provided object does not match the namespace sent on the request'));
+}

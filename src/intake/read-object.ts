@@ -1,0 +1,102 @@
+/**
+ * From the bytes of a write to an object of the type its URL names, or why it is none (W1). Nothing is decoded but kind,
+ * apiVersion and metadata.
+ *
+ * Bounds: nesting of `nestingMax`, Go's own; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { ServedType } from '../domain/catalogue.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import { duplicates, member, NotJson, scanObject, valueText, type ObjectText } from '../domain/object-text.js';
+import { formatApiVersion } from '../domain/resource.js';
+import { cannotUnmarshal } from './meta-shape.js';
+import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
+import { invalid, invalidValue } from './refusals.js';
+
+const nestingMax = 10_000;
+const excerptBytesMax = 30;
+const warningsMax = 100;
+const decoder = new TextDecoder();
+
+/** What becomes of names that stand twice (W14). Without a word upstream warns. */
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+/** What the URL says about the object. `version` is the one of the URL. */
+export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation?: FieldValidation | undefined }>;
+
+export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;
+
+/** Throws Refused. */
+export function readObject(bytes: Uint8Array, expected: Expected): IncomingObject {
+  const { type, version } = expected;
+  const text = scan(bytes, type);
+  const kind = typeText(text, type, 'kind');
+  if (kind === '') throw unrecognized(bytes, type, `Object 'Kind' is missing in '${excerpt(bytes)}'`);
+  const apiVersion = typeText(text, type, 'apiVersion');
+
+  const unfit = (why: string): Refused => {
+    const named = JSON.stringify(apiVersion.slice(apiVersion.indexOf('/') + 1));
+    return new Refused(badRequest(`${kind} in version ${named} cannot be handled as a ${type.kind}: ${why}`));
+  };
+  const meta = decodeMeta(text, unfit);
+  const warnings = repetitions(text, expected, unfit);
+
+  const wanted = formatApiVersion(type.group, version);
+  if (apiVersion !== wanted) {
+    throw new Refused(badRequest(`the API version in the data (${apiVersion}) does not match the expected API version (${wanted})`));
+  }
+  if (kind !== type.kind) {
+    const cause = invalidValue('kind', kind, `must be ${type.kind}`);
+    throw new Refused(invalid({ group: type.group, kind, name: meta.name }, [cause]));
+  }
+  return { text, meta, warnings };
+}
+
+function scan(bytes: Uint8Array, type: ServedType): ObjectText {
+  if (!isUtf8(bytes)) throw unrecognized(bytes, type, "couldn't get version/kind; json parse error: the text is not UTF-8");
+  try {
+    return scanObject(bytes, nestingMax);
+  } catch (error) {
+    if (error instanceof NotJson) throw unrecognized(bytes, type, `couldn't get version/kind; json parse error: ${error.message}`);
+    throw error;
+  }
+}
+
+/** `kind` or `apiVersion`; '' when it is not there. */
+function typeText(text: ObjectText, type: ServedType, name: string): string {
+  const found = member(text.top, name);
+  const value: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
+  if (typeof value === 'string') return value;
+  if (value === null) return '';
+  const why = cannotUnmarshal(value, `.${name}`, 'string');
+  throw unrecognized(text.bytes, type, `couldn't get version/kind; json parse error: ${why}`);
+}
+
+function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMeta {
+  try {
+    return parseObjectMeta(text);
+  } catch (error) {
+    if (error instanceof MisfitMeta) throw unfit(error.message);
+    throw error;
+  }
+}
+
+function repetitions(text: ObjectText, { fieldValidation = 'Warn' }: Expected, unfit: (why: string) => Refused): readonly string[] {
+  const repeated = new Set(duplicates(text));
+  if (repeated.size === 0 || fieldValidation === 'Ignore') return [];
+  const found = [...repeated].slice(0, warningsMax).map((path) => `duplicate field ${JSON.stringify(path)}`);
+  if (fieldValidation === 'Strict') throw unfit(`strict decoding error: ${found.join(', ')}`);
+  return found;
+}
+
+function unrecognized(bytes: Uint8Array, { kind }: ServedType, why: string): Refused {
+  return new Refused(badRequest(`the object provided is unrecognized (must be of type ${kind}): ${why} (${excerpt(bytes)})`));
+}
+
+/** The beginning of a body as upstream shows it: in hex when it does not look like JSON. */
+function excerpt(bytes: Uint8Array): string {
+  if (bytes.length === 0) return '<empty>';
+  const start = bytes.subarray(0, excerptBytesMax);
+  const shown = bytes[0] === 0x7b ? decoder.decode(start) : Buffer.from(start).toString('hex');
+  return bytes.length > excerptBytesMax ? `${shown} ...` : shown;
+}

@@ -1,0 +1,20 @@
+/**
+ * Times as Kubernetes writes them: RFC 3339, whole seconds, `Z`. Go reads fractions and offsets too and nothing else; one
+ * time it cannot read makes a typed informer drop the whole list it stands in, so none may be stored.
+ */
+const pattern = /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[-+](?:[01]\d|2[0-3]):[0-5]\d)$/;
+const secondsEnd = 'YYYY-MM-DDThh:mm:ss'.length;
+
+export function formatTimestamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, secondsEnd)}Z`;
+}
+
+/** Milliseconds since 1970, or undefined when the text is no time. */
+export function parseTimestamp(text: string): number | undefined {
+  const [whole, year, month, day] = pattern.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  // Date.parse makes 3 March of 31 February; Go refuses it.
+  const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  if (date.getUTCMonth() + 1 !== Number(month) || date.getUTCDate() !== Number(day)) return undefined;
+  return Date.parse(whole);
+}

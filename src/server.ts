@@ -1,0 +1,151 @@
+/**
+ * Opens every room, hands out ports, and closes in reverse. The only file that knows all rooms; tests start this very
+ * function.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { callerOf } from './certificates/caller-from-certificate.js';
+import { ServingCertificate } from './certificates/serving-certificate.js';
+import type { Settings } from './config/settings.js';
+import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
+import { Health } from './diagnostics/health.js';
+import type { Log } from './diagnostics/log.js';
+import { createMetrics, type Metrics } from './diagnostics/metrics.js';
+import { Catalogue } from './domain/catalogue.js';
+import { kcpTypes } from './domain/catalogue-kcp.js';
+import { CacheError } from './domain/errors.js';
+import type { Clock } from './domain/ports.js';
+import { DeclaredTypes } from './intake/declared-types.js';
+import { Intake } from './intake/intake.js';
+import { openStore, type SqliteStore, type StoreLimits } from './store/sqlite/store.js';
+import { Hub } from './watch/hub.js';
+import { SharedSnapshots } from './watch/shared-snapshots.js';
+import { createApp } from './web/app.js';
+import type { KubePorts } from './web/call.js';
+import { Listener } from './web/listener.js';
+
+export type RunningServer = Readonly<{
+  url: string;
+  port: number;
+  /** Stops in the order of S17; resolves when everything is closed. */
+  stop: () => Promise<void>;
+  /** Resolves when the server cannot go on. */
+  failed: Promise<Error>;
+}>;
+
+export type ServerParts = Readonly<{ log: Log; clock: Clock }>;
+
+const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
+const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
+/** A snapshot in progress holds compaction back no longer than this. */
+const snapshotHoldMs = 300_000;
+const snapshotRowsMax = 500;
+const resurrectedMax = 200_000;
+const sharedBytesMax = 32 * 1024 * 1024;
+
+/** Throws an error that says what is wrong when the server cannot start. */
+export async function startServer(settings: Settings, { log, clock }: ServerParts): Promise<RunningServer> {
+  const metrics = createMetrics({ processMetrics: true });
+  const health = new Health();
+  const clientCa = settings.clientCaFile === undefined ? undefined : readCa(settings.clientCaFile);
+  const certificate = await ServingCertificate.open({ clock, log }, { certFile: settings.tlsCertFile, keyFile: settings.tlsPrivateKeyFile, directory: settings.certificateDirectory, bindAddress: settings.bindAddress });
+  const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), { log, clock, random: Math.random, observe: storeObserver(metrics) });
+
+  const catalogue = new Catalogue(kcpTypes);
+  const snapshots = new SharedSnapshots(store, { sharedBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
+  const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
+  const hub = new Hub(
+    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
+    { queueBytesMax: settings.watcherQueueBytesMax, pieceBytesMax: settings.listChunkBytesMax, bookmarkIntervalMs: settings.bookmarkIntervalMs },
+  );
+  const declaredTypes = await DeclaredTypes.open({ catalogue, objects: store, revisions: store, writer: store, commits: store, watches: hub, log }, store.resources());
+  const intake = new Intake({ objects: store, writer: store, clock, random: Math.random });
+
+  const ports: KubePorts = {
+    objects: store, history: store, revisions: store, commits: store, paths: store, snapshots, watches: hub, catalogue, intake, clock, random: Math.random,
+    limits: { bodyBytesMax: settings.bodyBytesMax, watchTimeoutMinMs: settings.watchTimeoutMinMs, openWatchesMax: settings.openWatchesMax },
+  };
+  const app = createApp({ ports, log, metrics, health, callerOf, version: version() }, settings);
+  const listener = new Listener(certificate.pair, app.callback(), { ...settings, clientCa });
+  const certificateFiles = certificate.watch({ clock }, { filesPollMs: settings.tlsFilesPollMs }, (pair) => listener.show(pair));
+  const delay = new EventLoopDelay({ clock }, eventLoop);
+  describe({ metrics, health, store, hub, delay });
+  await listener.listen();
+
+  const stop = async (): Promise<void> => {
+    health.beginShutdown();
+    certificateFiles.close();
+    listener.beginStop();
+    hub.endAll();
+    await listener.finishStop(clock, settings.shutdownGraceMs);
+    hub.close();
+    declaredTypes.close();
+    await store.close();
+    delay.close();
+  };
+  return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, stop, failed: store.failed };
+}
+
+function storeLimits(settings: Settings): StoreLimits {
+  return {
+    queue: {
+      mutationsMax: settings.queueMutationsMax,
+      bytesMax: settings.queueBytesMax,
+      batchMutationsMax: settings.commitMutationsMax,
+      batchBytesMax: settings.commitBytesMax,
+    },
+    history: {
+      historyAgeMs: settings.historyAgeMaxMs,
+      historyChangesMax: settings.historyChangesMax,
+      historyBytesMax: settings.historyBytesMax,
+      tombstoneAgeMs: settings.tombstoneAgeMaxMs,
+      tombstonesMax: settings.tombstonesMax,
+    },
+    snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax, resurrectedMax },
+    snapshotHoldMs,
+  };
+}
+
+function storeObserver(metrics: Metrics) {
+  return {
+    committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => {
+      metrics.commits.add(1);
+      metrics.mutations.add(decided.written, { outcome: 'written' });
+      metrics.mutations.add(decided.refused, { outcome: 'refused' });
+      metrics.commitSeconds.observe(elapsedMs / 1000);
+    },
+    compacted: () => {},
+  };
+}
+
+/** What is cheaper to ask than to follow, and what readiness and liveness mean. */
+function describe({ metrics, health, store, hub, delay }: { metrics: Metrics; health: Health; store: SqliteStore; hub: Hub; delay: EventLoopDelay }): void {
+  metrics.beforeRender(() => {
+    metrics.publishedRevision.set(store.published);
+    metrics.compactedRevision.set(store.compacted);
+    metrics.queueLength.set(store.waiting.mutations);
+    metrics.queueBytes.set(store.waiting.bytes);
+    metrics.openWatches.set(hub.openWatches);
+    metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
+  });
+  health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
+  health.add('readyz', { name: 'store', failure: () => store.lastFailure });
+}
+
+function readCa(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new CacheError(`the client CA file ${file} cannot be read`, { cause });
+  }
+}
+
+function urlHost(bindAddress: string): string {
+  if (bindAddress === '0.0.0.0' || bindAddress === '::') return 'localhost';
+  return bindAddress.includes(':') ? `[${bindAddress}]` : bindAddress;
+}
+
+function version(): string {
+  const { version: text } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+  return text;
+}

@@ -1,0 +1,104 @@
+/**
+ * Carries what is published to the open watches. One pass over a commit matches each change to groups of watchers that
+ * see the same bytes; each group's events are encoded once (D5).
+ *
+ * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
+ */
+import type { Commit } from '../domain/change.js';
+import type { Clock, Commits, EventItem, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
+import type { Resource } from '../domain/resource.js';
+import { eventOf } from './event-of.js';
+import { ScopeIndex, type Group } from './scope-index.js';
+import { Watcher, type WatcherLimits, type WatcherParts } from './watcher.js';
+
+export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number }>;
+
+export type HubParts = Omit<WatcherParts, 'live'> & Readonly<{ clock: Clock; commits: Commits }>;
+
+const bookmarkBeforeEndMs = 2000;
+
+export class Hub implements Watches {
+  readonly #parts: HubParts;
+  readonly #limits: HubLimits;
+  readonly #index = new ScopeIndex<Watcher>();
+  readonly #open = new Set<Watcher>();
+  readonly #subscription: Subscription;
+
+  constructor(parts: HubParts, limits: HubLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+    this.#subscription = parts.commits.subscribe((commit) => this.#publish(commit));
+  }
+
+  get openWatches(): number {
+    return this.#open.size;
+  }
+
+  open(request: WatchRequest): OpenWatch {
+    const live = {
+      join: (watcher: Watcher) => this.#index.join(request, watcher),
+      leave: (watcher: Watcher) => this.#index.leave(request, watcher),
+    };
+    const watcher = new Watcher(request, { ...this.#parts, live }, this.#limits);
+    return { end: () => watcher.end(), [Symbol.asyncIterator]: () => this.#run(watcher) };
+  }
+
+  endOf({ group, resource, identity }: Resource): void {
+    for (const watcher of this.#open) {
+      const { scope } = watcher.request;
+      if (scope.group === group && scope.resource === resource && scope.identity === identity) watcher.end();
+    }
+  }
+
+  /** Ends every watch, cleanly. */
+  endAll(): void {
+    for (const watcher of this.#open) watcher.end();
+  }
+
+  close(): void {
+    this.#subscription.cancel();
+    this.endAll();
+  }
+
+  async *#run(watcher: Watcher): AsyncGenerator<readonly Uint8Array[]> {
+    const { timeoutMs, bookmarks } = watcher.request;
+    const cancels = [this.#parts.clock.after(timeoutMs, () => watcher.end())];
+    if (bookmarks) cancels.push(this.#everyInterval(watcher), this.#parts.clock.after(Math.max(0, timeoutMs - bookmarkBeforeEndMs), () => watcher.bookmark()));
+    this.#open.add(watcher);
+    try {
+      yield* watcher;
+    } finally {
+      this.#open.delete(watcher);
+      for (const cancel of cancels) cancel();
+    }
+  }
+
+  #everyInterval(watcher: Watcher): () => void {
+    let cancel = (): void => {};
+    const again = (): void => {
+      cancel = this.#parts.clock.after(this.#limits.bookmarkIntervalMs, () => {
+        watcher.bookmark();
+        again();
+      });
+    };
+    again();
+    return () => cancel();
+  }
+
+  #publish(commit: Commit): void {
+    const batches = new Map<Group<Watcher>, EventItem[]>();
+    for (const change of commit.changes) {
+      for (const group of this.#index.covering(change.key)) {
+        const item = eventOf(change, group.selector);
+        if (item === undefined) continue;
+        const items = batches.get(group);
+        if (items === undefined) batches.set(group, [item]);
+        else items.push(item);
+      }
+    }
+    for (const [group, items] of batches) {
+      const bytes = group.representation.events(items);
+      for (const watcher of group.members) watcher.offer(bytes, items.length, commit.revision);
+    }
+  }
+}

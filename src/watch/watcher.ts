@@ -1,0 +1,204 @@
+/**
+ * One open watch. It first sends what it missed, then joins the live stream.
+ *
+ *   revision ──────┬───────────────┬────────────▶        W1 No hole: live begins at caughtUpTo + 1.
+ *        start ────┘   catching up └─ live               W2 No repeat: a revision is sent at most once.
+ *                                                        W3 At most `queueBytesMax` wait; one more ⇒ catching up again,
+ *                                                           from the change log. 410 only below the compacted revision.
+ *                                                        W4 A bookmark never overtakes an event.
+ * It joins the hub *before* it reads: what is published from then on queues up behind what it reads; the other order
+ * leaves a hole. What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
+ */
+import type { Change } from '../domain/change.js';
+import { Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import { isSelected } from '../domain/object-labels.js';
+import type { EventItem, History, ListEncoding, Objects, OpenWatch, Representation, Revisions, Snapshots, WatchRequest } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
+import { eventOf } from './event-of.js';
+
+export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number }>;
+
+/** The live stream, as one watcher sees it. */
+export interface LiveStream {
+  join(watcher: Watcher): void;
+  leave(watcher: Watcher): void;
+}
+
+export type WatcherParts = Readonly<{
+  live: LiveStream;
+  revisions: Revisions;
+  history: History;
+  objects: Objects;
+  snapshots: Snapshots;
+  /** Told when the watcher falls back to the change log, and how many events it has been given. */
+  observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
+}>;
+
+type Piece = Readonly<{ bytes: Uint8Array; revision: Revision }>;
+
+export class Watcher implements OpenWatch {
+  readonly request: WatchRequest;
+  readonly #parts: WatcherParts;
+  readonly #limits: WatcherLimits;
+  #queue: Piece[] = [];
+  #queuedBytes = 0;
+  /** Whether what is published reaches the queue. */
+  #inStream = false;
+  #isLive = false;
+  #ended = false;
+  #wake: () => void = () => {};
+
+  constructor(request: WatchRequest, parts: WatcherParts, limits: WatcherLimits) {
+    this.request = request;
+    this.#parts = parts;
+    this.#limits = limits;
+  }
+
+  /** What was published and concerns this watcher, encoded. Called in the tick of the publication. */
+  offer(bytes: Uint8Array, events: number, revision: Revision): void {
+    if (this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.#fallBack();
+    this.#queue.push({ bytes, revision });
+    this.#queuedBytes += bytes.length;
+    this.#parts.observe.sent(events);
+    this.#wake();
+  }
+
+  /** A sign that everything published is on its way. A watcher that is still catching up gets none. */
+  bookmark(): void {
+    if (!this.#isLive || !this.#inStream) return;
+    const { published } = this.#parts.revisions;
+    this.offer(this.request.representation.bookmark(this.#parts.revisions.format(published), false), 0, published);
+  }
+
+  /** Ends the stream behind what is queued. */
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<readonly Uint8Array[]> {
+    const { start, representation } = this.request;
+    try {
+      let position = start.kind === 'initial' ? yield* this.#initial(start.forgetSince) : yield* this.#catchUp(start.revision);
+      for (;;) {
+        position = yield* this.#live(position);
+        if (this.#ended) return;
+        position = yield* this.#catchUp(position);
+      }
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      yield [representation.error(error.refusal)];
+    } finally {
+      this.#parts.live.leave(this);
+    }
+  }
+
+
+  #join(): Revision {
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    this.#inStream = true;
+    this.#parts.live.join(this);
+    return this.#parts.revisions.published;
+  }
+
+  #fallBack(): void {
+    this.#parts.live.leave(this);
+    this.#inStream = false;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    this.#parts.observe.fellBack();
+    this.#wake();
+  }
+
+  async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[], Revision> {
+    const { scope, selector, representation, bookmarks } = this.request;
+    const at = this.#join();
+    for await (const bytes of this.#parts.snapshots.chunks(scope, selector, at, addedBy(representation))) {
+      if (this.#ended) return at;
+      yield [bytes];
+    }
+    if (bookmarks) yield [representation.bookmark(this.#parts.revisions.format(at), true)];
+    if (forgetSince !== undefined) yield* this.#forget(forgetSince, at);
+    return at;
+  }
+
+  /**
+   * A client that relists without having seen what was deleted meanwhile would keep it for ever (R24): after the bookmark
+   * it is told DELETED for every key that changed since and is not in its view at `at`.
+   */
+  async *#forget(since: Revision, at: Revision): AsyncGenerator<readonly Uint8Array[]> {
+    const { scope, representation } = this.request;
+    for await (const keys of this.#parts.history.touched(scope, { after: since, upTo: at })) {
+      if (this.#ended) return;
+      const gone = await this.#notInView(keys, at);
+      if (gone.length > 0) yield [representation.forgotten(gone, this.#parts.revisions.format(at))];
+    }
+  }
+
+  async #notInView(keys: readonly Key[], at: Revision): Promise<readonly Key[]> {
+    const { scope, selector } = this.request;
+    const gone: Key[] = [];
+    for (const key of keys) {
+      const snapshot = this.#parts.objects.snapshot({ ...scope, cluster: key.cluster, namespace: key.namespace, name: key.name, identity: key.resource.identity }, at);
+      try {
+        const { objects } = await snapshot.page(undefined);
+        if (!objects.some((object) => isSelected(object, selector))) gone.push(key);
+      } finally {
+        snapshot.close();
+      }
+    }
+    return gone;
+  }
+
+  /** Sends from the change log what came behind `after`, having joined the live stream for what comes next. */
+  async *#catchUp(after: Revision): AsyncGenerator<readonly Uint8Array[], Revision> {
+    const upTo = this.#join();
+    const { scope, selector, representation } = this.request;
+    for await (const changes of this.#parts.history.changes(scope, { after, upTo })) {
+      if (this.#ended) return upTo;
+      const items = changes.map((change: Change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
+      if (items.length === 0) continue;
+      this.#parts.observe.sent(items.length);
+      yield [representation.events(items)];
+    }
+    return upTo;
+  }
+
+  /** Hands out what is queued as it comes, until the watch ends or falls behind; `position` is what was handed out. */
+  async *#live(from: Revision): AsyncGenerator<readonly Uint8Array[], Revision> {
+    let position = from;
+    this.#isLive = true;
+    while (this.#inStream) {
+      const pieces = this.#take();
+      const last = pieces.at(-1);
+      if (last !== undefined) {
+        position = last.revision;
+        yield pieces.map(({ bytes }) => bytes);
+      } else if (this.#ended) return position;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    this.#isLive = false;
+    return position;
+  }
+
+  #take(): readonly Piece[] {
+    let bytes = 0;
+    let count = 0;
+    for (const piece of this.#queue) {
+      if (count > 0 && bytes + piece.bytes.length > this.#limits.pieceBytesMax) break;
+      bytes += piece.bytes.length;
+      count += 1;
+    }
+    this.#queuedBytes -= bytes;
+    return this.#queue.splice(0, count);
+  }
+}
+
+function addedBy(representation: Representation): ListEncoding {
+  return {
+    id: `watch ${representation.id}`,
+    encode: (objects) => representation.events(objects.map((object) => ({ type: 'ADDED', object, resourceVersion: object.resourceVersion }))),
+  };
+}

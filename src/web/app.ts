@@ -1,0 +1,201 @@
+/**
+ * The HTTP application: health for everybody, metrics and the kube face for those who may. Whatever a handler throws is
+ * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import Router from '@koa/router';
+import Koa, { type Context, type Next } from 'koa';
+import type { Caller } from '../domain/caller.js';
+import { Refused, type Refusal } from '../domain/errors.js';
+import type { Log } from '../diagnostics/log.js';
+import type { Health, HealthEndpoint } from '../diagnostics/health.js';
+import type { Metrics } from '../diagnostics/metrics.js';
+import { authorize } from './authorize.js';
+import type { KubePorts } from './call.js';
+import { answer, type FaceAnswer } from './kube-face.js';
+import type { Verb } from './kube-request.js';
+import { failure } from './status.js';
+
+export type AppParts = Readonly<{
+  ports: KubePorts;
+  log: Log;
+  metrics: Metrics;
+  health: Health;
+  callerOf: (socket: TLSSocket) => Caller;
+  version: string;
+}>;
+
+export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; requestsInFlightMax: number }>;
+
+const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
+const indentSpaces = 2;
+
+export function createApp(parts: AppParts, limits: AppLimits): Koa {
+  const app = new Koa();
+  app.silent = true;
+  app.use((context, next) => observe(context, next, parts));
+  app.use((context, next) => answerRefusals(context, next, parts));
+  if (limits.syntheticDelayMs > 0) app.use(async (_, next) => (await delay(limits.syntheticDelayMs), next()));
+  app.use(routes(parts).routes());
+  const admission = new InFlight(limits.requestsInFlightMax);
+  app.use((context) => kubeFace(context, parts, limits, admission));
+  return app;
+}
+
+function routes({ health, log, metrics, callerOf }: AppParts): Router {
+  const router = new Router();
+  for (const endpoint of healthEndpoints) {
+    router.get(`/${endpoint}`, (context: Context) => {
+      const query = new URLSearchParams(context.querystring);
+      const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
+      for (const { name, reason } of report.failures) log.warn('health.failed', { endpoint, name, reason });
+      text(context, report.status, report.text);
+    });
+  }
+  router.get('/metrics', async (context: Context) => {
+    const forbidden = authorize(callerOf(socketOf(context)), { path: '/metrics', method: 'GET', resource: undefined, verb: undefined });
+    if (forbidden !== undefined) throw new Refused(forbidden);
+    context.set('content-type', metrics.contentType);
+    context.body = Buffer.from(await metrics.render());
+  });
+  return router;
+}
+
+async function kubeFace(context: Context, { ports, callerOf, version }: AppParts, limits: AppLimits, inFlight: InFlight): Promise<void> {
+  const url = new URL(context.req.url ?? '/', 'https://cache');
+  const { req: request, res: response } = context;
+  let verb: Verb | undefined;
+  const release = inFlight.enter();
+  // Watches have a time of their own; everything else gets `requestTimeoutMs`, then its connection is gone.
+  const cancel = ports.clock.after(limits.requestTimeoutMs, () => verb === 'watch' || response.destroy());
+  const noteVerb = (known: Verb): void => {
+    verb = known;
+    context.state['verb'] = known;
+    if (known === 'watch') release();
+  };
+  try {
+    const answered = await answer({ url, caller: callerOf(socketOf(context)), request, response }, ports, version, noteVerb);
+    respond(context, answered);
+  } finally {
+    cancel();
+    release();
+  }
+}
+
+function respond(context: Context, answered: FaceAnswer): void {
+  switch (answered.kind) {
+    case 'streamed':
+      context.respond = false;
+      return;
+    case 'text':
+      return text(context, answered.code, answered.text);
+    case 'discovery': {
+      const { contentType, body, etag } = answered.answer;
+      context.set('content-type', contentType);
+      if (etag !== undefined) context.set('etag', etag);
+      context.body = Buffer.from(body);
+      context.status = context.fresh ? 304 : 200;
+      return;
+    }
+    case 'bytes': {
+      context.status = answered.code;
+      context.set('content-type', answered.contentType);
+      context.set('cache-control', 'no-cache, private');
+      for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
+      context.body = isIndented(context) && answered.contentType === 'application/json' ? indented(answered.bytes) : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+    }
+  }
+}
+
+async function observe(context: Context, next: Next, { metrics, ports }: AppParts): Promise<void> {
+  const startedMs = ports.clock.now();
+  await next();
+  const verb = (context.state['verb'] as Verb | undefined) ?? 'other';
+  metrics.requests.add(1, { verb, code: String(context.res.statusCode) });
+  if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
+}
+
+async function answerRefusals(context: Context, next: Next, { log, metrics }: AppParts): Promise<void> {
+  try {
+    await next();
+  } catch (error) {
+    const refusal = error instanceof Refused ? error.refusal : internalError;
+    if (!(error instanceof Refused)) log.error('request.failed', { method: context.method, path: context.path, error });
+    metrics.refusals.add(1, { reason: refusal.reason });
+    if (context.res.headersSent) {
+      context.respond = false;
+      context.res.destroy();
+      return;
+    }
+    const { code, text: status, retryAfterSeconds } = failure(refusal);
+    context.status = code;
+    context.set('content-type', 'application/json');
+    context.set('cache-control', 'no-cache, private');
+    if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) context.set('retry-after', String(retryAfterSeconds));
+    // A body that was not read to its end would be taken for the next request.
+    if (!context.req.complete && context.req.httpVersionMajor === 1) context.set('connection', 'close');
+    context.body = Buffer.from(status);
+  }
+}
+
+function text(context: Context, code: number, body: string): void {
+  context.status = code;
+  context.set('content-type', 'text/plain; charset=utf-8');
+  context.set('x-content-type-options', 'nosniff');
+  context.body = Buffer.from(body);
+}
+
+/** People at a terminal get indented JSON (N3). */
+function isIndented({ query, req }: Context): boolean {
+  const pretty = query['pretty'];
+  if (pretty !== undefined) return pretty === '1' || pretty === 'true';
+  return /^(curl|Wget)\//.test(req.headers['user-agent'] ?? '');
+}
+
+/** Puts in space between tokens, and nothing else: numbers and names stay as they are. */
+function indented(bytes: Uint8Array): Buffer {
+  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+  let out = '';
+  let depth = 0;
+  for (const [token] of source.matchAll(/"(?:[^"\\]|\\.)*"|[^\s"{}[\],:]+|\{\s*\}|\[\s*\]|[{}[\],:]/g)) {
+    if (token === '{' || token === '[') {
+      depth += 1;
+      out += `${token}\n${' '.repeat(depth * indentSpaces)}`;
+    } else if (token === '}' || token === ']') {
+      depth -= 1;
+      out += `\n${' '.repeat(depth * indentSpaces)}${token}`;
+    } else if (token === ',') out += `,\n${' '.repeat(depth * indentSpaces)}`;
+    else out += token === ':' ? ': ' : token;
+  }
+  return Buffer.from(`${out}\n`);
+}
+
+function socketOf(context: Context): TLSSocket {
+  return context.req.socket as TLSSocket;
+}
+
+const internalError: Refusal = { reason: 'InternalError', message: 'Internal error occurred', details: { causes: [{ message: 'the server has logged what happened' }] } };
+
+/** Requests under way, watches not counted. */
+class InFlight {
+  readonly #max: number;
+  #count = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Throws Refused(429) when there are too many. The result ends the request's part in it, once. */
+  enter(): () => void {
+    if (this.#count >= this.#max) {
+      throw new Refused({ reason: 'TooManyRequests', message: 'too many requests, please try again later', details: { retryAfterSeconds: 1 } });
+    }
+    this.#count += 1;
+    let entered = true;
+    return () => {
+      if (entered) this.#count -= 1;
+      entered = false;
+    };
+  }
+}

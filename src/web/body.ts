@@ -1,0 +1,66 @@
+/** Reads the body of a request: bounded, within a time, as the bytes of one JSON object whatever it was sent as. */
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { badRequest, Refused } from '../domain/errors.js';
+import { formatJson } from '../domain/json-tree.js';
+import { mustParse } from '../domain/parsed.js';
+import { parseYaml } from '../domain/yaml.js';
+
+/** Media types that Kubernetes' own messages name. */
+const acceptedBodies = 'application/json, application/yaml';
+const decoder = new TextDecoder();
+
+/** Throws Refused: 413 beyond `bytesMax`, 400 when the sender breaks off. */
+export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+  const declared = Number(request.headers['content-length'] ?? 0);
+  if (declared > bytesMax) throw tooLarge(bytesMax);
+  if (request.headers['content-encoding'] !== undefined && request.headers['content-encoding'] !== 'identity') {
+    throw new Refused({ reason: 'UnsupportedMediaType', message: 'the body of the request must not be compressed' });
+  }
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > bytesMax) throw tooLarge(bytesMax);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    throw new Refused(badRequest('the body of the request broke off'));
+  }
+  // One chunk is the usual case; it may be a view of a pool, which `compose` takes care of.
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+}
+
+/** The media type of a body; no Content-Type means JSON (W1, W16). */
+export function mediaType(request: IncomingMessage): string {
+  return (request.headers['content-type'] ?? 'application/json').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** The body as the text of a JSON value. Throws Refused: 415 for what is neither JSON nor YAML. */
+export async function readJsonBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+  const type = mediaType(request);
+  if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(acceptedBodies);
+  const bytes = await readBody(request, bytesMax);
+  assertUtf8(bytes);
+  if (type === 'application/json') return bytes;
+  const json = Buffer.from(formatJson(mustParse(parseYaml(decoder.decode(bytes)))));
+  if (json.length > bytesMax) throw tooLarge(bytesMax);
+  return json;
+}
+
+export function assertUtf8(bytes: Uint8Array): void {
+  if (!isUtf8(bytes)) throw new Refused(badRequest('the body of the request is not UTF-8'));
+}
+
+export function unsupportedMediaType(accepted: string): Refused {
+  return new Refused({
+    reason: 'UnsupportedMediaType',
+    message: `the body of the request was in an unknown format - accepted media types include: ${accepted}`,
+  });
+}
+
+function tooLarge(bytesMax: number): Refused {
+  return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
+}

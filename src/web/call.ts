@@ -1,0 +1,132 @@
+/** One request on a resource, understood: what every verb works from. */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Catalogue, ServedType } from '../domain/catalogue.js';
+import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import { mustParse } from '../domain/parsed.js';
+import type { CanonicalPaths, Clock, History, Objects, Revisions, Snapshots, Watches, Writer, Commits } from '../domain/ports.js';
+import type { Scope } from '../domain/scope.js';
+import type { Selector } from '../domain/selector.js';
+import type { ShardName } from '../domain/shard.js';
+import { negotiate, type Answered, type Asked } from './accept.js';
+import type { ClusterPlace } from './kube-path.js';
+import { objectNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
+import { partialForm, tableForm, wholeForm, type ObjectForm } from './object-form.js';
+import { parseIncludeObject } from './table.js';
+
+export type Call = Readonly<{
+  verb: Verb;
+  path: ResourcePath;
+  type: ServedType;
+  /** The identity to look under; '*' for all of them (P6). */
+  identity: string;
+  shard: ShardName | '*';
+  cluster: ClusterName | '*';
+  /** The canonical path that led to the cluster, when the URL had one. */
+  canonicalPath: CanonicalPath | undefined;
+  query: URLSearchParams;
+  request: IncomingMessage;
+  response: ServerResponse;
+}>;
+
+/** What verbs need of the other rooms. */
+export type KubePorts = Readonly<{
+  objects: Objects;
+  history: History;
+  revisions: Revisions;
+  writer: Writer;
+  commits: Commits;
+  paths: CanonicalPaths;
+  snapshots: Snapshots;
+  watches: Watches;
+  catalogue: Catalogue;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+  limits: KubeLimits;
+}>;
+
+export type KubeLimits = Readonly<{ bodyBytesMax: number; watchTimeoutMinMs: number; openWatchesMax: number }>;
+
+/** How a verb was answered: with bytes to send, or by having written to the response itself. */
+export type Answer =
+  | Readonly<{ kind: 'bytes'; code: number; contentType: string; bytes: Uint8Array; warnings?: readonly string[] }>
+  | Readonly<{ kind: 'streamed' }>;
+
+export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
+
+/** The logical cluster a read speaks of. Throws Refused: 404 when a canonical path leads nowhere, 409 when to several. */
+export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): Promise<ClusterName | '*'> {
+  if (cluster.kind === 'all') return '*';
+  if (cluster.kind === 'name') return cluster.name;
+  const [only, ...others] = await paths.clustersAt(cluster.path);
+  if (only === undefined) throw new Refused({ reason: 'NotFound', message: `no logical cluster has the canonical path ${JSON.stringify(cluster.path)}` });
+  if (others.length === 0) return only;
+  const names = [only, ...others].join(', ');
+  throw new Refused({ reason: 'Conflict', message: `the canonical path ${JSON.stringify(cluster.path)} leads to several logical clusters: ${names}` });
+}
+
+/** The logical cluster a write names: one, by its name. Throws Refused(400) for anything else (W19). */
+export function writtenCluster(cluster: ClusterPlace): ClusterName {
+  if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
+  if (cluster.kind === 'path') throw new Refused(badRequest(`invalid cluster: ${JSON.stringify(cluster.path)} is not a logical cluster name`));
+  return cluster.name;
+}
+
+/** Where a write goes: `writtenCluster` has seen to the cluster. */
+export function placeOf({ shard, cluster }: Call): Place {
+  if (shard === '*') throw new Refused(wildcardWrite('shard'));
+  if (cluster === '*') throw new Refused(wildcardWrite('cluster'));
+  return { shard, cluster };
+}
+
+/** The namespace a call on one object speaks of, '' for a cluster-scoped type. Throws Refused(404) when scope and path disagree. */
+export function namespaceOf({ type, path }: Call): string {
+  if (type.namespaced === (path.namespace !== undefined)) return path.namespace ?? '';
+  throw new Refused(objectNotFound(path, path.name ?? ''));
+}
+
+/**
+ * What a list or watch covers. Equality on name and namespace moves from the selector into the scope, where it is cheaper.
+ */
+export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
+  const { type, identity, shard, cluster, path } = call;
+  const named = (field: 'metadata.name' | 'metadata.namespace') => selector.fields.find((term) => term.field === field && term.kind === 'is');
+  const name = named('metadata.name');
+  const namespace = named('metadata.namespace');
+  if (path.name !== undefined && name !== undefined && name.value !== path.name) {
+    throw new Refused(badRequest(`fieldSelector metadata.name=${name.value} does not match the name in the URL`));
+  }
+  const scope: Scope = {
+    group: type.group,
+    resource: type.resource,
+    identity,
+    shard,
+    cluster,
+    namespace: path.namespace ?? namespace?.value,
+    name: path.name ?? name?.value,
+  };
+  const folded = [name, path.namespace === undefined ? namespace : undefined];
+  return { scope, selector: { labels: selector.labels, fields: selector.fields.filter((term) => !folded.includes(term)) } };
+}
+
+export function answeredAs({ request }: Call, asked: Asked): Answered {
+  return mustParse(negotiate(request.headers.accept, asked));
+}
+
+/** The form an answer takes. Throws Refused(400) for an unknown `includeObject`. */
+export function formOf({ type, path, query, cluster }: Call, { form, tableVersion }: Answered, clock: Clock): ObjectForm {
+  const tellsVersion = cluster === '*';
+  switch (form) {
+    case 'object':
+      return wholeForm(type, path.version);
+    case 'partial':
+      return partialForm(type, path.version, tellsVersion);
+    case 'table': {
+      const includeObject = parseIncludeObject(query.get('includeObject') ?? undefined);
+      if (includeObject === undefined) throw new Refused(badRequest(`unrecognized includeObject value: ${JSON.stringify(query.get('includeObject'))}`));
+      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, tellsVersion, now: () => clock.now() });
+    }
+  }
+}

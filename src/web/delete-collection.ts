@@ -1,0 +1,69 @@
+/**
+ * DELETE of a collection (W17): the objects of the list are deleted page by page, each as a delete of its own, and
+ * answered as the list of what was deleted. Not atomic, as upstream: what comes in meanwhile stays.
+ */
+import { badRequest, Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import { isSelected } from '../domain/object-labels.js';
+import type { StoredObject } from '../domain/object.js';
+import { mustParse } from '../domain/parsed.js';
+import type { Outcome } from '../domain/mutation.js';
+import type { Selector } from '../domain/selector.js';
+import type { Scope } from '../domain/scope.js';
+import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
+import { readDeleteOptions, type DeleteOptions } from './delete-options.js';
+import { listEncoding } from './encodings.js';
+import { answerList } from './list.js';
+import { parseListOptions, type ListOptions } from './list-options.js';
+import type { ObjectForm } from './object-form.js';
+import { encode } from './parts.js';
+
+export async function removeCollection(call: Call, ports: KubePorts): Promise<Answer> {
+  const answered = answeredAs(call, 'list');
+  const form = formOf(call, answered, ports.clock);
+  placeOf(call);
+  const listOptions = mustParse(parseListOptions(call.query));
+  if (listOptions.continueToken !== undefined) throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
+  const options = await readDeleteOptions(call.request, call.query, ports.limits.bodyBytesMax);
+  const { scope, selector } = narrow(call, listOptions.selector);
+  return answerList(call, removing({ scope, selector, listOptions, options, form }, ports), answered);
+}
+
+type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;
+
+async function* removing({ scope, selector, listOptions, options, form }: Removal, ports: KubePorts): AsyncGenerator<Uint8Array> {
+  const encoding = listEncoding(form);
+  const snapshot = ports.objects.snapshot(scope, ports.revisions.published);
+  let left = listOptions.limit === 0 ? Infinity : listOptions.limit;
+  let after: Key | undefined;
+  let isFirst = true;
+  try {
+    do {
+      const page = await snapshot.page(after);
+      const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
+      const removed = options.dryRun ? selected : await removeAll(selected, ports);
+      left -= selected.length;
+      if (removed.length > 0) {
+        const items = encoding.encode(removed);
+        yield isFirst ? Buffer.concat([form.listOpening, items.subarray(1)]) : items;
+        isFirst = false;
+      }
+      after = page.next;
+    } while (after !== undefined && left > 0);
+  } finally {
+    snapshot.close();
+  }
+  const metadata = encode(`],"metadata":{"resourceVersion":"${ports.revisions.format(ports.revisions.published)}"}}`);
+  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
+}
+
+/** Deletes them together; one that is gone already was deleted by somebody else. */
+async function removeAll(objects: readonly StoredObject[], { writer }: KubePorts): Promise<readonly StoredObject[]> {
+  const outcomes = await Promise.all(objects.map(({ key }): Promise<Outcome> => writer.submit({ kind: 'delete', key, expect: 'any' })));
+  const removed: StoredObject[] = [];
+  for (const outcome of outcomes) {
+    if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
+    if (outcome.kind === 'written') removed.push(outcome.object);
+  }
+  return removed;
+}

@@ -1,0 +1,52 @@
+/** Routes below `/shards/S/clusters/C` that tell what can be asked there (D2–D6, D9). Pure: a path in, an answer out. */
+import type { ServedType } from '../domain/catalogue.js';
+import type { Refusal } from '../domain/errors.js';
+import { notAcceptable } from './accept.js';
+import { apiGroup, apiGroups, apiResources, coreVersions, parseDiscoveryForm, type Answer } from './discovery.js';
+import { openApiDocument, openApiIndex, type TaggedAnswer } from './openapi.js';
+import { versionAnswer } from './version.js';
+
+export type DiscoveryAnswer = Answer & Partial<Pick<TaggedAnswer, 'etag'>>;
+
+export type Discovered = Readonly<{ kind: 'answer'; answer: DiscoveryAnswer } | { kind: 'refused'; refusal: Refusal }>;
+
+/** Undefined when the path is none of discovery's. `types` is asked for only when it is. */
+export function discover(
+  rest: readonly string[],
+  asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly ServedType[] }>,
+): Discovered | undefined {
+  const { accept, version, types } = asked;
+  const [root, ...own] = rest;
+  switch (root) {
+    case 'version':
+      return own.length === 0 ? found(versionAnswer(version)) : undefined;
+    case 'api':
+      if (own.length === 0) return aggregated(coreVersions, accept, types);
+      return own.length === 1 ? found(apiResources(types(), '', own[0] ?? '')) : undefined;
+    case 'apis':
+      if (own.length === 0) return aggregated(apiGroups, accept, types);
+      if (own.length === 1) return found(apiGroup(types(), own[0] ?? ''));
+      return own.length === 2 ? found(apiResources(types(), own[0] ?? '', own[1] ?? '')) : undefined;
+    case 'openapi':
+      return own[0] === 'v3' ? found(openApi(own.slice(1), types)) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function found(answer: DiscoveryAnswer | undefined): Discovered | undefined {
+  return answer && { kind: 'answer', answer };
+}
+
+function aggregated(make: typeof coreVersions, accept: string | undefined, types: () => readonly ServedType[]): Discovered {
+  const form = parseDiscoveryForm(accept);
+  return form === undefined ? { kind: 'refused', refusal: notAcceptable() } : { kind: 'answer', answer: make(types(), form) };
+}
+
+/** The index, or the document of `apis/G/V` or `api/V`. */
+function openApi(own: readonly string[], types: () => readonly ServedType[]): DiscoveryAnswer | undefined {
+  const [root, first = '', second = '', ...more] = own;
+  if (root === undefined) return openApiIndex(types());
+  if (root === 'api') return openApiDocument(types(), '', first);
+  return root === 'apis' && more.length === 0 ? openApiDocument(types(), first, second) : undefined;
+}

@@ -1,0 +1,141 @@
+/**
+ * What types there are, told in Kubernetes' discovery formats (D2–D4, D10): pure functions from a list of types to an answer.
+ *
+ * A client believes the Content-Type of the answer, not what it asked for: with g, v and as it holds everything at once
+ * (aggregated), bare it is the legacy list and the client fetches every /apis/GROUP/VERSION by itself. `undefined`
+ * means that there is nothing at that path.
+ *
+ * /api is answered even when no core type is there, as it seldom is: only a client that finds both /api and /apis
+ * aggregated is content with them. But it names no version that is empty: kubectl takes an empty /api/v1 for an error.
+ * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
+ */
+import { compareVersions, serves, type ServedType } from '../domain/catalogue.js';
+import { formatApiVersion } from '../domain/resource.js';
+
+export type Answer = Readonly<{ contentType: string; body: string }>;
+
+/** How the whole of /api or /apis is told. */
+export type DiscoveryForm = 'v2' | 'v2beta1' | 'legacy';
+
+const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+
+/** The form an Accept header prefers; undefined when it takes none of ours (406). */
+export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
+  const clauses = (accept ?? '')
+    .split(',')
+    .map(parseClause)
+    .filter((clause) => clause.quality > 0);
+  const byPreference = clauses.sort((left, right) => right.quality - left.quality);
+  return byPreference.map(formOf).find((form) => form !== undefined);
+}
+
+/** /api: the core group. */
+export function coreVersions(types: readonly ServedType[], form: DiscoveryForm): Answer {
+  const core = types.filter(({ group }) => group === '');
+  if (form !== 'legacy') return aggregated(core, form);
+  return json({ kind: 'APIVersions', apiVersion: 'v1', versions: versionsOf(core, ''), serverAddressByClientCIDRs: [] });
+}
+
+/** /apis: every group but the core. */
+export function apiGroups(types: readonly ServedType[], form: DiscoveryForm): Answer {
+  const named = types.filter(({ group }) => group !== '');
+  if (form !== 'legacy') return aggregated(named, form);
+  return json({ kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(named).map((group) => groupOf(named, group)) });
+}
+
+/** /apis/GROUP */
+export function apiGroup(types: readonly ServedType[], group: string): Answer | undefined {
+  if (group === '' || !types.some((type) => type.group === group)) return undefined;
+  return json({ kind: 'APIGroup', apiVersion: 'v1', ...groupOf(types, group) });
+}
+
+/** /apis/GROUP/VERSION, and /api/v1 with the group ''. */
+export function apiResources(types: readonly ServedType[], group: string, version: string): Answer | undefined {
+  if (!versionsOf(types, group).includes(version)) return undefined;
+  const resources = servedAt(types, group, version).map((type) => ({
+    name: type.resource,
+    singularName: type.singular,
+    namespaced: type.namespaced,
+    kind: type.kind,
+    verbs,
+    ...namesOf(type),
+  }));
+  return json({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: formatApiVersion(group, version), resources });
+}
+
+/** Groups in the order in which the types name them first. */
+export function groupsOf(types: readonly ServedType[]): readonly string[] {
+  return [...new Set(types.map(({ group }) => group))];
+}
+
+/** The versions of a group, the preferred one first. */
+export function versionsOf(types: readonly ServedType[], group: string): readonly string[] {
+  const names = types.filter((type) => type.group === group).flatMap(({ versions }) => versions.map(({ name }) => name));
+  return [...new Set(names)].sort(compareVersions);
+}
+
+/** The types of a group that are served in a version. */
+export function servedAt(types: readonly ServedType[], group: string, version: string): readonly ServedType[] {
+  return types.filter((type) => type.group === group && serves(type, version));
+}
+
+function aggregated(types: readonly ServedType[], form: 'v2' | 'v2beta1'): Answer {
+  const items = groupsOf(types).map((group) => ({
+    metadata: { name: group, creationTimestamp: null },
+    versions: versionsOf(types, group).map((version) => ({
+      version,
+      resources: servedAt(types, group, version).map((type) => aggregatedResource(type, version)),
+      freshness: 'Current',
+    })),
+  }));
+  const body = { kind: 'APIGroupDiscoveryList', apiVersion: `apidiscovery.k8s.io/${form}`, metadata: {}, items };
+  return { ...json(body), contentType: `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList` };
+}
+
+function aggregatedResource(type: ServedType, version: string): object {
+  return {
+    resource: type.resource,
+    responseKind: { group: type.group, version, kind: type.kind },
+    scope: type.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: type.singular,
+    verbs,
+    ...namesOf(type),
+  };
+}
+
+function groupOf(types: readonly ServedType[], group: string): object {
+  const versions = versionsOf(types, group).map((version) => ({ groupVersion: formatApiVersion(group, version), version }));
+  return { name: group, versions, preferredVersion: versions[0] };
+}
+
+/** Kubernetes leaves out what is empty. */
+function namesOf({ shortNames, categories }: ServedType): object {
+  return { ...(shortNames.length > 0 && { shortNames }), ...(categories.length > 0 && { categories }) };
+}
+
+function json(body: object): Answer {
+  return { contentType: 'application/json', body: JSON.stringify(body) };
+}
+
+type Clause = Readonly<{ mediaType: string; parameters: ReadonlyMap<string, string>; quality: number }>;
+
+function parseClause(text: string): Clause {
+  const [mediaType = '', ...rest] = text.split(';').map((part) => part.trim());
+  const parameters = new Map(rest.map(parseParameter));
+  const quality = Number(parameters.get('q') ?? 1);
+  return { mediaType: mediaType.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 0 : quality };
+}
+
+function parseParameter(text: string): [string, string] {
+  const [name = '', value = ''] = text.split('=', 2);
+  return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, '$1')];
+}
+
+/** Parameters other than the three that name a form mean nothing to us (N3). */
+function formOf({ mediaType, parameters }: Clause): DiscoveryForm | undefined {
+  if (!['application/json', 'application/*', '*/*', ''].includes(mediaType)) return undefined;
+  if (!parameters.has('as')) return 'legacy';
+  if (parameters.get('as') !== 'APIGroupDiscoveryList' || parameters.get('g') !== 'apidiscovery.k8s.io') return undefined;
+  const version = parameters.get('v');
+  return version === 'v2' || version === 'v2beta1' ? version : undefined;
+}

@@ -1,0 +1,39 @@
+/** What the watch room and lists put on the wire, made from an object form. */
+import type { Refusal } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import type { ListEncoding, Representation } from '../domain/ports.js';
+import type { ObjectForm } from './object-form.js';
+import { encode, join, type Part } from './parts.js';
+import { failure } from './status.js';
+
+/** Elements of a list, each behind a comma: whoever writes the list leaves out the very first one. */
+export function listEncoding(form: ObjectForm): ListEncoding {
+  return {
+    id: `list ${form.id}`,
+    encode: (objects) => join(objects.flatMap((object): readonly Part[] => [',', ...form.element(object, object.resourceVersion)])),
+  };
+}
+
+/** Events, one line each (R10, R11, S12). */
+export function watchRepresentation(form: ObjectForm): Representation {
+  const event = (type: string, parts: readonly Part[]): readonly Part[] => [`{"type":"${type}","object":`, ...parts, '}\n'];
+  return {
+    id: form.id,
+    events: (items) => join(items.flatMap(({ type, object, resourceVersion }) => event(type, form.single(object, resourceVersion)))),
+    forgotten: (keys, resourceVersion) => join(keys.flatMap((key) => event('DELETED', form.bare(bareMetadata(key, resourceVersion))))),
+    bookmark: (resourceVersion, initialEventsEnd) => {
+      const annotations = initialEventsEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : '';
+      return join(event('BOOKMARK', form.bare(`{"resourceVersion":"${resourceVersion}"${annotations}}`)));
+    },
+    error: (refusal: Refusal) => join(event('ERROR', [encode(failure(refusal).text)])),
+  };
+}
+
+function bareMetadata({ name, namespace, cluster, shard }: Key, resourceVersion: string): string {
+  return JSON.stringify({
+    name,
+    ...(namespace === '' ? {} : { namespace }),
+    resourceVersion,
+    annotations: { 'kcp.io/cluster': cluster, 'kcp.io/shard': shard },
+  });
+}

@@ -1,0 +1,96 @@
+/** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from '../domain/caller.js';
+import { badRequest, Refused, unreachable } from '../domain/errors.js';
+import { mustParse } from '../domain/parsed.js';
+import { asksPartial } from './accept.js';
+import { authorize } from './authorize.js';
+import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts } from './call.js';
+import { create } from './create.js';
+import { remove } from './delete.js';
+import { removeCollection } from './delete-collection.js';
+import { discover, type DiscoveryAnswer } from './discovery-face.js';
+import { get } from './get.js';
+import { parseKubePath, type KubePath } from './kube-path.js';
+import { methodNotAllowed, objectNotFound, parseResourcePath, resourceNotFound, verbOf, type Verb } from './kube-request.js';
+import { list } from './list.js';
+import { patch } from './patch.js';
+import { update } from './update.js';
+import { watch } from './watch.js';
+
+export type Asked = Readonly<{ url: URL; caller: Caller; request: IncomingMessage; response: ServerResponse }>;
+
+export type FaceAnswer = Answer | Readonly<{ kind: 'discovery'; answer: DiscoveryAnswer }> | Readonly<{ kind: 'text'; code: number; text: string }>;
+
+/** `noteVerb` is told the verb as soon as it is known, so that metrics name it whatever becomes of the request. */
+export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
+  const { url, caller, request, response } = asked;
+  const method = request.method ?? 'GET';
+  const path = mustParse(parseKubePath(url.pathname));
+  const resource = parseResourcePath(path.rest);
+  const verb = resource && verbOf(method, resource, url.searchParams);
+  if (verb !== undefined) noteVerb(verb);
+  const forbidden = authorize(caller, { path: url.pathname, method, resource, verb });
+  if (forbidden !== undefined) throw new Refused(forbidden);
+  if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));
+
+  const other = answerOther(path, asked, ports, version);
+  if (other !== undefined) return other;
+  if (path.cluster === undefined) throw new Refused(badRequest('a cluster name is required'));
+  if (resource === undefined) throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
+
+  const isRead = verb === 'get' || verb === 'list' || verb === 'watch';
+  const cluster = isRead ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
+  const resolution = ports.catalogue.resolve({
+    group: resource.group,
+    version: resource.version,
+    resource: resource.resource,
+    identity: resource.identity,
+    cluster,
+    partial: asksPartial(request.headers.accept),
+  });
+  if (resolution.kind === 'unknown' || resource.identity === '') throw new Refused(resourceNotFound(resource));
+  if (verb === undefined) throw new Refused(methodNotAllowed(method, resource));
+  if (resource.subresource !== undefined) throw new Refused(objectNotFound(resource, resource.name ?? ''));
+
+  const { type, identity } = resolution;
+  const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
+  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query: url.searchParams, request, response }, ports);
+}
+
+function run(call: Call, ports: KubePorts): Promise<Answer> {
+  switch (call.verb) {
+    case 'get':
+      return get(call, ports);
+    case 'list':
+      return list(call, ports);
+    case 'watch':
+      return watch(call, ports);
+    case 'create':
+      return create(call, ports);
+    case 'update':
+      return update(call, ports);
+    case 'patch':
+      return patch(call, ports);
+    case 'delete':
+      return remove(call, ports);
+    case 'deletecollection':
+      return removeCollection(call, ports);
+    default:
+      return unreachable(call.verb);
+  }
+}
+
+/** Discovery, and what upstream answers below a shard without being a resource (D1a). */
+function answerOther({ rest, cluster }: KubePath, { request, url }: Asked, { catalogue }: KubePorts, version: string): FaceAnswer | undefined {
+  const [first, ...more] = rest;
+  if (first === 'healthz' && more.length === 0) return { kind: 'text', code: 200, text: 'ok' };
+  if (first === 'metrics' && more.length === 0) return { kind: 'text', code: 501, text: 'metrics are served at /metrics, not below a shard\n' };
+  if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
+  const types = () => catalogue.forCluster(cluster?.kind === 'name' ? cluster.name : '*');
+  const found = discover(rest, { accept: request.headers.accept, version, types });
+  if (found?.kind === 'refused') throw new Refused(found.refusal);
+  if (found !== undefined) return { kind: 'discovery', answer: found.answer };
+  if (url.pathname.endsWith('/openapi/v2')) throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
+  return undefined;
+}

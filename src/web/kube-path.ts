@@ -1,0 +1,52 @@
+/**
+ * The path of a request: `[/services/cache]/shards/S/clusters/C/<rest>` (P1, P4, D1a). It is split before it is decoded, so that an
+ * encoded '/' stays inside its segment (W2), and `%2A` is `*`.
+ */
+import { parseCanonicalPath, parseClusterName, type CanonicalPath, type ClusterName } from '../domain/cluster.js';
+import { badRequest } from '../domain/errors.js';
+import { parsed, refused, type Parsed } from '../domain/parsed.js';
+import { parseShardName, type ShardName } from '../domain/shard.js';
+
+/** Where a request points: one logical cluster, all of them, or the one that a canonical path leads to. */
+export type ClusterPlace = Readonly<{ kind: 'name'; name: ClusterName } | { kind: 'path'; path: CanonicalPath } | { kind: 'all' }>;
+
+export type KubePath = Readonly<{ shard: ShardName | '*' | undefined; cluster: ClusterPlace | undefined; rest: readonly string[] }>;
+
+const prefix = ['services', 'cache'];
+
+export function parseKubePath(path: string): Parsed<KubePath> {
+  const segments = decode(path);
+  if (segments === undefined) return refused(badRequest(`invalid path: ${JSON.stringify(path)}`));
+  const own = prefix.every((segment, i) => segments[i] === segment) ? segments.slice(prefix.length) : segments;
+
+  const [first, shardText, ...behindShard] = own;
+  if (first !== 'shards') return parsed({ shard: undefined, cluster: undefined, rest: own });
+  if (shardText === undefined || shardText === '') return refused(badRequest('a shard name is required'));
+  const shard = shardText === '*' ? '*' : parseShardName(shardText);
+  if (shard === undefined) return refused(badRequest(`invalid shard: ${JSON.stringify(shardText)} does not match the regex`));
+
+  const [second, clusterText, ...behindCluster] = behindShard;
+  if (second !== 'clusters') return parsed({ shard, cluster: undefined, rest: behindShard });
+  const cluster = parseClusterPlace(clusterText ?? '');
+  if (cluster === undefined) return refused(badRequest(`invalid cluster: ${JSON.stringify(clusterText ?? '')} does not match the regex`));
+  return parsed({ shard, cluster, rest: behindCluster });
+}
+
+function parseClusterPlace(text: string): ClusterPlace | undefined {
+  if (text === '*') return { kind: 'all' };
+  const name = parseClusterName(text);
+  if (name !== undefined) return { kind: 'name', name };
+  const path = parseCanonicalPath(text);
+  return path && { kind: 'path', path };
+}
+
+/** The segments between slashes, decoded; a trailing slash adds none. Undefined when an escape is broken. */
+function decode(path: string): readonly string[] | undefined {
+  const raw = path.replace(/^\//, '').replace(/\/$/, '');
+  if (raw === '') return [];
+  try {
+    return raw.split('/').map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+}

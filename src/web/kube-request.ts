@@ -1,0 +1,112 @@
+/** What a request on a resource asks for, told from its method and the part of its path behind the cluster. */
+import { badRequest, type Refusal } from '../domain/errors.js';
+import { formatGroupResource } from '../domain/resource.js';
+
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
+
+export type ResourcePath = Readonly<{
+  group: string;
+  version: string;
+  resource: string;
+  /** Undefined when the URL has none; '' when a ':' has nothing behind it. */
+  identity: string | undefined;
+  namespace: string | undefined;
+  name: string | undefined;
+  subresource: string | undefined;
+  /** The old `/watch/` prefix: a list there is a watch (S19). */
+  forcedWatch: boolean;
+}>;
+
+/** The resource named by `api/V/…` or `apis/G/V/…`; undefined when the path names none. */
+export function parseResourcePath(rest: readonly string[]): ResourcePath | undefined {
+  const [root, ...behindRoot] = rest;
+  const [group, version, ...tail] = root === 'api' ? ['', ...behindRoot] : root === 'apis' ? behindRoot : [];
+  if (group === undefined || version === undefined || tail.length === 0) return undefined;
+  const forcedWatch = tail[0] === 'watch' && tail.length > 1;
+  const own = forcedWatch ? tail.slice(1) : tail;
+  const namespaced = own[0] === 'namespaces' && own.length > 2;
+  const [resourceText, name, subresource, ...more] = namespaced ? own.slice(2) : own;
+  if (resourceText === undefined || resourceText === '' || more.length > 0) return undefined;
+  const colon = resourceText.indexOf(':');
+  return {
+    group: group === 'core' ? '' : group,
+    version,
+    resource: colon < 0 ? resourceText : resourceText.slice(0, colon),
+    identity: colon < 0 ? undefined : resourceText.slice(colon + 1),
+    namespace: namespaced ? own[1] : undefined,
+    name: name === '' ? undefined : name,
+    subresource: subresource === '' ? undefined : subresource,
+    forcedWatch,
+  };
+}
+
+/** The verb, or undefined for a method that the collection or the object does not know (405). */
+export function verbOf(method: string, { name, forcedWatch }: ResourcePath, query: URLSearchParams): Verb | undefined {
+  switch (method) {
+    case 'GET':
+    case 'HEAD':
+      if (forcedWatch) return 'watch';
+      if (name !== undefined) return 'get';
+      return isTrue(query.get('watch')) ? 'watch' : 'list';
+    case 'POST':
+      return name === undefined ? 'create' : undefined;
+    case 'PUT':
+      return name === undefined ? undefined : 'update';
+    case 'PATCH':
+      return name === undefined ? undefined : 'patch';
+    case 'DELETE':
+      return name === undefined ? 'deletecollection' : 'delete';
+    default:
+      return undefined;
+  }
+}
+
+/** A boolean parameter as Kubernetes reads it: anything that is there and not "0" or "false", even the empty text. */
+export function isTrue(text: string | null): boolean {
+  return text !== null && text !== '0' && text.toLowerCase() !== 'false';
+}
+
+export function methodNotAllowed(method: string, { group, resource }: ResourcePath): Refusal {
+  return {
+    reason: 'MethodNotAllowed',
+    message: `${method} is not supported on resources of kind ${JSON.stringify(formatGroupResource({ group, resource }))}`,
+    details: { group, kind: resource },
+  };
+}
+
+export function resourceNotFound({ group, resource, version }: ResourcePath): Refusal {
+  return {
+    reason: 'NotFound',
+    message: `the server could not find the requested resource (${formatGroupResource({ group, resource })}, version ${version})`,
+    details: { group, kind: resource },
+  };
+}
+
+export function objectNotFound({ group, resource }: Pick<ResourcePath, 'group' | 'resource'>, name: string): Refusal {
+  return {
+    reason: 'NotFound',
+    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`,
+    details: { name, group, kind: resource },
+  };
+}
+
+export function alreadyExists({ group, resource }: Pick<ResourcePath, 'group' | 'resource'>, name: string): Refusal {
+  return {
+    reason: 'AlreadyExists',
+    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} already exists`,
+    details: { name, group, kind: resource },
+  };
+}
+
+/** X4: someone else was first. */
+export function conflict({ group, resource }: Pick<ResourcePath, 'group' | 'resource'>, name: string): Refusal {
+  return {
+    reason: 'Conflict',
+    message: `Operation cannot be fulfilled on ${formatGroupResource({ group, resource })} ${JSON.stringify(name)}: the object has been modified; please apply your changes to the latest version and try again`,
+    details: { name, group, kind: resource },
+  };
+}
+
+export function wildcardWrite(what: 'shard' | 'cluster'): Refusal {
+  return badRequest(`a write needs one ${what}, not all of them`);
+}

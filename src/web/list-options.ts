@@ -1,0 +1,144 @@
+/**
+ * The options of lists and watches (S2, S3, S9, S10), parsed and checked as Kubernetes does; a refusal names every option
+ * that is wrong.
+ */
+import { badRequest, type Cause, type Refusal } from '../domain/errors.js';
+import { attempt, mustParse, type Parsed } from '../domain/parsed.js';
+import { Refused } from '../domain/errors.js';
+import { parseFieldSelector, parseLabelSelector, type Selector } from '../domain/selector.js';
+import { isTrue } from './kube-request.js';
+
+export type ResourceVersionMatch = 'Exact' | 'NotOlderThan';
+
+export type ListOptions = Readonly<{
+  selector: Selector;
+  /** 0 when there is none. */
+  limit: number;
+  continueToken: string | undefined;
+  /** '' when it is not given; otherwise digits. */
+  resourceVersion: string;
+  match: ResourceVersionMatch | undefined;
+}>;
+
+export type WatchOptions = Readonly<{
+  selector: Selector;
+  resourceVersion: string;
+  sendInitialEvents: boolean | undefined;
+  bookmarks: boolean;
+  /** Undefined when the server may choose. */
+  timeoutSeconds: number | undefined;
+}>;
+
+const matches: readonly string[] = ['Exact', 'NotOlderThan'];
+const digits = /^\d+$/;
+const uint64Max = 18_446_744_073_709_551_615n;
+
+export function parseListOptions(query: URLSearchParams): Parsed<ListOptions> {
+  return attempt(() => {
+    const selector = parseSelector(query);
+    const limit = parseInteger(query.get('limit') ?? '');
+    const { resourceVersion, match, continueToken } = texts(query);
+    refuse(listCauses(query));
+    if (continueToken !== undefined && resourceVersion !== '' && resourceVersion !== '0') {
+      throw new Refused(badRequest('specifying resource version is not allowed when using continue'));
+    }
+    return { selector, limit: Math.max(0, limit), continueToken, resourceVersion: parseResourceVersion(resourceVersion), match: match as ResourceVersionMatch | undefined };
+  });
+}
+
+export function parseWatchOptions(query: URLSearchParams): Parsed<WatchOptions> {
+  return attempt(() => {
+    const selector = parseSelector(query);
+    const { resourceVersion } = texts(query);
+    refuse(watchCauses(query));
+    const timeoutSeconds = parseInteger(query.get('timeoutSeconds') ?? '');
+    return {
+      selector,
+      resourceVersion: parseResourceVersion(resourceVersion),
+      sendInitialEvents: query.has('sendInitialEvents') ? isTrue(query.get('sendInitialEvents')) : undefined,
+      bookmarks: isTrue(query.get('allowWatchBookmarks')),
+      timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
+    };
+  });
+}
+
+/** A decimal without leading zeros that fits 64 bits, "0", or ''. */
+export function parseResourceVersion(text: string): string {
+  if (text === '') return '';
+  if (!digits.test(text)) {
+    throw new Refused(badRequest(`invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`));
+  }
+  const value = text.length > 20 ? uint64Max + 1n : BigInt(text);
+  if (value > uint64Max) {
+    throw new Refused(badRequest(`invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: value out of range`));
+  }
+  return value.toString();
+}
+
+function texts(query: URLSearchParams): { resourceVersion: string; match: string | undefined; continueToken: string | undefined } {
+  return {
+    resourceVersion: query.get('resourceVersion') ?? '',
+    match: query.get('resourceVersionMatch') || undefined,
+    continueToken: query.get('continue') || undefined,
+  };
+}
+
+function parseSelector(query: URLSearchParams): Selector {
+  return {
+    labels: mustParse(parseLabelSelector(query.get('labelSelector') ?? '')),
+    fields: mustParse(parseFieldSelector(query.get('fieldSelector') ?? '')),
+  };
+}
+
+/** An int64; '' is 0. Beyond what a double holds exactly it is still only "very many". */
+function parseInteger(text: string): number {
+  if (text === '') return 0;
+  if (!/^[+-]?\d+$/.test(text)) throw new Refused(badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`));
+  return Number(text);
+}
+
+function listCauses(query: URLSearchParams): readonly Cause[] {
+  const { resourceVersion, match, continueToken } = texts(query);
+  const causes: Cause[] = [];
+  if (match !== undefined) {
+    if (resourceVersion === '') causes.push(forbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
+    if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
+    if (!matches.includes(match)) causes.push(notSupported(match, '"Exact", "NotOlderThan", ""'));
+    if (match === 'Exact' && resourceVersion === '0') causes.push(forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+  }
+  if (query.has('sendInitialEvents')) causes.push(forbidden('sendInitialEvents is forbidden for list', 'sendInitialEvents'));
+  return causes;
+}
+
+function watchCauses(query: URLSearchParams): readonly Cause[] {
+  const { match, continueToken } = texts(query);
+  const causes: Cause[] = [];
+  if (query.has('sendInitialEvents') && match !== 'NotOlderThan') {
+    causes.push(forbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
+  }
+  if (match !== undefined) {
+    if (!query.has('sendInitialEvents')) causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
+    if (match !== 'NotOlderThan') causes.push(notSupported(match, '"NotOlderThan"'));
+    if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
+  }
+  return causes;
+}
+
+function forbidden(what: string, field = 'resourceVersionMatch'): Cause {
+  return { reason: 'FieldValueForbidden', message: `Forbidden: ${what}`, field };
+}
+
+function notSupported(value: string, supported: string): Cause {
+  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`, field: 'resourceVersionMatch' };
+}
+
+function refuse(causes: readonly Cause[]): void {
+  if (causes.length > 0) throw new Refused(invalidOptions('ListOptions', causes));
+}
+
+/** 422 in the words of apimachinery's aggregate of field errors. */
+export function invalidOptions(kind: string, causes: readonly Cause[]): Refusal {
+  const lines = causes.map(({ field, message }) => `${field}: ${message}`);
+  const all = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
+  return { reason: 'Invalid', message: `${kind}.meta.k8s.io "" is invalid: ${all}`, details: { group: 'meta.k8s.io', kind, causes } };
+}

@@ -1,0 +1,175 @@
+/**
+ * LIST: a stream of stored bytes in chunks (D6). The members come in the order items, metadata, so that a page can say
+ * whether there are more once it knows. Memory does not grow with the list.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { createGzip, constants } from 'node:zlib';
+import { pipeline } from 'node:stream/promises';
+import { Readable } from 'node:stream';
+import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import { mustParse } from '../domain/parsed.js';
+import type { Revision } from '../domain/revision.js';
+import { isEverything, type Selector } from '../domain/selector.js';
+import { isSelected } from '../domain/object-labels.js';
+import type { Scope } from '../domain/scope.js';
+import type { Answered } from './accept.js';
+import { encoded } from './answer.js';
+import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
+import { formatContinue, parseContinue } from './continue-token.js';
+import { listEncoding } from './encodings.js';
+import { parseListOptions, type ListOptions } from './list-options.js';
+import type { ObjectForm } from './object-form.js';
+import { encode } from './parts.js';
+import { send } from './send.js';
+
+/** Remaining items are counted no further: it is an estimate by Kubernetes' own words, and counting costs. */
+const remainingMax = 10_000;
+/** Answers that may become larger than this are compressed when the client takes gzip (N10). */
+const gzipBytesMin = 128 * 1024;
+
+type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; after: Key | undefined; limit: number }>;
+
+export async function list(call: Call, ports: KubePorts): Promise<Answer> {
+  const answered = answeredAs(call, 'list');
+  const options = mustParse(parseListOptions(call.query));
+  const form = formOf(call, answered, ports.clock);
+  const { scope, selector } = narrow(call, options.selector);
+  const page = pageOf(options, scope, selector, ports);
+  return answerList(call, listBytes(page, form, ports), answered);
+}
+
+/** Sends a list that is already known to begin: what fails at its beginning is still a Status (S8, S11). */
+export async function answerList(call: Call, bytes: AsyncGenerator<Uint8Array>, { encoding }: Answered): Promise<Answer> {
+  const first = await bytes.next();
+  const opening = first.done === true ? [] : [first.value];
+  if (encoding === 'yaml') return encoded(200, await gather(opening, bytes), encoding);
+  const second = await bytes.next();
+  if (second.done === true) return { kind: 'bytes', code: 200, contentType: 'application/json', bytes: Buffer.concat(opening) };
+
+  const { request, response } = call;
+  response.statusCode = 200;
+  response.setHeader('content-type', 'application/json');
+  response.setHeader('cache-control', 'no-cache, private');
+  const pieces = chain([...opening, second.value], bytes);
+  if (acceptsGzip(request.headers['accept-encoding'])) {
+    response.setHeader('content-encoding', 'gzip');
+    response.setHeader('vary', 'Accept-Encoding');
+    const gzip = createGzip({ level: constants.Z_BEST_SPEED });
+    await pipeline(Readable.from(flat(pieces)), gzip, response);
+  } else await send(pieces, response);
+  return { kind: 'streamed' };
+}
+
+/** The whole list as JSON text, piece by piece. The opening comes with the first items, so that an empty list is one piece. */
+async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): AsyncGenerator<Uint8Array> {
+  const encoding = listEncoding(form);
+  const end = { more: false, after: page.after };
+  const isWhole = page.limit === 0 && page.after === undefined;
+  const chunks = isWhole ? ports.snapshots.chunks(page.scope, page.selector, page.revision, encoding) : limited(page, form, ports, end);
+  let isFirst = true;
+  let held: Uint8Array | undefined;
+  for await (const chunk of chunks) {
+    if (held !== undefined) yield held;
+    // Every element has a comma before it; the very first one leaves it out.
+    held = isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
+    isFirst = false;
+    if (held.length >= gzipBytesMin) {
+      yield held;
+      held = undefined;
+    }
+  }
+  const metadata = await metadataOf(page, end, ports);
+  yield Buffer.concat([isFirst ? form.listOpening : (held ?? new Uint8Array(0)), encode(`],"metadata":${JSON.stringify(metadata)}}`)]);
+}
+
+/** Items behind `after` until `limit` is reached; `end` then tells the last one and whether there are more. */
+async function* limited(page: Page, form: ObjectForm, { objects }: KubePorts, end: { more: boolean; after: Key | undefined }): AsyncGenerator<Uint8Array> {
+  const { scope, selector, revision, limit } = page;
+  const encoding = listEncoding(form);
+  const snapshot = objects.snapshot(scope, revision);
+  let left = limit === 0 ? Infinity : limit;
+  let after = page.after;
+  try {
+    do {
+      const read = await snapshot.page(after);
+      const selected = read.objects.filter((object) => isSelected(object, selector));
+      if (left === 0 && selected.length > 0) {
+        end.more = true;
+        return;
+      }
+      const taken = selected.slice(0, left);
+      if (taken.length > 0) {
+        end.after = taken.at(-1)?.key;
+        yield encoding.encode(taken);
+      }
+      left -= taken.length;
+      if (taken.length < selected.length) {
+        end.more = true;
+        return;
+      }
+      after = read.next;
+      await turn();
+    } while (after !== undefined);
+  } catch (error) {
+    throw withFreshToken(error, page);
+  } finally {
+    snapshot.close();
+  }
+}
+
+async function metadataOf(page: Page, end: { more: boolean; after: Key | undefined }, { revisions, objects }: KubePorts): Promise<Record<string, unknown>> {
+  const resourceVersion = revisions.format(page.revision);
+  if (!end.more || end.after === undefined) return { resourceVersion };
+  const token = formatContinue({ resourceVersion, after: end.after }, page.scope);
+  if (!isEverything(page.selector)) return { resourceVersion, continue: token };
+  const remaining = await objects.count(page.scope, end.after, remainingMax + 1);
+  return { resourceVersion, continue: token, ...(remaining > 0 && remaining <= remainingMax ? { remainingItemCount: remaining } : {}) };
+}
+
+/** Which revision a list shows (S2, S14a), and where it begins. */
+function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisions }: KubePorts): Page {
+  const { limit, continueToken, resourceVersion, match } = options;
+  const now = { scope, selector, limit, revision: revisions.published, after: undefined };
+  if (continueToken !== undefined) {
+    const { resourceVersion: begun, after } = mustParse(parseContinue(continueToken, scope));
+    const located = begun === undefined ? undefined : revisions.locate(begun);
+    if (located === undefined) return { ...now, after };
+    if (located.kind === 'ours') return { ...now, revision: located.revision, after };
+    throw withFreshToken(new Refused(expired('the continue token is from another life of this store')), { ...now, after });
+  }
+  if (resourceVersion === '' || resourceVersion === '0') return now;
+  const located = revisions.locate(resourceVersion);
+  if (located.kind === 'above') throw new Refused(resourceVersionTooLarge(resourceVersion, revisions.format(revisions.published)));
+  const isExact = match === 'Exact' || (match === undefined && limit > 0);
+  if (!isExact) return now;
+  if (located.kind === 'below') throw new Refused(expired(`too old resource version: ${resourceVersion} is not of this store`));
+  return { ...now, revision: located.revision };
+}
+
+/** A list that cannot go on where it began may go on behind the same key at the newest state (S8). */
+function withFreshToken(error: unknown, { after, scope }: Page): unknown {
+  if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;
+  return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });
+}
+
+function acceptsGzip(header: string | string[] | undefined): boolean {
+  return String(header ?? '')
+    .split(',')
+    .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
+}
+
+async function gather(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const all = [...opening];
+  for await (const piece of bytes) all.push(piece);
+  return Buffer.concat(all);
+}
+
+async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Uint8Array[]> {
+  yield opening;
+  for await (const piece of bytes) yield [piece];
+}
+
+async function* flat(pieces: AsyncIterable<readonly Uint8Array[]>): AsyncGenerator<Uint8Array> {
+  for await (const batch of pieces) yield* batch;
+}

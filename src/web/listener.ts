@@ -1,0 +1,169 @@
+/**
+ * The socket: TLS with client certificates asked for but not demanded (N11), HTTP/2 and HTTP/1.1, and limits on what a
+ * peer may do before it has said who it is.
+ *
+ * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
+ * then the watches end, then writes finish. Ending streams first would lead clients to watch again on a dying connection.
+ */
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { SecureVersion } from 'node:tls';
+import { deferred } from '../domain/deferred.js';
+import type { Clock } from '../domain/ports.js';
+
+export type Pair = Readonly<{ cert: string; key: string }>;
+
+export type ListenerOptions = Readonly<{
+  bindAddress: string;
+  securePort: number;
+  clientCa: string | undefined;
+  tlsVersionMin: SecureVersion;
+  http2: boolean;
+  http2StreamsMax: number;
+  connectionsMax: number;
+  handshakeTimeoutMs: number;
+  headersTimeoutMs: number;
+  requestTimeoutMs: number;
+  keepAliveTimeoutMs: number;
+}>;
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** What one HTTP/2 session may hold in unsent and unread frames: many full watches share it. */
+const sessionMemoryMaxMB = 256;
+/** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
+const sessionTimeoutSeconds = 300;
+const headerListBytesMax = 64 * 1024;
+
+export class Listener {
+  readonly #server: Http2SecureServer;
+  readonly #options: ListenerOptions;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  /** Open connections, before and behind their handshake. */
+  readonly #sockets = new Set<Socket>();
+  /** Those that speak HTTP/1.1, and how many requests each has under way. */
+  readonly #http1 = new Map<Socket, number>();
+  #stopping = false;
+
+  constructor(pair: Pair, handler: Handler, options: ListenerOptions) {
+    this.#options = options;
+    this.#server = createSecureServer({
+      ...this.#context(pair),
+      allowHTTP1: true,
+      ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+      requestCert: true,
+      rejectUnauthorized: false,
+      handshakeTimeout: options.handshakeTimeoutMs,
+      sessionTimeout: sessionTimeoutSeconds,
+      maxSessionMemory: sessionMemoryMaxMB,
+      settings: { maxConcurrentStreams: options.http2StreamsMax, maxHeaderListSize: headerListBytesMax, enablePush: false },
+    });
+    // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
+    Object.assign(this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'>, {
+      headersTimeout: options.headersTimeoutMs,
+      requestTimeout: options.requestTimeoutMs,
+      keepAliveTimeout: options.keepAliveTimeoutMs,
+    });
+    this.#server.on('connection', (socket: Socket) => this.#accept(socket));
+    this.#server.on('secureConnection', (socket) => {
+      if (socket.alpnProtocol !== 'h2') this.#followHttp1(socket);
+    });
+    this.#server.on('session', (session) => this.#follow(session));
+    this.#server.on('sessionError', () => {});
+    this.#server.on('tlsClientError', (_, socket) => socket.destroy());
+    this.#server.on('clientError', (_: Error, socket: Socket) => socket.destroy());
+    this.#server.on('request', (request, response) => this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, handler));
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async listen(): Promise<void> {
+    const { promise, resolve, reject } = deferred<void>();
+    this.#server.once('error', reject);
+    this.#server.listen(this.#options.securePort, this.#options.bindAddress, () => {
+      this.#server.off('error', reject);
+      resolve();
+    });
+    return promise;
+  }
+
+  /** New connections are served with this pair; open ones go on. */
+  show(pair: Pair): void {
+    this.#server.setSecureContext(this.#context(pair));
+  }
+
+  /** Stops listening and tells every client that this connection takes nothing new. */
+  beginStop(): void {
+    this.#stopping = true;
+    this.#server.close();
+    for (const session of this.#sessions) session.close();
+    for (const [socket, underWay] of this.#http1) if (underWay === 0) socket.end();
+  }
+
+  /** Resolves when every connection is gone; those left after `graceMs` are cut. */
+  async finishStop(clock: Clock, graceMs: number): Promise<void> {
+    if (this.#sockets.size === 0) return;
+    const { promise, resolve } = deferred<void>();
+    const cancel = clock.after(graceMs, () => {
+      for (const session of this.#sessions) session.destroy();
+      for (const socket of this.#sockets) socket.destroy();
+    });
+    this.#onEmpty = resolve;
+    await promise;
+    cancel();
+  }
+
+  #onEmpty: () => void = () => {};
+
+  #context({ cert, key }: Pair): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
+    const { clientCa, tlsVersionMin } = this.#options;
+    return { cert, key, minVersion: tlsVersionMin, ...(clientCa === undefined ? {} : { ca: clientCa }) };
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#sockets.size >= this.#options.connectionsMax) {
+      socket.destroy();
+      return;
+    }
+    socket.setNoDelay(true);
+    socket.on('error', () => {});
+    this.#sockets.add(socket);
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      if (this.#sockets.size === 0) this.#onEmpty();
+    });
+  }
+
+  #follow(session: ServerHttp2Session): void {
+    this.#sessions.add(session);
+    session.once('close', () => this.#sessions.delete(session));
+    session.on('error', () => {});
+    if (this.#stopping) session.close();
+  }
+
+  #followHttp1(socket: Socket): void {
+    this.#http1.set(socket, 0);
+    socket.once('close', () => this.#http1.delete(socket));
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, handler: Handler): void {
+    response.on('error', () => {});
+    if (request.httpVersionMajor === 1) this.#countHttp1(request, response);
+    handler(request, response);
+  }
+
+  #countHttp1({ socket }: IncomingMessage, response: ServerResponse): void {
+    this.#http1.set(socket, (this.#http1.get(socket) ?? 0) + 1);
+    if (this.#stopping) response.setHeader('connection', 'close');
+    response.once('close', () => {
+      if (!this.#http1.has(socket)) return;
+      const underWay = (this.#http1.get(socket) ?? 1) - 1;
+      this.#http1.set(socket, underWay);
+      // A watch that has ended on a server that stops: its connection must not be used again.
+      if (this.#stopping && underWay === 0) socket.end();
+    });
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * The forms in which an object leaves the server: whole, its metadata only, or as a table row. Whole and metadata are
+ * stored bytes with a few texts spliced in (D1); only a table parses, for its cells.
+ */
+import type { ServedType } from '../domain/catalogue.js';
+import { formatApiVersion } from '../domain/resource.js';
+import type { StoredObject } from '../domain/object.js';
+import { inVersion, revisionText } from '../domain/splice.js';
+import { encode, join, type Part } from './parts.js';
+import { cells, columnDefinitions, type IncludeObject } from './table.js';
+
+/** One way to write objects of a type. Forms with the same `id` write the same bytes. */
+export interface ObjectForm {
+  readonly id: string;
+  /** apiVersion and kind of one object in this form, and of a list of them. */
+  readonly typeMeta: Readonly<{ apiVersion: string; kind: string; listKind: string }>;
+  /** The member that holds a list's objects, and what comes before it. */
+  readonly listOpening: Uint8Array;
+  /** An element of a list. */
+  element(object: StoredObject, resourceVersion: string): readonly Part[];
+  /** One object, as GET answers it and an event carries it. */
+  single(object: StoredObject, resourceVersion: string): readonly Part[];
+  /** An object that has only the metadata given, as JSON text. */
+  bare(metadata: string): readonly Part[];
+}
+
+/** The whole object, in the version that was asked for. */
+export function wholeForm(type: ServedType, version: string): ObjectForm {
+  const apiVersion = formatApiVersion(type.group, version);
+  const single = (object: StoredObject, resourceVersion: string): readonly Part[] => {
+    const body = inVersion(object.body, apiVersion, version);
+    const { revisionAt } = body.marks;
+    return [body.bytes.subarray(0, revisionAt), revisionText(body, resourceVersion), body.bytes.subarray(revisionAt)];
+  };
+  return {
+    id: `whole ${apiVersion}`,
+    typeMeta: { apiVersion, kind: type.kind, listKind: type.listKind },
+    listOpening: encode(`{"apiVersion":"${apiVersion}","kind":"${type.listKind}","items":[`),
+    element: single,
+    single,
+    bare: (metadata) => [`{"kind":"${type.kind}","apiVersion":"${apiVersion}","metadata":`, encode(metadata), '}'],
+  };
+}
+
+const partialApiVersion = 'meta.k8s.io/v1';
+const partialOpening = `{"kind":"PartialObjectMetadata","apiVersion":"${partialApiVersion}","metadata":`;
+
+/**
+ * Metadata only (N5). Where a request covers all clusters, the objects may come from types of different versions: an
+ * annotation then tells the object's own.
+ */
+export function partialForm(type: ServedType, version: string, tellsVersion: boolean): ObjectForm {
+  const own = type.versions.some(({ name }) => name === version) ? version : undefined;
+  const metadata = ({ body }: StoredObject, resourceVersion: string): readonly Part[] => {
+    const { metadataStart, metadataEnd, annotationsAt, revisionAt } = body.marks;
+    const revision = { at: revisionAt, text: revisionText(body, resourceVersion) };
+    const annotation = { at: annotationsAt, text: `"kcp.io/original-api-version":"${formatApiVersion(type.group, own ?? body.version)}",` };
+    const insertions = (tellsVersion ? [revision, annotation] : [revision]).toSorted((a, b) => a.at - b.at);
+    const parts: Part[] = [];
+    let from = metadataStart;
+    for (const { at, text } of insertions) {
+      parts.push(body.bytes.subarray(from, at), text);
+      from = at;
+    }
+    parts.push(body.bytes.subarray(from, metadataEnd));
+    return parts;
+  };
+  const single = (object: StoredObject, resourceVersion: string): readonly Part[] => [partialOpening, ...metadata(object, resourceVersion), '}'];
+  return {
+    id: `partial ${type.group} ${own ?? '*'} ${tellsVersion}`,
+    typeMeta: { apiVersion: partialApiVersion, kind: 'PartialObjectMetadata', listKind: 'PartialObjectMetadataList' },
+    listOpening: encode(`{"kind":"PartialObjectMetadataList","apiVersion":"${partialApiVersion}","items":[`),
+    element: single,
+    single,
+    bare: (text) => [partialOpening, encode(text), '}'],
+  };
+}
+
+/** `id` tells one table form from another. */
+export type TableOptions = Readonly<{ id: string; tableVersion: 'v1' | 'v1beta1'; includeObject: IncludeObject; tellsVersion: boolean; now: () => number }>;
+
+/** Every table form is its own: the first table of a watch has the columns, the ones behind it have none (N6). */
+export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
+  const { id, tableVersion, includeObject, tellsVersion, now } = options;
+  const whole = wholeForm(type, version);
+  const partial = partialForm(type, version, tellsVersion);
+  const apiVersion = `meta.k8s.io/${tableVersion}`;
+  const columns = encode(JSON.stringify(columnDefinitions(type, version)));
+  let columnsTold = false;
+
+  const row = (object: StoredObject, resourceVersion: string): readonly Part[] => {
+    const parsed: unknown = JSON.parse(Buffer.from(join(whole.single(object, resourceVersion))).toString());
+    const shown = { Metadata: partial, Object: whole, None: undefined }[includeObject];
+    const beside = shown === undefined ? [] : [',"object":', ...shown.single(object, resourceVersion)];
+    return [encode(`{"cells":${JSON.stringify(cells(type, version, parsed, now()))}`), ...beside, '}'];
+  };
+  const table = (resourceVersion: string, rows: readonly Part[]): readonly Part[] => {
+    const told = columnsTold ? '[]' : columns;
+    columnsTold = true;
+    const opening = `{"kind":"Table","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${resourceVersion}"},"columnDefinitions":`;
+    return [opening, told, ',"rows":[', ...rows, ']}'];
+  };
+  return {
+    id: `table ${id}`,
+    typeMeta: { apiVersion, kind: 'Table', listKind: 'Table' },
+    listOpening: join([`{"kind":"Table","apiVersion":"${apiVersion}","columnDefinitions":`, columns, ',"rows":[']),
+    element: row,
+    single: (object, resourceVersion) => table(resourceVersion, row(object, resourceVersion)),
+    bare: (metadata) => {
+      const { resourceVersion } = JSON.parse(metadata) as { resourceVersion?: string };
+      return table(resourceVersion ?? '', ['{"cells":[],"object":', ...partial.bare(metadata), '}']);
+    },
+  };
+}

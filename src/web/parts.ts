@@ -1,0 +1,20 @@
+/** Puts an answer together from pieces of stored bytes and short ASCII texts, with one allocation and one copy. */
+export type Part = string | Uint8Array;
+
+export function join(parts: readonly Part[]): Uint8Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const out = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  for (const part of parts) {
+    if (typeof part === 'string') out.write(part, at, 'latin1');
+    else out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+/** A text that may not be ASCII, as a part. */
+export function encode(text: string): Uint8Array {
+  return Buffer.from(text);
+}

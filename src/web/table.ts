@@ -1,0 +1,118 @@
+/**
+ * The Table form of objects (N6): what kubectl shows. Pure functions over a type, a parsed object and the time.
+ *
+ * Columns are the name and the type's printer columns, or else the age; a cell whose path leads nowhere is null. Values
+ * are for people to read: whoever wants an int64 to the last digit asks for the object.
+ * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
+ */
+import type { Column, ServedType } from '../domain/catalogue.js';
+import { find, nowhere, parseJsonPath, type JsonPath } from './json-path.js';
+
+export type Cell = string | number | boolean | null;
+
+export type ColumnDefinition = Readonly<{ name: string; type: string; format: string; description: string; priority: number }>;
+
+/** What stands beside the cells of a row: the object's metadata, all of it, or nothing. */
+export type IncludeObject = 'Metadata' | 'Object' | 'None';
+
+/** Kubernetes' own texts, which kubectl and consoles show. */
+const nameDescription =
+  'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names';
+const ageDescription =
+  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
+
+const nameColumn: Column = { name: 'Name', type: 'string', format: 'name', description: nameDescription, jsonPath: '.metadata.name' };
+const ageColumn: Column = { name: 'Age', type: 'date', description: ageDescription, jsonPath: '.metadata.creationTimestamp' };
+
+/** The `includeObject` parameter; undefined when it is none of Kubernetes' three words (400). */
+export function parseIncludeObject(text: string | undefined): IncludeObject | undefined {
+  if (text === undefined || text === '') return 'Metadata';
+  return text === 'Metadata' || text === 'Object' || text === 'None' ? text : undefined;
+}
+
+export function columnDefinitions(type: ServedType, version: string): readonly ColumnDefinition[] {
+  return columnsOf(type, version).map((column) => ({
+    name: column.name,
+    type: column.type,
+    format: column.format ?? '',
+    description: column.description ?? `Custom resource definition column (in JSONPath format): ${column.jsonPath}`,
+    priority: column.priority ?? 0,
+  }));
+}
+
+/** One row: a cell per column definition. */
+export function cells(type: ServedType, version: string, object: unknown, nowMs: number): readonly Cell[] {
+  return columnsOf(type, version).map((column) => {
+    const [value] = find(pathOf(column), object);
+    return cellOf(column.type, value, nowMs);
+  });
+}
+
+/**
+ * How long something has lasted, in two or three significant figures: `45s`, `5m12s`, `3h`, `2d4h`, `6y324d`. A clock that
+ * is up to two seconds ahead of ours counts as now.
+ */
+export function formatAge(durationMs: number): string {
+  const seconds = Math.trunc(durationMs / 1000);
+  const minutes = Math.trunc(seconds / 60);
+  const hours = Math.trunc(minutes / 60);
+  const days = Math.trunc(hours / 24);
+  const years = Math.trunc(days / 365);
+
+  if (seconds < -1) return '<invalid>';
+  if (seconds < 0) return '0s';
+  if (seconds < 120) return `${seconds}s`;
+  if (minutes < 10) return pair(minutes, 'm', seconds % 60, 's');
+  if (minutes < 180) return `${minutes}m`;
+  if (hours < 8) return pair(hours, 'h', minutes % 60, 'm');
+  if (hours < 48) return `${hours}h`;
+  if (days < 8) return pair(days, 'd', hours % 24, 'h');
+  if (years < 2) return `${days}d`;
+  if (years < 8) return pair(years, 'y', days % 365, 'd');
+  return `${years}y`;
+}
+
+function pair(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
+}
+
+function columnsOf(type: ServedType, version: string): readonly Column[] {
+  const columns = type.versions.find(({ name }) => name === version)?.columns ?? [];
+  return [nameColumn, ...(columns.length > 0 ? columns : [ageColumn])];
+}
+
+/** Remembers what each column's path parsed to: a list has thousands of rows, the catalogue a handful of columns. */
+const paths = new WeakMap<Column, JsonPath>();
+
+function pathOf(column: Column): JsonPath {
+  const remembered = paths.get(column);
+  if (remembered !== undefined) return remembered;
+  const path = parseJsonPath(column.jsonPath) ?? nowhere;
+  paths.set(column, path);
+  return path;
+}
+
+/** A value that is not of its column's type is no cell; a text column takes any value and writes it out. */
+function cellOf(type: string, value: unknown, nowMs: number): Cell {
+  if (value === undefined || value === null) return null;
+  switch (type) {
+    case 'string':
+      return typeof value === 'object' ? JSON.stringify(value) : String(value);
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : null;
+    case 'number':
+      return typeof value === 'number' ? value : null;
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null;
+    case 'date':
+      return typeof value === 'string' ? ageCell(value, nowMs) : null;
+    default:
+      return null;
+  }
+}
+
+function ageCell(timestamp: string, nowMs: number): string {
+  if (timestamp === '' || timestamp.startsWith('0001-01-01T00:00:00')) return '<unknown>';
+  const timeMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(timestamp) ? Date.parse(timestamp) : Number.NaN;
+  return Number.isNaN(timeMs) ? '<invalid>' : formatAge(nowMs - timeMs);
+}

@@ -1,0 +1,109 @@
+import { once } from 'node:events';
+import { connect as connectHttp2, createSecureServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import test, { type ExecutionContext } from 'ava';
+import { Authority, type CertificateAndKey } from '../../src/certificates/authority.js';
+import { callerOf } from '../../src/certificates/caller-from-certificate.js';
+import { anonymous, isMaster, type Caller } from '../../src/domain/caller.js';
+
+const clock = { now: () => Date.now(), after: () => () => {} };
+const validityDays = 2;
+
+/** A server that asks for a client certificate and takes connections without one, as ours does (N11). */
+async function serverOf(t: ExecutionContext, authority: Authority): Promise<(options?: Partial<ConnectionOptions>) => Promise<{ caller: Caller; socket: TLSSocket; session: Buffer | undefined }>> {
+  const serving = await authority.issueServing({ names: ['localhost'], validityDays });
+  const server = createServer({ cert: serving.certificatePem, key: serving.keyPem, ca: authority.certificatePem, requestCert: true, rejectUnauthorized: false });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+
+  return async (options = {}) => {
+    const accepted = once(server, 'secureConnection') as Promise<[TLSSocket]>;
+    const client = connect({ port, host: '127.0.0.1', servername: 'localhost', ca: authority.certificatePem, ...options });
+    const session = once(client, 'session') as Promise<[Buffer]>;
+    const [socket] = await accepted;
+    socket.end('.');
+    client.resume();
+    const caller = callerOf(socket);
+    const [ticket] = await Promise.race([session, once(client, 'close').then((): [undefined] => [undefined])]);
+    t.teardown(() => client.destroy());
+    return { caller, socket, session: ticket };
+  };
+}
+
+const asClient = ({ certificatePem, keyPem }: CertificateAndKey): Partial<ConnectionOptions> => ({ cert: certificatePem, key: keyPem });
+const newAuthority = (name: string): Promise<Authority> => Authority.create({ clock }, { name, validityDays });
+
+test('a certificate of the trusted CA names its caller with every group', async (t) => {
+  const authority = await newAuthority('amber');
+  const dial = await serverOf(t, authority);
+
+  const { caller, socket } = await dial(asClient(await authority.issueClient({ user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'], validityDays })));
+
+  t.deepEqual(caller, { user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'] });
+  t.true(isMaster(caller));
+  t.is(callerOf(socket), caller);
+});
+
+test('whoever shows no certificate is anonymous, also in a session that was resumed', async (t) => {
+  const dial = await serverOf(t, await newAuthority('amber'));
+
+  const first = await dial();
+  const second = await dial({ session: first.session });
+
+  t.is(first.caller, anonymous);
+  t.true(second.socket.isSessionReused());
+  t.is(second.caller, anonymous);
+});
+
+test('a certificate that another CA signed names nobody, even one with the same name', async (t) => {
+  const dial = await serverOf(t, await newAuthority('amber'));
+  const impostor = await newAuthority('amber');
+
+  const { caller } = await dial(asClient(await impostor.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays })));
+
+  t.is(caller, anonymous);
+});
+
+test('an expired certificate names nobody', async (t) => {
+  const authority = await newAuthority('amber');
+  const dial = await serverOf(t, authority);
+
+  const { caller } = await dial(asClient(await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays: -0.01 })));
+
+  t.is(caller, anonymous);
+});
+
+test('a serving certificate of the trusted CA names nobody', async (t) => {
+  const authority = await newAuthority('amber');
+  const dial = await serverOf(t, authority);
+
+  const { caller } = await dial(asClient(await authority.issueServing({ names: ['cache-client'], validityDays })));
+
+  t.is(caller, anonymous);
+});
+
+test('every request of one HTTP/2 connection has the same caller, read once', async (t) => {
+  const authority = await newAuthority('amber');
+  const serving = await authority.issueServing({ names: ['localhost'], validityDays });
+  const client = await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays });
+  const server = createSecureServer({ cert: serving.certificatePem, key: serving.keyPem, ca: authority.certificatePem, requestCert: true, rejectUnauthorized: false });
+  const callers: Caller[] = [];
+  server.on('stream', (stream) => {
+    callers.push(callerOf(stream.session?.socket as TLSSocket));
+    stream.respond();
+    stream.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+
+  const session = connectHttp2(`https://localhost:${(server.address() as AddressInfo).port}`, { ca: authority.certificatePem, ...asClient(client), host: '127.0.0.1' });
+  t.teardown(() => session.destroy());
+  for (let request = 0; request < 2; request++) await once(session.request({ ':path': '/' }).resume(), 'end');
+
+  t.deepEqual(callers[0], { user: 'cache-client', groups: ['system:masters'] });
+  t.is(callers[1], callers[0]);
+});

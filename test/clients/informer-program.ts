@@ -1,0 +1,92 @@
+/**
+ * The Go program beside this file, built and run: client-go's own informers, told by words on standard input what to do
+ * (main.go says which). One command at a time; the program ends when its input does.
+ */
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface, type Interface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import { projectFile } from '../support/project.js';
+import type { StrataProcess } from '../support/strata-process.js';
+import { runProgram } from './installed.js';
+
+const buildMsMax = 300_000;
+
+export type Requests = Readonly<{ list: number; watch: number; watchList: number }>;
+export type Comparison = Readonly<{ name: string; objects: number; differences: readonly string[] }>;
+
+type Message = Readonly<{ event: string; informers?: unknown; requests?: unknown }>;
+
+/** Builds the program into the folder; answers why not when that fails (no Go, no modules). */
+export async function buildInformerProgram(folder: string): Promise<{ program: string } | { why: string }> {
+  const program = join(folder, 'clients');
+  const { code, stderr } = await runProgram('go', ['build', '-o', program, '.'], {
+    cwd: projectFile('test', 'clients'),
+    environment: { CGO_ENABLED: '0' },
+    timeoutMs: buildMsMax,
+  });
+  return code === 0 ? { program } : { why: stderr.slice(-1_000) };
+}
+
+export class InformerProgram {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #lines: Interface;
+  readonly #answers: AsyncIterator<string>;
+
+  private constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
+    this.#child = child;
+    this.#lines = createInterface({ input: child.stdout });
+    this.#answers = this.#lines[Symbol.asyncIterator]();
+  }
+
+  /** Starts the informers and waits until all have synced. */
+  static async start(program: string, server: StrataProcess, { watchList }: Readonly<{ watchList: boolean }>): Promise<InformerProgram> {
+    const flags = [`--server=${server.url}`, `--cert=${server.master.certificateFile}`, `--key=${server.master.keyFile}`];
+    const child = spawn(program, flags, {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: { ...process.env, KUBE_FEATURE_WatchListClient: String(watchList) },
+    });
+    const running = new InformerProgram(child);
+    await running.#answer('synced');
+    return running;
+  }
+
+  /** Creates, changes and deletes objects of every type. */
+  async write(): Promise<void> {
+    await this.#tell('write', 'written');
+  }
+
+  /** Every informer's store against the server's list, once they are equal or the program has given up waiting. */
+  async compare(): Promise<readonly Comparison[]> {
+    return (await this.#tell('compare', 'compared')).informers as readonly Comparison[];
+  }
+
+  /** What each informer has requested since this was asked last. */
+  async count(): Promise<Readonly<Record<string, Requests>>> {
+    return (await this.#tell('count', 'counted')).requests as Readonly<Record<string, Requests>>;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.stdin.end();
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), 5_000);
+    await exited;
+    clearTimeout(late);
+    this.#lines.close();
+  }
+
+  async #tell(command: string, event: string): Promise<Message> {
+    this.#child.stdin.write(`${command}\n`);
+    return await this.#answer(event);
+  }
+
+  async #answer(event: string): Promise<Message> {
+    const line = await this.#answers.next();
+    if (line.done === true) throw new Error(`the informers ended before they answered ${event}`);
+    const message = JSON.parse(line.value) as Message;
+    if (message.event !== event) throw new Error(`the informers answered ${line.value} instead of ${event}`);
+    return message;
+  }
+}

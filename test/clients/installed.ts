@@ -1,0 +1,32 @@
+/** Whether a program that a test needs is there, and how to run it to its end. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const outputBytesMax = 64 * 1024 * 1024;
+
+export type Ran = Readonly<{ code: number; stdout: string; stderr: string }>;
+
+export type RunOptions = Readonly<{ cwd?: string; environment?: Readonly<Record<string, string>>; timeoutMs: number }>;
+
+/** The first line of what the program says of itself, or undefined when it is not installed. */
+export async function installed(program: string, ...flags: readonly string[]): Promise<string | undefined> {
+  const { code, stdout } = await runProgram(program, flags, { timeoutMs: 10_000 });
+  return code === 0 ? (stdout.split('\n')[0] ?? '') : undefined;
+}
+
+/** Runs a program to its end; a code other than 0 is an answer, not an error. */
+export async function runProgram(program: string, args: readonly string[], { cwd, environment = {}, timeoutMs }: RunOptions): Promise<Ran> {
+  try {
+    const { stdout, stderr } = await run(program, [...args], {
+      ...(cwd === undefined ? {} : { cwd }),
+      env: { ...process.env, ...environment },
+      timeout: timeoutMs,
+      maxBuffer: outputBytesMax,
+    });
+    return { code: 0, stdout, stderr };
+  } catch (error) {
+    const { code, stdout = '', stderr = String(error) } = error as { code?: unknown; stdout?: string; stderr?: string };
+    return { code: typeof code === 'number' ? code : -1, stdout, stderr };
+  }
+}

@@ -1,0 +1,287 @@
+/**
+ * kubectl as it is installed, pointed at one shard and cluster (contract T6): what a person does to look into a cache.
+ * Every command runs against the same server and an object or two of its own. Skipped aloud where kubectl is missing.
+ */
+import { spawn } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import anyTest, { type ExecutionContext, type TestFn } from 'ava';
+import { StrataProcess } from '../support/strata-process.js';
+import { installed, runProgram, type Ran } from './installed.js';
+
+const commandMsMax = 30_000;
+const prefix = '/services/cache/shards/amber/clusters/acme';
+
+type Context = { kubectl: Kubectl | undefined };
+const test = anyTest as TestFn<Context>;
+
+let server: StrataProcess | undefined;
+let shared: Kubectl | undefined;
+let skipped = 0;
+
+test.before('start a server and write a kubeconfig', async (t) => {
+  t.timeout(60_000);
+  if ((await installed('kubectl', 'version', '--client')) === undefined) return;
+  server = await StrataProcess.start();
+  shared = await Kubectl.create(server);
+});
+
+test.beforeEach((t) => {
+  t.context.kubectl = shared;
+});
+
+test.after.always(async (t) => {
+  if (skipped > 0) t.log(`${skipped} kubectl tests skipped: kubectl is not installed`);
+  await server?.[Symbol.asyncDispose]();
+});
+
+law('get answers a table, and yaml of the whole object', async (t, kubectl) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('table', apiExport('table-one', { tier: 'gold' }))]);
+
+  const table = await kubectl.ok('get', ['apiexports', 'table-one']);
+  const yaml = await kubectl.ok('get', ['apiexports', 'table-one', '-o', 'yaml']);
+
+  t.regex(table.stdout, /^NAME\s.*AGE/);
+  t.regex(table.stdout, /table-one\s/);
+  t.regex(yaml.stdout, /kcp\.io\/shard: amber/);
+  t.regex(yaml.stdout, /kcp\.io\/cluster: acme/);
+  t.regex(yaml.stdout, /tier: gold/);
+});
+
+law('get -w shows what is there and what changes', async (t, kubectl) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('watched', apiExport('watched-one'))]);
+
+  const seen = await kubectl.watch(
+    ['get', 'apiexports', '-w', '-o', 'name'],
+    3,
+    async () => {
+      await kubectl.ok('label', ['apiexports', 'watched-one', 'seen=yes']);
+      await kubectl.ok('create', ['-f', await kubectl.file('watched-two', apiExport('watched-two'))]);
+    },
+    (line) => line.includes('watched-'),
+  );
+
+  t.deepEqual(
+    seen.map((line) => line.split('/')[1]),
+    ['watched-one', 'watched-one', 'watched-two'],
+  );
+});
+
+law('get NAME -w shows that object alone', async (t, kubectl) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('single', apiExport('single-one'))]);
+
+  const seen = await kubectl.watch(['get', 'apiexports', 'single-one', '-w', '-o', 'name'], 2, async () => {
+    await kubectl.ok('create', ['-f', await kubectl.file('single-two', apiExport('single-two'))]);
+    await kubectl.ok('label', ['apiexports', 'single-one', 'seen=yes']);
+  });
+
+  t.true(
+    seen.every((line) => line.endsWith('/single-one')),
+    seen.join(),
+  );
+});
+
+law('-l and --field-selector narrow a list', async (t, kubectl) => {
+  await kubectl.ok('create', [
+    '-f',
+    await kubectl.file('narrow', apiExport('narrow-gold', { narrow: 'gold' }), apiExport('narrow-tin', { narrow: 'tin' })),
+  ]);
+
+  const byLabel = await kubectl.ok('get', ['apiexports', '-l', 'narrow=gold', '-o', 'name']);
+  const byField = await kubectl.ok('get', ['apiexports', '--field-selector', 'metadata.name=narrow-tin', '-o', 'name']);
+
+  t.regex(byLabel.stdout.trim(), /^\S+\/narrow-gold$/);
+  t.regex(byField.stdout.trim(), /^\S+\/narrow-tin$/);
+});
+
+law('a list in chunks is whole', async (t, kubectl) => {
+  const names = Array.from({ length: 9 }, (_, index) => `chunk-${index}`);
+  await kubectl.ok('create', ['-f', await kubectl.file('chunks', ...names.map((name) => apiExport(name, { chunked: 'yes' })))]);
+
+  const listed = await kubectl.ok('get', ['apiexports', '-l', 'chunked=yes', '--chunk-size=2', '-o', 'name']);
+
+  t.deepEqual(
+    listed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split('/')[1])
+      .toSorted(),
+    names,
+  );
+});
+
+law('apply creates, leaves alone what is the same, and changes what is not: a kcp type', async (t, kubectl) => {
+  const file = await kubectl.file('applied', apiExport('applied-one'));
+
+  const created = await kubectl.ok('apply', ['-f', file]);
+  const same = await kubectl.ok('apply', ['-f', file]);
+  await kubectl.file('applied', { ...apiExport('applied-one'), spec: { n: 2 } });
+  const changed = await kubectl.ok('apply', ['-f', file]);
+
+  t.regex(created.stdout, /created/);
+  t.regex(same.stdout, /unchanged/);
+  t.regex(changed.stdout, /configured/);
+  t.is((await kubectl.ok('get', ['apiexports', 'applied-one', '-o', 'jsonpath={.spec.n}'])).stdout, '2');
+});
+
+law(
+  'apply creates, leaves alone what is the same, and changes what is not: a ClusterRole, by strategic merge patch',
+  async (t, kubectl) => {
+    const file = await kubectl.file('role', clusterRole('applied:role', ['get']));
+
+    const created = await kubectl.ok('apply', ['-f', file]);
+    const same = await kubectl.ok('apply', ['-f', file]);
+    await kubectl.file('role', clusterRole('applied:role', ['get', 'list']));
+    const changed = await kubectl.ok('apply', ['-f', file]);
+
+    t.regex(created.stdout, /created/);
+    t.regex(same.stdout, /unchanged/);
+    t.regex(changed.stdout, /configured/);
+    t.is((await kubectl.ok('get', ['clusterroles', 'applied:role', '-o', 'jsonpath={.rules[0].verbs}'])).stdout, '["get","list"]');
+  },
+);
+
+law('patch, as edit does it, replace and delete', async (t, kubectl) => {
+  const file = await kubectl.file('life', apiExport('life-one', { step: 'one' }));
+  await kubectl.ok('create', ['-f', file]);
+
+  await kubectl.ok('patch', ['apiexports', 'life-one', '--type=merge', '-p', '{"metadata":{"labels":{"step":"two"}}}']);
+  await kubectl.ok('patch', ['apiexports', 'life-one', '--type=json', '-p', '[{"op":"replace","path":"/spec/n","value":7}]']);
+  t.is((await kubectl.ok('get', ['apiexports', 'life-one', '-o', 'jsonpath={.metadata.labels.step}{.spec.n}'])).stdout, 'two7');
+
+  await kubectl.ok('replace', ['-f', await kubectl.file('life', await kubectl.object('apiexports', 'life-one', { spec: { n: 8 } }))]);
+  t.is((await kubectl.ok('get', ['apiexports', 'life-one', '-o', 'jsonpath={.spec.n}'])).stdout, '8');
+
+  const deleted = await kubectl.ok('delete', ['apiexports', 'life-one', '--wait=true', '--timeout=10s']);
+  t.regex(deleted.stdout, /deleted/);
+  t.regex((await kubectl.run(['get', 'apiexports', 'life-one'])).stderr, /NotFound/);
+});
+
+law('edit with an editor that changes a label', async (t, kubectl) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('edited', apiExport('edited-one', { step: 'before' }))]);
+
+  await kubectl.ok('edit', ['apiexports', 'edited-one'], { KUBE_EDITOR: 'sed -i s/before/after/' });
+
+  t.is((await kubectl.ok('get', ['apiexports', 'edited-one', '-o', 'jsonpath={.metadata.labels.step}'])).stdout, 'after');
+});
+
+law('delete --all leaves nothing of a type', async (t, kubectl) => {
+  await kubectl.ok('create', ['-f', await kubectl.file('all', shard('all-one'), shard('all-two'))]);
+
+  await kubectl.ok('delete', ['shards', '--all', '--timeout=10s']);
+
+  t.is((await kubectl.ok('get', ['shards', '-o', 'name'])).stdout, '');
+});
+
+law('api-resources names the types, version the server', async (t, kubectl) => {
+  const resources = await kubectl.ok('api-resources', []);
+  const version = await kubectl.ok('version', []);
+
+  t.regex(resources.stdout, /apiexports\s.*apis\.kcp\.io\/v1alpha[12]\s+false\s+APIExport/);
+  t.regex(resources.stdout, /rolebindings\s.*rbac\.authorization\.k8s\.io\/v1\s+true\s+RoleBinding/);
+  t.regex(version.stdout, /Server Version: v\d/);
+});
+
+/** kubectl with a kubeconfig and a home folder of its own (its discovery cache lives there). */
+class Kubectl {
+  readonly #folder: string;
+  readonly #flags: readonly string[];
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.#flags = [`--kubeconfig=${join(folder, 'kubeconfig')}`, `--cache-dir=${join(folder, 'cache')}`];
+  }
+
+  static async create(strata: StrataProcess): Promise<Kubectl> {
+    const folder = join(strata.folder, 'kubectl');
+    await mkdir(folder);
+    const kubeconfig = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'cache',
+      clusters: [{ name: 'cache', cluster: { server: `${strata.url}${prefix}`, 'insecure-skip-tls-verify': true } }],
+      users: [{ name: 'cache', user: { 'client-certificate': strata.master.certificateFile, 'client-key': strata.master.keyFile } }],
+      contexts: [{ name: 'cache', context: { cluster: 'cache', user: 'cache' } }],
+    };
+    await writeFile(join(folder, 'kubeconfig'), JSON.stringify(kubeconfig));
+    return new Kubectl(folder);
+  }
+
+  async run(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    return await runProgram('kubectl', [...args, ...this.#flags], { timeoutMs: commandMsMax, environment });
+  }
+
+  /** Runs a command that must succeed. */
+  async ok(command: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    const ran = await this.run([command, ...args], environment);
+    if (ran.code !== 0) throw new Error(`kubectl ${command} ${args.join(' ')}: ${ran.stderr}${ran.stdout}`);
+    return ran;
+  }
+
+  /** Lines of a command that does not end by itself: the first `count` that match, while `meanwhile` is done once the first has come. */
+  async watch(
+    args: readonly string[],
+    count: number,
+    meanwhile: () => Promise<void>,
+    matches: (line: string) => boolean = () => true,
+  ): Promise<readonly string[]> {
+    const child = spawn('kubectl', [...args, ...this.#flags], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const late = setTimeout(() => child.kill('SIGKILL'), commandMsMax);
+    const seen: string[] = [];
+    let doing: Promise<void> | undefined;
+    try {
+      for await (const line of createInterface({ input: child.stdout })) {
+        if (!matches(line)) continue;
+        seen.push(line);
+        if (seen.length >= count) break;
+        doing ??= meanwhile();
+      }
+      await doing;
+      return seen;
+    } finally {
+      clearTimeout(late);
+      child.kill('SIGKILL');
+    }
+  }
+
+  /** An object as it is stored, with these members instead. */
+  async object(resource: string, name: string, changes: Readonly<Record<string, unknown>>): Promise<unknown> {
+    return { ...(JSON.parse((await this.ok('get', [resource, name, '-o', 'json'])).stdout) as object), ...changes };
+  }
+
+  /** A manifest with these objects. */
+  async file(name: string, ...objects: readonly unknown[]): Promise<string> {
+    const path = join(this.#folder, `${name}.json`);
+    await writeFile(path, objects.map((object) => JSON.stringify(object)).join('\n'));
+    return path;
+  }
+}
+
+/** A test that needs kubectl: without it, it says so and counts itself. */
+function law(title: string, implementation: (t: ExecutionContext<Context>, kubectl: Kubectl) => Promise<void>): void {
+  test.serial(title, async (t) => {
+    t.timeout(60_000);
+    if (t.context.kubectl !== undefined) return await implementation(t, t.context.kubectl);
+    skipped += 1;
+    t.log('SKIPPED: kubectl is not installed');
+    t.pass();
+  });
+}
+
+function apiExport(name: string, labels: Readonly<Record<string, string>> = {}): Readonly<Record<string, unknown>> {
+  return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name, labels }, spec: { n: 1 } };
+}
+
+function shard(name: string): Readonly<Record<string, unknown>> {
+  return { apiVersion: 'core.kcp.io/v1alpha1', kind: 'Shard', metadata: { name }, spec: { baseURL: 'https://127.0.0.1:1' } };
+}
+
+function clusterRole(name: string, verbs: readonly string[]): Readonly<Record<string, unknown>> {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: [{ apiGroups: [''], resources: ['configmaps'], verbs }],
+  };
+}

@@ -1,0 +1,90 @@
+// Command clients runs client-go's informers against a cache server and says what they see.
+//
+// It holds typed, dynamic and metadata informers over every shard and cluster, and does what it is told on standard
+// input, one word per line; each is answered with one line of JSON on standard output:
+//
+//	write     creates, changes and deletes objects of every type      → {"event":"written"}
+//	compare   waits until every store equals the server's list         → {"event":"compared","informers":[…]}
+//	count     requests of the informers since the last count           → {"event":"counted","requests":{…}}
+//
+// The end of standard input ends it. KUBE_FEATURE_WatchListClient chooses how informers begin. Who starts and stops the
+// server is none of its business: see clients.test.ts.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+)
+
+// Where informers look, and where writes go.
+const (
+	everywhere = "/services/cache/shards/*/clusters/*"
+	place      = "/services/cache/shards/%s/clusters/%s"
+)
+
+func main() {
+	server := flag.String("server", "", "URL of the cache server, without a path")
+	certificate := flag.String("cert", "", "file of the client certificate")
+	key := flag.String("key", "", "file of its key")
+	flag.Parse()
+
+	if err := run(context.Background(), *server, *certificate, *key); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, server, certificate, key string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	configFor := func(path string) *rest.Config {
+		return &rest.Config{
+			Host:            server + path,
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertFile: certificate, KeyFile: key},
+			QPS:             -1,
+		}
+	}
+	counts := newCounts()
+	informers, err := startInformers(ctx, configFor(everywhere), counts)
+	if err != nil {
+		return err
+	}
+	writer, err := newWriter(configFor)
+	if err != nil {
+		return err
+	}
+	say(map[string]any{"event": "synced", "informers": len(informers)})
+
+	commands := bufio.NewScanner(os.Stdin)
+	for commands.Scan() {
+		switch command := commands.Text(); command {
+		case "write":
+			if err := writer.write(ctx); err != nil {
+				return err
+			}
+			say(map[string]any{"event": "written"})
+		case "compare":
+			say(map[string]any{"event": "compared", "informers": compare(ctx, informers)})
+		case "count":
+			say(map[string]any{"event": "counted", "requests": counts.take()})
+		default:
+			return fmt.Errorf("unknown command %q", command)
+		}
+	}
+	return commands.Err()
+}
+
+func say(message any) {
+	line, err := json.Marshal(message)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}

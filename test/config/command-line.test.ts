@@ -1,0 +1,55 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { environmentName, type Option } from '../../src/config/option.js';
+import { options } from '../../src/config/options.js';
+import { builtMain } from '../support/project.js';
+
+function strata(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, args[0]?.startsWith('/') === true ? args : [builtMain(), ...args], { encoding: 'utf8' });
+}
+
+test('the version goes to stdout and ends with 0', (t) => {
+  const { status, stdout } = strata('--version');
+
+  t.is(status, 0);
+  t.regex(stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('the help of serve lists every option with its variable and default', (t) => {
+  const { status, stdout } = strata('serve', '--help');
+
+  t.is(status, 0);
+  for (const option of Object.values<Option<unknown>>(options)) {
+    t.true(stdout.includes(`--${option.flag} <`), option.flag);
+    t.true(stdout.replace(/\s+/g, ' ').includes(`(env: ${environmentName(option)}${option.default === undefined ? '' : `; default: ${option.default}`})`), option.flag);
+  }
+});
+
+for (const args of [[], ['bogus'], ['serve', 'extra'], ['serve', '--bind-adress=::'], ['serve', '--secure-port=-1'], ['serve', '--config=/absent.yaml'], ['cache-server', '--secure-prt=1']]) {
+  test(`a wrong call ends with 2 and says why on stderr: strata ${args.join(' ')}`, (t) => {
+    const { status, stdout, stderr } = strata(...args);
+
+    t.is(status, 2);
+    t.is(stdout, '');
+    t.not(stderr, '');
+  });
+}
+
+test('a mistyped flag is answered with the nearest one, whichever way its value is written', (t) => {
+  t.regex(strata('serve', '--bind-adress=::').stderr, /Did you mean --bind-address/);
+  t.regex(strata('serve', '--bind-adress', '::').stderr, /Did you mean --bind-address/);
+});
+
+test("under the name cache-server it speaks upstream's flags", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-bin-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  symlinkSync(builtMain(), join(folder, 'cache-server'));
+
+  const { status, stdout } = strata(join(folder, 'cache-server'), '--help');
+
+  t.is(status, 0);
+  t.regex(stdout, /--embedded-etcd-directory/);
+});

@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import test from 'ava';
+import { nearest } from '../../src/config/nearest.js';
+import { parseBytes, parseDurationMs } from '../../src/config/quantity.js';
+
+const durations: readonly [string, number | undefined][] = [
+  ['100ms', 100],
+  ['1m30s', 90_000],
+  ['24h', 86_400_000],
+  ['30d', 30 * 86_400_000],
+  ['1.5h', 5_400_000],
+  ['.5s', 500],
+  ['0', 0],
+  ['0s', 0],
+  ['1h0m0.25s', 3_600_250],
+  ['1500us', 2],
+  ['60', undefined],
+  ['', undefined],
+  ['s', undefined],
+  ['-1s', undefined],
+  ['1s ', undefined],
+  ['1 s', undefined],
+  ['1S', undefined],
+  ['1e3s', undefined],
+  ['1s1', undefined],
+  ['Infinity', undefined],
+];
+
+for (const [text, expected] of durations) {
+  test(`the duration ${JSON.stringify(text)} is ${expected ?? 'refused'}`, (t) => t.is(parseDurationMs(text), expected));
+}
+
+const amounts: readonly [string, number | undefined][] = [
+  ['64MiB', 67_108_864],
+  ['3145728', 3_145_728],
+  ['1.5KiB', 1536],
+  ['1 GB', 1_000_000_000],
+  ['0B', 0],
+  ['64mib', undefined],
+  ['64M', undefined],
+  ['0.3B', undefined],
+  ['-1', undefined],
+  ['', undefined],
+  ['9007199254740993', undefined],
+  ['MiB', undefined],
+];
+
+for (const [text, expected] of amounts) {
+  test(`the amount ${JSON.stringify(text)} is ${expected ?? 'refused'}`, (t) => t.is(parseBytes(text), expected));
+}
+
+test('no text makes a quantity that is negative or no number', (t) => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.smhdnuBkMGi ') }), (text) => {
+      for (const value of [parseDurationMs(text), parseBytes(text)]) t.true(value === undefined || (Number.isFinite(value) && value >= 0));
+    }),
+  );
+});
+
+test('the nearest word is the one meant, and nothing when none is near', (t) => {
+  t.is(nearest('bind-adress', ['root-directory', 'bind-address']), 'bind-address');
+  t.is(nearest('xyzzy', ['root-directory', 'bind-address']), undefined);
+  t.is(nearest('', []), undefined);
+});

@@ -1,0 +1,147 @@
+import test from 'ava';
+import { environmentName, type Option } from '../../src/config/option.js';
+import { renderOptionsReference } from '../../src/config/options-reference.js';
+import { options } from '../../src/config/options.js';
+import { SettingsError, loadSettings, type Settings } from '../../src/config/settings.js';
+
+type Given = { flags?: Record<string, string>; environment?: Record<string, string>; file?: string; defaults?: Record<string, string> };
+
+function load({ flags = {}, environment = {}, file, defaults = {} }: Given = {}): Settings {
+  return loadSettings({
+    flags: file === undefined ? flags : { config: 'strata.yaml', ...flags },
+    environment,
+    defaults,
+    readFile: (path) => {
+      if (file === undefined || path !== 'strata.yaml') throw new Error(`ENOENT: no such file, open '${path}'`);
+      return file;
+    },
+  });
+}
+
+function problemsOf(given: Given): readonly string[] {
+  try {
+    load(given);
+    return [];
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+}
+
+const all: readonly (readonly [string, Option<unknown>])[] = Object.entries(options);
+
+test('without any source the settings are the defaults of the design, complete and frozen', (t) => {
+  const settings = load();
+
+  t.is(settings.queueMutationsMax, 10_000);
+  t.is(settings.queueBytesMax, 64 * 2 ** 20);
+  t.is(settings.commitMutationsMax, 512);
+  t.is(settings.commitBytesMax, 8 * 2 ** 20);
+  t.is(settings.watcherQueueBytesMax, 4 * 2 ** 20);
+  t.is(settings.listChunkBytesMax, 256 * 2 ** 10);
+  t.is(settings.bookmarkIntervalMs, 60_000);
+  t.is(settings.bodyBytesMax, 3_145_728);
+  t.is(settings.historyAgeMaxMs, 86_400_000);
+  t.is(settings.historyChangesMax, 1_000_000);
+  t.is(settings.historyBytesMax, 4 * 2 ** 30);
+  t.is(settings.tombstoneAgeMaxMs, 30 * 86_400_000);
+  t.is(settings.tombstonesMax, 1_000_000);
+  t.is(settings.clientCaFile, undefined);
+  t.deepEqual(Object.keys(settings), Object.keys(options));
+  t.true(Object.isFrozen(settings));
+});
+
+test('a flag wins over a variable, a variable over the file, the file over the default', (t) => {
+  const file = 'listen:\n  securePort: 3\n';
+  const environment = { STRATA_SECURE_PORT: '2' };
+
+  t.is(load({ file, environment, flags: { 'secure-port': '1' } }).securePort, 1);
+  t.is(load({ file, environment }).securePort, 2);
+  t.is(load({ file }).securePort, 3);
+  t.is(load({ defaults: { 'secure-port': '4' } }).securePort, 4);
+  t.is(load().securePort, 6443);
+});
+
+test('the file can be named by a variable', (t) => {
+  const settings = loadSettings({ flags: {}, environment: { STRATA_CONFIG: 'x' }, readFile: () => 'log: {level: debug}' });
+
+  t.is(settings.logLevel, 'debug');
+});
+
+test('what lies in the root directory follows it', (t) => {
+  const settings = load({ flags: { 'root-directory': '/var/amber' } });
+
+  t.is(settings.dataDirectory, '/var/amber/data');
+  t.is(settings.certificateDirectory, '/var/amber');
+  t.is(load({ flags: { 'root-directory': '', 'data-directory': '/x' } }).certificateDirectory, '.');
+  t.is(load({ flags: { 'root-directory': '', 'data-directory': '/x' } }).dataDirectory, '/x');
+});
+
+test('an empty variable and an empty section are not set', (t) => {
+  t.is(load({ environment: { STRATA_SECURE_PORT: '' } }).securePort, 6443);
+  t.is(load({ file: 'listen:\n' }).securePort, 6443);
+  t.is(load({ file: '' }).securePort, 6443);
+});
+
+test('a value out of its bounds names its source, the line for the file', (t) => {
+  t.deepEqual(problemsOf({ flags: { 'secure-port': '65536' } }), ['--secure-port=65536: must be a whole number from 0 to 65535']);
+  t.deepEqual(problemsOf({ environment: { STRATA_QUEUE_BYTES_MAX: '1KiB' } }), ['environment variable STRATA_QUEUE_BYTES_MAX=1KiB: must be an amount of bytes from 1MiB to 16GiB, such as 64MiB']);
+  t.deepEqual(problemsOf({ file: '# ports\nlisten:\n\n  securePort: many\n' }), ['strata.yaml line 4: listen.securePort: must be a whole number from 0 to 65535']);
+  t.deepEqual(problemsOf({ file: 'listen:\n  securePort: [1]\n' }), ['strata.yaml line 2: listen.securePort: must be a single value']);
+});
+
+test('an unknown key names its line and the nearest known one', (t) => {
+  t.deepEqual(problemsOf({ file: 'log: {level: info}\nlisten:\n  securPort: 1\n' }), ['strata.yaml line 3: unknown key listen.securPort; did you mean listen.securePort?']);
+  t.deepEqual(problemsOf({ file: 'lisen:\n  securePort: 1\n' }), ['strata.yaml line 1: unknown key lisen; did you mean listen?']);
+  t.deepEqual(problemsOf({ file: '__proto__: {a: 1}\n' }), ['strata.yaml line 1: unknown key __proto__']);
+  t.deepEqual(problemsOf({ flags: { 'bind-adress': '::' } }), ['unknown flag --bind-adress; did you mean --bind-address?']);
+});
+
+test('a file that is no YAML, gives a key twice, or is no mapping is an error with its place', (t) => {
+  t.regex(problemsOf({ file: 'log:\n  level: "info\n' })[0]!, /^strata\.yaml line \d: /);
+  t.regex(problemsOf({ file: 'log:\n  level: info\n  level: debug\n' })[0]!, /^strata\.yaml line 3: .*unique/);
+  t.deepEqual(problemsOf({ file: '- a\n' }), ['strata.yaml: the file must be a mapping of keys to values']);
+  t.deepEqual(problemsOf({ file: 'log: info\n' }), ['strata.yaml line 1: log must be a mapping of keys to values']);
+  t.regex(problemsOf({ flags: { config: 'absent.yaml' } })[0]!, /^absent\.yaml: ENOENT/);
+});
+
+test('all problems are told at once', (t) => {
+  t.is(problemsOf({ flags: { 'secure-port': 'x', 'log-level': 'loud' }, environment: { STRATA_HTTP2: 'maybe' } }).length, 3);
+});
+
+test('settings that contradict each other are refused', (t) => {
+  t.regex(problemsOf({ flags: { 'tls-cert-file': 'a' } })[0]!, /must be given together/);
+  t.regex(problemsOf({ flags: { 'headers-timeout': '2m' } })[0]!, /--headers-timeout/);
+  t.regex(problemsOf({ flags: { 'body-bytes-max': '16MiB' } })[0]!, /--body-bytes-max/);
+  t.regex(problemsOf({ flags: { 'commit-bytes-max': '128MiB' } })[0]!, /--commit-bytes-max/);
+  t.regex(problemsOf({ flags: { 'commit-mutations-max': '20000' } })[0]!, /--commit-mutations-max/);
+});
+
+test('variables that Kubernetes sets beside a service named strata are no error', (t) => {
+  t.notThrows(() => load({ environment: { STRATA_SERVICE_HOST: '10.0.0.1', STRATA_PORT: 'tcp://10.0.0.1:6443' } }));
+});
+
+test('every option has its own flag, variable and key, and a sentence of help', (t) => {
+  for (const names of [all.map(([, { flag }]) => flag), all.map(([, option]) => environmentName(option)), all.map(([, { yaml }]) => yaml)]) t.is(new Set(names).size, names.length);
+  for (const [key, { flag, yaml, help }] of all) {
+    t.regex(flag, /^[a-z0-9]+(-[a-z0-9]+)*$/, key);
+    t.regex(yaml, /^[a-z0-9]+\.[a-zA-Z0-9]+$/, key);
+    t.regex(help, /\.$/, key);
+  }
+});
+
+test('every option that takes an amount says its unit last', (t) => {
+  for (const [key, { placeholder }] of all) {
+    if (placeholder === 'duration') t.regex(key, /Ms$/, key);
+    if (placeholder === 'bytes') t.regex(key, /BytesMax$/, key);
+  }
+});
+
+test('the reference lists every option with its flag, variable, key and default', (t) => {
+  const reference = renderOptionsReference();
+
+  for (const [, option] of all) {
+    const line = reference.split('\n').find((row) => row.startsWith(`| \`--${option.flag}\` |`));
+    t.true(line?.includes(`\`${environmentName(option)}\` | \`${option.yaml}\` | ${option.default === undefined ? '–' : `\`${option.default}\``} | ${option.help}`), option.flag);
+  }
+});

@@ -1,0 +1,112 @@
+import test from 'ava';
+import { options } from '../../src/config/options.js';
+import { loadSettings } from '../../src/config/settings.js';
+import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults, type UpstreamFlags } from '../../src/config/upstream-flags.js';
+
+function read(...args: string[]): Extract<UpstreamFlags, { kind: 'read' }> {
+  const result = readUpstreamFlags(args);
+  if (result.kind !== 'read') throw new Error(JSON.stringify(result));
+  return result;
+}
+
+function problems(...args: string[]): readonly string[] {
+  const result = readUpstreamFlags(args);
+  return result.kind === 'refused' ? result.problems : [];
+}
+
+test("what kcp's sharded-test-server passes is understood", (t) => {
+  const { flags, warnings } = read(
+    '--root-directory=/tmp/.kcp-cache',
+    '--bind-address=10.0.0.1',
+    '--secure-port=8012',
+    '--synthetic-delay=1m30s',
+    '--client-ca-file=/tmp/client-ca.crt',
+    '--embedded-etcd-client-port=8010',
+    '--embedded-etcd-peer-port=8011',
+  );
+
+  t.deepEqual(flags, { 'root-directory': '/tmp/.kcp-cache', 'bind-address': '10.0.0.1', 'secure-port': '8012', 'synthetic-delay': '1m30s', 'client-ca-file': '/tmp/client-ca.crt' });
+  t.deepEqual(warnings, ['--embedded-etcd-client-port, --embedded-etcd-peer-port: there is no embedded etcd here, the store is SQLite']);
+});
+
+test('what kcp-operator passes is understood: an empty root directory, and etcd\'s directory for the data', (t) => {
+  const { flags, warnings } = read('--root-directory=', '--embedded-etcd-directory=/var/etcd', '--tls-cert-file=/tls/tls.crt', '--tls-private-key-file=/tls/tls.key', '-v=4');
+  const settings = loadSettings({ flags, environment: {}, defaults: upstreamDefaults, readFile: () => '' });
+
+  t.deepEqual(warnings, []);
+  t.is(settings.dataDirectory, '/var/etcd');
+  t.is(settings.rootDirectory, '.');
+  t.is(settings.tlsCertFile, '/tls/tls.crt');
+  t.is(settings.logLevel, 'debug');
+});
+
+test("started in upstream's place the root directory is upstream's, unless it is told otherwise", (t) => {
+  const load = (flags: Record<string, string>, environment: Record<string, string> = {}): string => loadSettings({ flags, environment, defaults: upstreamDefaults, readFile: () => '' }).dataDirectory;
+
+  t.is(load({}), '.kcp-cache/data');
+  t.is(load({}, { STRATA_ROOT_DIRECTORY: '/b' }), '/b/data');
+  t.is(load({ 'root-directory': '/a' }, { STRATA_ROOT_DIRECTORY: '/b' }), '/a/data');
+});
+
+test("every form of pflag's grammar works", (t) => {
+  t.is(read('--secure-port', '1').flags['secure-port'], '1');
+  t.is(read('--secure-port=1', '--secure-port=2').flags['secure-port'], '2');
+  t.is(read('--secure_port=3').flags['secure-port'], '3');
+  for (const form of [['-v', '4'], ['-v4'], ['-v=4'], ['--v', '4'], ['--v=4']]) t.is(read(...form).flags['log-level'], 'debug', form.join(' '));
+  t.is(read('-v=2').flags['log-level'], 'info');
+  t.is(read('--disable-http2-serving').flags['http2'], 'false');
+  t.is(read('--disable-http2-serving=false').flags['http2'], 'true');
+  t.is(read('--http2=F').flags['http2'], 'false');
+  t.deepEqual(read('--disable-http2-serving', '--secure-port=1').flags, { http2: 'false', 'secure-port': '1' });
+  t.deepEqual(read('--secure-port=1', '--', '--secure-port=2'), { kind: 'read', flags: { 'secure-port': '1' }, warnings: ['"--secure-port=2": arguments are ignored'] });
+  t.is(readUpstreamFlags(['--secure-port=1', '-h']).kind, 'help');
+});
+
+test('an unknown flag names the nearest known one', (t) => {
+  t.deepEqual(problems('--secure-prt=1'), ['unknown flag --secure-prt; did you mean --secure-port?']);
+  t.deepEqual(problems('--embedded-etcd-dir=/x'), ['unknown flag --embedded-etcd-dir; did you mean --embedded-etcd-directory?']);
+  t.deepEqual(problems('-x'), ['unknown flag -x']);
+  t.deepEqual(problems('--secure-port'), ['--secure-port needs a value']);
+  t.deepEqual(problems('--constructor=1'), ['unknown flag --constructor']);
+});
+
+const refusedArguments = [
+  '--etcd-servers=https://etcd:2379',
+  '--etcd-servers-overrides=/x#http://etcd:2379',
+  '--encryption-provider-config=/x',
+  '--tls-cipher-suites=TLS_AES_128_GCM_SHA256',
+  '--tls-curve-preferences=23',
+  '--tls-sni-cert-key=a,b',
+  '--authorization-always-allow-paths=/healthz',
+  '--logging-format=xml',
+  '--v=loud',
+  '--permit-port-sharing=maybe',
+];
+
+for (const argument of refusedArguments) {
+  test(`what cannot be kept to is refused, not dropped: ${argument}`, (t) => t.is(problems(argument).length, 1));
+}
+
+test('an external etcd is refused with the reason', (t) => {
+  t.regex(problems('--etcd-servers=https://etcd:2379')[0]!, /until the etcd engine exists/);
+  t.deepEqual(read('--etcd-servers=embedded').warnings, []);
+});
+
+test('what only tunes a machine we do not have is accepted with one warning per reason', (t) => {
+  t.is(read('--etcd-prefix=/cache', '--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
+  t.is(read('--feature-gates=A=true', '--vmodule=a=1', '--log-json-split-stream', '--watch-cache=false').warnings.length, 3);
+  t.deepEqual(read('--storage-media-type=application/json', '--permit-address-sharing', '--authorization-always-allow-paths=/healthz,/readyz,/livez').warnings, []);
+});
+
+test('a minimum version of TLS is kept, never lowered', (t) => {
+  t.is(read('--tls-min-version=VersionTLS13').flags['tls-min-version'], 'TLSv1.3');
+  t.is(read('--tls-min-version=VersionTLS10').flags['tls-min-version'], 'TLSv1.2');
+  t.throws(() => loadSettings({ flags: read('--tls-min-version=VersionTLS99').flags, environment: {}, readFile: () => '' }));
+});
+
+test('every option of ours is understood as well, and every flag has a meaning', (t) => {
+  const described = describeUpstreamFlags();
+
+  for (const { flag } of Object.values(options)) t.true(described.some((one) => one.flag === flag), flag);
+  for (const { flag, meaning } of described) t.not(meaning, '', flag);
+});

@@ -1,0 +1,48 @@
+import test from 'ava';
+import { Health, report, type HealthCheck } from '../../src/diagnostics/health.js';
+
+const ping: HealthCheck = { name: 'ping', failure: () => undefined };
+const store: HealthCheck = { name: 'store', failure: () => 'disk full' };
+const quiet = { verbose: false, excluded: [] };
+
+test('when all is well the answer is ok, and with verbose each check', (t) => {
+  t.deepEqual(report('livez', [ping], quiet), { status: 200, text: 'ok', failures: [] });
+  t.is(report('livez', [ping], { verbose: true, excluded: [] }).text, '[+]ping ok\nlivez check passed\n');
+});
+
+test('a failed check is told without being asked, its reason only to the log', (t) => {
+  t.deepEqual(report('readyz', [ping, store], quiet), {
+    status: 500,
+    text: '[+]ping ok\n[-]store failed: reason withheld\nreadyz check failed\n',
+    failures: [{ name: 'store', reason: 'disk full' }],
+  });
+});
+
+test('an excluded check is not asked, and one that does not exist is told', (t) => {
+  t.is(report('readyz', [ping, store], { verbose: true, excluded: ['store'] }).text, '[+]ping ok\n[+]store excluded: ok\nreadyz check passed\n');
+  t.is(report('readyz', [ping], { verbose: true, excluded: ['b"', 'a', 'a'] }).text, '[+]ping ok\nwarn: some health checks cannot be excluded: no matches for "a","b\\""\nreadyz check passed\n');
+});
+
+test('readiness ends when the shutdown begins, life goes on', (t) => {
+  const health = new Health();
+  t.is(health.report('readyz', quiet).status, 200);
+
+  health.beginShutdown();
+
+  t.is(health.report('readyz', quiet).status, 500);
+  t.is(health.report('readyz', { verbose: false, excluded: ['shutdown'] }).status, 200);
+  t.is(health.report('livez', quiet).status, 200);
+  t.is(health.report('healthz', quiet).status, 200);
+});
+
+test('a check of life is a check of readiness, not the reverse', (t) => {
+  const health = new Health();
+  let synced = false;
+  health.add('readyz', { name: 'synced', failure: () => (synced ? undefined : 'not yet') });
+  health.add('livez', { name: 'loop', failure: () => undefined });
+
+  t.is(health.report('livez', { verbose: true, excluded: [] }).text, '[+]ping ok\n[+]loop ok\nlivez check passed\n');
+  t.is(health.report('readyz', quiet).status, 500);
+  synced = true;
+  t.is(health.report('readyz', { verbose: true, excluded: [] }).text, '[+]ping ok\n[+]loop ok\n[+]synced ok\n[+]shutdown ok\nreadyz check passed\n');
+});

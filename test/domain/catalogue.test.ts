@@ -1,0 +1,272 @@
+import { readFileSync } from 'node:fs';
+import test from 'ava';
+import { Catalogue, compareVersions, type Place, type Resolution, type TypeRequest } from '../../src/domain/catalogue.js';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { projectFile } from '../support/project.js';
+
+const encoder = new TextEncoder();
+
+type Said = Readonly<{ group?: string; resource?: string; version?: string; identity?: string | undefined; kind?: string | undefined; scope?: string | undefined }>;
+
+function aClusterCachedResource(said: Said = {}): Uint8Array {
+  const { group = 'machines.svm.io', resource = 'instances', version = 'v1alpha1' } = said;
+  const { identity, kind, scope } = { identity: 'hash-a', kind: 'Instance', scope: 'Cluster', ...said };
+  const annotations = { 'cache.kcp.io/resource-kind': kind, 'cache.kcp.io/resource-scope': scope };
+  return encoder.encode(JSON.stringify({ metadata: { annotations }, spec: { group, resource, version }, status: { identityHash: identity } }));
+}
+
+function aPlace(place: Partial<Place> = {}): Place {
+  return { shard: 'amber', cluster: 'acme', name: 'instances', ...place };
+}
+
+function aRequest(request: Partial<TypeRequest> = {}): TypeRequest {
+  return { group: 'machines.svm.io', version: 'v1alpha1', resource: 'instances', identity: undefined, cluster: 'acme', partial: false, ...request };
+}
+
+/** What was found, in one word: the identity to look under, or 'unknown'. */
+function shown(resolution: Resolution): string {
+  return resolution.kind === 'found' ? resolution.identity : resolution.kind;
+}
+
+test('every informer that a kcp shard waits for finds its type, under the wildcards and in its version', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const waitedFor = [
+    ['rbac.authorization.k8s.io', 'v1', ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings']],
+    ['admissionregistration.k8s.io', 'v1', ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations', 'validatingadmissionpolicies']],
+    ['admissionregistration.k8s.io', 'v1', ['validatingadmissionpolicybindings', 'mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']],
+    ['apiextensions.k8s.io', 'v1', ['customresourcedefinitions']],
+    ['apis.kcp.io', 'v1alpha2', ['apiexports']],
+    ['apis.kcp.io', 'v1alpha1', ['apiresourceschemas', 'apiconversions', 'apiexportendpointslices', 'apiexports']],
+    ['core.kcp.io', 'v1alpha1', ['shards', 'logicalclusters']],
+    ['tenancy.kcp.io', 'v1alpha1', ['workspacetypes']],
+    ['cache.kcp.io', 'v1alpha1', ['clustercachedresources', 'clustercachedresourceendpointslices', 'cachedobjects']],
+    ['migration.kcp.io', 'v1alpha1', ['logicalclustermigrations']],
+  ] as const;
+  for (const [group, version, resources] of waitedFor) {
+    for (const resource of resources) {
+      t.is(shown(catalogue.resolve(aRequest({ group, version, resource, cluster: '*' }))), '', `${resource}.${group}`);
+    }
+  }
+  t.is(kcpTypes.length, 22);
+});
+
+test('the data of a type is whole: preferred version stored, versions in order, list kind and singular follow the kind', (t) => {
+  for (const type of kcpTypes) {
+    const versions = type.versions.map(({ name }) => name);
+    t.true(versions[0] === type.storageVersion);
+    t.deepEqual(versions, versions.toSorted((left, right) => compareVersions(left, right)));
+    t.is(type.listKind, `${type.kind}List`);
+    t.is(type.singular, type.kind.toLowerCase());
+    t.is(type.nameRule, type.group === 'rbac.authorization.k8s.io' ? 'path-segment' : 'subdomain');
+  }
+  t.deepEqual(kcpTypes.filter(({ namespaced }) => namespaced).map(({ resource }) => resource), ['roles', 'rolebindings']);
+});
+
+test('the identity in the URL of a built-in type is dropped, and its version counts unless only metadata is wanted everywhere', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const exports = { group: 'apis.kcp.io', resource: 'apiexports' };
+  const cases: [Partial<TypeRequest>, string][] = [
+    [{ version: 'v1alpha2' }, ''],
+    [{ version: 'v1alpha1', identity: 'anything' }, ''],
+    [{ version: 'v1alpha2', cluster: '*', identity: 'anything' }, ''],
+    [{ version: 'v1' }, 'unknown'],
+    [{ version: 'v1', cluster: '*' }, 'unknown'],
+    [{ version: 'v1', partial: true }, 'unknown'],
+    [{ version: 'v1', cluster: '*', partial: true }, ''],
+  ];
+  for (const [request, answer] of cases) t.is(shown(catalogue.resolve(aRequest({ ...exports, ...request }))), answer, JSON.stringify(request));
+});
+
+test('names that every JavaScript object has are unknown, as group, resource, identity, version and cluster', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  catalogue.declare(aPlace(), aClusterCachedResource());
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
+    for (const part of ['group', 'resource', 'identity', 'version', 'cluster'] as const) {
+      t.is(shown(catalogue.resolve(aRequest({ identity: 'hash-a', [part]: name }))), 'unknown', `${part} ${name}`);
+    }
+    t.is(shown(catalogue.resolve(aRequest({ group: 'apis.kcp.io', resource: name, version: 'v1alpha1' }))), 'unknown');
+  }
+});
+
+test('a declared type is found by whoever may name it', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  catalogue.declare(aPlace(), aClusterCachedResource());
+  catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b', version: 'v1' }));
+  const cases: [Partial<TypeRequest>, string][] = [
+    // One cluster: its own ClusterCachedResource decides, named or not.
+    [{}, 'hash-a'],
+    [{ identity: 'hash-a' }, 'hash-a'],
+    [{ cluster: 'beta', version: 'v1' }, 'hash-b'],
+    [{ partial: true }, 'hash-a'],
+    [{ identity: 'hash-b', version: 'v1' }, 'unknown'],
+    [{ identity: '' }, 'unknown'],
+    [{ version: 'v1' }, 'unknown'],
+    [{ version: 'v1', partial: true }, 'unknown'],
+    [{ cluster: 'gamma' }, 'unknown'],
+    // Everywhere: the identity must be named …
+    [{ cluster: '*', identity: 'hash-a' }, 'hash-a'],
+    [{ cluster: '*', identity: 'hash-b', version: 'v1' }, 'hash-b'],
+    [{ cluster: '*', identity: 'hash-b' }, 'unknown'],
+    [{ cluster: '*', identity: 'hash-c' }, 'unknown'],
+    [{ cluster: '*', identity: '*' }, 'unknown'],
+    [{ cluster: '*' }, 'unknown'],
+    // … unless metadata is enough: that shows all identities, whatever the version.
+    [{ cluster: '*', partial: true }, '*'],
+    [{ cluster: '*', partial: true, version: 'v9' }, '*'],
+    [{ cluster: '*', partial: true, identity: 'hash-b', version: 'v9' }, '*'],
+    [{ cluster: '*', partial: true, identity: 'hash-c' }, 'unknown'],
+    [{ cluster: '*', partial: true, resource: 'others' }, 'unknown'],
+  ];
+  for (const [request, answer] of cases) t.is(shown(catalogue.resolve(aRequest(request))), answer, JSON.stringify(request));
+});
+
+test('a declared type has kind and scope of the annotations and all versions of those that share its identity', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  for (const version of ['v1beta1', 'v2', 'v1', 'v1alpha1']) {
+    catalogue.declare(aPlace({ cluster: `cluster-${version}` }), aClusterCachedResource({ version, scope: 'Namespaced' }));
+  }
+  catalogue.declare(aPlace({ cluster: 'other' }), aClusterCachedResource({ version: 'v7', identity: 'hash-b' }));
+
+  const resolution = catalogue.resolve(aRequest({ cluster: '*', identity: 'hash-a' }));
+
+  t.is(resolution.kind, 'found');
+  if (resolution.kind !== 'found') return;
+  const { versions, ...type } = resolution.type;
+  t.deepEqual(versions.map(({ name }) => name), ['v2', 'v1', 'v1beta1', 'v1alpha1']);
+  t.deepEqual(type, {
+    group: 'machines.svm.io',
+    resource: 'instances',
+    identity: 'hash-a',
+    kind: 'Instance',
+    listKind: 'InstanceList',
+    singular: 'instance',
+    shortNames: [],
+    categories: [],
+    namespaced: true,
+    nameRule: 'subdomain',
+    strategicMerge: false,
+    storageVersion: 'v2',
+  });
+});
+
+test('a ClusterCachedResource declares nothing before kind, scope and identity are there, nor with what is no name', (t) => {
+  const unusable: Said[] = [
+    { identity: undefined },
+    { identity: '' },
+    { identity: '*' },
+    { identity: 'a/b' },
+    { kind: undefined },
+    { kind: 'In stance' },
+    { scope: undefined },
+    { scope: 'Galaxy' },
+    { version: '' },
+    { resource: '' },
+    { resource: 'a/b' },
+    { group: 'a/b' },
+  ];
+  for (const said of unusable) {
+    const catalogue = new Catalogue(kcpTypes);
+
+    t.deepEqual(catalogue.declare(aPlace(), aClusterCachedResource(said)), []);
+
+    t.deepEqual(catalogue.declared(), [], JSON.stringify(said));
+  }
+  for (const text of ['{}', '[]', 'null', '{"spec":null,"status":7}', '{"__proto__":{"spec":{"resource":"x"}}}']) {
+    const catalogue = new Catalogue(kcpTypes);
+    t.deepEqual(catalogue.declare(aPlace(), encoder.encode(text)), []);
+    t.deepEqual(catalogue.declared(), []);
+  }
+});
+
+test('a built-in type cannot be declared over', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+
+  catalogue.declare(aPlace(), aClusterCachedResource({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9', kind: 'Evil' }));
+
+  t.deepEqual(catalogue.declared(), []);
+  t.is(shown(catalogue.resolve(aRequest({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9' }))), 'unknown');
+});
+
+test('the core group is the same whether it is spelled core or left out', (t) => {
+  for (const group of ['', 'core']) {
+    const catalogue = new Catalogue(kcpTypes);
+    catalogue.declare(aPlace(), aClusterCachedResource({ group, resource: 'configmaps', version: 'v1', kind: 'ConfigMap', scope: 'Namespaced' }));
+    for (const asked of ['', 'core']) {
+      t.is(shown(catalogue.resolve(aRequest({ group: asked, resource: 'configmaps', version: 'v1' }))), 'hash-a');
+      t.is(shown(catalogue.resolve(aRequest({ group: asked, resource: 'configmaps', version: 'v1', cluster: '*', partial: true }))), '*');
+    }
+    t.is(catalogue.declared()[0]?.group, '');
+  }
+});
+
+test('an identity is reported once, when the last that declared it changes its mind or goes', (t) => {
+  const gone = [{ group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' }];
+  const catalogue = new Catalogue(kcpTypes);
+  catalogue.declare(aPlace(), aClusterCachedResource());
+  catalogue.declare(aPlace({ shard: 'birch' }), aClusterCachedResource());
+  catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource());
+
+  t.deepEqual(catalogue.withdraw(aPlace()), []);
+  t.deepEqual(catalogue.withdraw(aPlace()), []);
+  t.is(shown(catalogue.resolve(aRequest())), 'hash-a', 'the other shard still has the same ClusterCachedResource');
+  t.deepEqual(catalogue.withdraw(aPlace({ shard: 'birch' })), []);
+  t.is(shown(catalogue.resolve(aRequest())), 'unknown');
+  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ version: 'v2' })), [], 'another version, the same identity');
+  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' })), gone);
+  t.is(shown(catalogue.resolve(aRequest({ cluster: '*', identity: 'hash-a' }))), 'unknown');
+  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: undefined })), [{ ...gone[0], identity: 'hash-b' }]);
+  t.deepEqual(catalogue.withdraw(aPlace({ cluster: 'beta' })), []);
+  t.is(shown(catalogue.resolve(aRequest({ cluster: '*', partial: true }))), 'unknown');
+});
+
+test('what is served does not depend on the order in which ClusterCachedResources were seen', (t) => {
+  const seen: [Place, Uint8Array][] = [
+    [aPlace({ name: 'b' }), aClusterCachedResource({ identity: 'hash-b', kind: 'Second' })],
+    [aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-a', kind: 'First' })],
+    [aPlace({ name: 'c', cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-a', kind: 'Third', scope: 'Namespaced', version: 'v1' })],
+  ];
+  const views = [seen, seen.toReversed()].map((order) => {
+    const catalogue = new Catalogue([]);
+    for (const [place, body] of order) catalogue.declare(place, body);
+    return [catalogue.declared(), catalogue.resolve(aRequest()), catalogue.forCluster('acme'), catalogue.forCluster('*')];
+  });
+  t.deepEqual(views[0], views[1]);
+});
+
+test('discovery below a cluster shows the built-in types and what that cluster declares, below the wildcard everything once', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  catalogue.declare(aPlace(), aClusterCachedResource());
+  catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' }));
+  catalogue.declare(aPlace({ cluster: 'beta', name: 'disks' }), aClusterCachedResource({ identity: 'hash-c', resource: 'disks', kind: 'Disk' }));
+  const declaredIn = (cluster: string) => catalogue.forCluster(cluster).slice(kcpTypes.length).map(({ resource, identity }) => `${resource}:${identity}`);
+
+  t.deepEqual(catalogue.forCluster('acme').slice(0, kcpTypes.length), [...kcpTypes]);
+  t.deepEqual(declaredIn('acme'), ['instances:hash-a']);
+  t.deepEqual(declaredIn('beta'), ['disks:hash-c', 'instances:hash-b']);
+  t.deepEqual(declaredIn('gamma'), []);
+  t.deepEqual(declaredIn('*'), ['disks:hash-c', 'instances:hash-a']);
+  t.is(catalogue.declared().length, 3);
+});
+
+test('Kubernetes prefers stable to beta to alpha, then high numbers, and what is spelled otherwise last', (t) => {
+  const versions = ['foo10', 'v1', 'v11alpha2', 'v3beta1', 'foo1', 'v10', 'v12alpha1', 'v10beta3', 'v11beta2', 'v2', 'v0', 'v1gamma1'];
+
+  t.deepEqual(versions.toSorted((left, right) => compareVersions(left, right)), ['v10', 'v2', 'v1', 'v11beta2', 'v10beta3', 'v3beta1', 'v12alpha1', 'v11alpha2', 'foo1', 'foo10', 'v0', 'v1gamma1']);
+});
+
+test('a ClusterCachedResource as kcp wrote it declares its type from the moment its identity is there until it is gone', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const place = { shard: 'root', cluster: '2jru3535m9df8fm6', name: 'instances' };
+  const lines = readFileSync(projectFile('test/golden/kcp-identity.jsonl'), 'utf8').split('\n').filter((text) => text !== '');
+  const writes = lines.map((line) => JSON.parse(line)).filter(({ method, url, status }) => method !== 'GET' && url.includes('/clustercachedresources') && status < 300);
+  t.true(writes.length > 5);
+  for (const { body } of writes) {
+    const gone = catalogue.declare(place, encoder.encode(body));
+
+    const identity = JSON.parse(body).status?.identityHash;
+    t.deepEqual(gone, []);
+    t.deepEqual(catalogue.declared().map((type) => [type.kind, type.group, type.namespaced, type.identity]), identity === undefined ? [] : [['Instance', 'machines.svm.io', false, identity]]);
+  }
+  t.is(catalogue.withdraw(place).length, 1);
+  t.deepEqual(catalogue.declared(), []);
+});

@@ -1,0 +1,238 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { parseJson } from '../../src/domain/json-parser.js';
+import { equalJson, formatJson } from '../../src/domain/json-tree.js';
+import type { JsonTree } from '../../src/domain/json-tree.js';
+import { mustParse } from '../../src/domain/parsed.js';
+import { formatYaml, parseYaml } from '../../src/domain/yaml.js';
+
+const tree = (text: string): JsonTree => mustParse(parseJson(text));
+
+/** The JSON of a YAML text, or why it is refused. */
+function jsonOf(text: string): string {
+  const result = parseYaml(text);
+  return result.kind === 'parsed' ? formatJson(result.value) : `${result.refusal.reason}: ${result.refusal.message}`;
+}
+
+test('scalars mean what they mean to sigs.k8s.io/yaml, and numbers keep their digits', (t) => {
+  const cases: [string, string][] = [
+    ['5', '5'],
+    ['+5', '5'],
+    ['-5', '-5'],
+    ['1.0', '1.0'],
+    ['1e3', '1e3'],
+    ['.5', '0.5'],
+    ['5.', '5'],
+    ['9007199254740993', '9007199254740993'],
+    ['123456789012345678901234567890', '123456789012345678901234567890'],
+    ['0x1F', '31'],
+    ['0o17', '15'],
+    ['017', '15'],
+    ['089', '89'],
+    ['0b11', '3'],
+    ['-0b11', '-3'],
+    ['1_000', '1000'],
+    ['true', 'true'],
+    ['True', 'true'],
+    ['tRue', '"tRue"'],
+    ['yes', 'true'],
+    ['off', 'false'],
+    ['~', 'null'],
+    ['null', 'null'],
+    ['', 'null'],
+    ['"5"', '"5"'],
+    ["'true'", '"true"'],
+    ['2020-01-01', '"2020-01-01"'],
+    ['190:20:30', '"190:20:30"'],
+    ['1.2.3', '"1.2.3"'],
+    ['-', 'BadRequest'],
+    ['.inf', 'BadRequest'],
+    ['.nan', 'BadRequest'],
+    ['|\n  x\n  y', '"x\\ny\\n"'],
+    ['>-\n  x\n  y', '"x y"'],
+    ['!!str 5', '"5"'],
+    ['!!int 5', '5'],
+    ['!!float 5', '5'],
+    ['!!int x', 'BadRequest'],
+    ['!!binary aGk=', 'BadRequest'],
+    ['!foo x', 'BadRequest'],
+    ['!!timestamp 2020-01-01', 'BadRequest'],
+  ];
+  for (const [scalar, expected] of cases) {
+    const actual = jsonOf(`a: ${scalar}`);
+    if (expected === 'BadRequest') t.true(actual.startsWith('BadRequest: ') || actual === '{"a":[null]}', `${scalar}: ${actual}`);
+    else t.is(actual, `{"a":${expected}}`, scalar);
+  }
+});
+
+test('collections, keys, anchors and merges become JSON', (t) => {
+  const cases: [string, string][] = [
+    ['', 'null'],
+    ['# nothing', 'null'],
+    ['a:\n- 1\n- b: 2\n  c: [x, {p: z}]', '{"a":[1,{"b":2,"c":["x",{"p":"z"}]}]}'],
+    ['{"a": [1.0, "\\u0041"]}', '{"a":[1.0,"A"]}'],
+    ['1: a\ntrue: b\n1.5: c', '{"1":"a","true":"b","1.5":"c"}'],
+    ['__proto__: {x: 1}\nconstructor: 2', '{"__proto__":{"x":1},"constructor":2}'],
+    ['a: 1\na: 2', '{"a":2}'],
+    ['a: &x [1]\nb: *x', '{"a":[1],"b":[1]}'],
+    ['a: &x 1\nb: &x 2\nc: *x', '{"a":1,"b":2,"c":2}'],
+    ['a: &x {p: 1, q: 2}\nb: {q: 3, <<: *x}', '{"a":{"p":1,"q":2},"b":{"q":3,"p":1}}'],
+    ['? a\n: b', '{"a":"b"}'],
+    ['--- \na: 1\n...\n', '{"a":1}'],
+  ];
+  for (const [text, expected] of cases) t.is(jsonOf(text), expected, text);
+});
+
+test('what is no JSON is refused with the reason', (t) => {
+  for (const text of [
+    'a: *nope',
+    'a: &x [*x]',
+    'a: [1',
+    'a: b: c',
+    '? [a]\n: 1',
+    '~: 1',
+    'a: 1\n---\nb: 2',
+    '<<: 1',
+    '\ta: 1',
+    '"\\q"',
+    '@a',
+  ]) {
+    t.regex(jsonOf(text), /^BadRequest: error converting YAML to JSON: ./, text);
+  }
+});
+
+test('a text that nests too deep is refused before the library falls over it', (t) => {
+  const deep: [string, (depth: number) => string][] = [
+    ['block sequences', (depth) => '- '.repeat(depth) + 'a'],
+    ['flow sequences', (depth) => '['.repeat(depth) + ']'.repeat(depth)],
+    ['flow maps', (depth) => '{a: '.repeat(depth) + '1' + '}'.repeat(depth)],
+    ['block maps', (depth) => Array.from({ length: depth }, (_, index) => `${' '.repeat(index)}a:`).join('\n')],
+    ['explicit keys', (depth) => '? '.repeat(depth) + 'a'],
+  ];
+  for (const [title, text] of deep) {
+    t.regex(jsonOf(text(5_000)), /exceeded max depth/, title);
+    t.notRegex(jsonOf(text(150)), /exceeded max depth/, title);
+  }
+});
+
+test('a billion laughs end early', (t) => {
+  const lines = ['a0: &a0 [lol,lol,lol,lol,lol,lol,lol,lol,lol]'];
+  for (let level = 1; level < 20; level++)
+    lines.push(
+      `a${level}: &a${level} [${Array(9)
+        .fill(`*a${level - 1}`)
+        .join()}]`,
+    );
+
+  t.regex(jsonOf(lines.join('\n')), /excessive aliasing/);
+});
+
+test('a map of very many keys costs no square', (t) => {
+  const started = performance.now();
+
+  jsonOf(Array.from({ length: 30_000 }, (_, index) => `key${index}: x`).join('\n'));
+
+  t.true(performance.now() - started < 10_000);
+});
+
+test('an object is written as upstream writes it: two blanks a level, sequences under their key', (t) => {
+  t.is(
+    formatYaml(
+      tree(
+        '{"apiVersion":"v1","metadata":{"annotations":{"kcp.io/path":"root:org"},"managedFields":[{"a":1,"b":[[1,2],[]]},{}]},"n":9007199254740993}',
+      ),
+    ),
+    [
+      'apiVersion: v1',
+      'metadata:',
+      '  annotations:',
+      '    kcp.io/path: root:org',
+      '  managedFields:',
+      '  - a: 1',
+      '    b:',
+      '    - - 1',
+      '      - 2',
+      '    - []',
+      '  - {}',
+      '"n": 9007199254740993',
+      '',
+    ].join('\n'),
+  );
+});
+
+test('strings that look like something else are quoted', (t) => {
+  for (const text of [
+    '5',
+    '1.0',
+    'true',
+    'yes',
+    'n',
+    'null',
+    '',
+    '~',
+    '2020-01-01',
+    '- a',
+    'a: b',
+    'a #b',
+    ' a',
+    'a\nb',
+    '*a',
+    '&a',
+    '!a',
+    '0x1',
+    '.5',
+    '1_0',
+    '<<',
+    '---',
+    '{',
+    '%a',
+    "it's",
+    'a:',
+    '=',
+  ]) {
+    t.is(formatYaml(text), `${JSON.stringify(text)}\n`, text);
+  }
+  for (const text of ['abc', 'root:org:team', 'kcp.io/v1', 'two words', 'User', 'system:masters']) t.is(formatYaml(text), `${text}\n`);
+});
+
+test('long keys, unprintable characters and deep trees read back', (t) => {
+  const long = 'k'.repeat(3000);
+  const deep = '['.repeat(150) + '{"a":[1]}' + ']'.repeat(150);
+  for (const text of [`{"${long}":1,"a":{"${long}":{"b":[{"${long}":2}]}}}`, '{"\\u0085\\u2028\\ufeff":"\\u007f\\u0000\\u2029"}', deep]) {
+    t.is(jsonOf(formatYaml(tree(text))), formatJson(tree(text)));
+  }
+});
+
+test('a tree as deep as a body may be is written', (t) => {
+  t.true(formatYaml(tree('['.repeat(10_000) + ']'.repeat(10_000))).length > 10_000);
+});
+
+test('what is written reads back as the same tree', (t) => {
+  const text = fc.oneof(fc.string(), fc.constantFrom('yes', '1', 'a: b', '\n', ' x', '...', '"'), fc.string({ unit: 'binary' }));
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.oneof(text, fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.constant(null)),
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(text, tie('value'), { maxKeys: 4 }),
+    ),
+  }));
+  fc.assert(
+    fc.property(value, (each) => {
+      const original = tree(JSON.stringify(each));
+      const result = parseYaml(formatYaml(original));
+      t.true(result.kind === 'parsed' && equalJson(result.value, original), formatYaml(original));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('junk is a bad request at worst', (t) => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab:\-?[\]{},&*!|>'"#%@` \n<0-9.]*$/)), (text) => {
+      const result = parseYaml(text);
+      t.true(result.kind === 'parsed' || result.refusal.reason === 'BadRequest', text);
+    }),
+    { numRuns: 1000 },
+  );
+});

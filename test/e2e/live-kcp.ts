@@ -1,0 +1,217 @@
+/**
+ * A real kcp of two shards, a virtual-workspace server for each and a front-proxy, started by kcp's own
+ * sharded-test-server, which starts the cache server too: as a program it knows nothing of, by the flags it gives its own.
+ *
+ *   sharded-test-server ─▶ supervisor (a shell script) ─▶ the cache server
+ *                      └─▶ kcp ×2, virtual-workspaces ×2, kcp-front-proxy
+ *
+ * sharded-test-server gives up when the cache server ends; so what it starts is a script that starts the server again
+ * whenever it ends, as a kubelet would. The server's pid is in a file. Ports are kcp's: 2379–2382, 6443–6445, 7444, 7445,
+ * 8010–8012. Everything lives in one folder and is stopped by pid.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runProgram } from '../clients/installed.js';
+import { builtMain } from '../support/project.js';
+
+const readyMsMax = 240_000;
+const stopMsMax = 60_000;
+const testMsMax = 480_000;
+const pollMs = 500;
+const cacheLogName = 'kcp-cache.log';
+
+/** As kcp's own Makefile has it for its tests on two shards. */
+const featureGates = 'WorkspaceMounts=true,CacheAPIs=true,WorkspaceAuthentication=true,LogicalClusterMigration=true';
+
+export const neededBinaries = [
+  'kcp',
+  'kcp-front-proxy',
+  'virtual-workspaces',
+  'sharded-test-server',
+  'e2e-reconciler-cache.test',
+  'e2e-cache.test',
+] as const;
+
+/** The size of each log, by the file's name. */
+export type LogEnds = ReadonlyMap<string, number>;
+
+export type TestOutcome = Readonly<{ passed: readonly string[]; failed: readonly string[]; output: string }>;
+
+export class LiveKcp {
+  readonly #binaries: string;
+  readonly #folder: string;
+  readonly #server: ChildProcess;
+  readonly #killAtExit = (): void => void this.#server.kill('SIGKILL');
+
+  private constructor(binaries: string, folder: string, server: ChildProcess) {
+    this.#binaries = binaries;
+    this.#folder = folder;
+    this.#server = server;
+    process.once('exit', this.#killAtExit);
+  }
+
+  /** Starts everything and waits until kcp says that tests may begin. */
+  static async start(binaries: string): Promise<LiveKcp> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
+    await mkdir(join(folder, '.kcp'));
+    await mkdir(join(folder, 'logs'));
+    const supervisor = join(folder, 'cache-server');
+    await writeFile(supervisor, supervisorScript(folder), { mode: 0o755 });
+
+    const log = openSync(join(folder, 'sharded-test-server.log'), 'a');
+    const flags = [
+      '--quiet',
+      '--v=2',
+      `--log-dir-path=${join(folder, 'logs')}`,
+      `--work-dir-path=${folder}`,
+      '--shard-run-virtual-workspaces=false',
+      `--shard-feature-gates=${featureGates}`,
+      `--proxy-feature-gates=${featureGates}`,
+      '--number-of-shards=2',
+      // Level 3 says when a reflector lists; the virtual-workspace servers run at 4 as it is.
+      '--shard-v=3',
+    ];
+    const environment = {
+      NO_GORUN: '1',
+      UNSAFE_E2E_HACK_DISABLE_ETCD_FSYNC: 'true',
+      KCP_ASSET_KCP: join(binaries, 'kcp'),
+      KCP_ASSET_KCP_FRONT_PROXY: join(binaries, 'kcp-front-proxy'),
+      KCP_ASSET_VIRTUAL_WORKSPACES: join(binaries, 'virtual-workspaces'),
+      KCP_ASSET_CACHE_SERVER: supervisor,
+    };
+    const server = spawn(join(binaries, 'sharded-test-server'), flags, {
+      cwd: folder,
+      stdio: ['ignore', log, log],
+      env: { ...process.env, ...environment },
+    });
+    closeSync(log);
+
+    const kcp = new LiveKcp(binaries, folder, server);
+    try {
+      await kcp.#until(() => existsSync(join(folder, '.kcp', 'ready-to-test')), readyMsMax, 'kcp to be ready');
+      return kcp;
+    } catch (error) {
+      const end = (await readFile(join(folder, 'sharded-test-server.log'), 'utf8')).slice(-3_000);
+      await kcp[Symbol.asyncDispose]();
+      throw new Error(`kcp did not start:\n${end}`, { cause: error });
+    }
+  }
+
+  /** Runs tests of one of kcp's compiled test programs against what is running. */
+  async test(program: 'e2e-reconciler-cache.test' | 'e2e-cache.test', pattern: string): Promise<TestOutcome> {
+    const shards = `root=${join(this.#folder, '.kcp-0/admin.kubeconfig')},shard-1=${join(this.#folder, '.kcp-1/admin.kubeconfig')}`;
+    const flags = [
+      '-test.v',
+      `-test.run=${pattern}`,
+      '-test.timeout=8m',
+      `--kcp-kubeconfig=${join(this.#folder, '.kcp/admin.kubeconfig')}`,
+      `--shard-kubeconfigs=${shards}`,
+    ];
+    const { stdout, stderr } = await runProgram(join(this.#binaries, program), flags, {
+      cwd: this.#folder,
+      environment: { NO_GORUN: '1' },
+      timeoutMs: testMsMax,
+    });
+    const named = (result: string): readonly string[] =>
+      [...stdout.matchAll(new RegExp(`^\\s*--- ${result}: (\\S+)`, 'gm'))].map((match) => match[1]!);
+    return { passed: named('PASS'), failed: named('FAIL'), output: stdout + stderr };
+  }
+
+  /** kill -9 for the cache server; resolves when the supervisor has started it again and it answers. */
+  async killCache(): Promise<void> {
+    const before = await this.cachePid();
+    process.kill(before, 'SIGKILL');
+    await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
+  }
+
+  async cachePid(): Promise<number> {
+    return Number(await readFile(join(this.#folder, 'cache.pid'), 'utf8'));
+  }
+
+  /** Where every log ends now, to read on from later. */
+  async logEnds(): Promise<LogEnds> {
+    const folder = join(this.#folder, 'logs');
+    const names = (await readdir(folder)).filter((name) => name.endsWith('.log') && !name.includes('audit'));
+    return new Map(await Promise.all(names.map(async (name) => [name, (await stat(join(folder, name))).size] as const)));
+  }
+
+  /** What has been logged since: by the cache server, or by kcp's shards and virtual-workspace servers. */
+  async logsSince(ends: LogEnds, of: 'cache' | 'kcp'): Promise<string> {
+    const names = [...ends.keys()].filter((name) => (of === 'cache' ? name === cacheLogName : /^kcp-(\d|virtual)/.test(name)));
+    return (await Promise.all(names.map((name) => readFrom(join(this.#folder, 'logs', name), ends.get(name) ?? 0)))).join('\n');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#server.exitCode === null && this.#server.signalCode === null) {
+      const exited = once(this.#server, 'exit');
+      this.#server.kill('SIGTERM');
+      const late = setTimeout(() => this.#server.kill('SIGKILL'), stopMsMax);
+      await exited;
+      clearTimeout(late);
+    }
+    process.removeListener('exit', this.#killAtExit);
+    // sharded-test-server kills the supervisor, not what that has started.
+    for (const name of ['supervisor.pid', 'cache.pid']) await stop(join(this.#folder, name));
+    if (process.env['STRATA_KEEP'] === undefined) await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #until(condition: () => boolean | Promise<boolean>, withinMs: number, what: string): Promise<void> {
+    for (const deadline = performance.now() + withinMs; !(await condition()); await sleep(pollMs)) {
+      if (this.#server.exitCode !== null)
+        throw new Error(`sharded-test-server exited with ${this.#server.exitCode} while we waited for ${what}`);
+      if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`);
+    }
+  }
+}
+
+/** STRATA_TEST_SERVER takes the place of our server, with its request log on. */
+function supervisorScript(folder: string): string {
+  const foreign = process.env['STRATA_TEST_SERVER'];
+  const command =
+    foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@" --v=4`;
+  return `#!/bin/sh
+# Starts the cache server again whenever it ends, as a kubelet would; ends with SIGTERM.
+echo $$ > ${quote(join(folder, 'supervisor.pid'))}
+trap 'kill -TERM $child; wait $child; exit 0' TERM INT
+export STRATA_LOG_LEVEL=debug
+while :; do
+  ${command} &
+  child=$!
+  echo $child > ${quote(join(folder, 'cache.pid.new'))}
+  mv ${quote(join(folder, 'cache.pid.new'))} ${quote(join(folder, 'cache.pid'))}
+  wait $child
+  sleep 0.2
+done
+`;
+}
+
+async function readFrom(path: string, from: number): Promise<string> {
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    const bytes = Buffer.alloc(Math.max(0, size - from));
+    await file.read(bytes, 0, bytes.length, from);
+    return bytes.toString('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
+async function stop(pidFile: string): Promise<void> {
+  const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'));
+  if (pid === 0) return;
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

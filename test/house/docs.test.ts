@@ -1,0 +1,65 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { reasons } from '../../src/domain/errors.js';
+import { docsViolations, tablesIn } from './docs.js';
+import { findProjectRoot } from './sources.js';
+
+const root = findProjectRoot();
+
+/** What a compiled module exports; nothing when it is not there yet. */
+async function exportedBy(module: string): Promise<Record<string, unknown>> {
+  const file = new URL(`../../src/${module}`, import.meta.url);
+  return existsSync(file) ? ((await import(file.href)) as Record<string, unknown>) : {};
+}
+
+function textsOf(values: readonly unknown[]): readonly string[] {
+  return values.filter((value): value is string => typeof value === 'string');
+}
+
+test('what an operator can meet is documented, and what is documented exists', async (t) => {
+  const options = tablesIn(await exportedBy('config/options.js')).filter((entry) => 'flag' in entry);
+  const metrics = tablesIn(await exportedBy('diagnostics/metrics.js')).map((entry) => entry['name']);
+  const { environmentName } = await exportedBy('config/option.js');
+  const text = ['src/ARCHITECTURE.md', 'README.md']
+    .map((path) => join(root, path))
+    .filter((path) => existsSync(path))
+    .map((path) => readFileSync(path, 'utf8'))
+    .join('\n');
+
+  const violations = docsViolations(
+    {
+      reasons,
+      optionKeys: textsOf(options.map((option) => option['yaml'])),
+      variables: typeof environmentName === 'function' ? textsOf(options.map((option) => environmentName(option) as unknown)) : [],
+      metrics: textsOf(metrics).filter((name) => name.startsWith('strata_')),
+    },
+    text,
+  );
+
+  t.deepEqual(violations, []);
+});
+
+test('what is missing and what does not exist are both found', (t) => {
+  const documented = {
+    reasons: { Expired: { http: 410 }, NotFound: { http: 404 } },
+    optionKeys: ['commit.queueBytesMax', 'log.level'],
+    variables: ['STRATA_LOG_LEVEL'],
+    metrics: ['strata_commits_total', 'strata_commit_duration_seconds'],
+  };
+  const right =
+    '| `Expired` | 410 | gone |\n| NotFound | 404 |\n`commit.queueBytesMax` and `log.level`, STRATA_LOG_LEVEL, strata_commits_total, `strata_commit_duration_seconds_bucket`, `file.name`';
+
+  t.deepEqual(docsViolations(documented, right), []);
+  t.deepEqual(docsViolations(documented, right.replace('410', '409')), [
+    'the reason Expired 410 is not documented',
+    'the documented reason Expired 409 does not exist',
+  ]);
+  t.deepEqual(docsViolations(documented, right.replace('`log.level`', '`log.levels`')), [
+    'the option log.level is not documented',
+    'the documented option log.levels does not exist',
+  ]);
+  t.deepEqual(docsViolations(documented, `${right} STRATA_NOPE`), ['the documented variable STRATA_NOPE does not exist']);
+  t.deepEqual(docsViolations(documented, `${right} strata_nope_total`), ['the documented metric strata_nope_total does not exist']);
+  t.deepEqual(docsViolations(documented, right.replace('strata_commits_total', '')), ['the metric strata_commits_total is not documented']);
+});

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { importsOf } from './imports.js';
+import { layerViolations, unfencedLibraries } from './layers.js';
+import { findProjectRoot, readSources } from './sources.js';
+
+const root = findProjectRoot();
+
+test('every import of src follows the arrows and stays within the fences', (t) => {
+  t.deepEqual(layerViolations(readSources(root, ['src'])), []);
+});
+
+test('every library has a room', (t) => {
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: Record<string, string> };
+  t.deepEqual(unfencedLibraries(Object.keys(dependencies)), []);
+});
+
+test('an arrow or a library that is not in the design is found', (t) => {
+  const cases: [string, string, string][] = [
+    ['src/domain/a.ts', `import { x } from '../store/b.js';`, 'domain may not import store'],
+    ['src/domain/a.ts', `import type { X } from '../diagnostics/b.js';`, 'domain may not import diagnostics'],
+    ['src/domain/a.ts', `import { readFile } from 'node:fs/promises';`, 'domain is pure and may not import node:fs'],
+    ['src/domain/a.ts', `import net from 'net';`, 'domain is pure and may not import node:net'],
+    ['src/web/a.ts', `import { hub } from '../watch/hub.js';`, 'web may not import watch'],
+    ['src/intake/a.ts', `export { x } from '../store/b.js';`, 'intake may not import store'],
+    ['src/intake/a.ts', `const x = await import('../sender/b.js');`, 'intake may not import sender'],
+    ['src/sender/a.ts', `import '../intake/b.js';`, 'sender may not import intake'],
+    ['src/watch/a.ts', `new Worker(new URL('../store/worker.js', import.meta.url));`, 'watch may not import store'],
+    ['src/main.ts', `import { open } from './store/sqlite/store.js';`, 'main.ts may not import store'],
+    ['src/web/a.ts', `import Database from 'better-sqlite3';`, 'better-sqlite3 lives in store, not in web'],
+    ['src/web/a.ts', `import { z } from "zod/mini";`, 'zod lives in config, not in web'],
+    ['src/store/a.ts', `import Router from '@koa/router';`, '@koa/router lives in web, not in store'],
+    ['src/store/a.ts', `import lodash from 'lodash';`, 'lodash lives in no room'],
+    ['src/store/a.ts', `import { env } from 'node:process';`, 'only main.ts knows the process'],
+    ['src/store/a.ts', `export const x = process.env['X'];`, 'only main.ts knows the process'],
+    ['src/store/a.ts', `import { y } from '../../test/support/x.js';`, 'test/support/x.ts is outside src'],
+    ['src/attic/a.ts', ``, 'the room attic has no arrows in test/house/layers.ts'],
+  ];
+  for (const [path, text, why] of cases) {
+    const violations = layerViolations([{ path, text }]);
+    t.is(violations.length, 1, text);
+    t.true(violations[0]?.endsWith(why), `${violations[0]} / ${why}`);
+  }
+  t.is(unfencedLibraries(['left-pad']).length, 1);
+});
+
+test('an arrow of the design is no violation', (t) => {
+  const cases: [string, string][] = [
+    ['src/domain/a.ts', `import { x } from './b.js'; import assert from 'node:assert/strict';`],
+    ['src/tier/a.ts', `import { x } from '../intake/b.js'; import { y } from '../sender/c.js'; import { z } from '../frames/d.js';`],
+    ['src/shard/a.ts', `import { x } from '../sender/b.js'; import { y } from '../diagnostics/log.js';`],
+    ['src/server.ts', `import { x } from './store/sqlite/store.js'; import { y } from './web/app.js';`],
+    ['src/main.ts', `import { Command } from 'commander'; process.exit(1);`],
+    ['src/store/sqlite/a.ts', `import Database from 'better-sqlite3'; import { b } from '../b.js';`],
+    [
+      'src/web/a.ts',
+      `// import { x } from '../store/b.js';\n/* process.env */ const text = 'process.env'; const found = text.process; this.#process.x();`,
+    ],
+  ];
+  for (const [path, text] of cases) t.deepEqual(layerViolations([{ path, text }]), [], text);
+});
+
+test('every form of import is seen, with its line', (t) => {
+  const text = [
+    `import a from 'one';`,
+    `import type { B, C as D } from "./two.js";`,
+    `import {\n  e,\n  type F,\n} from './three.js';`,
+    `export * from './four.js';`,
+    `export { g } from './five.js';`,
+    `import 'six';`,
+    `const h = await import('./seven.js');`,
+    `new URL('./eight.js', import.meta.url);`,
+    `// import x from 'nine';`,
+  ].join('\n');
+
+  t.deepEqual(
+    importsOf(text)
+      .map(({ specifier, names, line }) => `${specifier} ${String(names)} ${line}`)
+      .sort(),
+    ['./eight.js * 11', './five.js g 8', './four.js * 7', './seven.js * 10', './three.js e,F 3', './two.js B,C 2', 'one * 1', 'six * 9'],
+  );
+});

@@ -1,0 +1,111 @@
+/**
+ * The arrows and fences of the house (design.md §3), as data, and the check that holds them.
+ *
+ * A room is a folder of src/; the files beside the rooms are each a room of their own. What is in no table is a violation: a new room or
+ * library is entered here first.
+ */
+import { builtinModules } from 'node:module';
+import { importsOf, packageOf, resolveImport } from './imports.js';
+import { codeOf, lineOf } from './source-text.js';
+import type { Source } from './sources.js';
+
+/** Besides itself, which rooms a room may import. */
+const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
+  'main.ts': ['domain', 'diagnostics', 'config', 'certificates', 'clock.ts', 'server.ts'],
+  'server.ts': 'all',
+  'clock.ts': ['domain'],
+  config: ['domain', 'diagnostics'],
+  diagnostics: ['domain'],
+  certificates: ['domain', 'diagnostics'],
+  domain: [],
+  frames: ['domain'],
+  intake: ['domain', 'diagnostics', 'frames'],
+  sender: ['domain', 'diagnostics', 'frames'],
+  shard: ['domain', 'diagnostics', 'frames', 'sender'],
+  store: ['domain', 'diagnostics'],
+  tier: ['domain', 'diagnostics', 'frames', 'sender', 'intake'],
+  watch: ['domain', 'diagnostics'],
+  web: ['domain', 'diagnostics'],
+};
+
+/** Which rooms a library lives in. */
+const fences: Readonly<Record<string, readonly string[]>> = {
+  'better-sqlite3': ['store'],
+  koa: ['web'],
+  '@koa/router': ['web'],
+  ws: ['frames'],
+  msgpackr: ['frames'],
+  pino: ['diagnostics'],
+  'pino-pretty': ['diagnostics'],
+  'prom-client': ['diagnostics'],
+  '@peculiar/x509': ['certificates'],
+  // What x509's decorators stand on; imported for its effect, before it.
+  'reflect-metadata': ['certificates'],
+  commander: ['main.ts', 'config'],
+  zod: ['config'],
+  yaml: ['domain'],
+  'lossless-json': ['domain'],
+};
+
+/** Node's own modules that compute and touch nothing outside. */
+const pureBuiltins: readonly string[] = ['node:assert', 'node:buffer', 'node:crypto'];
+const builtins = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
+
+export function layerViolations(sources: readonly Source[]): readonly string[] {
+  return sources
+    .filter(({ path }) => path.startsWith('src/'))
+    .flatMap((source) => [...importViolations(source), ...processViolations(source)]);
+}
+
+/** The libraries of `package.json` that no fence names. */
+export function unfencedLibraries(dependencies: readonly string[]): readonly string[] {
+  return dependencies
+    .filter((name) => fences[name] === undefined)
+    .map((name) => `${name} lives in no room: give it a fence in test/house/layers.ts`);
+}
+
+function importViolations(source: Source): readonly string[] {
+  const room = roomOf(source.path);
+  const allowed = arrows[room];
+  if (allowed === undefined) return [`${source.path}: the room ${room} has no arrows in test/house/layers.ts`];
+
+  return importsOf(source.text).flatMap(({ specifier, line }) => {
+    const target = resolveImport(source, specifier);
+    const why = target === undefined ? libraryViolation(room, specifier) : arrowViolation(room, { target, allowed });
+    return why === undefined ? [] : [`${source.path}:${line}: ${why}`];
+  });
+}
+
+function arrowViolation(room: string, { target, allowed }: { target: string; allowed: readonly string[] | 'all' }): string | undefined {
+  if (!target.startsWith('src/')) return `${target} is outside src`;
+  const other = roomOf(target);
+  if (other === room || allowed === 'all' || allowed.includes(other)) return undefined;
+  return `${room} may not import ${other}`;
+}
+
+function libraryViolation(room: string, specifier: string): string | undefined {
+  const name = packageOf(specifier);
+  if (builtins.has(name)) return builtinViolation(room, name.startsWith('node:') ? name : `node:${name}`);
+  const rooms = fences[name];
+  if (rooms === undefined) return `${name} lives in no room`;
+  return rooms.includes(room) ? undefined : `${name} lives in ${rooms.join(' and ')}, not in ${room}`;
+}
+
+function builtinViolation(room: string, name: string): string | undefined {
+  if (name === 'node:process' && room !== 'main.ts') return 'only main.ts knows the process';
+  if (room === 'domain' && !pureBuiltins.includes(name)) return `domain is pure and may not import ${name}`;
+  return undefined;
+}
+
+/** `process.env` and the like; a member or a name that is merely spelled so is none. */
+function processViolations({ path, text }: Source): readonly string[] {
+  if (roomOf(path) === 'main.ts') return [];
+  const code = codeOf(text);
+  return [...code.matchAll(/(?<![.#\w$])process\s*(?:\.(?!\.)|\?\.|\[)/g)].map(
+    ({ index }) => `${path}:${lineOf(code, index)}: only main.ts knows the process`,
+  );
+}
+
+function roomOf(path: string): string {
+  return path.split('/')[1] ?? '';
+}

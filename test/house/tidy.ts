@@ -1,0 +1,94 @@
+/**
+ * What the style guide forbids and a machine can see. Each rule says what to do instead; oxlint holds what needs a parser.
+ */
+import { importsOf, resolveImport } from './imports.js';
+import { codeOf, commentsOf, lineOf } from './source-text.js';
+import type { Source } from './sources.js';
+
+type Rule = Readonly<{ banned: RegExp; instead: string; where: RegExp; except?: RegExp; in?: 'code' | 'comments' }>;
+
+const everywhere = /^/;
+const inSource = /^src\//;
+const clocks = /^src\/(?:main\.ts|clock\.ts|diagnostics\/)/;
+
+const rules: readonly Rule[] = [
+  { banned: /\bconsole\s*\./g, instead: 'log an event', where: inSource },
+  { banned: /\bMath\.random\b/g, instead: 'take randomness as a parameter', where: inSource },
+  { banned: /\bDate\.now\b|\bnew Date\(\s*\)/g, instead: 'take a Clock', where: inSource, except: clocks },
+  { banned: /(?<![.\w$])set(?:Timeout|Interval)\s*\(/g, instead: 'take a Clock', where: inSource, except: clocks },
+  { banned: /\bEventEmitter\b/g, instead: 'an AsyncIterable or a port: rooms share no emitters', where: inSource },
+  { banned: /(?:[:<|&]|\bas)\s*any\b(?![:(])|\bany\[\]/g, instead: 'unknown, and a parser', where: everywhere },
+  {
+    banned: /@ts-(?:ignore|nocheck|expect-error)\b/g,
+    instead: 'the right type',
+    where: everywhere,
+    except: /^test\/types\//,
+    in: 'comments',
+  },
+  { banned: /\b(?:TODO|FIXME|XXX)\b(?!\s*\(?#\d+)/g, instead: 'TODO with the number of an issue (#12)', where: everywhere, in: 'comments' },
+  { banned: /\btest(?:\.\w+)*\.(?:only|skip)\b/g, instead: 'run every test', where: /^test\// },
+  { banned: /\bexport\s+default\b/g, instead: 'a named export', where: everywhere },
+  { banned: /\benum\s+\w+\s*\{|\bnamespace\s+\w+\s*\{/g, instead: 'a union with a kind', where: everywhere },
+];
+
+const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
+const linesMax = 300;
+
+/** Files that may be longer, each with the reason. */
+export const longFiles: ReadonlyMap<string, string> = new Map([]);
+
+export function tidyViolations(sources: readonly Source[], long: ReadonlyMap<string, string> = longFiles): readonly string[] {
+  return sources.flatMap((source) => [...rules.flatMap((rule) => ruleViolations(rule, source)), ...fileViolations(source, long)]);
+}
+
+/** A value that no other file imports, or a type that nobody else imports and its own file does not use either. */
+export function deadExports(sources: readonly Source[]): readonly string[] {
+  const used = new Set<string>();
+  for (const source of sources) {
+    for (const { specifier, names } of importsOf(source.text)) {
+      const target = resolveImport(source, specifier);
+      if (target !== undefined) for (const name of names === '*' ? ['*'] : names) used.add(`${target} ${name}`);
+    }
+  }
+  return sources.flatMap(({ path, text }) =>
+    exportsOf(text)
+      .filter(({ name, ownUses }) => ownUses === 0 && !used.has(`${path} ${name}`) && !used.has(`${path} *`))
+      .map(({ name }) => `${path}: nobody imports ${name}`),
+  );
+}
+
+function ruleViolations({ banned, instead, where, except, in: part = 'code' }: Rule, { path, text }: Source): readonly string[] {
+  if (!where.test(path) || except?.test(path) === true) return [];
+  const searched = part === 'code' ? codeOf(text) : commentsOf(text);
+  return [...searched.matchAll(banned)].map(({ 0: found, index }) => `${path}:${lineOf(text, index)}: ${found.trim()}: use ${instead}`);
+}
+
+function fileViolations({ path, text }: Source, long: ReadonlyMap<string, string>): readonly string[] {
+  const violations: string[] = [];
+  if (junkRooms.test(path)) violations.push(`${path}: name the file after its one noun`);
+  const lines = text.trimEnd().split('\n').length;
+  if (inSource.test(path) && lines > linesMax && !long.has(path))
+    violations.push(`${path}: ${lines} lines; split it, or give the reason in longFiles`);
+  return violations;
+}
+
+const declarations = /^export\s+(?:declare\s+)?(?:async\s+)?(const|let|class|function\*?|type|interface)\s+([\w$]+)/gm;
+const lists = /^export\s+(?:type\s+)?\{([^}]*)\}/gm;
+
+function exportsOf(text: string): readonly { name: string; ownUses: number }[] {
+  const code = codeOf(text);
+  const declared = [...code.matchAll(declarations)].map(([, kind, name = '']) => {
+    const mentions = code.match(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`, 'g'))?.length ?? 0;
+    return { name, ownUses: kind === 'type' || kind === 'interface' ? mentions - 1 : 0 };
+  });
+  const listed = [...code.matchAll(lists)].flatMap(([, names = '']) =>
+    names.split(',').map(
+      (name) =>
+        name
+          .trim()
+          .split(/\s+as\s+/)
+          .at(-1) ?? '',
+    ),
+  );
+  return [...declared, ...listed.filter((name) => name !== '').map((name) => ({ name: name.replace(/^type\s+/, ''), ownUses: 0 }))];
+}

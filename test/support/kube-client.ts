@@ -1,0 +1,284 @@
+/**
+ * A small Kubernetes client for tests: raw access to status, headers and text, JSON verbs on top of it, and a watch as an
+ * async iterable of events. It decodes nothing the test did not ask for; `text` is what came over the wire.
+ *
+ * HTTP/1.1 by default, a connection per request in flight; `http2: true` puts everything on one connection, as kcp does
+ * (contract R22). A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
+ */
+import { once } from 'node:events';
+import { connect, type ClientHttp2Session } from 'node:http2';
+import { Agent, request } from 'node:https';
+import type { Readable } from 'node:stream';
+
+const requestMsMax = 30_000;
+const connectMsMax = 5_000;
+
+export type KubeClientOptions = Readonly<{
+  url: string;
+  certificate?: string;
+  key?: string;
+  /** Put in front of every path, for example `/services/cache/shards/amber/clusters/acme`. */
+  prefix?: string;
+  http2?: boolean;
+}>;
+
+export type RequestOptions = Readonly<{
+  headers?: Readonly<Record<string, string>>;
+  /** Text and bytes go as they are; anything else is serialised. Undefined sends no body. */
+  body?: unknown;
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}>;
+
+export type Answer = Readonly<{ status: number; headers: Readonly<Record<string, string>>; text: string }>;
+
+/** What tests look at in an object; everything else is there too. */
+export type KubeObject = Readonly<{
+  kind?: string;
+  apiVersion?: string;
+  metadata: Readonly<{
+    name?: string;
+    namespace?: string;
+    uid?: string;
+    resourceVersion?: string;
+    generation?: number;
+    creationTimestamp?: string;
+    continue?: string;
+    remainingItemCount?: number;
+    labels?: Readonly<Record<string, string>>;
+    annotations?: Readonly<Record<string, string>>;
+    finalizers?: readonly string[];
+    managedFields?: readonly unknown[];
+  }>;
+  [member: string]: unknown;
+}>;
+
+export type KubeList = KubeObject & Readonly<{ items: readonly KubeObject[] }>;
+
+export type KubeStatus = KubeObject &
+  Readonly<{ status?: string; reason?: string; message?: string; code?: number; details?: Readonly<Record<string, unknown>> }>;
+
+export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: KubeObject; text: string }>;
+
+export type WatchOptions = Readonly<{
+  query?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>>;
+  signal?: AbortSignal;
+}>;
+
+/** An answer that is not the success a JSON verb was called for. */
+export class KubeError extends Error {
+  readonly answer: Answer;
+
+  constructor(what: string, answer: Answer) {
+    super(`${what}: ${answer.status} ${answer.text.slice(0, 500)}`);
+    this.name = 'KubeError';
+    this.answer = answer;
+  }
+
+  get status(): number {
+    return this.answer.status;
+  }
+
+  get reason(): string | undefined {
+    return (parse(this.answer.text) as KubeStatus | undefined)?.reason;
+  }
+}
+
+type Opened = Readonly<{ status: number; headers: Readonly<Record<string, string>>; stream: Readable; abort(): void }>;
+
+export class KubeClient {
+  readonly #url: URL;
+  readonly #prefix: string;
+  readonly #tls: Readonly<{ rejectUnauthorized: false; cert?: string; key?: string }>;
+  readonly #agent: Agent;
+  readonly #http2: boolean;
+  #session: ClientHttp2Session | undefined;
+
+  constructor({ url, certificate, key, prefix = '', http2 = false }: KubeClientOptions) {
+    this.#url = new URL(url);
+    this.#prefix = prefix;
+    this.#http2 = http2;
+    this.#tls = {
+      rejectUnauthorized: false,
+      ...(certificate === undefined ? {} : { cert: certificate }),
+      ...(key === undefined ? {} : { key }),
+    };
+    this.#agent = new Agent({ ...this.#tls, keepAlive: true });
+  }
+
+  /** One request, answered whole, whatever its status. */
+  async raw(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const timeout = AbortSignal.timeout(options.timeoutMs ?? requestMsMax);
+    const signal = options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]);
+    const { status, headers, stream } = await this.#open(method, path, { ...options, signal });
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk as Buffer);
+    return { status, headers, text: Buffer.concat(chunks).toString('utf8') };
+  }
+
+  async get(path: string, options?: RequestOptions): Promise<KubeObject> {
+    return await this.#json('GET', path, options);
+  }
+
+  async list(path: string, options?: RequestOptions): Promise<KubeList> {
+    return (await this.#json('GET', path, options)) as KubeList;
+  }
+
+  async create(path: string, object: unknown, options?: RequestOptions): Promise<KubeObject> {
+    return await this.#json('POST', path, { ...options, body: object });
+  }
+
+  async replace(path: string, object: unknown, options?: RequestOptions): Promise<KubeObject> {
+    return await this.#json('PUT', path, { ...options, body: object });
+  }
+
+  async mergePatch(path: string, patch: unknown, options?: RequestOptions): Promise<KubeObject> {
+    return await this.#json('PATCH', path, {
+      ...options,
+      body: patch,
+      headers: { 'content-type': 'application/merge-patch+json', ...options?.headers },
+    });
+  }
+
+  async delete(path: string, options?: RequestOptions): Promise<KubeObject> {
+    return await this.#json('DELETE', path, options);
+  }
+
+  /**
+   * Events until the server ends the stream, the signal fires (no error then) or the caller breaks out. Throws KubeError
+   * unless the status is 200, and whatever the connection died of.
+   */
+  async *watch(path: string, { query = {}, headers = {}, signal }: WatchOptions = {}): AsyncGenerator<WatchEvent> {
+    const target = watchTarget(path, query);
+    const opened = await this.#open('GET', target, { headers, ...(signal === undefined ? {} : { signal }) }).catch((error: unknown) => {
+      if (signal?.aborted === true) return undefined;
+      throw error;
+    });
+    if (opened === undefined) return;
+    try {
+      if (opened.status !== 200)
+        throw new KubeError(`WATCH ${target}`, { status: opened.status, headers: opened.headers, text: await readText(opened.stream) });
+      for await (const line of lines(opened.stream)) {
+        const event = JSON.parse(line) as Omit<WatchEvent, 'text'>;
+        yield { ...event, text: line };
+      }
+    } catch (error) {
+      if (signal?.aborted !== true) throw error;
+    } finally {
+      opened.abort();
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+    this.#session?.destroy();
+    this.#session = undefined;
+  }
+
+  async #json(method: string, path: string, options?: RequestOptions): Promise<KubeObject> {
+    const answer = await this.raw(method, path, options);
+    if (answer.status < 200 || answer.status > 299) throw new KubeError(`${method} ${path}`, answer);
+    return JSON.parse(answer.text) as KubeObject;
+  }
+
+  async #open(method: string, path: string, { headers = {}, body, signal }: RequestOptions): Promise<Opened> {
+    const bytes =
+      body === undefined ? undefined : Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+    const all = {
+      accept: 'application/json',
+      ...(bytes === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(bytes.length) }),
+      ...headers,
+    };
+    return await (this.#http2 ? this.#openHttp2 : this.#openHttp1).call(this, method, this.#prefix + path, all, bytes, signal);
+  }
+
+  #openHttp1(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    bytes: Buffer | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Opened> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request({
+        host: this.#url.hostname,
+        port: this.#url.port,
+        method,
+        path,
+        headers,
+        agent: this.#agent,
+        ...(signal === undefined ? {} : { signal }),
+      });
+      outgoing.on('error', reject);
+      outgoing.on('response', (incoming) => {
+        resolve({ status: incoming.statusCode ?? 0, headers: flat(incoming.headers), stream: incoming, abort: () => outgoing.destroy() });
+      });
+      outgoing.end(bytes);
+    });
+  }
+
+  async #openHttp2(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    bytes: Buffer | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Opened> {
+    const session = await this.#connected();
+    const stream = session.request({ ':method': method, ':path': path, ...headers }, signal === undefined ? {} : { signal });
+    stream.end(bytes);
+    const [received] = (await once(stream, 'response')) as [Record<string, string | string[] | number>];
+    return { status: Number(received[':status']), headers: flat(received), stream, abort: () => stream.close() };
+  }
+
+  async #connected(): Promise<ClientHttp2Session> {
+    if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
+    const session = connect(this.#url, this.#tls);
+    this.#session = session;
+    session.on('error', () => session.destroy());
+    await once(session, 'connect', { signal: AbortSignal.timeout(connectMsMax) });
+    return session;
+  }
+}
+
+/** A recorded path that says watch already stays as it is. */
+function watchTarget(path: string, query: Readonly<Record<string, string>>): string {
+  if (/[?&]watch=/.test(path)) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ watch: 'true', ...query }).toString()}`;
+}
+
+/** The JSON value of a text, or undefined when it is none. */
+export function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function readText(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** The lines of a stream without the empty ones. Backpressure is the stream's own: a caller that waits stops the reading. */
+async function* lines(stream: Readable): AsyncGenerator<string> {
+  let rest = '';
+  stream.setEncoding('utf8');
+  for await (const chunk of stream) {
+    const parts = (rest + (chunk as string)).split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) if (part.trim() !== '') yield part;
+  }
+  if (rest.trim() !== '') yield rest;
+}
+
+function flat(headers: Readonly<Record<string, string | string[] | number | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, Array.isArray(value) ? value.join(', ') : String(value)]],
+    ),
+  );
+}

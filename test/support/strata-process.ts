@@ -1,0 +1,195 @@
+/**
+ * The server as an operator starts it: a child process with a data folder of its own, spoken to over TLS with a client
+ * certificate that holds system:masters. It keeps its port and its data across `restart`, so that clients can resume.
+ *
+ * The environment variable STRATA_TEST_SERVER=/path/to/cache-server starts that program instead, with the same flags:
+ * this is how the tests themselves are tested against kcp's own cache server, for which deliberate differences are off
+ * (`isForeign`). Nothing of such a program belongs into this repository.
+ *
+ * Bounds: start within startMsMax, else the log's end is the error; SIGTERM is followed by SIGKILL after stopMsMax.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KubeClient, type KubeClientOptions } from './kube-client.js';
+import { builtMain } from './project.js';
+import { TestAuthority, type Certificate } from './test-authority.js';
+
+const startMsMax = 30_000;
+const stopMsMax = 15_000;
+const pollMs = 50;
+const logCharactersShown = 4_000;
+
+export type StrataProcessOptions = Readonly<{
+  /** Flags behind those that upstream gives. */
+  flags?: readonly string[];
+  /** Variables of the child, added to our own. */
+  environment?: Readonly<Record<string, string>>;
+}>;
+
+export class StrataProcess {
+  readonly folder: string;
+  readonly dataFolder: string;
+  readonly logFile: string;
+  readonly authority: TestAuthority;
+  readonly master: Certificate;
+  readonly port: number;
+  readonly #command: readonly string[];
+  readonly #environment: Readonly<Record<string, string>>;
+  readonly #clients = new Set<KubeClient>();
+  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
+  #child: ChildProcess | undefined;
+
+  private constructor(
+    made: Readonly<{
+      folder: string;
+      authority: TestAuthority;
+      master: Certificate;
+      ports: readonly number[];
+      options: StrataProcessOptions;
+    }>,
+  ) {
+    const [port, etcdClientPort, etcdPeerPort] = made.ports;
+    this.folder = made.folder;
+    this.dataFolder = join(made.folder, 'data');
+    this.logFile = join(made.folder, 'server.log');
+    this.authority = made.authority;
+    this.master = made.master;
+    this.port = port!;
+    this.#environment = made.options.environment ?? {};
+    this.#command = [
+      ...(foreignServer === undefined ? [process.execPath, builtMain(), 'cache-server'] : [foreignServer]),
+      `--root-directory=${this.dataFolder}`,
+      '--bind-address=127.0.0.1',
+      `--secure-port=${this.port}`,
+      `--client-ca-file=${this.authority.certificateFile}`,
+      '--synthetic-delay=0s',
+      `--embedded-etcd-client-port=${etcdClientPort}`,
+      `--embedded-etcd-peer-port=${etcdPeerPort}`,
+      ...(made.options.flags ?? []),
+    ];
+  }
+
+  /** A new server on an empty folder, ready to serve. */
+  static async start(options: StrataProcessOptions = {}): Promise<StrataProcess> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-test-'));
+    const authority = await TestAuthority.create(folder);
+    const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
+    const server = new StrataProcess({ folder, authority, master, ports: await freePorts(3), options });
+    process.once('exit', server.#killAtExit);
+    await server.resume();
+    return server;
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. */
+  client(options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Certificate | null } = {}): KubeClient {
+    const { as = this.master, ...rest } = options;
+    const client = new KubeClient({ ...rest, url: this.url, ...(as === null ? {} : { certificate: as.certificate, key: as.key }) });
+    this.#clients.add(client);
+    return client;
+  }
+
+  /** Starts the child on the data that is there. */
+  async resume(): Promise<void> {
+    if (this.#child !== undefined) throw new Error('the server is running already');
+    const log = openSync(this.logFile, 'a');
+    const [program, ...flags] = this.#command;
+    this.#child = spawn(program!, flags, { cwd: this.folder, stdio: ['ignore', log, log], env: { ...process.env, ...this.#environment } });
+    closeSync(log);
+    await this.#ready(this.#child);
+  }
+
+  /** SIGTERM: the server says goodbye to its clients and exits. Answers the exit code. */
+  async stop(): Promise<number | null> {
+    const child = this.#child;
+    if (child === undefined) return null;
+    this.#child = undefined;
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    const late = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
+    await exited;
+    clearTimeout(late);
+    return child.exitCode;
+  }
+
+  /** kill -9. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) return;
+    this.#child = undefined;
+    const exited = once(child, 'exit');
+    if (child.kill('SIGKILL')) await exited;
+  }
+
+  async restart(how: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await (how === 'SIGTERM' ? this.stop() : this.kill());
+    await this.resume();
+  }
+
+  /** Everything the server has printed, across restarts. */
+  async log(): Promise<string> {
+    return await readFile(this.logFile, 'utf8');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients) client.close();
+    await this.stop();
+    process.removeListener('exit', this.#killAtExit);
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #ready(child: ChildProcess): Promise<void> {
+    const probe = this.client();
+    const deadline = performance.now() + startMsMax;
+    for (;;) {
+      const answer = await probe.raw('GET', '/readyz', { timeoutMs: 1_000 }).catch(() => undefined);
+      if (answer?.status === 200) break;
+      const dead = child.exitCode !== null || child.signalCode !== null;
+      if (dead || performance.now() > deadline) {
+        await this.kill();
+        throw new Error(
+          `the server ${dead ? 'exited' : 'was not ready'} (${this.#command.join(' ')}):\n${(await this.log()).slice(-logCharactersShown)}`,
+        );
+      }
+      await sleep(pollMs);
+    }
+    probe.close();
+    this.#clients.delete(probe);
+  }
+}
+
+const foreignServer = process.env['STRATA_TEST_SERVER'];
+
+/** Whether the tests run against another program than ours, so that its habits, not ours, are expected. */
+export const isForeign = foreignServer !== undefined;
+
+/** Ports nobody listens on. All are held until the last is known, so that they differ. */
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports: number[] = [];
+  for (const server of servers) {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ports.push((server.address() as AddressInfo).port);
+  }
+  for (const server of servers) {
+    server.close();
+    await once(server, 'close');
+  }
+  return ports;
+}

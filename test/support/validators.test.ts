@@ -1,0 +1,275 @@
+/** Each validator accepts a good history and finds the one violation it is there for. */
+import test from 'ava';
+import { isHealedDeletion, validate, validators, type Guarantee } from './validators.js';
+import type { Change, History, SeenEvent, SeenList, SeenWatch } from './watch-history.js';
+
+const gold = { tier: 'gold' };
+const one = 'amber|acme||one';
+const two = 'birch|acme||two';
+const three = 'cedar|acme||three';
+
+//  1: +one   2: +two(gold)   3: ~one(gold)   4: ~two   5: -one   6: +three
+const truth: readonly Change[] = [
+  { kind: 'put', key: one, position: 1n, labels: {} },
+  { kind: 'put', key: two, position: 2n, labels: gold },
+  { kind: 'put', key: one, position: 3n, labels: gold },
+  { kind: 'put', key: two, position: 4n, labels: {} },
+  { kind: 'delete', key: one, position: 5n, labels: gold },
+  { kind: 'put', key: three, position: 6n, labels: {} },
+];
+
+const full = [
+  event('ADDED', one, 1n),
+  event('ADDED', two, 2n),
+  event('MODIFIED', one, 3n),
+  event('MODIFIED', two, 4n),
+  event('DELETED', one, 5n),
+  event('ADDED', three, 6n),
+];
+
+test('a history without faults violates nothing', (t) => {
+  const selected = [event('ADDED', two, 2n), event('ADDED', one, 3n), event('DELETED', two, 4n), event('DELETED', one, 5n)];
+  const watchList = [
+    event('ADDED', two, 2n),
+    event('ADDED', one, 1n),
+    bookmark(2n, true),
+    event('MODIFIED', one, 3n),
+    bookmark(3n),
+    event('MODIFIED', two, 4n),
+  ];
+  const good = history({
+    watches: [
+      behind('full', 0n, full),
+      { ...behind('selected', 0n, selected), selects: ({ labels }) => labels['tier'] === 'gold' },
+      { ...behind('list', 0n, watchList), began: { kind: 'initial' } },
+      behind('first half', 0n, full.slice(0, 3)),
+      { ...behind('second half', 3n, full.slice(3)), resumes: 'first half' },
+      behind('from the list', 2n, full.slice(2)),
+    ],
+    lists: [
+      list(
+        2n,
+        [
+          [one, 1n],
+          [two, 2n],
+        ],
+        'from the list',
+      ),
+    ],
+  });
+
+  t.deepEqual(validate(good), []);
+});
+
+const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: History; says: RegExp }>[] = [
+  {
+    guarantee: 'G2',
+    title: 'an event behind a later one',
+    history: history({ watches: [behind('w', 0n, [full[1]!, full[0]!])] }),
+    says: /ADDED amber\|acme\|\|one at 1 came behind revision 2/,
+  },
+  {
+    guarantee: 'G2',
+    title: 'an event from before the start',
+    history: history({ watches: [behind('w', 3n, [full[1]!])] }),
+    says: /came behind revision 3/,
+  },
+  {
+    guarantee: 'G3',
+    title: 'an event that comes twice',
+    history: history({ watches: [behind('w', 0n, [full[0]!, full[0]!])] }),
+    says: /came twice/,
+  },
+  {
+    guarantee: 'G4',
+    title: 'a change left out between two seen ones',
+    history: history({
+      watches: [
+        behind(
+          'w',
+          0n,
+          full.filter((_, index) => index !== 2),
+        ),
+      ],
+    }),
+    says: /MODIFIED amber\|acme\|\|one at 3 is missing/,
+  },
+  {
+    guarantee: 'G4',
+    title: 'a DELETED left out',
+    history: history({
+      watches: [
+        behind(
+          'w',
+          0n,
+          full.filter(({ type }) => type !== 'DELETED'),
+        ),
+      ],
+    }),
+    says: /DELETED amber\|acme\|\|one at 5 is missing/,
+  },
+  {
+    guarantee: 'G4',
+    title: 'an event nobody caused',
+    history: history({ watches: [behind('w', 0n, [...full, event('ADDED', 'amber|acme||ghost', 7n)])] }),
+    says: /no such change is known/,
+  },
+  {
+    guarantee: 'G4',
+    title: 'an object left out of the initial events',
+    history: history({ watches: [{ ...behind('w', 0n, [event('ADDED', one, 1n), bookmark(2n, true)]), began: { kind: 'initial' } }] }),
+    says: /birch\|acme\|\|two should be at 2, is absent/,
+  },
+  {
+    guarantee: 'G5',
+    title: 'a list that holds what its revision does not',
+    history: history({
+      lists: [
+        list(2n, [
+          [one, 3n],
+          [two, 2n],
+        ]),
+      ],
+    }),
+    says: /should be at 1, is 3/,
+  },
+  {
+    guarantee: 'G5',
+    title: 'a watch that begins behind its list',
+    history: history({
+      watches: [behind('w', 2n, full.slice(3))],
+      lists: [
+        list(
+          2n,
+          [
+            [one, 1n],
+            [two, 2n],
+          ],
+          'w',
+        ),
+      ],
+      truth: truth.filter(({ position }) => position !== 5n),
+    }),
+    says: /list at 2 and the watch up to 6/,
+  },
+  {
+    guarantee: 'G6',
+    title: 'a gap between two watches',
+    history: history({ watches: [behind('first', 0n, full.slice(0, 2)), { ...behind('w', 3n, full.slice(3)), resumes: 'first' }] }),
+    says: /MODIFIED amber\|acme\|\|one at 3 is missing/,
+  },
+  {
+    guarantee: 'G6',
+    title: 'a repeat across a restart',
+    history: history({ watches: [behind('first', 0n, full.slice(0, 3)), { ...behind('w', 3n, full.slice(2)), resumes: 'first' }] }),
+    says: /came twice/,
+  },
+  {
+    guarantee: 'G6',
+    title: 'a resumption refused with 410',
+    history: history({
+      watches: [
+        behind('first', 0n, full.slice(0, 3)),
+        { ...behind('w', 3n, [{ ...bookmark(0n), type: 'ERROR', code: 410 }]), resumes: 'first' },
+      ],
+    }),
+    says: /ended with an error 410/,
+  },
+  {
+    guarantee: 'G7',
+    title: 'an event behind its bookmark',
+    history: history({ watches: [behind('w', 0n, [full[0]!, bookmark(2n), full[1]!])] }),
+    says: /ADDED birch\|acme\|\|two at 2 came behind the bookmark at 2/,
+  },
+  {
+    guarantee: 'G7',
+    title: 'a bookmark for what was never sent',
+    history: history({ watches: [behind('w', 0n, [full[0]!, bookmark(2n)])] }),
+    says: /the bookmark at 2 overtook ADDED birch/,
+  },
+  {
+    guarantee: 'G7',
+    title: 'a bookmark that falls',
+    history: history({ watches: [behind('w', 6n, [bookmark(8n), bookmark(7n)])] }),
+    says: /fell from 8 to 7/,
+  },
+  {
+    guarantee: 'G8',
+    title: 'a flip told as a modification',
+    history: history({ watches: [selecting([event('ADDED', two, 2n), event('MODIFIED', one, 3n), event('DELETED', two, 4n)])] }),
+    says: /ADDED amber\|acme\|\|one at 3 is missing/,
+  },
+  {
+    guarantee: 'G8',
+    title: 'an object that left the selector unnoticed',
+    history: history({ watches: [selecting([event('ADDED', two, 2n), event('ADDED', one, 3n), event('DELETED', one, 5n)])] }),
+    says: /DELETED birch\|acme\|\|two at 4 is missing/,
+  },
+];
+
+for (const { guarantee, title, history: bad, says } of broken) {
+  test(`${guarantee} finds ${title}`, (t) => {
+    const found = validators[guarantee](bad);
+
+    t.true(
+      found.some(({ message }) => says.test(message)),
+      JSON.stringify(found),
+    );
+    t.true(found.every((violation) => violation.guarantee === guarantee));
+  });
+}
+
+test('a healed deletion is exempt from G2 and G7, and only where the watch named an old revision and the revision is the bookmark’s', (t) => {
+  const events = [event('ADDED', two, 4n), event('ADDED', three, 6n), bookmark(6n, true), event('DELETED', one, 6n)];
+  const healed: SeenWatch = { ...behind('healed', 0n, events), began: { kind: 'initial', named: 1n } };
+  const unnamed: SeenWatch = { ...healed, began: { kind: 'initial' } };
+  const elsewhere: SeenWatch = { ...healed, events: events.with(3, event('DELETED', one, 5n)) };
+
+  t.true(isHealedDeletion(healed, 3));
+  t.deepEqual(validate(history({ watches: [healed] })), []);
+  t.true(validators.G7(history({ watches: [unnamed] })).length > 0);
+  t.true(validators.G2(history({ watches: [elsewhere] })).length > 0);
+  t.true(validators.G7(history({ watches: [elsewhere] })).length > 0);
+});
+
+test('a healed deletion that comes twice is not exempt from G3', (t) => {
+  const events = [
+    event('ADDED', two, 4n),
+    event('ADDED', three, 6n),
+    bookmark(6n, true),
+    event('DELETED', one, 6n),
+    event('DELETED', one, 6n),
+  ];
+
+  t.is(validators.G3(history({ watches: [{ ...behind('w', 0n, events), began: { kind: 'initial', named: 1n } }] })).length, 1);
+});
+
+function history(parts: Partial<History>): History {
+  return { truth, watches: [], lists: [], ...parts };
+}
+
+function behind(id: string, position: bigint, events: readonly SeenEvent[]): SeenWatch {
+  return { id, began: { kind: 'behind', position }, events, covers: () => true };
+}
+
+function selecting(events: readonly SeenEvent[]): SeenWatch {
+  return { ...behind('w', 0n, events), selects: ({ labels }) => labels['tier'] === 'gold' };
+}
+
+function list(position: bigint, entries: readonly (readonly [string, bigint])[], watchedBy?: string): SeenList {
+  return {
+    id: 'list',
+    position,
+    entries: entries.map(([key, at]) => ({ key, position: at })),
+    covers: () => true,
+    ...(watchedBy === undefined ? {} : { watchedBy }),
+  };
+}
+
+function event(type: SeenEvent['type'], key: string, position: bigint): SeenEvent {
+  return { type, key, position, labels: {}, initialEventsEnd: false };
+}
+
+function bookmark(position: bigint, initialEventsEnd = false): SeenEvent {
+  return { type: 'BOOKMARK', key: '', position, labels: {}, initialEventsEnd };
+}

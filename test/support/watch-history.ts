@@ -1,0 +1,177 @@
+/**
+ * What clients of one server saw, written down for the validators: every watch with all its events in the order they
+ * came, every list, and the truth: each change of the store that is known, by revision.
+ *
+ * Nothing here judges. A history is data, so that a violation found once can be kept as a test.
+ */
+import type { KubeClient, KubeList, KubeObject, WatchEvent, WatchOptions } from './kube-client.js';
+
+/** A resourceVersion as a number that can be compared; revisions of an epoch exceed 2^53. */
+export type Position = bigint;
+
+/** What an informer keys an object by, plus the shard: `shard|cluster|namespace|name`. */
+export type ObjectKey = string;
+
+export type SeenEvent = Readonly<{
+  type: WatchEvent['type'];
+  /** '' for BOOKMARK and ERROR. */
+  key: ObjectKey;
+  position: Position;
+  labels: Readonly<Record<string, string>>;
+  /** The bookmark that ends the initial events of a WatchList. */
+  initialEventsEnd: boolean;
+  /** The code of an ERROR's Status. */
+  code?: number;
+}>;
+
+/** What a watch covers. A selector that is left out selects everything. */
+export type Covered = Readonly<{ covers: (key: ObjectKey) => boolean; selects?: (change: Pick<Change, 'key' | 'labels'>) => boolean }>;
+
+/** How a watch began: behind a revision, or with initial events (`named` is the old revision it carried, if any). */
+export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position }>;
+
+export type SeenWatch = Covered &
+  Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; /** The watch this one goes on from. */ resumes?: string }>;
+
+export type SeenList = Covered &
+  Readonly<{
+    id: string;
+    position: Position;
+    entries: readonly Readonly<{ key: ObjectKey; position: Position }>[];
+    /** The watch that was begun behind it. */ watchedBy?: string;
+  }>;
+
+/** One change of the store. A put's labels are those it wrote. */
+export type Change = Readonly<{ kind: 'put' | 'delete'; key: ObjectKey; position: Position; labels: Readonly<Record<string, string>> }>;
+
+/** `truth` is complete from the birth of the store up to the last position anybody saw. */
+export type History = Readonly<{ truth: readonly Change[]; watches: readonly SeenWatch[]; lists: readonly SeenList[] }>;
+
+export function keyOf(object: KubeObject): ObjectKey {
+  const { annotations = {}, namespace = '', name = '' } = object.metadata;
+  return [annotations['kcp.io/shard'] ?? '', annotations['kcp.io/cluster'] ?? '', namespace, name].join('|');
+}
+
+export function positionOf(object: KubeObject): Position {
+  const text = object.metadata.resourceVersion ?? '';
+  return /^[1-9]\d*$/.test(text) ? BigInt(text) : 0n;
+}
+
+/** An event as the validators want it. */
+export function seenEvent({ type, object }: Pick<WatchEvent, 'type' | 'object'>): SeenEvent {
+  const isObject = type !== 'BOOKMARK' && type !== 'ERROR';
+  const code = object['code'];
+  return {
+    type,
+    key: isObject ? keyOf(object) : '',
+    position: positionOf(object),
+    labels: object.metadata.labels ?? {},
+    initialEventsEnd: type === 'BOOKMARK' && object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true',
+    ...(typeof code === 'number' ? { code } : {}),
+  };
+}
+
+export function seenList(id: string, list: KubeList, covered: Covered, watchedBy?: string): SeenList {
+  const entries = list.items.map((item) => ({ key: keyOf(item), position: positionOf(item) }));
+  return { id, position: positionOf(list), entries, ...covered, ...(watchedBy === undefined ? {} : { watchedBy }) };
+}
+
+/**
+ * The truth as one watch of everything tells it: a plain watch that covers all, selects all and began before the first
+ * change. A DELETED of such a watch is a deletion, never a flip.
+ */
+export function truthOf(full: readonly SeenEvent[]): readonly Change[] {
+  return full.flatMap((event): Change[] => {
+    if (event.type === 'BOOKMARK' || event.type === 'ERROR') return [];
+    return [{ kind: event.type === 'DELETED' ? 'delete' : 'put', key: event.key, position: event.position, labels: event.labels }];
+  });
+}
+
+/** A watch that writes its events down until it is closed or the server ends it. */
+export class WatchRecorder {
+  readonly id: string;
+  readonly #events: SeenEvent[] = [];
+  readonly #stop = new AbortController();
+  readonly #began: Began;
+  readonly #covered: Covered;
+  readonly #resumes: string | undefined;
+  readonly #finished: Promise<void>;
+  #wake: () => void = () => {};
+
+  constructor(
+    client: KubeClient,
+    watch: Readonly<{ id: string; path: string; began: Began; covered: Covered; resumes?: string; options?: WatchOptions }>,
+  ) {
+    this.id = watch.id;
+    this.#began = watch.began;
+    this.#covered = watch.covered;
+    this.#resumes = watch.resumes;
+    this.#finished = this.#read(client, watch.path, watch.options ?? {});
+  }
+
+  get events(): readonly SeenEvent[] {
+    return this.#events;
+  }
+
+  /** The revision a client would resume from: the last event's or bookmark's. */
+  get position(): Position {
+    return (
+      this.#events.findLast((event) => event.type !== 'ERROR')?.position ?? (this.#began.kind === 'behind' ? this.#began.position : 0n)
+    );
+  }
+
+  /** Resolves once an event fulfils the test; rejects when the watch ends or the time is over before. */
+  async until(test: (event: SeenEvent) => boolean, withinMs = 15_000): Promise<SeenEvent> {
+    const deadline = performance.now() + withinMs;
+    let ended = false;
+    void this.#finished
+      .finally(() => {
+        ended = true;
+        this.#wake();
+      })
+      .catch(() => {});
+    for (;;) {
+      const found = this.#events.find(test);
+      if (found !== undefined) return found;
+      const left = deadline - performance.now();
+      if (ended || left <= 0)
+        throw new Error(
+          `watch ${this.id} ${ended ? 'ended' : 'saw nothing'} before the event that was waited for; it saw ${this.#events.length}`,
+        );
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        timer = setTimeout(resolve, left);
+      });
+      clearTimeout(timer);
+    }
+  }
+
+  /** Resolves when the server has ended the stream. */
+  async ended(): Promise<void> {
+    await this.#finished;
+  }
+
+  async close(): Promise<SeenWatch> {
+    this.#stop.abort();
+    await this.#finished.catch(() => {});
+    return this.seen();
+  }
+
+  seen(): SeenWatch {
+    return {
+      id: this.id,
+      began: this.#began,
+      events: [...this.#events],
+      ...this.#covered,
+      ...(this.#resumes === undefined ? {} : { resumes: this.#resumes }),
+    };
+  }
+
+  async #read(client: KubeClient, path: string, options: WatchOptions): Promise<void> {
+    for await (const event of client.watch(path, { ...options, signal: this.#stop.signal })) {
+      this.#events.push(seenEvent(event));
+      this.#wake();
+    }
+  }
+}
