@@ -4,15 +4,19 @@
  * Ceiling: the same client against a bare Node TLS server that parses the JSON and keeps it in a Map. At least half of it.
  * It is asked first: what it creates is what all other questions read.
  */
-import { check, type Question } from './harness/question.js';
+import { BareProcess } from './harness/bare-process.js';
+import { check, type Bench, type Question } from './harness/question.js';
 
 const shareMin = 0.5;
+const warmUpShare = 0.25;
 
 export const create: Question = {
   name: 'create',
   asks: 'How many creates a second are acknowledged with 16 writers, against a bare server that stores in memory?',
-  async ask({ load, target, bare, options, acknowledged }) {
+  async ask(bench) {
+    const { load, target, bare, options, acknowledged } = bench;
     const { objects, writers } = options;
+    await warmUp(bench);
     const ceiling = await load.ask('create', { target: bare.target, objects, writers });
     const created = await load.ask('create', { target, objects, writers });
     acknowledged.resourceVersions = created.resourceVersions;
@@ -36,3 +40,9 @@ export const create: Question = {
     };
   },
 };
+
+/** The client is warm for both, and both servers are new: the one for warming up is thrown away. */
+async function warmUp({ load, target, options }: Bench): Promise<void> {
+  await using bare = await BareProcess.start(target);
+  await load.ask('create', { target: bare.target, objects: Math.ceil(options.objects * warmUpShare), writers: options.writers });
+}

@@ -17,6 +17,7 @@ import { StrataProcess } from '../test/support/strata-process.js';
 import { create } from './create.js';
 import { fanOut } from './fan-out.js';
 import { BareProcess } from './harness/bare-process.js';
+import { CleanUp } from './harness/clean-up.js';
 import { LoadProcess } from './harness/load-process.js';
 import { LoopSampler } from './harness/loop-sampler.js';
 import { describeMachine } from './harness/machine.js';
@@ -36,36 +37,47 @@ const exitBroken = 1;
 const exitUsage = 2;
 const exitInterrupted = 130;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    objects: { type: 'string', default: '10000' },
-    rounds: { type: 'string', default: '9' },
-    writers: { type: 'string', default: '16' },
-    informers: { type: 'string', default: '32' },
-    watchers: { type: 'string', default: '32' },
-    'updates-max': { type: 'string', default: '40000' },
-    'update-seconds': { type: 'string', default: '8' },
-    'settle-seconds': { type: 'string', default: '10' },
-    /** Flags for the measured server. */
-    flag: { type: 'string', multiple: true, default: [] },
-    /** A folder for the V8 CPU profiles of the measured server, written when it stops. */
-    profile: { type: 'string' },
-    out: { type: 'string' },
-    strict: { type: 'boolean', default: false },
-  },
-});
+class UsageError extends Error {}
 
-async function run(chosen: readonly Question[], options: BenchOptions): Promise<Report> {
+function parseFlags() {
+  try {
+    return parseArgs({
+      options: {
+        only: { type: 'string' },
+        objects: { type: 'string', default: '10000' },
+        rounds: { type: 'string', default: '9' },
+        writers: { type: 'string', default: '16' },
+        informers: { type: 'string', default: '32' },
+        watchers: { type: 'string', default: '32' },
+        'updates-max': { type: 'string', default: '40000' },
+        'update-seconds': { type: 'string', default: '8' },
+        'settle-seconds': { type: 'string', default: '10' },
+        /** Flags for the measured server. */
+        flag: { type: 'string', multiple: true, default: [] },
+        /** A folder for the V8 CPU profiles of the measured server, written when it stops. */
+        profile: { type: 'string' },
+        out: { type: 'string' },
+        strict: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+type Flags = ReturnType<typeof parseFlags>;
+
+async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
+  const chosen = chosenQuestions(flags);
+  const options = readOptions(flags);
   const startedAt = new Date().toISOString();
   const machine = describeMachine();
-  await using stack = new AsyncDisposableStack();
-  cleanUp = () => stack.disposeAsync();
+  await using stack = cleanUp;
 
   const folder = await mkdtemp(join(tmpdir(), 'strata-bench-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const environment: Record<string, string> = values.profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(values.profile)}` };
-  const server = stack.use(await StrataProcess.start({ flags: values.flag, environment }));
+  const environment: Record<string, string> = flags.profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(flags.profile)}` };
+  const server = stack.use(await StrataProcess.start({ flags: flags.flag, environment }));
   const target = { port: server.port, certificate: server.master.certificate, key: server.master.key };
   const bare = stack.use(await BareProcess.start(target));
   const load = stack.use(new LoadProcess());
@@ -94,8 +106,6 @@ async function run(chosen: readonly Question[], options: BenchOptions): Promise<
   };
 }
 
-let cleanUp = async (): Promise<void> => {};
-
 /** Resolves when the run is cut short: by a signal, or because it takes too long. */
 function interruption(): Promise<string> {
   return new Promise((resolved) => {
@@ -104,21 +114,24 @@ function interruption(): Promise<string> {
   });
 }
 
-function chosenQuestions(): readonly Question[] {
-  if (values.only === undefined) return questions;
-  const names = values.only.split(',');
+function chosenQuestions({ only }: Flags): readonly Question[] {
+  if (only === undefined) return questions;
+  const names = only.split(',');
   const unknown = names.find((name) => !questions.some((question) => question.name === name));
-  if (unknown !== undefined) throw new Error(`no question ${unknown}; there are ${questions.map(({ name }) => name).join(', ')}`);
+  if (unknown !== undefined) throw new UsageError(`no question ${unknown}; there are ${questions.map(({ name }) => name).join(', ')}`);
   return questions.filter((question) => question === create || names.includes(question.name));
 }
 
-function count(name: 'objects' | 'rounds' | 'writers' | 'informers' | 'watchers' | 'updates-max' | 'update-seconds' | 'settle-seconds'): number {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number above 0`);
+type CountName = 'objects' | 'rounds' | 'writers' | 'informers' | 'watchers' | 'updates-max' | 'update-seconds' | 'settle-seconds';
+
+function parseCount(flags: Flags, name: CountName): number {
+  const value = Number(flags[name]);
+  if (!Number.isInteger(value) || value < 1) throw new UsageError(`--${name} must be a whole number above 0`);
   return value;
 }
 
-function readOptions(): BenchOptions {
+function readOptions(flags: Flags): BenchOptions {
+  const count = (name: CountName): number => parseCount(flags, name);
   const options = {
     objects: count('objects'),
     rounds: count('rounds'),
@@ -129,32 +142,35 @@ function readOptions(): BenchOptions {
     updateMsMax: count('update-seconds') * 1_000,
     settleMs: count('settle-seconds') * 1_000,
   };
-  if (options.objects < options.writers) throw new Error('every writer needs an object');
+  if (options.objects < options.writers) throw new UsageError('every writer needs an object');
   return options;
 }
 
-async function write(report: Report): Promise<string> {
-  const file = values.out ?? join(dirname(fileURLToPath(import.meta.url)), 'results', `${report.startedAt.replaceAll(':', '-')}.json`);
+async function write(report: Report, { out }: Flags): Promise<string> {
+  const file = out ?? join(dirname(fileURLToPath(import.meta.url)), 'results', `${report.startedAt.replaceAll(':', '-')}.json`);
   await mkdir(dirname(resolve(file)), { recursive: true });
   await writeFile(file, `${JSON.stringify(report, null, 2)}\n`);
   return file;
 }
 
 async function main(): Promise<number> {
-  const chosen = chosenQuestions();
-  const options = readOptions();
-  const running = run(chosen, options);
+  const flags = parseFlags();
+  await using cleanUp = new CleanUp();
+  const running = run(flags, cleanUp);
   running.catch(() => {});
   const report = await Promise.race([running, interruption()]);
   if (typeof report === 'string') {
     console.error(`stopping: ${report}`);
-    await cleanUp();
     return exitInterrupted;
   }
   console.log(formatReport(report));
-  console.log(`results in ${await write(report)}`);
-  return !report.holds || (values.strict && report.limitsMissed > 0) ? exitBroken : 0;
+  console.log(`results in ${await write(report, flags)}`);
+  return !report.holds || (flags.strict && report.limitsMissed > 0) ? exitBroken : 0;
 }
 
-process.exitCode = exitUsage;
-process.exit(await main());
+process.exit(
+  await main().catch((error: unknown) => {
+    console.error(error instanceof UsageError ? error.message : error);
+    return error instanceof UsageError ? exitUsage : exitBroken;
+  }),
+);

@@ -59,7 +59,7 @@ export async function startServer(settings: Settings, { log, clock }: ServerPart
     { queueBytesMax: settings.watcherQueueBytesMax, pieceBytesMax: settings.listChunkBytesMax, bookmarkIntervalMs: settings.bookmarkIntervalMs },
   );
   const declaredTypes = await DeclaredTypes.open({ catalogue, objects: store, revisions: store, writer: store, commits: store, watches: hub, log }, store.resources());
-  const intake = new Intake({ objects: store, writer: store, clock, random: Math.random });
+  const intake = new Intake({ objects: store, writer: store, clock });
 
   const ports: KubePorts = {
     objects: store, history: store, revisions: store, commits: store, paths: store, snapshots, watches: hub, catalogue, intake, clock, random: Math.random,

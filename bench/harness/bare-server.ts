@@ -20,6 +20,7 @@ type Stored = { metadata: { name: string; resourceVersion: string } };
 
 const objects = new Map<string, Stored>();
 const watches = new Set<ServerResponse>();
+const unsent: Buffer[] = [];
 let revision = 0;
 let list = Buffer.alloc(0);
 let watchList = Buffer.alloc(0);
@@ -65,12 +66,20 @@ function write(body: Buffer, status: number, response: ServerResponse): void {
   object.metadata.resourceVersion = String((revision += 1));
   objects.set(object.metadata.name, object);
   const text = Buffer.from(JSON.stringify(object));
-  if (watches.size > 0) {
-    const event = Buffer.from(`{"type":"MODIFIED","object":${text.toString('utf8')}}\n`);
-    for (const one of watches) one.write(event);
-  }
+  if (watches.size > 0) announce(Buffer.from(`{"type":"MODIFIED","object":${text.toString('utf8')}}\n`));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': text.length });
   response.end(text);
+}
+
+/** What comes up in one turn of the event loop is one write per watch. */
+function announce(event: Buffer): void {
+  unsent.push(event);
+  if (unsent.length > 1) return;
+  setImmediate(() => {
+    const events = unsent.length === 1 ? unsent[0]! : Buffer.concat(unsent);
+    unsent.length = 0;
+    for (const one of watches) one.write(events);
+  });
 }
 
 function watch(response: ServerResponse): void {

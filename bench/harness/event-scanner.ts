@@ -86,7 +86,7 @@ export function revisionIn({ bytes, start, end }: Line): number {
 export function resourceVersionIn(bytes: Buffer): string {
   const at = bytes.indexOf(revisionStart);
   if (at === -1) throw new Error(`no resourceVersion: ${bytes.toString('utf8', 0, 300)}`);
-  return bytes.latin1Slice(at + revisionStart.length, bytes.indexOf(quote, at + revisionStart.length));
+  return bytes.toString('latin1', at + revisionStart.length, bytes.indexOf(quote, at + revisionStart.length));
 }
 
 export function revisionOf(resourceVersion: string): number {

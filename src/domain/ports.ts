@@ -12,6 +12,7 @@ import type { Resource } from './resource.js';
 import type { Located, Revision } from './revision.js';
 import type { Scope } from './scope.js';
 import type { Selector } from './selector.js';
+import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './write-request.js';
 
 /** The engine's positions and their texts. */
 export interface Revisions {
@@ -60,6 +61,14 @@ export interface History {
 export interface Writer {
   /** Resolves when the outcome is durable and published. */
   submit(mutation: Mutation): Promise<Outcome>;
+}
+
+/** Where writes over HTTP come in. Each throws Refused. */
+export interface Intake {
+  create(bytes: Uint8Array, request: CreateRequest): Promise<Stored>;
+  /** `textFor` gives the new text for the current object, anew when that has changed meanwhile and the text does not depend on it. */
+  update(textFor: (current: StoredObject) => Uint8Array, request: UpdateRequest): Promise<Stored>;
+  delete(request: DeleteRequest): Promise<StoredObject>;
 }
 
 /** Commits as they are published, in order, each in the tick in which it becomes visible. */

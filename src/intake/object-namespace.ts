@@ -11,8 +11,6 @@
 import type { ServedType } from '../domain/catalogue.js';
 import type { MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
-import { attempt } from '../domain/parsed.js';
-import { scanObject } from '../domain/object-text.js';
 import { noSuchResource } from './refusals.js';
 
 export type NamespaceRequest = Readonly<{ type: ServedType; identity: string; namespace: string | undefined }>;

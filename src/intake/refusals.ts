@@ -1,8 +1,11 @@
 /** Why an object is not admitted, in upstream's words (contract E3, E3a). */
+import type { ServedType } from '../domain/catalogue.js';
 import type { Cause, Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
+import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 
+const modified = 'the object has been modified; please apply your changes to the latest version and try again';
 /** More of them help nobody; a body of 3 MiB could have hundreds of thousands. */
 const causesMax = 100;
 
@@ -25,12 +28,50 @@ export function invalidValue(field: string, value: string | bigint, flaw: string
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${shown}: ${flaw}`, field };
 }
 
-export function conflict({ resource: { group, resource }, name }: Key, why: string): Refusal {
+/** Someone else was first, unless there is another reason why. */
+export function conflict({ resource: { group, resource }, name }: Key, why = modified): Refusal {
   return {
     reason: 'Conflict',
     message: `Operation cannot be fulfilled on ${formatGroupResource({ group, resource })} ${JSON.stringify(name)}: ${why}`,
     details: { name, ...(group !== '' && { group }), kind: resource },
   };
+}
+
+export function notFound({ resource: { group, resource }, name }: Key): Refusal {
+  return {
+    reason: 'NotFound',
+    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} not found`,
+    details: { name, ...(group !== '' && { group }), kind: resource },
+  };
+}
+
+export function alreadyExists({ resource: { group, resource }, name }: Key, retry: Readonly<{ retryAfterSeconds?: number }> = {}): Refusal {
+  return {
+    reason: 'AlreadyExists',
+    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} already exists`,
+    details: { name, ...(group !== '' && { group }), kind: resource, ...retry },
+  };
+}
+
+/** Why a delete may not go on, undefined when it may. Upstream names the Kind here, not the plural (E3a). */
+export function preconditionFailed(
+  { type, current, held }: Readonly<{ type: ServedType; current: StoredObject; held: string }>,
+  { uid, resourceVersion }: Readonly<{ uid: string | undefined; resourceVersion: string | undefined }>,
+): Refusal | undefined {
+  const { group, kind } = type;
+  const { name } = current.key;
+  const refuse = (why: string): Refusal => ({
+    reason: 'Conflict',
+    message: `Operation cannot be fulfilled on ${formatGroupResource({ group, resource: kind })} ${JSON.stringify(name)}: ${why}`,
+    details: { name, ...(group !== '' && { group }), kind },
+  });
+  if (uid !== undefined && uid !== held) {
+    return refuse(`the UID in the precondition (${uid}) does not match the UID in record (${held}). The object might have been deleted and then recreated`);
+  }
+  if (resourceVersion !== undefined && resourceVersion !== current.resourceVersion) {
+    return refuse(`the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${current.resourceVersion}). The object might have been modified`);
+  }
+  return undefined;
 }
 
 /** A namespaced type without a namespace: upstream has no such URL. */

@@ -5,7 +5,7 @@
  */
 import type { Change } from '../domain/change.js';
 import { expired, Refused } from '../domain/errors.js';
-import { isSelected } from '../domain/object-labels.js';
+import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import type { EventItem } from '../domain/ports.js';
 import { isEverything, type Selector } from '../domain/selector.js';

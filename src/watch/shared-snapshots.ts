@@ -11,7 +11,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Key } from '../domain/key.js';
-import { isSelected } from '../domain/object-labels.js';
+import { isSelected } from '../domain/object-metadata.js';
 import { formatClientKey } from '../domain/key.js';
 import type { ListEncoding, Objects, Snapshot, Snapshots } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';

@@ -12,7 +12,7 @@
 import type { Change } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
-import { isSelected } from '../domain/object-labels.js';
+import { isSelected } from '../domain/object-metadata.js';
 import type { EventItem, History, ListEncoding, Objects, OpenWatch, Representation, Revisions, Snapshots, WatchRequest } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { eventOf } from './event-of.js';

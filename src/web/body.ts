@@ -61,6 +61,6 @@ export function unsupportedMediaType(accepted: string): Refused {
   });
 }
 
-function tooLarge(bytesMax: number): Refused {
+export function tooLarge(bytesMax: number): Refused {
   return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
 }

@@ -4,8 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
 import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
 import { badRequest, Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
-import type { CanonicalPaths, Clock, History, Objects, Revisions, Snapshots, Watches, Writer, Commits } from '../domain/ports.js';
+import type { CanonicalPaths, Clock, Commits, History, Intake, Objects, Revisions, Snapshots, Watches } from '../domain/ports.js';
 import type { Scope } from '../domain/scope.js';
 import type { Selector } from '../domain/selector.js';
 import type { ShardName } from '../domain/shard.js';
@@ -35,7 +36,7 @@ export type KubePorts = Readonly<{
   objects: Objects;
   history: History;
   revisions: Revisions;
-  writer: Writer;
+  intake: Intake;
   commits: Commits;
   paths: CanonicalPaths;
   snapshots: Snapshots;
@@ -79,6 +80,13 @@ export function placeOf({ shard, cluster }: Call): Place {
   if (shard === '*') throw new Refused(wildcardWrite('shard'));
   if (cluster === '*') throw new Refused(wildcardWrite('cluster'));
   return { shard, cluster };
+}
+
+/** The key a write on one object names. Throws Refused: 400 for wildcards, 404 for the wrong scope. */
+export function keyOf(call: Call): Key {
+  const { type, path, identity } = call;
+  const place = placeOf(call);
+  return { resource: { group: type.group, resource: type.resource, identity }, ...place, namespace: namespaceOf(call), name: path.name ?? '' };
 }
 
 /** The namespace a call on one object speaks of, '' for a cluster-scoped type. Throws Refused(404) when scope and path disagree. */

@@ -4,10 +4,9 @@
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
-import { isSelected } from '../domain/object-labels.js';
+import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
-import type { Outcome } from '../domain/mutation.js';
 import type { Selector } from '../domain/selector.js';
 import type { Scope } from '../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
@@ -26,12 +25,12 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   if (listOptions.continueToken !== undefined) throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
   const options = await readDeleteOptions(call.request, call.query, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
-  return answerList(call, removing({ scope, selector, listOptions, options, form }, ports), answered);
+  return answerList(call, removing(call, { scope, selector, listOptions, options, form }, ports), answered);
 }
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;
 
-async function* removing({ scope, selector, listOptions, options, form }: Removal, ports: KubePorts): AsyncGenerator<Uint8Array> {
+async function* removing(call: Call, { scope, selector, listOptions, options, form }: Removal, ports: KubePorts): AsyncGenerator<Uint8Array> {
   const encoding = listEncoding(form);
   const snapshot = ports.objects.snapshot(scope, ports.revisions.published);
   let left = listOptions.limit === 0 ? Infinity : listOptions.limit;
@@ -41,7 +40,7 @@ async function* removing({ scope, selector, listOptions, options, form }: Remova
     do {
       const page = await snapshot.page(after);
       const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
-      const removed = options.dryRun ? selected : await removeAll(selected, ports);
+      const removed = options.dryRun ? selected : await removeAll(call, selected, ports);
       left -= selected.length;
       if (removed.length > 0) {
         const items = encoding.encode(removed);
@@ -58,12 +57,15 @@ async function* removing({ scope, selector, listOptions, options, form }: Remova
 }
 
 /** Deletes them together; one that is gone already was deleted by somebody else. */
-async function removeAll(objects: readonly StoredObject[], { writer }: KubePorts): Promise<readonly StoredObject[]> {
-  const outcomes = await Promise.all(objects.map(({ key }): Promise<Outcome> => writer.submit({ kind: 'delete', key, expect: 'any' })));
-  const removed: StoredObject[] = [];
-  for (const outcome of outcomes) {
-    if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'written') removed.push(outcome.object);
-  }
-  return removed;
+async function removeAll(call: Call, objects: readonly StoredObject[], { intake }: KubePorts): Promise<readonly StoredObject[]> {
+  const { type } = call;
+  const removed = await Promise.all(
+    objects.map(({ key }) => intake.delete({ type, key, dryRun: false, uid: undefined, resourceVersion: undefined }).catch(unlessGone)),
+  );
+  return removed.filter((object) => object !== undefined);
+}
+
+function unlessGone(error: unknown): undefined {
+  if (error instanceof Refused && error.refusal.reason === 'NotFound') return undefined;
+  throw error;
 }

@@ -90,23 +90,6 @@ export function objectNotFound({ group, resource }: Pick<ResourcePath, 'group' |
   };
 }
 
-export function alreadyExists({ group, resource }: Pick<ResourcePath, 'group' | 'resource'>, name: string): Refusal {
-  return {
-    reason: 'AlreadyExists',
-    message: `${formatGroupResource({ group, resource })} ${JSON.stringify(name)} already exists`,
-    details: { name, group, kind: resource },
-  };
-}
-
-/** X4: someone else was first. */
-export function conflict({ group, resource }: Pick<ResourcePath, 'group' | 'resource'>, name: string): Refusal {
-  return {
-    reason: 'Conflict',
-    message: `Operation cannot be fulfilled on ${formatGroupResource({ group, resource })} ${JSON.stringify(name)}: the object has been modified; please apply your changes to the latest version and try again`,
-    details: { name, group, kind: resource },
-  };
-}
-
 export function wildcardWrite(what: 'shard' | 'cluster'): Refusal {
   return badRequest(`a write needs one ${what}, not all of them`);
 }

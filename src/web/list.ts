@@ -11,7 +11,7 @@ import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Revision } from '../domain/revision.js';
 import { isEverything, type Selector } from '../domain/selector.js';
-import { isSelected } from '../domain/object-labels.js';
+import { isSelected } from '../domain/object-metadata.js';
 import type { Scope } from '../domain/scope.js';
 import type { Answered } from './accept.js';
 import { encoded } from './answer.js';

@@ -7,48 +7,37 @@ import { applyJsonPatch, parseJsonPatch } from '../domain/json-patch.js';
 import { parseJson } from '../domain/json-parser.js';
 import { formatJson, isJsonObject, measureJson, type JsonTree } from '../domain/json-tree.js';
 import { applyMergePatch } from '../domain/merge-patch.js';
+import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
 import { applyStrategicMergePatch } from '../domain/strategic-merge-patch.js';
-import { admitUpdate } from '../intake/admit-update.js';
 import { objectAnswer } from './answer.js';
-import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js';
-import { answeredAs, formOf, type Answer, type Call, type KubePorts } from './call.js';
-import { conflict, objectNotFound } from './kube-request.js';
+import { assertUtf8, mediaType, readBody, tooLarge, unsupportedMediaType } from './body.js';
+import { answeredAs, formOf, keyOf, type Answer, type Call, type KubePorts } from './call.js';
 import { wholeForm } from './object-form.js';
 import { join } from './parts.js';
-import { currentOf, keyOf, storeUpdate } from './update.js';
 import { parseWriteOptions } from './write-options.js';
 
-const triesMax = 5;
 const jsonPatchType = 'application/json-patch+json';
 const mergePatchType = 'application/merge-patch+json';
 const strategicPatchType = 'application/strategic-merge-patch+json';
 
 type Patch = (target: JsonTree) => JsonTree;
 
-export async function patch(call: Call, ports: KubePorts): Promise<Answer> {
+export async function patch(call: Call, { intake, clock, limits }: KubePorts): Promise<Answer> {
+  const { type, path } = call;
   const answered = answeredAs(call, 'one');
-  const form = formOf(call, answered, ports.clock);
+  const form = formOf(call, answered, clock);
   const options = parseWriteOptions(call.query, 'PatchOptions');
   const key = keyOf(call);
-  const apply = await readPatch(call, ports.limits.bodyBytesMax);
-  const whole = wholeForm(call.type, call.path.version);
-
-  for (let tries = 1; ; tries++) {
-    const current = await currentOf(call, key, ports);
-    const before = mustParse(parseJson(join(whole.single(current, current.resourceVersion))));
-    const after = apply(before);
-    if (measureJson(after, ports.limits.bodyBytesMax) > ports.limits.bodyBytesMax) {
-      throw new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${ports.limits.bodyBytesMax}` });
-    }
-    const bytes = Buffer.from(formatJson(after));
-    const request = { type: call.type, version: call.path.version, key, requireResourceVersion: false, fieldValidation: options.fieldValidation };
-    const admitted = mustParse(admitUpdate(bytes, request, current));
-    const stored = await storeUpdate(admitted, current, ports, options);
-    if (stored === 'absent') throw new Refused(objectNotFound(call.path, key.name));
-    if (stored !== 'changed') return objectAnswer(200, stored, form, answered.encoding, admitted.warnings);
-    if (tries === triesMax || resourceVersionOf(after) !== resourceVersionOf(before)) throw new Refused(conflict(call.path, key.name));
-  }
+  const apply = await readPatch(call, limits.bodyBytesMax);
+  const whole = wholeForm(type, path.version);
+  const patched = (current: StoredObject): Uint8Array => {
+    const after = apply(mustParse(parseJson(join(whole.single(current, current.resourceVersion)))));
+    if (measureJson(after, limits.bodyBytesMax) > limits.bodyBytesMax) throw tooLarge(limits.bodyBytesMax);
+    return Buffer.from(formatJson(after));
+  };
+  const { object, warnings } = await intake.update(patched, { ...options, type, version: path.version, key, mustNameRevision: false });
+  return objectAnswer(200, object, form, answered.encoding, warnings);
 }
 
 async function readPatch({ request, type }: Call, bytesMax: number): Promise<Patch> {
@@ -65,9 +54,4 @@ async function readPatch({ request, type }: Call, bytesMax: number): Promise<Pat
   if (!isJsonObject(tree)) throw new Refused(badRequest('a patch must be an object'));
   if (media === mergePatchType) return (target) => applyMergePatch(target, tree);
   return (target) => mustParse(applyStrategicMergePatch(target, tree, type.group));
-}
-
-function resourceVersionOf(tree: JsonTree): JsonTree | undefined {
-  const metadata = isJsonObject(tree) ? tree.get('metadata') : undefined;
-  return isJsonObject(metadata) ? metadata.get('resourceVersion') : undefined;
 }

@@ -1,8 +1,8 @@
 /** Query options of writes (W14). */
 import { Refused, type Cause } from '../domain/errors.js';
+import type { FieldValidation } from '../domain/write-request.js';
 import { invalidOptions } from './list-options.js';
 
-export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 export type WriteOptions = Readonly<{ dryRun: boolean; fieldValidation: FieldValidation }>;
 
 const fieldManagerCharactersMax = 128;

@@ -8,14 +8,22 @@ const read = new WeakMap<Body, ReadonlyMap<string, string>>();
 export function labelsOf(body: Body): ReadonlyMap<string, string> {
   const known = read.get(body);
   if (known !== undefined) return known;
-  const { metadataStart, metadataEnd } = body.marks;
-  const metadata = JSON.parse(decoder.decode(body.bytes.subarray(metadataStart, metadataEnd))) as { labels?: Record<string, string> | null };
-  const labels = new Map(Object.entries(metadata.labels ?? {}));
+  const labels = new Map(Object.entries(metadataOf(body).labels ?? {}));
   read.set(body, labels);
   return labels;
+}
+
+/** The uid of a stored body; every one has one (W4). */
+export function uidOf(body: Body): string {
+  return metadataOf(body).uid ?? '';
 }
 
 /** Whether a stored object meets a selector. Labels are read only when the selector asks for something. */
 export function isSelected({ key, body }: StoredObject, selector: Selector): boolean {
   return isEverything(selector) || meetsSelector(selector, { namespace: key.namespace, name: key.name, labels: labelsOf(body) });
+}
+
+/** What was checked when the body came in, so that its types may be relied on. */
+function metadataOf({ bytes, marks: { metadataStart, metadataEnd } }: Body): { uid?: string; labels?: Record<string, string> | null } {
+  return JSON.parse(decoder.decode(bytes.subarray(metadataStart, metadataEnd))) as { uid?: string; labels?: Record<string, string> | null };
 }

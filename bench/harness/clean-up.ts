@@ -1,0 +1,22 @@
+/**
+ * What has to be ended when a run ends, whichever way: the last thing first, each once, one failure not keeping the others.
+ * (AsyncDisposableStack, which Node 20 has not.)
+ */
+export class CleanUp {
+  readonly #steps: (() => Promise<void>)[] = [];
+
+  defer(step: () => Promise<void>): void {
+    this.#steps.push(step);
+  }
+
+  use<T extends AsyncDisposable>(value: T): T {
+    this.defer(async () => await value[Symbol.asyncDispose]());
+    return value;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const errors: unknown[] = [];
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) await step().catch((error: unknown) => errors.push(error));
+    if (errors.length > 0) throw new AggregateError(errors, 'not everything could be ended');
+  }
+}

@@ -1,0 +1,44 @@
+/** What the kube face asks of the intake. Every text that came from outside is still unchecked here. */
+import type { ServedType } from './catalogue.js';
+import type { ClusterName } from './cluster.js';
+import type { Key } from './key.js';
+import type { StoredObject } from './object.js';
+import type { ShardName } from './shard.js';
+
+/** What becomes of names that stand twice in a body (W14). */
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+export type CreateRequest = Readonly<{
+  type: ServedType;
+  /** The version of the URL. */
+  version: string;
+  identity: string;
+  shard: ShardName;
+  cluster: ClusterName;
+  /** Undefined when the URL has none. */
+  namespace: string | undefined;
+  fieldValidation: FieldValidation;
+  dryRun: boolean;
+}>;
+
+export type UpdateRequest = Readonly<{
+  type: ServedType;
+  version: string;
+  key: Key;
+  /** A PUT must name the state it replaces (W7); a patch need not (W12). */
+  mustNameRevision: boolean;
+  fieldValidation: FieldValidation;
+  dryRun: boolean;
+}>;
+
+export type DeleteRequest = Readonly<{
+  type: ServedType;
+  key: Key;
+  dryRun: boolean;
+  /** Preconditions (W16). */
+  uid: string | undefined;
+  resourceVersion: string | undefined;
+}>;
+
+/** The object as it is now. After a dry run it has no revision of its own. */
+export type Stored = Readonly<{ object: StoredObject; warnings: readonly string[] }>;

@@ -1,0 +1,86 @@
+/**
+ * Decides a POST: the object that is to be stored, or why not.
+ *
+ * A1 What is admitted reads back as it was sent, but for what the server fills in or drops below (D1, W10).
+ * A2 A body with the annotation kcp.io/shard is a replica: its uid, times and generation stay as sent, and only a missing
+ *    uid or creationTimestamp is filled in; a missing generation stays missing (W4, W4a). Any other body is new: its uid,
+ *    creationTimestamp and generation are ours, and it is not being deleted.
+ * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten (P3).
+ */
+import type { ServedType } from '../domain/catalogue.js';
+import type { ClusterName } from '../domain/cluster.js';
+import { compose, type MetadataStamp } from '../domain/compose.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import type { Mutation } from '../domain/mutation.js';
+import { attempt, type Parsed } from '../domain/parsed.js';
+import { formatApiVersion } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import { createCauses } from './check-meta.js';
+import { chooseNamespace, namespaceStamp } from './object-namespace.js';
+import { pathOf, type ObjectMeta } from './object-meta.js';
+import { readObject, type FieldValidation } from './read-object.js';
+import { invalid } from './refusals.js';
+import { formatTimestamp } from './timestamp.js';
+
+const shardAnnotation = 'kcp.io/shard';
+/** Kubernetes keeps a generated name within a DNS label, for every type. */
+const prefixCharactersMax = 58;
+
+export type CreateRequest = Readonly<{
+  type: ServedType;
+  /** The version in the URL. */
+  version: string;
+  identity: string;
+  shard: ShardName;
+  cluster: ClusterName;
+  /** Undefined when the URL has none. */
+  namespace: string | undefined;
+  nowMs: number;
+  uid: () => string;
+  /** Five random characters for a generated name. */
+  suffix: () => string;
+  fieldValidation?: FieldValidation | undefined;
+}>;
+
+/** `generated`: the name was made up, so one that is taken is no answer yet: admit again (W6). */
+export type Admitted = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[]; generated: boolean }>;
+
+export function admitCreate(bytes: Uint8Array, request: CreateRequest): Parsed<Admitted> {
+  return attempt(() => {
+    const { type, identity, shard, cluster } = request;
+    const { text, meta, warnings } = readObject(bytes, request);
+    const namespace = chooseNamespace(request, meta.namespace);
+    const generated = meta.name === '' && meta.generateName !== '';
+    const name = generated ? generateName(meta.generateName, request.suffix()) : meta.name;
+
+    const causes = createCauses(type, meta, { name, namespace });
+    if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name }, causes));
+    if (meta.resourceVersion !== '') throw new Refused(badRequest('resourceVersion should not be set on objects to be created'));
+
+    const body = compose(text, {
+      shard,
+      cluster,
+      apiVersion: formatApiVersion(type.group, type.storageVersion),
+      version: type.storageVersion,
+      metadata: { ...(generated && { name: JSON.stringify(name) }), ...namespaceStamp(namespace, meta.namespace), ...systemStamp(meta, request) },
+    });
+    const key = { resource: { group: type.group, resource: type.resource, identity }, shard, cluster, namespace, name };
+    return { mutation: { kind: 'put', key, body, path: pathOf(meta), expect: 'absent' }, warnings, generated };
+  });
+}
+
+function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateRequest): MetadataStamp {
+  const isReplica = meta.annotations.has(shardAnnotation);
+  const keepsUid = isReplica && meta.uid !== '';
+  const keepsTime = isReplica && meta.creationTimestamp !== '';
+  return {
+    ...(!keepsUid && { uid: JSON.stringify(uid()) }),
+    ...(!keepsTime && { creationTimestamp: JSON.stringify(formatTimestamp(nowMs)) }),
+    ...(!isReplica && { generation: '1', deletionTimestamp: undefined, deletionGracePeriodSeconds: undefined }),
+  };
+}
+
+/** Cut at a whole character: half a surrogate pair would be no name. */
+function generateName(prefix: string, suffix: string): string {
+  return Array.from(prefix.slice(0, 2 * prefixCharactersMax)).slice(0, prefixCharactersMax).join('') + suffix;
+}

@@ -1,0 +1,94 @@
+/**
+ * Decides a PUT, and the result of a PATCH, against the object it is to replace.
+ *
+ * U1 It replaces exactly the state it was made from: the resourceVersion in the body is the stored one's, and the mutation
+ *    expects that revision. Only a patch may leave it out (W7, W12).
+ * U2 What an object is and since when does not change: uid, creationTimestamp and the marks of deletion are those of the
+ *    stored one; its generation never falls, and stays when the body has none (W8).
+ * U3 A body that changes nothing is no mutation (W9).
+ * U4 Where the object is comes from its key alone, that is from the URL it was found by (P3).
+ */
+import type { ServedType } from '../domain/catalogue.js';
+import { compose, type MetadataStamp } from '../domain/compose.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import type { Mutation } from '../domain/mutation.js';
+import type { StoredObject } from '../domain/object.js';
+import { attempt, type Parsed } from '../domain/parsed.js';
+import { formatApiVersion } from '../domain/resource.js';
+import { inVersion } from '../domain/splice.js';
+import { updateCauses } from './check-meta.js';
+import { confirmNamespace, namespaceStamp } from './object-namespace.js';
+import { pathOf, type ObjectMeta } from './object-meta.js';
+import { readObject, type FieldValidation } from './read-object.js';
+import { conflict, invalid, invalidValue } from './refusals.js';
+import { sameContent } from './same-content.js';
+import { StoredMeta } from './stored-meta.js';
+
+export type UpdateRequest = Readonly<{
+  type: ServedType;
+  /** The version in the URL. */
+  version: string;
+  /** False for a patch. */
+  mustNameRevision: boolean;
+  fieldValidation?: FieldValidation | undefined;
+}>;
+
+export type AdmittedUpdate =
+  | Readonly<{ kind: 'unchanged'; warnings: readonly string[] }>
+  | Readonly<{ kind: 'changed'; mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[] }>;
+
+export function admitUpdate(bytes: Uint8Array, request: UpdateRequest, current: StoredObject): Parsed<AdmittedUpdate> {
+  return attempt(() => {
+    const { type } = request;
+    const { key } = current;
+    const { text, meta, warnings } = readObject(bytes, request);
+    const stored = new StoredMeta(current.body);
+    confirmNamespace(key.namespace, meta.namespace);
+    confirmName(key, meta.name);
+    confirmUid(key, meta.uid, stored.uid);
+    confirmResourceVersion(meta, request, current);
+
+    const causes = updateCauses(meta, stored.generation);
+    if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
+
+    const apiVersion = formatApiVersion(type.group, type.storageVersion);
+    const metadata = { ...namespaceStamp(key.namespace, meta.namespace), ...keptStamp(meta, stored) };
+    const body = compose(text, { shard: key.shard, cluster: key.cluster, apiVersion, version: type.storageVersion, metadata });
+    if (sameContent(body, inVersion(current.body, apiVersion, type.storageVersion))) return { kind: 'unchanged', warnings };
+    return { kind: 'changed', mutation: { kind: 'put', key, body, path: pathOf(meta), expect: current.revision }, warnings };
+  });
+}
+
+function confirmName({ name }: Key, inBody: string): void {
+  if (inBody === name) return;
+  const message = `the name of the object (${inBody}) does not match the name on the URL (${name})`;
+  const missing = `the name of the object (${name} based on URL) was undeterminable: name must be provided`;
+  throw new Refused(badRequest(inBody === '' ? missing : message));
+}
+
+function confirmUid(key: Key, inBody: string, stored: string): void {
+  if (inBody === '' || inBody === stored) return;
+  throw new Refused(conflict(key, `Precondition failed: UID in precondition: ${inBody}, UID in object meta: ${stored}`));
+}
+
+function confirmResourceVersion({ resourceVersion }: ObjectMeta, { mustNameRevision }: UpdateRequest, { key, resourceVersion: stored }: StoredObject): void {
+  if (resourceVersion === stored) return;
+  if (resourceVersion !== '') {
+    throw new Refused(conflict(key));
+  }
+  if (!mustNameRevision) return;
+  const subject = { group: key.resource.group, kind: key.resource.resource, name: key.name };
+  throw new Refused(invalid(subject, [invalidValue('metadata.resourceVersion', 0n, 'must be specified for an update')]));
+}
+
+/** What stays as it is stored; a member that is not stored is dropped (undefined). */
+function keptStamp(meta: ObjectMeta, stored: StoredMeta): MetadataStamp {
+  return {
+    ...(meta.uid === '' && { uid: stored.text('uid') }),
+    creationTimestamp: stored.text('creationTimestamp'),
+    ...(meta.generation === 0n && { generation: stored.text('generation') }),
+    deletionTimestamp: stored.text('deletionTimestamp'),
+    deletionGracePeriodSeconds: stored.text('deletionGracePeriodSeconds'),
+  };
+}

@@ -1,0 +1,108 @@
+/**
+ * Where writes over HTTP come in: admitted against what is published, then submitted with the revision they were admitted
+ * against, so that the committer only has to compare (D3). What changes nothing is never submitted (W9).
+ */
+import { randomInt, randomUUID } from 'node:crypto';
+import { Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import type { Mutation, Outcome } from '../domain/mutation.js';
+import { uidOf } from '../domain/object-metadata.js';
+import type { StoredObject } from '../domain/object.js';
+import { mustParse } from '../domain/parsed.js';
+import type { Clock, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
+import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
+import { admitCreate } from './admit-create.js';
+import { admitUpdate, type AdmittedUpdate } from './admit-update.js';
+import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
+
+export type IntakeParts = Readonly<{ objects: Objects; writer: Writer; clock: Clock }>;
+
+/** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
+const generatedNameTriesMax = 8;
+const patchTriesMax = 5;
+/** No vowels and nothing that looks like another letter: Kubernetes' alphabet for generated names. */
+const suffixAlphabet = 'bcdfghjklmnpqrstvwxz2456789';
+const suffixCharacters = 5;
+
+export class Intake implements IntakePort {
+  readonly #parts: IntakeParts;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+  }
+
+  async create(bytes: Uint8Array, request: CreateRequest): Promise<Stored> {
+    for (let tries = 1; ; tries++) {
+      const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.now(), uid: randomUUID, suffix }));
+      const { mutation, warnings, generated } = admitted;
+      const object = await this.#store(mutation, request.dryRun);
+      if (object !== undefined) return { object, warnings };
+      if (!generated) throw new Refused(alreadyExists(mutation.key));
+      if (tries === generatedNameTriesMax) throw new Refused(alreadyExists(mutation.key, { retryAfterSeconds: 1 }));
+    }
+  }
+
+  async update(textFor: (current: StoredObject) => Uint8Array, request: UpdateRequest): Promise<Stored> {
+    const { key, mustNameRevision, dryRun } = request;
+    for (let tries = 1; ; tries++) {
+      const current = await this.#current(key);
+      const admitted = mustParse(admitUpdate(textFor(current), request, current));
+      const object = await this.#storeUpdate(admitted, current, dryRun);
+      if (object !== undefined) return { object, warnings: admitted.warnings };
+      // A PUT named the state it replaces, and that is gone; so did a patch whose resourceVersion is checked next time.
+      if (mustNameRevision || tries === patchTriesMax) throw new Refused(conflict(key));
+    }
+  }
+
+  async delete({ type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
+    const isConditional = uid !== undefined || resourceVersion !== undefined;
+    for (;;) {
+      const current = await this.#current(key);
+      const failed = preconditionFailed({ type, current, held: uidOf(current.body) }, { uid, resourceVersion });
+      if (failed !== undefined) throw new Refused(failed);
+      if (dryRun) return current;
+      const outcome = await this.#submit({ kind: 'delete', key, expect: isConditional ? current.revision : 'any' });
+      if (outcome.kind === 'written') return outcome.object;
+      if (outcome.why === 'absent') throw new Refused(notFound(key));
+      // It changed between the check and its turn: check again.
+    }
+  }
+
+  /** The stored object; undefined when the name is taken. */
+  async #store(mutation: Mutation & { kind: 'put' }, dryRun: boolean): Promise<StoredObject | undefined> {
+    if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
+    const outcome = await this.#submit(mutation);
+    return outcome.kind === 'written' ? outcome.object : undefined;
+  }
+
+  /** The stored object; undefined when it is not what it was. */
+  async #storeUpdate(admitted: AdmittedUpdate, current: StoredObject, dryRun: boolean): Promise<StoredObject | undefined> {
+    if (admitted.kind === 'unchanged') return current;
+    if (dryRun) return unstored(admitted.mutation, current.resourceVersion);
+    const outcome = await this.#submit(admitted.mutation);
+    if (outcome.kind === 'written') return outcome.object;
+    if (outcome.why === 'absent') throw new Refused(notFound(admitted.mutation.key));
+    return undefined;
+  }
+
+  async #current(key: Key): Promise<StoredObject> {
+    const current = await this.#parts.objects.get(key);
+    if (current === undefined) throw new Refused(notFound(key));
+    return current;
+  }
+
+  async #submit(mutation: Mutation): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
+    const outcome = await this.#parts.writer.submit(mutation);
+    if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
+    return outcome;
+  }
+}
+
+/** What would have been stored: it has no revision of its own. */
+function unstored({ key, body }: Mutation & { kind: 'put' }, resourceVersion: string): StoredObject {
+  return { key, revision: 0, resourceVersion, body };
+}
+
+function suffix(): string {
+  return Array.from({ length: suffixCharacters }, () => suffixAlphabet[randomInt(suffixAlphabet.length)]).join('');
+}

@@ -1,0 +1,30 @@
+/** What an update must know of the metadata it replaces, read from the stored text (D1): only the members asked for are looked at. */
+import { member, scanObject, valueText, type Members } from '../domain/object-text.js';
+import type { Body } from '../domain/object.js';
+
+export class StoredMeta {
+  readonly #bytes: Uint8Array;
+  readonly #members: Members;
+
+  constructor({ bytes, marks: { metadataStart, metadataEnd } }: Body) {
+    this.#bytes = bytes.subarray(metadataStart, metadataEnd);
+    this.#members = scanObject(this.#bytes, Infinity).top;
+  }
+
+  /** A member as JSON text; undefined when it is not there. */
+  text(name: string): string | undefined {
+    const found = member(this.#members, name);
+    return found === undefined ? undefined : valueText(this.#bytes, found);
+  }
+
+  get uid(): string {
+    const value: unknown = JSON.parse(this.text('uid') ?? '""');
+    return typeof value === 'string' ? value : '';
+  }
+
+  /** 0 when there is none, as for Go. */
+  get generation(): bigint {
+    const literal = this.text('generation') ?? '0';
+    return literal === 'null' ? 0n : BigInt(literal);
+  }
+}
