@@ -88,12 +88,18 @@ function watch(response: ServerResponse): void {
   response.on('close', () => watches.delete(response));
 }
 
-async function send(bytes: Buffer, response: ServerResponse): Promise<void> {
-  let gone = false;
-  response.on('close', () => (gone = true));
-  for (let at = 0; at < bytes.length && !gone; at += chunkBytes) {
-    if (!response.write(bytes.subarray(at, at + chunkBytes)) && !gone) await Promise.race([once(response, 'drain'), once(response, 'close')]);
-  }
+/** Waits for the client when it is slower; ends when it goes. */
+function send(bytes: Buffer, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    let at = 0;
+    const more = (): void => {
+      for (let open = true; open && at < bytes.length; at += chunkBytes) open = response.write(bytes.subarray(at, at + chunkBytes));
+      if (at >= bytes.length) resolve();
+    };
+    response.on('drain', more);
+    response.on('close', resolve);
+    more();
+  });
 }
 
 function reply(message: BareServerReply): void {

@@ -14,8 +14,8 @@ import type { ShardName } from './shard.js';
 export type MetadataStamp = Readonly<Partial<Record<'name' | 'namespace' | 'uid' | 'creationTimestamp' | 'generation' | 'deletionTimestamp' | 'deletionGracePeriodSeconds', string | undefined>>>;
 
 export type Stamp = Readonly<{
-  shard: ShardName;
-  cluster: ClusterName;
+  /** Undefined for an object that will have no place, because it is only a dry run: nothing is said about it, and `annotationsAt` means nothing. */
+  place: Readonly<{ shard: ShardName; cluster: ClusterName }> | undefined;
   /** The whole `apiVersion` to store, and the version part of it. */
   apiVersion: string;
   version: string;
@@ -79,8 +79,9 @@ function metadataEdits({ bytes }: ObjectText, metadata: Members, stamp: Stamp): 
   return edits;
 }
 
-function annotationsEdits({ bytes, annotations }: ObjectText, metadata: Members, stamp: Stamp): readonly Edit[] {
-  const wanted = Object.entries({ 'kcp.io/cluster': JSON.stringify(stamp.cluster), 'kcp.io/shard': JSON.stringify(stamp.shard) });
+function annotationsEdits({ bytes, annotations }: ObjectText, metadata: Members, { place }: Stamp): readonly Edit[] {
+  if (place === undefined) return [];
+  const wanted = Object.entries({ 'kcp.io/cluster': JSON.stringify(place.cluster), 'kcp.io/shard': JSON.stringify(place.shard) });
   if (annotations === undefined) {
     const whole = `{${wanted.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
     const found = member(metadata, 'annotations');

@@ -35,6 +35,8 @@ export type CreateRequest = Readonly<{
   cluster: ClusterName;
   /** Undefined when the URL has none. */
   namespace: string | undefined;
+  /** A dry run has no place, so none is told. */
+  dryRun: boolean;
   nowMs: number;
   uid: () => string;
   /** Five random characters for a generated name. */
@@ -58,8 +60,7 @@ export function admitCreate(bytes: Uint8Array, request: CreateRequest): Parsed<A
     if (meta.resourceVersion !== '') throw new Refused(badRequest('resourceVersion should not be set on objects to be created'));
 
     const body = compose(text, {
-      shard,
-      cluster,
+      place: request.dryRun ? undefined : { shard, cluster },
       apiVersion: formatApiVersion(type.group, type.storageVersion),
       version: type.storageVersion,
       metadata: { ...(generated && { name: JSON.stringify(name) }), ...namespaceStamp(namespace, meta.namespace), ...systemStamp(meta, request) },

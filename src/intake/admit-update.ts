@@ -54,7 +54,7 @@ export function admitUpdate(bytes: Uint8Array, request: UpdateRequest, current: 
 
     const apiVersion = formatApiVersion(type.group, type.storageVersion);
     const metadata = { ...namespaceStamp(key.namespace, meta.namespace), ...keptStamp(meta, stored) };
-    const body = compose(text, { shard: key.shard, cluster: key.cluster, apiVersion, version: type.storageVersion, metadata });
+    const body = compose(text, { place: key, apiVersion, version: type.storageVersion, metadata });
     if (sameContent(body, inVersion(current.body, apiVersion, type.storageVersion))) return { kind: 'unchanged', warnings };
     return { kind: 'changed', mutation: { kind: 'put', key, body, path: pathOf(meta), expect: current.revision }, warnings };
   });

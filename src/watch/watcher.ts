@@ -11,7 +11,7 @@
  */
 import type { Change } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
-import type { Key } from '../domain/key.js';
+import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { EventItem, History, ListEncoding, Objects, OpenWatch, Representation, Revisions, Snapshots, WatchRequest } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
@@ -34,6 +34,9 @@ export type WatcherParts = Readonly<{
   /** Told when the watcher falls back to the change log, and how many events it has been given. */
   observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
 }>;
+
+/** How many keys are remembered so that none is told to be gone twice. */
+const toldMax = 100_000;
 
 type Piece = Readonly<{ bytes: Uint8Array; revision: Revision }>;
 
@@ -130,9 +133,12 @@ export class Watcher implements OpenWatch {
    */
   async *#forget(since: Revision, at: Revision): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, representation } = this.request;
+    const told = new Set<string>();
     for await (const keys of this.#parts.history.touched(scope, { after: since, upTo: at })) {
       if (this.#ended) return;
-      const gone = await this.#notInView(keys, at);
+      // Telling twice is harmless, remembering without end is not.
+      if (told.size > toldMax) told.clear();
+      const gone = await this.#notInView(keys.filter((key) => !told.has(formatClientKey(key)) && told.add(formatClientKey(key))), at);
       if (gone.length > 0) yield [representation.forgotten(gone, this.#parts.revisions.format(at))];
     }
   }

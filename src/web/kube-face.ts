@@ -32,10 +32,11 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (verb !== undefined) noteVerb(verb);
   const forbidden = authorize(caller, { path: url.pathname, method, resource, verb });
   if (forbidden !== undefined) throw new Refused(forbidden);
-  if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));
+  if (path.shard === undefined && path.rest[0] !== 'version') throw new Refused(badRequest('a shard name is required'));
 
   const other = answerOther(path, asked, ports, version);
   if (other !== undefined) return other;
+  if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));
   if (path.cluster === undefined) throw new Refused(badRequest('a cluster name is required'));
   if (resource === undefined) throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
 

@@ -27,9 +27,10 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   const { type, path } = call;
   const answered = answeredAs(call, 'one');
   const form = formOf(call, answered, clock);
+  const media = patchType(call);
   const options = parseWriteOptions(call.query, 'PatchOptions');
   const key = keyOf(call);
-  const apply = await readPatch(call, limits.bodyBytesMax);
+  const apply = await readPatch(call, media, limits.bodyBytesMax);
   const whole = wholeForm(type, path.version);
   const patched = (current: StoredObject): Uint8Array => {
     const after = apply(mustParse(parseJson(join(whole.single(current, current.resourceVersion)))));
@@ -40,10 +41,15 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   return objectAnswer(200, object, form, answered.encoding, warnings);
 }
 
-async function readPatch({ request, type }: Call, bytesMax: number): Promise<Patch> {
+/** The kind of patch, asked for first: a client that is answered 415 tries another one. */
+function patchType({ request, type }: Call): string {
   const accepted = [jsonPatchType, mergePatchType, ...(type.strategicMerge ? [strategicPatchType] : [])];
   const media = mediaType(request);
   if (!accepted.includes(media)) throw unsupportedMediaType(accepted.join(', '));
+  return media;
+}
+
+async function readPatch({ request, type }: Call, media: string, bytesMax: number): Promise<Patch> {
   const bytes = await readBody(request, bytesMax);
   assertUtf8(bytes);
   const tree = mustParse(parseJson(bytes));

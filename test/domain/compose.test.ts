@@ -12,7 +12,7 @@ const shard = parseShardName('amber')!;
 const cluster = parseClusterName('acme')!;
 
 function composed(text: string, metadata: MetadataStamp = {}): { stored: string; read: Record<string, any> & { metadata: any }; raw: string } {
-  const body = compose(scanObject(encoder.encode(text), 1000), { shard, cluster, apiVersion: 'apis.kcp.io/v1', version: 'v1', metadata });
+  const body = compose(scanObject(encoder.encode(text), 1000), { place: { shard, cluster }, apiVersion: 'apis.kcp.io/v1', version: 'v1', metadata });
   const raw = decoder.decode(spliceRevision(body, '4711'));
   const { metadataStart, metadataEnd, annotationsAt } = body.marks;
   const stored = decoder.decode(body.bytes);

@@ -23,8 +23,11 @@ import { ReplayedTruth } from './replayed-truth.js';
 import { ReplayedWatch } from './replayed-watch.js';
 import { essence, sortedText, type AnswerBody } from './transcript.js';
 
-/** What may differ: these members of the essence, in one recorded request or in every one of a type (`resource`). */
-export type Exception = Readonly<{ file: string; because: string; id?: number; resource?: string; members: readonly string[] }>;
+/**
+ * What may differ: these members of the essence, in one recorded request or in every one of a type (`resource`). Without
+ * `members` the request is not made at all: it meant a state that the recorded server alone was in.
+ */
+export type Exception = Readonly<{ file: string; because: string; id?: number; resource?: string; members?: readonly string[] }>;
 
 export type Finding = Readonly<{ id: number; what: string; want: string; got: string; exception?: Exception }>;
 
@@ -74,6 +77,9 @@ class Replay {
   async play(recorded: Recorded): Promise<void> {
     await this.#closeUntil(recorded.t);
     if (isWatch(recorded)) return await this.#openWatch(recorded);
+
+    const omission = this.#exceptions.find(({ id, members }) => id === recorded.id && members === undefined);
+    if (omission !== undefined) return void this.#used.add(omission);
 
     this.#requests += 1;
     const { 'accept-encoding': _compressed, 'content-length': _length, ...headers } = recorded.headers;
@@ -156,7 +162,7 @@ function allows(exception: Exception, recorded: Recorded, what: string): boolean
   return (
     (exception.id === undefined || exception.id === recorded.id) &&
     (exception.resource === undefined || typeOf(recorded).endsWith(`/${exception.resource}`)) &&
-    exception.members.includes(what)
+    exception.members?.includes(what) === true
   );
 }
 

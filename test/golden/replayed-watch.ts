@@ -1,19 +1,26 @@
 /**
  * One recorded watch, opened again: what came beside what was recorded, and the pairs of versions both tell.
  *
- * Told apart are the initial events, as a set, and behind them what happened to each object, in order: requests that
- * were under way at the same time may be committed in another order than when they were recorded.
+ * Told apart are the initial events, as a set, and behind them what happened to each object, in order, each with a digest
+ * of the content: requests that were under way at the same time may be committed in another order than when they were
+ * recorded. A MODIFIED that leaves the content as it was is not told: the recorded server adds a managedFields entry of
+ * its own on create, which kcp's next PUT takes out again; to us that PUT changes nothing (contract W9, W10).
  */
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeClient, WatchEvent } from '../support/kube-client.js';
+import type { KubeClient, KubeObject, WatchEvent } from '../support/kube-client.js';
 import { keyOf, seenEvent, type SeenEvent, type SeenWatch } from '../support/watch-history.js';
 import { typeOf, type Recorded } from './recording.js';
+import { sortedText } from './transcript.js';
 import type { RecordedPairs } from './recorded-pairs.js';
 
 const eventsMsMax = 3_000;
 const pollMs = 5;
 
-type RecordedEvent = Pick<WatchEvent, 'type' | 'object'>;
+type PlainEvent = Pick<WatchEvent, 'type' | 'object'>;
+
+/** An event with a digest of its object's content. */
+type ToldEvent = PlainEvent & Readonly<{ key: string; digest: string }>;
 
 export class ReplayedWatch {
   readonly recorded: Recorded;
@@ -22,9 +29,10 @@ export class ReplayedWatch {
   readonly events: SeenEvent[] = [];
   readonly expectsInitialEvents: boolean;
   readonly #began: SeenWatch['began'];
-  readonly #want: readonly RecordedEvent[];
+  readonly #want: readonly ToldEvent[];
+  readonly #got: ToldEvent[] = [];
   /** Recorded events that none of ours has been paired with, by what happened to which object. */
-  readonly #unpaired = new Map<string, RecordedEvent[]>();
+  readonly #unpaired = new Map<string, ToldEvent[]>();
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
   #failure: unknown;
@@ -38,7 +46,7 @@ export class ReplayedWatch {
       .join('')
       .split('\n')
       .filter(Boolean)
-      .map((line) => JSON.parse(line) as RecordedEvent);
+      .map((line) => told(JSON.parse(line) as PlainEvent));
     for (const event of this.#want) this.#unpaired.set(idOf(event), [...(this.#unpaired.get(idOf(event)) ?? []), event]);
 
     const url = pairs.translateUrl(recorded.url);
@@ -56,9 +64,9 @@ export class ReplayedWatch {
     return this.events.some((event) => event.initialEventsEnd);
   }
 
-  /** Whether every recorded event has come, as far as kinds and objects tell. */
+  /** Whether everything recorded has come. */
   hasAll(): boolean {
-    return [...this.#unpaired.values()].every((left) => left.length === 0);
+    return this.differences().length === 0;
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -73,14 +81,7 @@ export class ReplayedWatch {
 
   /** Initial events as a set; then, per object, what happened to it in order. Bookmarks in between are the server's own affair. */
   differences(): readonly Readonly<{ what: string; want: string; got: string }>[] {
-    const want = story(
-      this.#want.map((event) => ({
-        type: event.type,
-        key: event.type === 'BOOKMARK' ? '' : keyOf(event.object),
-        initialEventsEnd: endsInitialEvents(event),
-      })),
-    );
-    const got = story(this.events);
+    const [want, got] = [story(this.#want), story(this.#got)];
     const failed = this.#failure === undefined ? [] : [{ what: 'stream', want: 'open', got: String(this.#failure) }];
     return [
       ...failed,
@@ -97,33 +98,60 @@ export class ReplayedWatch {
   async #read(client: KubeClient, url: string, headers: Readonly<Record<string, string>>, pairs: RecordedPairs): Promise<void> {
     for await (const event of client.watch(url, { headers, signal: this.#stop.signal })) {
       this.events.push(seenEvent(event));
-      const recorded = this.#unpaired.get(idOf(event))?.shift();
+      const ours = told(event);
+      this.#got.push(ours);
+      const recorded = this.#unpaired.get(idOf(ours))?.shift();
       if (recorded !== undefined) pairs.learn(recorded.object, event.object);
     }
   }
 }
 
-function story(events: readonly Pick<SeenEvent, 'type' | 'key' | 'initialEventsEnd'>[]): ReadonlyMap<string, string> {
-  const end = events.findIndex((event) => event.initialEventsEnd);
-  const told = new Map<string, string>();
-  if (end >= 0)
-    told.set(
-      'initial events',
-      events
-        .slice(0, end)
-        .map(({ type, key }) => `${type} ${key}`)
-        .toSorted()
-        .join(', '),
-    );
-  for (const { type, key } of events.slice(end + 1))
-    if (type !== 'BOOKMARK') told.set(`events of ${key}`, `${told.get(`events of ${key}`) ?? ''}${type} `);
-  return told;
+function story(events: readonly ToldEvent[]): ReadonlyMap<string, string> {
+  const end = events.findIndex(endsInitialEvents);
+  const [initial, live] = [events.slice(0, end + 1), events.slice(end + 1).filter(({ type }) => type !== 'BOOKMARK')];
+  const contents = new Map(initial.map(({ key, digest }) => [key, digest]));
+  const stories = new Map<string, string>();
+  if (end >= 0) {
+    const set = initial.slice(0, end).map(({ type, key, digest }) => `${type} ${key} ${digest}`);
+    stories.set('initial events', set.toSorted().join(', '));
+  }
+  for (const { type, key, digest } of live) {
+    const isUnchanged = type === 'MODIFIED' && contents.get(key) === digest;
+    contents.set(key, digest);
+    if (!isUnchanged) stories.set(`events of ${key}`, `${stories.get(`events of ${key}`) ?? ''}${type} ${digest} `);
+  }
+  return stories;
 }
 
-function idOf(event: RecordedEvent): string {
-  return event.type === 'BOOKMARK' ? `BOOKMARK ${endsInitialEvents(event)}` : `${event.type} ${keyOf(event.object)}`;
+function told(event: PlainEvent): ToldEvent {
+  return {
+    ...event,
+    key: event.type === 'BOOKMARK' ? '' : keyOf(event.object),
+    digest: event.type === 'BOOKMARK' ? '' : digestOf(event.object),
+  };
 }
 
-function endsInitialEvents(event: RecordedEvent): boolean {
-  return event.object?.metadata?.annotations?.['k8s.io/initial-events-end'] === 'true';
+/** What an object says, without what the two servers give by themselves. */
+function digestOf({ metadata, ...rest }: KubeObject): string {
+  const {
+    resourceVersion: _version,
+    managedFields: _fields,
+    generation: _generation,
+    uid: _uid,
+    creationTimestamp: _time,
+    ...kept
+  } = metadata;
+  return createHash('sha256')
+    .update(sortedText({ ...rest, metadata: kept }))
+    .digest('hex')
+    .slice(0, 8);
+}
+
+/** Two events with the same content tell a pair of versions; a recorded one may have no partner. */
+function idOf({ type, key, digest, object }: ToldEvent): string {
+  return `${type} ${key} ${digest} ${endsInitialEvents({ object })}`;
+}
+
+function endsInitialEvents({ object }: Pick<PlainEvent, 'object'>): boolean {
+  return object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
 }

@@ -46,7 +46,7 @@ export function aBody(key: Key, content: { labels?: Record<string, string>; path
     spec,
   };
   const bytes = new TextEncoder().encode(JSON.stringify(text));
-  return compose(scanObject(bytes, 100), { shard: key.shard, cluster: key.cluster, apiVersion: text.apiVersion, version: 'v1alpha2', metadata: {} });
+  return compose(scanObject(bytes, 100), { place: key, apiVersion: text.apiVersion, version: 'v1alpha2', metadata: {} });
 }
 
 export function aPut(place: Place, expect: 'absent' | number, content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {}): Mutation {
