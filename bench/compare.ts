@@ -50,7 +50,10 @@ async function main(): Promise<number> {
   return 0;
 }
 
-async function compare({ ref, runs, benchOptions }: Readonly<{ ref: string; runs: number; benchOptions: readonly string[] }>, cleanUp: CleanUp): Promise<string> {
+async function compare(
+  { ref, runs, benchOptions }: Readonly<{ ref: string; runs: number; benchOptions: readonly string[] }>,
+  cleanUp: CleanUp,
+): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-compare-'));
   cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
   const { stdout } = await run('git', ['rev-parse', '--short', '--verify', `${ref}^{commit}`], { cwd: projectFile() });
@@ -119,7 +122,14 @@ function describe(that: Build, thatReports: readonly Report[], current: Build, c
     const before = thatFigures.get(name)?.values ?? [];
     const change = (median(values) / median(before) - 1) * 100;
     const isNoise = Math.min(...values) <= Math.max(...before) && Math.min(...before) <= Math.max(...values);
-    return [name, unit, summary(before), summary(values), Number.isFinite(change) ? `${change > 0 ? '+' : ''}${change.toFixed(1)} %` : '', isNoise ? 'within the spread' : ''];
+    return [
+      name,
+      unit,
+      summary(before),
+      summary(values),
+      Number.isFinite(change) ? `${change > 0 ? '+' : ''}${change.toFixed(1)} %` : '',
+      isNoise ? 'within the spread' : '',
+    ];
   });
   return `\n${formatTable(['figure', 'unit', that.name, current.name, 'change', ''], rows)}\n`;
 }

@@ -6,6 +6,7 @@
  */
 import { BareProcess } from './harness/bare-process.js';
 import { check, type Bench, type Question } from './harness/question.js';
+import { formatShare } from './harness/report.js';
 
 const shareMin = 0.5;
 const warmUpShare = 0.25;
@@ -20,6 +21,7 @@ export const create: Question = {
     const ceiling = await load.ask('create', { target: bare.target, objects, writers });
     const created = await load.ask('create', { target, objects, writers });
     acknowledged.resourceVersions = created.resourceVersions;
+    const note = `client ${formatShare(load.busy)} busy`;
 
     const listed = await load.ask('list', { target, protocol: 'HTTP/1.1', rounds: 0 });
     const missing = created.resourceVersions.filter((resourceVersion, index) => listed.resourceVersions[index] !== resourceVersion).length;
@@ -27,13 +29,22 @@ export const create: Question = {
     const ceilingPerSecond = objects / (ceiling.elapsedMs / 1_000);
     return {
       figures: [
-        { name: 'creates acknowledged', value: perSecond, unit: '/s', ceiling: ceilingPerSecond },
-        { name: 'share of the ceiling', value: (perSecond / ceilingPerSecond) * 100, unit: '%', limit: { kind: 'at least', value: shareMin * 100 } },
+        { name: 'creates acknowledged', value: perSecond, unit: '/s', ceiling: ceilingPerSecond, note },
+        {
+          name: 'share of the ceiling',
+          value: (perSecond / ceilingPerSecond) * 100,
+          unit: '%',
+          limit: { kind: 'at least', value: shareMin * 100 },
+        },
         { name: 'acknowledged after p50', value: created.p50Ms, unit: 'ms', ceiling: ceiling.p50Ms },
         { name: 'acknowledged after p99', value: created.p99Ms, unit: 'ms', ceiling: ceiling.p99Ms },
       ],
       checks: [
-        check('what was acknowledged is listed, at the revision that was acknowledged (G1)', missing === 0, `${missing} of ${objects} are not`),
+        check(
+          'what was acknowledged is listed, at the revision that was acknowledged (G1)',
+          missing === 0,
+          `${missing} of ${objects} are not`,
+        ),
         check('an object is listed once', listed.duplicates === 0, `${listed.duplicates} came again`),
         check('a revision is given once (G9)', new Set(created.resourceVersions).size === objects),
       ],

@@ -8,12 +8,20 @@
 import type { Target } from './harness/client.js';
 import type { SeenByWatcher, Updated } from './harness/jobs.js';
 import { check, type Bench, type Check, type Question } from './harness/question.js';
+import { formatShare } from './harness/report.js';
 
 const upstreamEventsPerSecond = 6_658;
 const timesUpstreamMin = 9;
 const lateMsMax = 60_000;
 
-type Round = Readonly<{ updated: Updated; watchers: readonly SeenByWatcher[]; events: number; eventsPerSecond: number; updatesPerSecond: number; lagMs: number }>;
+type Round = Readonly<{
+  updated: Updated;
+  watchers: readonly SeenByWatcher[];
+  events: number;
+  eventsPerSecond: number;
+  updatesPerSecond: number;
+  lagMs: number;
+}>;
 
 export const fanOut: Question = {
   name: 'fan-out',
@@ -29,7 +37,7 @@ export const fanOut: Question = {
           unit: '/s',
           limit: { kind: 'at least', value: upstreamEventsPerSecond * timesUpstreamMin },
           ceiling: ceiling.eventsPerSecond,
-          note: `${bench.options.watchers} watchers, ${round.events} events`,
+          note: `${bench.options.watchers} watchers, ${round.events} events; clients ${formatShare(bench.load.busy)} and ${formatShare(bench.secondLoad.busy)} busy`,
         },
         { name: 'updates acknowledged', value: round.updatesPerSecond, unit: '/s', ceiling: ceiling.updatesPerSecond },
         { name: 'acknowledged after p50', value: round.updated.p50Ms, unit: 'ms', ceiling: ceiling.updated.p50Ms },
@@ -43,12 +51,23 @@ export const fanOut: Question = {
 
 async function deliver({ load, secondLoad, options, target: measured, acknowledged }: Bench, target: Target): Promise<Round> {
   const isBare = target.port !== measured.port;
-  const before = isBare ? { revision: '0', resourceVersions: acknowledged.resourceVersions } : await load.ask('list', { target, protocol: 'HTTP/1.1', rounds: 0 });
-  const watching = load.begin('watch', { target, protocol: 'HTTP/1.1', watchers: options.watchers, resourceVersion: before.revision, lateMsMax });
+  const before = isBare
+    ? { revision: '0', resourceVersions: acknowledged.resourceVersions }
+    : await load.ask('list', { target, protocol: 'HTTP/1.1', rounds: 0 });
+  const watching = load.begin('watch', {
+    target,
+    protocol: 'HTTP/1.1',
+    watchers: options.watchers,
+    resourceVersion: before.revision,
+    lateMsMax,
+  });
   await watching.ready;
   const { writers, updatesMax, updateMsMax } = options;
   // A watch that breaks fails the question at once, not after the last update.
-  const updated = await Promise.race([secondLoad.ask('update', { target, writers, resourceVersions: before.resourceVersions, updatesMax, updateMsMax }), neverUnlessFailed(watching.answer)]);
+  const updated = await Promise.race([
+    secondLoad.ask('update', { target, writers, resourceVersions: before.resourceVersions, updatesMax, updateMsMax }),
+    neverUnlessFailed(watching.answer),
+  ]);
   watching.tell(updated.revisions.length);
   const { watchers } = await watching.answer;
 
@@ -77,11 +96,16 @@ function validate({ updated, watchers }: Round): readonly Check[] {
   const counts = watchers.map(({ revisions }) => revisions.length);
   for (const { revisions, indexes } of watchers) {
     for (let at = 1; at < revisions.length; at++) if (revisions[at]! <= revisions[at - 1]!) unordered += 1;
-    for (const [at, update] of order.entries()) if (revisions[at] !== updated.revisions[update] || indexes[at] !== updated.indexes[update]) wrong += 1;
+    for (const [at, update] of order.entries())
+      if (revisions[at] !== updated.revisions[update] || indexes[at] !== updated.indexes[update]) wrong += 1;
   }
   return [
     check('events come in rising revision, none twice (G2, G3)', unordered === 0, `${unordered} do not`),
-    check('no event is missing or too many (G4)', counts.every((count) => count === order.length), `${order.length} updates; watchers saw ${Math.min(...counts)} to ${Math.max(...counts)}`),
+    check(
+      'no event is missing or too many (G4)',
+      counts.every((count) => count === order.length),
+      `${order.length} updates; watchers saw ${Math.min(...counts)} to ${Math.max(...counts)}`,
+    ),
     check('an event is the acknowledged update, revision and object', wrong === 0, `${wrong} are not`),
   ];
 }

@@ -29,14 +29,26 @@ async function askOver(protocol: Protocol, { load, target, bare, folder, options
 
   const valueMs = median(listed.elapsedMs);
   const ceilingMs = median(ceiling.elapsedMs);
-  const missing = acknowledged.resourceVersions.filter((resourceVersion, index) => listed.resourceVersions[index] !== resourceVersion).length;
+  const missing = acknowledged.resourceVersions.filter(
+    (resourceVersion, index) => listed.resourceVersions[index] !== resourceVersion,
+  ).length;
   return {
     figures: [
-      { name: `${protocol} median`, value: valueMs, unit: 'ms', ceiling: ceilingMs, note: `${(listed.bytes / megabyte).toFixed(1)} MB, ${spread(listed.elapsedMs)}` },
+      {
+        name: `${protocol} median`,
+        value: valueMs,
+        unit: 'ms',
+        ceiling: ceilingMs,
+        note: `${(listed.bytes / megabyte).toFixed(1)} MB, ${spread(listed.elapsedMs)}`,
+      },
       { name: `${protocol} times ceiling`, value: valueMs / ceilingMs, unit: '×', limit: { kind: 'at most', value: timesCeilingMax } },
     ],
     checks: [
-      check(`${protocol}: every object is listed, as it was acknowledged`, missing === 0 && listed.resourceVersions.length === options.objects, `${missing} are not`),
+      check(
+        `${protocol}: every object is listed, as it was acknowledged`,
+        missing === 0 && listed.resourceVersions.length === options.objects,
+        `${missing} are not`,
+      ),
       check(`${protocol}: an object is listed once`, listed.duplicates === 0, `${listed.duplicates} came again`),
     ],
   };

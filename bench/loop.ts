@@ -16,14 +16,31 @@ export const loop: Question = {
   async ask({ loop: sampler, spans }) {
     const { samples } = sampler;
     if (samples.length === 0) return { figures: [], checks: [] };
-    const during = [...spans].map(([name, { fromMs, toMs }]) => ({ name, samples: samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs) }));
+    const during = [...spans].map(([name, { fromMs, toMs }]) => ({
+      name,
+      samples: samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs),
+    }));
     return {
       figures: [
-        { name: 'p99 of the worst window', value: worst(samples, 'p99Ms'), unit: 'ms', limit: { kind: 'at most', value: p99MsMax }, note: `${samples.length} samples` },
+        {
+          name: 'p99 of the worst window',
+          value: worst(samples, 'p99Ms'),
+          unit: 'ms',
+          limit: { kind: 'at most', value: p99MsMax },
+          note: `${samples.length} samples`,
+        },
         { name: 'latest timer', value: worst(samples, 'maxMs'), unit: 'ms', limit: { kind: 'at most', value: maxMsMax } },
-        ...during.flatMap(({ name, samples: some }): Figure[] => (some.length === 0 ? [] : [{ name: `latest during ${name}`, value: worst(some, 'maxMs'), unit: 'ms' }])),
+        ...during.flatMap(({ name, samples: some }): Figure[] =>
+          some.length === 0 ? [] : [{ name: `latest during ${name}`, value: worst(some, 'maxMs'), unit: 'ms' }],
+        ),
       ],
-      checks: [check('the server tells how late it is', samples.every(({ maxMs }) => !Number.isNaN(maxMs)), 'the maximum is not among its metrics')],
+      checks: [
+        check(
+          'the server tells how late it is',
+          samples.every(({ maxMs }) => !Number.isNaN(maxMs)),
+          'the maximum is not among its metrics',
+        ),
+      ],
     };
   },
 };

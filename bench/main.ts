@@ -76,7 +76,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
 
   const folder = await mkdtemp(join(tmpdir(), 'strata-bench-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const environment: Record<string, string> = flags.profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(flags.profile)}` };
+  const environment = flags.profile === undefined ? {} : profileEnvironment(resolve(flags.profile));
   const server = stack.use(await StrataProcess.start({ flags: flags.flag, environment }));
   const target = { port: server.port, certificate: server.master.certificate, key: server.master.key };
   const bare = stack.use(await BareProcess.start(target));
@@ -85,7 +85,18 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   const sampler = stack.use(new LoopSampler(server.client()));
 
   const spans = new Map<string, { fromMs: number; toMs: number }>();
-  const bench: Bench = { server, target, bare, load, secondLoad, loop: sampler, spans, folder, options, acknowledged: { resourceVersions: [] } };
+  const bench: Bench = {
+    server,
+    target,
+    bare,
+    load,
+    secondLoad,
+    loop: sampler,
+    spans,
+    folder,
+    options,
+    acknowledged: { resourceVersions: [] },
+  };
   const asked: Asked[] = [];
   for (const { name, asks, ask } of chosen) {
     console.error(`${name}: ${asks}`);
@@ -93,6 +104,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
     const answer = await ask(bench);
     const toMs = performance.now();
     spans.set(name, { fromMs, toMs });
+    if (flags.profile !== undefined) process.kill(server.pid, 'SIGUSR2');
     asked.push({ name, asks, elapsedMs: toMs - fromMs, ...answer });
   }
   return {
@@ -104,6 +116,10 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
     holds: asked.every(({ checks }) => checks.every(({ holds }) => holds)),
     limitsMissed: asked.flatMap(({ figures }) => figures).filter(misses).length,
   };
+}
+
+function profileEnvironment(folder: string): Record<string, string> {
+  return { NODE_OPTIONS: `--import=${new URL('harness/profile.js', import.meta.url).href}`, STRATA_BENCH_PROFILE: folder };
 }
 
 /** Resolves when the run is cut short: by a signal, or because it takes too long. */

@@ -31,13 +31,27 @@ async function askOver(protocol: Protocol, bench: Bench): Promise<Answer> {
   const ceiling = await rounds(bench, bare.target, protocol);
   const valueMs = median(informed.map(({ elapsedMs }) => elapsedMs));
   const ceilingMs = median(ceiling.map(({ elapsedMs }) => elapsedMs));
-  const incomplete = informed.filter(({ distinctObjects, events }) => distinctObjects !== options.objects || events !== options.objects).length;
+  const incomplete = informed.filter(
+    ({ distinctObjects, events }) => distinctObjects !== options.objects || events !== options.objects,
+  ).length;
   return {
     figures: [
-      { name: `${protocol} median`, value: valueMs, unit: 'ms', ceiling: ceilingMs, note: `${((informed[0]?.bytes ?? 0) / megabyte).toFixed(1)} MB` },
+      {
+        name: `${protocol} median`,
+        value: valueMs,
+        unit: 'ms',
+        ceiling: ceilingMs,
+        note: `${((informed[0]?.bytes ?? 0) / megabyte).toFixed(1)} MB`,
+      },
       { name: `${protocol} times ceiling`, value: valueMs / ceilingMs, unit: '×', limit: { kind: 'at most', value: timesCeilingMax } },
     ],
-    checks: [check(`${protocol}: before the bookmark comes every object, once (G3, G4)`, incomplete === 0, `not in ${incomplete} of ${informed.length} rounds`)],
+    checks: [
+      check(
+        `${protocol}: before the bookmark comes every object, once (G3, G4)`,
+        incomplete === 0,
+        `not in ${incomplete} of ${informed.length} rounds`,
+      ),
+    ],
   };
 }
 

@@ -16,7 +16,8 @@ export class CleanUp {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const errors: unknown[] = [];
-    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) await step().catch((error: unknown) => errors.push(error));
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop())
+      await step().catch((error: unknown) => errors.push(error));
     if (errors.length > 0) throw new AggregateError(errors, 'not everything could be ended');
   }
 }

@@ -2,7 +2,7 @@
  * Reads a watch stream as cheaply as it can be read: lines are found by their newline, and of a line only the type, the
  * name and the revision are looked at, by searching for bytes. JSON.parse of every event would measure the client.
  *
- * Bounds: an incomplete line is copied once per chunk; one that grows beyond lineBytesMax is an error.
+ * Bounds: only a line that two chunks share is copied; one that grows beyond lineBytesMax is an error.
  */
 import { nameDigits, nameMark } from './objects.js';
 
@@ -19,7 +19,13 @@ const revisionDigits = 12;
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
 
-const typesByLetter: Readonly<Record<number, EventType>> = { 0x41: 'ADDED', 0x4d: 'MODIFIED', 0x44: 'DELETED', 0x42: 'BOOKMARK', 0x45: 'ERROR' };
+const typesByLetter: Readonly<Record<number, EventType>> = {
+  0x41: 'ADDED',
+  0x4d: 'MODIFIED',
+  0x44: 'DELETED',
+  0x42: 'BOOKMARK',
+  0x45: 'ERROR',
+};
 
 /** One line, valid only during the call it is given to. */
 export type Line = { bytes: Buffer; start: number; end: number };
@@ -34,21 +40,25 @@ export class EventScanner {
   }
 
   push(chunk: Buffer): void {
-    let bytes = chunk;
-    if (this.#rest !== undefined) {
-      bytes = Buffer.concat([this.#rest, chunk]);
-      this.#rest = undefined;
-    }
     let start = 0;
-    for (;;) {
-      const end = bytes.indexOf(newline, start);
-      if (end === -1) break;
-      this.#tell(bytes, start, end);
+    if (this.#rest !== undefined) {
+      const end = chunk.indexOf(newline);
+      const line = Buffer.concat([this.#rest, end === -1 ? chunk : chunk.subarray(0, end)]);
+      if (end === -1) return this.#keep(line);
+      this.#rest = undefined;
+      this.#tell(line, 0, line.length);
       start = end + 1;
     }
-    if (start === bytes.length) return;
-    if (bytes.length - start > lineBytesMax) throw new Error(`a line of more than ${lineBytesMax} bytes`);
-    this.#rest = bytes.subarray(start);
+    for (let end = chunk.indexOf(newline, start); end !== -1; end = chunk.indexOf(newline, start)) {
+      this.#tell(chunk, start, end);
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+  }
+
+  #keep(rest: Buffer): void {
+    if (rest.length > lineBytesMax) throw new Error(`a line of more than ${lineBytesMax} bytes`);
+    this.#rest = rest;
   }
 
   #tell(bytes: Buffer, start: number, end: number): void {
@@ -61,7 +71,8 @@ export class EventScanner {
 
 export function typeOf({ bytes, start, end }: Line): EventType {
   const letter = start + typeStart.length;
-  const type = bytes.compare(typeStart, 0, typeStart.length, start, Math.min(letter, end)) === 0 ? typesByLetter[bytes[letter]!] : undefined;
+  const type =
+    bytes.compare(typeStart, 0, typeStart.length, start, Math.min(letter, end)) === 0 ? typesByLetter[bytes[letter]!] : undefined;
   if (type === undefined) throw new Error(`no watch event: ${shown({ bytes, start, end })}`);
   return type;
 }

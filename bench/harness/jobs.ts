@@ -12,7 +12,13 @@ export type Created = Readonly<{ elapsedMs: number; p50Ms: number; p99Ms: number
 /** One list is read and checked first, then `rounds` are timed on the same connection. */
 export type ListJob = Readonly<{ target: Target; protocol: Protocol; rounds: number; saveTo?: string }>;
 /** `resourceVersions` by index of the object, as listed in the first one; `duplicates` counts objects listed again. */
-export type Listed = Readonly<{ elapsedMs: readonly number[]; bytes: number; revision: string; resourceVersions: readonly string[]; duplicates: number }>;
+export type Listed = Readonly<{
+  elapsedMs: readonly number[];
+  bytes: number;
+  revision: string;
+  resourceVersions: readonly string[];
+  duplicates: number;
+}>;
 
 /** `informers` WatchLists started at once, each on a connection of its own, until all have their bookmark. */
 export type WatchListJob = Readonly<{ target: Target; protocol: Protocol; informers: number; objects: number; saveTo?: string }>;
@@ -26,9 +32,22 @@ export type Watched = Readonly<{ watchers: readonly SeenByWatcher[] }>;
 export type SeenByWatcher = Readonly<{ revisions: Float64Array; indexes: Int32Array; lastEventAt: number }>;
 
 /** PUTs at full speed, each writer on objects of its own, until the time or the count is over. */
-export type UpdateJob = Readonly<{ target: Target; writers: number; resourceVersions: readonly string[]; updatesMax: number; updateMsMax: number }>;
+export type UpdateJob = Readonly<{
+  target: Target;
+  writers: number;
+  resourceVersions: readonly string[];
+  updatesMax: number;
+  updateMsMax: number;
+}>;
 /** Parallel by update, in no order. */
-export type Updated = Readonly<{ startedAt: number; elapsedMs: number; p50Ms: number; p99Ms: number; revisions: Float64Array; indexes: Int32Array }>;
+export type Updated = Readonly<{
+  startedAt: number;
+  elapsedMs: number;
+  p50Ms: number;
+  p99Ms: number;
+  revisions: Float64Array;
+  indexes: Int32Array;
+}>;
 
 export type Jobs = {
   create: [CreateJob, Created];

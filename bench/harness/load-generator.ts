@@ -30,9 +30,12 @@ process.on('disconnect', () => process.exit(0));
 
 async function answer<Name extends JobName>(id: number, name: Name, job: Jobs[Name][0]): Promise<void> {
   const told = new Promise<number>((resolve) => tellers.set(id, resolve));
+  const startedAt = performance.now();
+  const before = process.cpuUsage();
   try {
     const value = await jobs[name](job, { ready: () => reply({ id, kind: 'ready' }), told });
-    reply({ id, kind: 'answer', value });
+    const { user, system } = process.cpuUsage(before);
+    reply({ id, kind: 'answer', value, busy: (user + system) / 1_000 / (performance.now() - startedAt) });
   } catch (error) {
     reply({ id, kind: 'failed', message: error instanceof Error ? error.message : String(error) });
   } finally {

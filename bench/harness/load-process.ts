@@ -8,11 +8,13 @@ import type { JobName, Jobs } from './jobs.js';
 
 const jobMsMax = 180_000;
 
-export type Asked = Readonly<{ id: number; kind: 'ask'; name: JobName; job: Jobs[JobName][0] }> | Readonly<{ id: number; kind: 'tell'; value: number }>;
+export type Asked =
+  | Readonly<{ id: number; kind: 'ask'; name: JobName; job: Jobs[JobName][0] }>
+  | Readonly<{ id: number; kind: 'tell'; value: number }>;
 
 export type Reply =
   | Readonly<{ id: number; kind: 'ready' }>
-  | Readonly<{ id: number; kind: 'answer'; value: Jobs[JobName][1] }>
+  | Readonly<{ id: number; kind: 'answer'; value: Jobs[JobName][1]; busy: number }>
   | Readonly<{ id: number; kind: 'failed'; message: string }>;
 
 /** A job under way. Both promises reject when it fails. */
@@ -25,12 +27,18 @@ export class LoadProcess {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
   #asked = 0;
+  #busy = 0;
 
   constructor() {
     this.#child = fork(fileURLToPath(new URL('load-generator.js', import.meta.url)), [], { serialization: 'advanced', execArgv: [] });
     this.#child.on('message', (reply: Reply) => this.#take(reply));
     this.#child.on('exit', (code, signal) => this.#failAll(new Error(`the load generator ended: ${signal ?? code}`)));
     this.#child.on('error', (error) => this.#failAll(error));
+  }
+
+  /** How much of one processor the last job took: near 1 the client, not the server, was measured. */
+  get busy(): number {
+    return this.#busy;
   }
 
   async ask<Name extends JobName>(name: Name, job: Jobs[Name][0]): Promise<Jobs[Name][1]> {
@@ -72,6 +80,7 @@ export class LoadProcess {
         return;
       case 'answer':
         this.#settle(reply.id, waiting);
+        this.#busy = reply.busy;
         waiting.ready.resolve();
         waiting.answer.resolve(reply.value);
         return;

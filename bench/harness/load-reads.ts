@@ -3,7 +3,18 @@ import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type Answer, type Protocol, type Target } from './client.js';
 import { EventScanner, endsInitialEvents, indexIn, revisionIn, shown, typeOf } from './event-scanner.js';
-import { wallClock, type Informed, type Line, type ListJob, type Listed, type SeenByWatcher, type WatchJob, type WatchListJob, type WatchListed, type Watched } from './jobs.js';
+import {
+  wallClock,
+  type Informed,
+  type Line,
+  type ListJob,
+  type Listed,
+  type SeenByWatcher,
+  type WatchJob,
+  type WatchListJob,
+  type WatchListed,
+  type Watched,
+} from './jobs.js';
 import { nameOf, wildcardPath } from './objects.js';
 
 const ok = 200;
@@ -43,7 +54,10 @@ async function timedList(client: Client): Promise<Readonly<{ elapsedMs: number; 
 }
 
 function contentOf(bytes: Buffer): Pick<Listed, 'revision' | 'resourceVersions' | 'duplicates'> {
-  const list = JSON.parse(bytes.toString('utf8')) as { metadata: { resourceVersion: string }; items: readonly { metadata: { name: string; resourceVersion: string } }[] };
+  const list = JSON.parse(bytes.toString('utf8')) as {
+    metadata: { resourceVersion: string };
+    items: readonly { metadata: { name: string; resourceVersion: string } }[];
+  };
   const byName = new Map(list.items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
   const resourceVersions = Array.from({ length: byName.size }, (_, index) => byName.get(nameOf(index)) ?? '');
   return { revision: list.metadata.resourceVersion, resourceVersions, duplicates: list.items.length - byName.size };
@@ -52,13 +66,18 @@ function contentOf(bytes: Buffer): Pick<Listed, 'revision' | 'resourceVersions' 
 export async function watchListJob({ target, protocol, informers, objects, saveTo }: WatchListJob): Promise<WatchListed> {
   const saved: Buffer[] = [];
   const startedAt = performance.now();
-  const informed = await Promise.all(Array.from({ length: informers }, () => inform({ target, protocol, objects }, saveTo === undefined ? undefined : saved)));
+  const informed = await Promise.all(
+    Array.from({ length: informers }, () => inform({ target, protocol, objects }, saveTo === undefined ? undefined : saved)),
+  );
   const elapsedMs = performance.now() - startedAt;
   if (saveTo !== undefined) await writeFile(saveTo, Buffer.concat(saved));
   return { elapsedMs, informers: informed };
 }
 
-async function inform({ target, protocol, objects }: Pick<WatchListJob, 'target' | 'protocol' | 'objects'>, saved: Buffer[] | undefined): Promise<Informed> {
+async function inform(
+  { target, protocol, objects }: Pick<WatchListJob, 'target' | 'protocol' | 'objects'>,
+  saved: Buffer[] | undefined,
+): Promise<Informed> {
   const client = new Client(target, protocol);
   const seen = new Uint8Array(objects);
   const startedAt = performance.now();
@@ -98,7 +117,8 @@ export async function watchJob(job: WatchJob, line: Line): Promise<Watched> {
     line.ready();
     const events = await Promise.race([line.told, ...watches.map((watch) => watch.failed)]);
     const deadline = wallClock() + job.lateMsMax;
-    while (wallClock() < deadline && watches.some((watch) => watch.events < events)) await Promise.race([sleep(pollMs), ...watches.map((watch) => watch.failed)]);
+    while (wallClock() < deadline && watches.some((watch) => watch.events < events))
+      await Promise.race([sleep(pollMs), ...watches.map((watch) => watch.failed)]);
     await sleep(surplusMs);
     return { watchers: watches.map((watch) => watch.seen()) };
   } finally {
@@ -123,7 +143,9 @@ class OpenWatch {
   }
 
   async open(resourceVersion: string): Promise<void> {
-    const answer = expectOk(await this.#client.get(`${wildcardPath}?watch=true&allowWatchBookmarks=true&timeoutSeconds=600&resourceVersion=${resourceVersion}`));
+    const answer = expectOk(
+      await this.#client.get(`${wildcardPath}?watch=true&allowWatchBookmarks=true&timeoutSeconds=600&resourceVersion=${resourceVersion}`),
+    );
     const scanner = new EventScanner((line) => {
       const type = typeOf(line);
       if (type === 'BOOKMARK') return;
@@ -135,7 +157,9 @@ class OpenWatch {
       scanner.push(chunk);
       this.#lastEventAt = wallClock();
     });
-    this.failed = reading.then(() => Promise.reject(new Error('the server ended a watch')));
+    this.failed = reading.then(() => {
+      throw new Error('the server ended a watch');
+    });
     this.failed.catch(() => {});
   }
 

@@ -26,7 +26,12 @@ export async function createJob({ target, objects, writers }: CreateJob): Promis
   const startedAt = performance.now();
   try {
     await Promise.all(Array.from({ length: writers }, write));
-    return { elapsedMs: performance.now() - startedAt, p50Ms: percentile(latenciesMs, 0.5), p99Ms: percentile(latenciesMs, 0.99), resourceVersions };
+    return {
+      elapsedMs: performance.now() - startedAt,
+      p50Ms: percentile(latenciesMs, 0.5),
+      p99Ms: percentile(latenciesMs, 0.99),
+      resourceVersions,
+    };
   } finally {
     client.close();
   }
@@ -62,7 +67,14 @@ export async function updateJob({ target, writers, resourceVersions, updatesMax,
   try {
     await Promise.all(Array.from({ length: writers }, write));
     const elapsedMs = wallClock() - startedAt;
-    return { startedAt, elapsedMs, p50Ms: percentile(latenciesMs, 0.5), p99Ms: percentile(latenciesMs, 0.99), revisions: Float64Array.from(revisions), indexes: Int32Array.from(indexes) };
+    return {
+      startedAt,
+      elapsedMs,
+      p50Ms: percentile(latenciesMs, 0.5),
+      p99Ms: percentile(latenciesMs, 0.99),
+      revisions: Float64Array.from(revisions),
+      indexes: Int32Array.from(indexes),
+    };
   } finally {
     client.close();
   }

@@ -37,7 +37,9 @@ export class LoopSampler {
 
   async #sample(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      const answer = await this.#client.raw('GET', '/metrics', { timeoutMs: requestMsMax, signal: this.#stop.signal }).catch(() => undefined);
+      const answer = await this.#client
+        .raw('GET', '/metrics', { timeoutMs: requestMsMax, signal: this.#stop.signal })
+        .catch(() => undefined);
       const p99Ms = metricMs(answer?.text ?? '', 'strata_event_loop_delay_p99_seconds');
       const maxMs = metricMs(answer?.text ?? '', 'nodejs_eventloop_lag_max_seconds');
       if (!Number.isNaN(p99Ms)) this.#samples.push({ atMs: performance.now(), p99Ms, maxMs: Math.max(0, maxMs - monitorResolutionMs) });

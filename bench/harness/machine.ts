@@ -2,7 +2,15 @@
 import Database from 'better-sqlite3';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 
-export type Machine = Readonly<{ processor: string; cores: number; memoryGib: number; kernel: string; node: string; sqlite: string; loadBefore: number }>;
+export type Machine = Readonly<{
+  processor: string;
+  cores: number;
+  memoryGib: number;
+  kernel: string;
+  node: string;
+  sqlite: string;
+  loadBefore: number;
+}>;
 
 const gib = 1024 ** 3;
 

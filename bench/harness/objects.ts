@@ -43,14 +43,15 @@ export function textOf(index: number): (resourceVersion: string, round: number) 
   const uid = `,"uid":"5eed0000-0000-4000-8000-${digits}"},"spec":{"identity":{"secretRef":{"namespace":"kcp-system","title":"${digits}"}},"resources":[`;
   const tail = `]},"status":{"identityHash":"${digits.repeat(5)}"}}`;
   const resources: string[] = [];
-  for (let bytes = head.length + place.length + uid.length + tail.length; bytes < bodyBytesMin; ) {
+  for (let bytes = head.length + place.length + uid.length + tail.length; bytes < bodyBytesMin;) {
     const plural = `widgets${resources.length}`;
     const one = `{"group":"widgets.bench.strata.dev","name":"${plural}","schema":"v260807-${digits.slice(4)}.${plural}.widgets.bench.strata.dev","storage":{"crd":{}}}`;
     resources.push(one);
     bytes += one.length + 1;
   }
   const rest = uid + resources.join(',') + tail;
-  return (resourceVersion, round) => `${head}${round}${place}${resourceVersion === '' ? '' : `,"resourceVersion":"${resourceVersion}"`}${rest}`;
+  return (resourceVersion, round) =>
+    `${head}${round}${place}${resourceVersion === '' ? '' : `,"resourceVersion":"${resourceVersion}"`}${rest}`;
 }
 
 function placeOf(index: number): Readonly<{ shard: string; cluster: string }> {

@@ -36,7 +36,16 @@ export type Bench = Readonly<{
   acknowledged: { resourceVersions: readonly string[] };
 }>;
 
-export type BenchOptions = Readonly<{ objects: number; rounds: number; writers: number; informers: number; watchers: number; updatesMax: number; updateMsMax: number; settleMs: number }>;
+export type BenchOptions = Readonly<{
+  objects: number;
+  rounds: number;
+  writers: number;
+  informers: number;
+  watchers: number;
+  updatesMax: number;
+  updateMsMax: number;
+  settleMs: number;
+}>;
 
 export function check(law: string, holds: boolean, detail = ''): Check {
   return { law, holds, detail };

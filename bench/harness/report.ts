@@ -4,12 +4,22 @@ import { misses, type Answer, type Figure, type Limit } from './question.js';
 
 export type Asked = Answer & Readonly<{ name: string; asks: string; elapsedMs: number }>;
 
-export type Report = Readonly<{ startedAt: string; server: string; machine: Machine; options: Readonly<Record<string, unknown>>; questions: readonly Asked[]; holds: boolean; limitsMissed: number }>;
+export type Report = Readonly<{
+  startedAt: string;
+  server: string;
+  machine: Machine;
+  options: Readonly<Record<string, unknown>>;
+  questions: readonly Asked[];
+  holds: boolean;
+  limitsMissed: number;
+}>;
 
 export function formatReport(report: Report): string {
   const { machine } = report;
   const rows = report.questions.flatMap(({ name, figures }) => figures.map((figure) => [name, ...cells(figure)]));
-  const broken = report.questions.flatMap(({ name, checks }) => checks.filter(({ holds }) => !holds).map(({ law, detail }) => `  BROKEN ${name}: ${law}${detail === '' ? '' : ` (${detail})`}`));
+  const broken = report.questions.flatMap(({ name, checks }) =>
+    checks.filter(({ holds }) => !holds).map(({ law, detail }) => `  BROKEN ${name}: ${law}${detail === '' ? '' : ` (${detail})`}`),
+  );
   const held = report.questions.reduce((sum, { checks }) => sum + checks.length, 0) - broken.length;
   return [
     '',
@@ -31,7 +41,14 @@ export function formatReport(report: Report): string {
 function cells(figure: Figure): readonly string[] {
   const { name, value, unit, limit, ceiling, note = '' } = figure;
   const verdict = limit === undefined ? '' : misses(figure) ? 'MISSED' : 'ok';
-  return [name, `${formatNumber(value)} ${unit}`, limit === undefined ? '' : formatLimit(limit), verdict, ceiling === undefined ? '' : formatNumber(ceiling), note];
+  return [
+    name,
+    `${formatNumber(value)} ${unit}`,
+    limit === undefined ? '' : formatLimit(limit),
+    verdict,
+    ceiling === undefined ? '' : formatNumber(ceiling),
+    note,
+  ];
 }
 
 function formatLimit({ kind, value }: Limit): string {
@@ -42,6 +59,10 @@ export function formatNumber(value: number): string {
   if (Number.isNaN(value)) return 'unknown';
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
   return value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits });
+}
+
+export function formatShare(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
 }
 
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,11 +1,16 @@
 /**
  * Which of our resourceVersions and uids stand for the recorded ones: a pair is learned from each answer and each event,
- * and later requests are translated by them. Where no pair is known, that of the nearest smaller version stands in.
+ * and later requests are translated by them.
+ *
+ * A version means two things. In a body it is that of one object, as a write or an event gave it. In a URL it is how far
+ * a reader has come, and lists and bookmarks tell that too: several of our versions may then stand for one recorded
+ * version, and the latest of them covers the others. Where no pair is known, that of the nearest smaller one stands in.
  */
 import { place, type AnswerBody } from './transcript.js';
 
 export class RecordedPairs {
-  readonly #versions = new Map<bigint, string>();
+  readonly #objects = new Map<string, string>();
+  readonly #positions = new Map<bigint, string>();
   readonly #uids = new Map<string, string>();
 
   /** Objects, lists and bookmarks that answer the same request. */
@@ -19,7 +24,7 @@ export class RecordedPairs {
   translateUrl(url: string): string {
     return url.replace(
       /([?&]resourceVersion=)(\d+)/,
-      (_, name: string, text: string) => `${name}${text === '0' ? '0' : this.version(text)}`,
+      (_, name: string, text: string) => `${name}${text === '0' ? '0' : this.#position(text)}`,
     );
   }
 
@@ -28,31 +33,31 @@ export class RecordedPairs {
     return body
       .replace(
         /("resourceVersion":")(\d+)(")/g,
-        (_, before: string, text: string, after: string) => `${before}${this.version(text)}${after}`,
+        (_, before: string, text: string, after: string) => `${before}${this.#objects.get(text) ?? this.#position(text)}${after}`,
       )
-      .replace(/("uid":")([^"]+)(")/g, (whole, before: string, uid: string, after: string) =>
-        this.#uids.has(uid) ? `${before}${this.#uids.get(uid)}${after}` : whole,
-      );
+      .replace(/("uid":")([^"]+)(")/g, (_, before: string, uid: string, after: string) => `${before}${this.#uids.get(uid) ?? uid}${after}`);
   }
 
-  version(text: string): string {
+  #position(text: string): string {
     const wanted = BigInt(text);
-    const exact = this.#versions.get(wanted);
+    const exact = this.#positions.get(wanted);
     if (exact !== undefined) return exact;
-    const below = [...this.#versions.keys()].filter((known) => known < wanted).reduce((max, known) => (known > max ? known : max), 0n);
-    return this.#versions.get(below) ?? '0';
+    const below = [...this.#positions.keys()].filter((known) => known < wanted).reduce((max, known) => (known > max ? known : max), 0n);
+    return this.#positions.get(below) ?? '0';
   }
 
   #pair(recorded: AnswerBody | undefined, ours: AnswerBody | undefined): void {
     const [from, to] = [recorded?.metadata, ours?.metadata];
     if (from === undefined || to === undefined) return;
-    if (from.resourceVersion && to.resourceVersion) this.#learnVersion(BigInt(from.resourceVersion), String(to.resourceVersion));
+    if (from.resourceVersion && to.resourceVersion) {
+      if (from.name !== undefined) this.#objects.set(from.resourceVersion, to.resourceVersion);
+      this.#learnPosition(BigInt(from.resourceVersion), to.resourceVersion);
+    }
     if (from.uid && to.uid && from.uid !== to.uid) this.#uids.set(from.uid, to.uid);
   }
 
-  /** One recorded version may be learned twice, from an object and from a bookmark; the later of ours covers both. */
-  #learnVersion(from: bigint, to: string): void {
-    const known = this.#versions.get(from);
-    if (known === undefined || BigInt(to) > BigInt(known)) this.#versions.set(from, to);
+  #learnPosition(from: bigint, to: string): void {
+    const known = this.#positions.get(from);
+    if (known === undefined || BigInt(to) > BigInt(known)) this.#positions.set(from, to);
   }
 }

@@ -4,7 +4,7 @@
  */
 import test from 'ava';
 import { KubeError, type KubeClient, type KubeObject } from './kube-client.js';
-import { StrataProcess } from './strata-process.js';
+import { isForeign, StrataProcess } from './strata-process.js';
 import { validate } from './validators.js';
 import { positionOf, seenList, truthOf, WatchRecorder, type Covered, type SeenWatch } from './watch-history.js';
 
@@ -94,6 +94,19 @@ test('what clients see of a server through a stop and a kill keeps every guarant
   const last = await lifeOfObjects(client, 'last');
   await full.until((event) => event.position >= positionOf(last));
   seen.push(await full.close());
+
+  // What has gone since the list is told to a client that begins again with the list's revision (D4).
+  const named = { kind: 'initial', named: positionOf(list) } as const;
+  const healed = new WatchRecorder(client, {
+    id: 'healed',
+    path: everywhere,
+    began: named,
+    covered: everything,
+    options: { query: { ...watchList, ...from } },
+  });
+  await healed.until((event) => event.initialEventsEnd);
+  if (!isForeign) await healed.until(({ type, key }) => type === 'DELETED' && key === 'cedar|beta||last-2');
+  seen.push(await healed.close());
 
   const story = seen.filter(({ id }) => id.startsWith('full')).flatMap(({ events }) => events);
   const violations = validate({ truth: truthOf(story), watches: seen, lists: [seenList('list', list, everything, 'behind the list 0')] });

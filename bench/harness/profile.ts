@@ -1,0 +1,34 @@
+/**
+ * Loaded into the measured server by `--profile` (node --import): writes a V8 CPU profile of each of its threads. The main
+ * thread's is cut at every SIGUSR2, so that there is one per question, numbered in the order they were asked; a worker's
+ * covers the whole run. (node --cpu-prof may not stand in NODE_OPTIONS.)
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { Session } from 'node:inspector';
+import { join } from 'node:path';
+import { isMainThread, threadId } from 'node:worker_threads';
+
+const folder = process.env['STRATA_BENCH_PROFILE'];
+if (folder !== undefined) profileInto(folder);
+
+function profileInto(into: string): void {
+  mkdirSync(into, { recursive: true });
+  const session = new Session();
+  let count = 0;
+  const begin = (): void => session.post('Profiler.start');
+  /** The session is of this very thread, so the answer is there before `post` returns. */
+  const cut = (): void =>
+    session.post('Profiler.stop', (error, stopped) => {
+      if (error === null) writeFileSync(join(into, `thread${threadId}-${(count += 1)}.cpuprofile`), JSON.stringify(stopped.profile));
+    });
+
+  session.connect();
+  session.post('Profiler.enable');
+  begin();
+  process.on('exit', cut);
+  if (!isMainThread) return;
+  process.on('SIGUSR2', () => {
+    cut();
+    begin();
+  });
+}
