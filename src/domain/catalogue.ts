@@ -12,7 +12,9 @@
  * its status; before that kcp's own requests are answered 404 and it tries again. Memory is bounded by their number,
  * hence by the store.
  */
-import { formatResource, type Resource } from './resource.js';
+import { comparePlaces, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
+import { formatResource } from './resource.js';
+import { compareTexts, compareVersions } from './version-order.js';
 
 /** A printer column, as a CustomResourceDefinition has it. */
 export type Column = Readonly<{ name: string; type: string; format?: string; description?: string; priority?: number; jsonPath: string }>;
@@ -53,22 +55,10 @@ export type TypeRequest = Readonly<{
 /** `identity` is the one to look under in the store; '*' stands for all of them. */
 export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: string }> | Readonly<{ kind: 'unknown' }>;
 
-/** Where a ClusterCachedResource lives. */
-export type Place = Readonly<{ shard: string; cluster: string; name: string }>;
-
-/** A type by what a ClusterCachedResource declares it with; the identity is never ''. */
-export type Declared = Resource;
-
-/** What one usable ClusterCachedResource says. */
-type Declaration = Declared & Readonly<{ place: Place; version: string; kind: string; namespaced: boolean }>;
-
 /** Everything said about one declared type. `type` is worked out when first asked for, and again after each change. */
 type DeclaredType = { readonly declarations: Map<string, Declaration>; type: ServedType | undefined };
 
 const unknown: Resolution = { kind: 'unknown' };
-const kindAnnotation = 'cache.kcp.io/resource-kind';
-const scopeAnnotation = 'cache.kcp.io/resource-scope';
-
 export class Catalogue {
   readonly #builtIn: ReadonlyMap<string, ServedType>;
   readonly #declarations = new Map<string, Declaration>();
@@ -200,30 +190,6 @@ export function serves(type: ServedType, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
 
-/**
- * Orders API versions by Kubernetes' preference, the preferred one first: v10, v2, v1, v1beta2, v1beta1, v1alpha1, and
- * then whatever is not spelled like that, by its text.
- * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
- */
-export function compareVersions(left: string, right: string): number {
-  const leftRank = rankVersion(left);
-  const rightRank = rankVersion(right);
-  if (leftRank === undefined || rightRank === undefined) {
-    if (leftRank === rightRank) return compareTexts(left, right);
-    return leftRank === undefined ? 1 : -1;
-  }
-  return rightRank.stability - leftRank.stability || rightRank.major - leftRank.major || rightRank.minor - leftRank.minor;
-}
-
-const stabilities = ['alpha', 'beta'];
-
-function rankVersion(version: string): { stability: number; major: number; minor: number } | undefined {
-  const [, major, stability, minor] = /^v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$/.exec(version) ?? [];
-  if (major === undefined) return undefined;
-  if (stability === undefined) return { stability: stabilities.length, major: Number(major), minor: 0 };
-  return { stability: stabilities.indexOf(stability), major: Number(major), minor: Number(minor) };
-}
-
 /** The text for a group and resource, unambiguous because what it is looked up in holds names without '/' only. */
 function formatFamily(group: string, resource: string): string {
   return group === 'core' ? `/${resource}` : `${group}/${resource}`;
@@ -263,33 +229,6 @@ function synthesize(declarations: readonly Declaration[]): ServedType {
   };
 }
 
-/**
- * Reads a ClusterCachedResource; undefined when it does not, or not yet, declare a type. The names end up in URLs and
- * keys, so what is no name there declares nothing; an identity of '*' would open every other one.
- */
-function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
-  const object: unknown = JSON.parse(new TextDecoder().decode(body));
-  const group = textAt(object, 'spec', 'group') ?? '';
-  const resource = textAt(object, 'spec', 'resource') ?? '';
-  const version = textAt(object, 'spec', 'version') ?? '';
-  const identity = textAt(object, 'status', 'identityHash') ?? '';
-  const kind = textAt(object, 'metadata', 'annotations', kindAnnotation) ?? '';
-  const scope = textAt(object, 'metadata', 'annotations', scopeAnnotation);
-  if (scope !== 'Namespaced' && scope !== 'Cluster') return undefined;
-  if (!/^(?:[a-z0-9][a-z0-9.-]*)?$/.test(group) || !/^[A-Za-z][A-Za-z0-9-]*$/.test(kind)) return undefined;
-  if (![resource, version, identity].every((name) => /^[A-Za-z0-9][A-Za-z0-9-]*$/.test(name))) return undefined;
-  return { place, group: group === 'core' ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
-}
-
-function textAt(value: unknown, ...path: readonly string[]): string | undefined {
-  let found = value;
-  for (const name of path) {
-    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = (found as Record<string, unknown>)[name];
-  }
-  return typeof found === 'string' ? found : undefined;
-}
-
 function entryOf<Value>(map: Map<string, Value>, name: string, create: () => Value): Value {
   const existing = map.get(name);
   if (existing !== undefined) return existing;
@@ -307,14 +246,4 @@ function removeFrom(outer: Map<string, Map<string, unknown>>, outerName: string,
 
 function compareTypes(left: ServedType, right: ServedType): number {
   return compareTexts(formatResource(left), formatResource(right));
-}
-
-function comparePlaces({ place: left }: Declaration, { place: right }: Declaration): number {
-  return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
-}
-
-/** By code unit: the same on every machine, whatever its locale. */
-function compareTexts(left: string, right: string): number {
-  if (left === right) return 0;
-  return left < right ? -1 : 1;
 }

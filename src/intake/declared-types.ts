@@ -2,7 +2,8 @@
  * Keeps the catalogue in step with the ClusterCachedResources in the store (P5–P8): what they declare is served as soon as
  * they are published, and when the last one of an identity goes, its objects are deleted, then its watches end.
  */
-import type { Catalogue, Declared } from '../domain/catalogue.js';
+import type { Catalogue } from '../domain/catalogue.js';
+import type { Declared } from '../domain/declaration.js';
 import type { Change, Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import type { Commits, Objects, Revisions, Subscription, Watches, Writer } from '../domain/ports.js';

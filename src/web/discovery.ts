@@ -9,7 +9,8 @@
  * aggregated is content with them. But it names no version that is empty: kubectl takes an empty /api/v1 for an error.
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
-import { compareVersions, serves, type ServedType } from '../domain/catalogue.js';
+import { serves, type ServedType } from '../domain/catalogue.js';
+import { compareVersions } from '../domain/version-order.js';
 import { formatApiVersion } from '../domain/resource.js';
 
 export type Answer = Readonly<{ contentType: string; body: string }>;

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import { Catalogue, compareVersions, type Place, type Resolution, type TypeRequest } from '../../src/domain/catalogue.js';
+import { Catalogue, type Resolution, type TypeRequest } from '../../src/domain/catalogue.js';
+import type { Place } from '../../src/domain/declaration.js';
+import { compareVersions } from '../../src/domain/version-order.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { projectFile } from '../support/project.js';
 

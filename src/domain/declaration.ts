@@ -1,0 +1,47 @@
+/** What a ClusterCachedResource declares: a type that is served while the object exists (P5, P8). */
+import type { Resource } from './resource.js';
+import { compareTexts } from './version-order.js';
+
+/** Where a ClusterCachedResource lives. */
+export type Place = Readonly<{ shard: string; cluster: string; name: string }>;
+
+/** A type by what a ClusterCachedResource declares it with; the identity is never ''. */
+export type Declared = Resource;
+
+/** What one usable ClusterCachedResource says. */
+export type Declaration = Declared & Readonly<{ place: Place; version: string; kind: string; namespaced: boolean }>;
+
+const kindAnnotation = 'cache.kcp.io/resource-kind';
+const scopeAnnotation = 'cache.kcp.io/resource-scope';
+
+/**
+ * Reads a ClusterCachedResource; undefined when it does not, or not yet, declare a type. The names end up in URLs and
+ * keys, so what is no name there declares nothing; an identity of '*' would open every other one.
+ */
+export function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
+  const object: unknown = JSON.parse(new TextDecoder().decode(body));
+  const group = textAt(object, 'spec', 'group') ?? '';
+  const resource = textAt(object, 'spec', 'resource') ?? '';
+  const version = textAt(object, 'spec', 'version') ?? '';
+  const identity = textAt(object, 'status', 'identityHash') ?? '';
+  const kind = textAt(object, 'metadata', 'annotations', kindAnnotation) ?? '';
+  const scope = textAt(object, 'metadata', 'annotations', scopeAnnotation);
+  if (scope !== 'Namespaced' && scope !== 'Cluster') return undefined;
+  if (!/^(?:[a-z0-9][a-z0-9.-]*)?$/.test(group) || !/^[A-Za-z][A-Za-z0-9-]*$/.test(kind)) return undefined;
+  if (![resource, version, identity].every((name) => /^[A-Za-z0-9][A-Za-z0-9-]*$/.test(name))) return undefined;
+  return { place, group: group === 'core' ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
+}
+
+function textAt(value: unknown, ...path: readonly string[]): string | undefined {
+  let found = value;
+  for (const name of path) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined;
+    found = (found as Record<string, unknown>)[name];
+  }
+  return typeof found === 'string' ? found : undefined;
+}
+
+/** The order in which ClusterCachedResources speak where they disagree (C3). */
+export function comparePlaces({ place: left }: Declaration, { place: right }: Declaration): number {
+  return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
+}

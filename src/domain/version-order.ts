@@ -1,0 +1,31 @@
+/** The order of API versions, and of texts, the same on every machine. */
+
+/**
+ * Orders API versions by Kubernetes' preference, the preferred one first: v10, v2, v1, v1beta2, v1beta1, v1alpha1, and
+ * then whatever is not spelled like that, by its text.
+ * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
+ */
+export function compareVersions(left: string, right: string): number {
+  const leftRank = rankVersion(left);
+  const rightRank = rankVersion(right);
+  if (leftRank === undefined || rightRank === undefined) {
+    if (leftRank === rightRank) return compareTexts(left, right);
+    return leftRank === undefined ? 1 : -1;
+  }
+  return rightRank.stability - leftRank.stability || rightRank.major - leftRank.major || rightRank.minor - leftRank.minor;
+}
+
+const stabilities = ['alpha', 'beta'];
+
+function rankVersion(version: string): { stability: number; major: number; minor: number } | undefined {
+  const [, major, stability, minor] = /^v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$/.exec(version) ?? [];
+  if (major === undefined) return undefined;
+  if (stability === undefined) return { stability: stabilities.length, major: Number(major), minor: 0 };
+  return { stability: stabilities.indexOf(stability), major: Number(major), minor: Number(minor) };
+}
+
+/** By code unit: the same on every machine, whatever its locale. */
+export function compareTexts(left: string, right: string): number {
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
