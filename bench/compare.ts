@@ -139,8 +139,8 @@ type Series = { values: number[]; unit: string };
 function figuresOf(reports: readonly Report[]): ReadonlyMap<string, Series> {
   const all = new Map<string, Series>();
   for (const { questions } of reports) {
-    for (const { name: question, figures } of questions) {
-      for (const { name, value, unit } of figures) {
+    for (const { name: question, figures, serverProcessorMs } of questions) {
+      for (const { name, value, unit } of [...figures, { name: "server's processor time", value: serverProcessorMs / 1_000, unit: 's' }]) {
         const series = all.get(`${question}: ${name}`) ?? { values: [], unit };
         series.values.push(value);
         all.set(`${question}: ${name}`, series);

@@ -21,6 +21,7 @@ import { CleanUp } from './harness/clean-up.js';
 import { LoadProcess } from './harness/load-process.js';
 import { LoopSampler } from './harness/loop-sampler.js';
 import { describeMachine } from './harness/machine.js';
+import { readProcessorMs } from './harness/process-usage.js';
 import { misses, type Bench, type BenchOptions, type Question } from './harness/question.js';
 import { formatReport, type Asked, type Report } from './harness/report.js';
 import { list } from './list.js';
@@ -101,11 +102,12 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   for (const { name, asks, ask } of chosen) {
     console.error(`${name}: ${asks}`);
     const fromMs = performance.now();
+    const processorMs = await readProcessorMs(server.pid);
     const answer = await ask(bench);
     const toMs = performance.now();
     spans.set(name, { fromMs, toMs });
     if (flags.profile !== undefined) process.kill(server.pid, 'SIGUSR2');
-    asked.push({ name, asks, elapsedMs: toMs - fromMs, ...answer });
+    asked.push({ name, asks, elapsedMs: toMs - fromMs, serverProcessorMs: (await readProcessorMs(server.pid)) - processorMs, ...answer });
   }
   return {
     startedAt,

@@ -7,6 +7,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../../test/support/kube-client.js';
+import { metric } from './metrics-text.js';
 
 const sampleEveryMs = 500;
 const requestMsMax = 10_000;
@@ -49,5 +50,5 @@ export class LoopSampler {
 }
 
 function metricMs(text: string, name: string): number {
-  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN) * 1_000;
+  return metric(text, name) * 1_000;
 }

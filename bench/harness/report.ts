@@ -2,7 +2,7 @@
 import type { Machine } from './machine.js';
 import { misses, type Answer, type Figure, type Limit } from './question.js';
 
-export type Asked = Answer & Readonly<{ name: string; asks: string; elapsedMs: number }>;
+export type Asked = Answer & Readonly<{ name: string; asks: string; elapsedMs: number; serverProcessorMs: number }>;
 
 export type Report = Readonly<{
   startedAt: string;
@@ -32,6 +32,7 @@ export function formatReport(report: Report): string {
     '',
     formatTable(['question', 'figure', 'value', 'limit', '', 'ceiling', 'note'], rows),
     '',
+    `server's processor time: ${report.questions.map(({ name, serverProcessorMs }) => `${name} ${formatNumber(serverProcessorMs / 1_000)} s`).join(', ')}`,
     ...broken,
     `${held} checks held, ${broken.length} broken; ${report.limitsMissed} limits missed`,
     '',

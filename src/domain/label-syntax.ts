@@ -3,6 +3,7 @@
  *
  * Each function tells what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
  */
+import { Buffer } from 'node:buffer';
 import type { Cause } from './errors.js';
 import { dnsSubdomainFlaws } from './name-syntax.js';
 
@@ -26,14 +27,14 @@ export function labelKeyFlaws(key: string): readonly string[] {
   const name = parts.pop() as string;
   const flaws = prefixFlaws(parts[0]);
   if (name === '') flaws.push('name part must be non-empty');
-  else if (bytesOf(name) > labelBytesMax) flaws.push(`name part must be no more than ${labelBytesMax} bytes`);
+  else if (Buffer.byteLength(name) > labelBytesMax) flaws.push(`name part must be no more than ${labelBytesMax} bytes`);
   if (!keyPattern.test(name)) flaws.push(`name part ${keyFlaw}`);
   return flaws;
 }
 
 export function labelValueFlaws(value: string): readonly string[] {
   const flaws: string[] = [];
-  if (bytesOf(value) > labelBytesMax) flaws.push(`must be no more than ${labelBytesMax} bytes`);
+  if (Buffer.byteLength(value) > labelBytesMax) flaws.push(`must be no more than ${labelBytesMax} bytes`);
   if (value !== '' && !keyPattern.test(value)) flaws.push(valueFlaw);
   return flaws;
 }
@@ -51,7 +52,7 @@ export function annotationCauses(annotations: ReadonlyMap<string, string>): read
     labelKeyFlaws(key.toLowerCase()).map((flaw) => invalidValue('metadata.annotations', key, flaw)),
   );
   let bytes = 0;
-  for (const [key, value] of annotations) bytes += bytesOf(key) + bytesOf(value);
+  for (const [key, value] of annotations) bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   if (bytes <= annotationBytesMax) return causes;
 
   const message = `Too long: may not be more than ${annotationBytesMax} bytes`;
@@ -66,8 +67,4 @@ function prefixFlaws(prefix: string | undefined): string[] {
 
 function invalidValue(field: string, value: string, flaw: string): Cause {
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(value)}: ${flaw}`, field };
-}
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
 }

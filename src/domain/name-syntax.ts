@@ -3,6 +3,7 @@
  *
  * A subdomain is tested label by label: one pattern over all of it would need a backtracking stack as long as the text.
  */
+import { Buffer } from 'node:buffer';
 const subdomainBytesMax = 253;
 const dnsLabelBytesMax = 63;
 
@@ -18,7 +19,7 @@ const subdomainFlaw =
 /** The name of most objects. Upstream says "characters" of a name and "bytes" of the prefix of a label key. */
 export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = 'characters'): readonly string[] {
   const flaws: string[] = [];
-  if (bytesOf(name) > subdomainBytesMax) flaws.push(`must be no more than ${subdomainBytesMax} ${unit}`);
+  if (Buffer.byteLength(name) > subdomainBytesMax) flaws.push(`must be no more than ${subdomainBytesMax} ${unit}`);
   if (!isSubdomain(name)) flaws.push(subdomainFlaw);
   return flaws;
 }
@@ -26,7 +27,7 @@ export function dnsSubdomainFlaws(name: string, unit: 'characters' | 'bytes' = '
 /** The name of a namespace. */
 export function dnsLabelFlaws(name: string): readonly string[] {
   const flaws: string[] = [];
-  if (bytesOf(name) > dnsLabelBytesMax) flaws.push(`must be no more than ${dnsLabelBytesMax} characters`);
+  if (Buffer.byteLength(name) > dnsLabelBytesMax) flaws.push(`must be no more than ${dnsLabelBytesMax} characters`);
   if (!labelPattern.test(name)) flaws.push(isSubdomain(name) ? 'must not contain dots' : labelFlaw);
   return flaws;
 }
@@ -39,8 +40,4 @@ export function pathSegmentFlaws(name: string): readonly string[] {
 
 function isSubdomain(name: string): boolean {
   return name.split('.').every((label) => labelPattern.test(label));
-}
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
 }

@@ -132,9 +132,16 @@ class Scanner {
     }
   }
 
+  /** Most names are short and ASCII, which is read byte by byte faster than a decoder starts. */
   #name(start: number, end: number): string {
-    const raw = this.#bytes.subarray(start, end);
-    return raw.includes(backslash) ? (JSON.parse(decoder.decode(raw)) as string) : decoder.decode(raw.subarray(1, -1));
+    const bytes = this.#bytes;
+    let name = '';
+    for (let i = start + 1; i < end - 1; i++) {
+      const byte = bytes[i] ?? 0;
+      if (byte === backslash || byte >= 0x80) return JSON.parse(decoder.decode(bytes.subarray(start, end))) as string;
+      name += String.fromCharCode(byte);
+    }
+    return name;
   }
 
   /** The end of the string that begins at `at`. */

@@ -15,10 +15,11 @@ import type { Mutation } from '../domain/mutation.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
+import type { FieldValidation } from '../domain/write-request.js';
 import { createCauses } from './check-meta.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
-import { readObject, type FieldValidation } from './read-object.js';
+import { readObject } from './read-object.js';
 import { invalid } from './refusals.js';
 import { formatTimestamp } from './timestamp.js';
 
@@ -63,7 +64,11 @@ export function admitCreate(bytes: Uint8Array, request: CreateRequest): Parsed<A
       place: request.dryRun ? undefined : { shard, cluster },
       apiVersion: formatApiVersion(type.group, type.storageVersion),
       version: type.storageVersion,
-      metadata: { ...(generated && { name: JSON.stringify(name) }), ...namespaceStamp(namespace, meta.namespace), ...systemStamp(meta, request) },
+      metadata: {
+        ...(generated && { name: JSON.stringify(name) }),
+        ...namespaceStamp(namespace, meta.namespace),
+        ...systemStamp(meta, request),
+      },
     });
     const key = { resource: { group: type.group, resource: type.resource, identity }, shard, cluster, namespace, name };
     return { mutation: { kind: 'put', key, body, path: pathOf(meta), expect: 'absent' }, warnings, generated };
@@ -83,5 +88,9 @@ function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateRequest): MetadataS
 
 /** Cut at a whole character: half a surrogate pair would be no name. */
 function generateName(prefix: string, suffix: string): string {
-  return Array.from(prefix.slice(0, 2 * prefixCharactersMax)).slice(0, prefixCharactersMax).join('') + suffix;
+  return (
+    Array.from(prefix.slice(0, 2 * prefixCharactersMax))
+      .slice(0, prefixCharactersMax)
+      .join('') + suffix
+  );
 }

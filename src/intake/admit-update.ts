@@ -17,10 +17,11 @@ import type { StoredObject } from '../domain/object.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import { inVersion } from '../domain/splice.js';
+import type { FieldValidation } from '../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
-import { readObject, type FieldValidation } from './read-object.js';
+import { readObject } from './read-object.js';
 import { conflict, invalid, invalidValue } from './refusals.js';
 import { sameContent } from './same-content.js';
 import { StoredMeta } from './stored-meta.js';
@@ -72,7 +73,11 @@ function confirmUid(key: Key, inBody: string, stored: string): void {
   throw new Refused(conflict(key, `Precondition failed: UID in precondition: ${inBody}, UID in object meta: ${stored}`));
 }
 
-function confirmResourceVersion({ resourceVersion }: ObjectMeta, { mustNameRevision }: UpdateRequest, { key, resourceVersion: stored }: StoredObject): void {
+function confirmResourceVersion(
+  { resourceVersion }: ObjectMeta,
+  { mustNameRevision }: UpdateRequest,
+  { key, resourceVersion: stored }: StoredObject,
+): void {
   if (resourceVersion === stored) return;
   if (resourceVersion !== '') {
     throw new Refused(conflict(key));

@@ -7,8 +7,18 @@ import type { ObjectMeta } from './object-meta.js';
 import { invalidValue } from './refusals.js';
 
 /** What is wrong with an object that is to be created under `name` in `namespace`. */
-export function createCauses(type: ServedType, meta: ObjectMeta, { name, namespace }: Readonly<{ name: string; namespace: string }>): readonly Cause[] {
-  return [...prefixCauses(type, meta), ...nameCauses(type, name), ...namespaceCauses(type, namespace), ...generationCauses(meta), ...markCauses(meta)];
+export function createCauses(
+  type: ServedType,
+  meta: ObjectMeta,
+  { name, namespace }: Readonly<{ name: string; namespace: string }>,
+): readonly Cause[] {
+  return [
+    ...prefixCauses(type, meta),
+    ...nameCauses(type, name),
+    ...namespaceCauses(type, namespace),
+    ...generationCauses(meta),
+    ...markCauses(meta),
+  ];
 }
 
 /** What is wrong with an object that is to replace one of generation `stored`. Name and namespace are those of the stored one. */

@@ -9,6 +9,7 @@ import type { ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { duplicates, member, NotJson, scanObject, valueText, type ObjectText } from '../domain/object-text.js';
 import { formatApiVersion } from '../domain/resource.js';
+import type { FieldValidation } from '../domain/write-request.js';
 import { cannotUnmarshal } from './meta-shape.js';
 import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
 import { invalid, invalidValue } from './refusals.js';
@@ -18,10 +19,7 @@ const excerptBytesMax = 30;
 const warningsMax = 100;
 const decoder = new TextDecoder();
 
-/** What becomes of names that stand twice (W14). Without a word upstream warns. */
-export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
-
-/** What the URL says about the object. `version` is the one of the URL. */
+/** What the URL says about the object. `version` is the one of the URL. Without a word on names that stand twice, upstream warns. */
 export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation?: FieldValidation | undefined }>;
 
 export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;

@@ -17,13 +17,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runProgram } from '../clients/installed.js';
+import { KubeClient } from '../support/kube-client.js';
 import { builtMain } from '../support/project.js';
 
 const readyMsMax = 240_000;
 const stopMsMax = 60_000;
 const testMsMax = 480_000;
 const pollMs = 500;
-const cacheLogName = 'kcp-cache.log';
+const cacheUrl = 'https://127.0.0.1:8012';
 
 /** As kcp's own Makefile has it for its tests on two shards. */
 const featureGates = 'WorkspaceMounts=true,CacheAPIs=true,WorkspaceAuthentication=true,LogicalClusterMigration=true';
@@ -140,10 +141,26 @@ export class LiveKcp {
     return new Map(await Promise.all(names.map(async (name) => [name, (await stat(join(folder, name))).size] as const)));
   }
 
-  /** What has been logged since: by the cache server, or by kcp's shards and virtual-workspace servers. */
-  async logsSince(ends: LogEnds, of: 'cache' | 'kcp'): Promise<string> {
-    const names = [...ends.keys()].filter((name) => (of === 'cache' ? name === cacheLogName : /^kcp-(\d|virtual)/.test(name)));
+  /** What kcp's shards and virtual-workspace servers have logged since. */
+  async logsSince(ends: LogEnds): Promise<string> {
+    const names = [...ends.keys()].filter((name) => /^kcp-(\d|virtual)/.test(name));
     return (await Promise.all(names.map((name) => readFrom(join(this.#folder, 'logs', name), ends.get(name) ?? 0)))).join('\n');
+  }
+
+  /** One of our server's own metrics. */
+  async cacheMetric(name: string): Promise<number> {
+    const folder = join(this.#folder, '.kcp-cache');
+    const [certificate, key] = await Promise.all([
+      readFile(join(folder, 'cache-client.crt'), 'utf8'),
+      readFile(join(folder, 'cache-client.key'), 'utf8'),
+    ]);
+    const client = new KubeClient({ url: cacheUrl, certificate, key });
+    try {
+      const { text } = await client.raw('GET', '/metrics');
+      return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+    } finally {
+      client.close();
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -169,16 +186,14 @@ export class LiveKcp {
   }
 }
 
-/** STRATA_TEST_SERVER takes the place of our server, with its request log on. */
+/** STRATA_TEST_SERVER takes the place of our server. */
 function supervisorScript(folder: string): string {
   const foreign = process.env['STRATA_TEST_SERVER'];
-  const command =
-    foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@" --v=4`;
+  const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@"`;
   return `#!/bin/sh
 # Starts the cache server again whenever it ends, as a kubelet would; ends with SIGTERM.
 echo $$ > ${quote(join(folder, 'supervisor.pid'))}
 trap 'kill -TERM $child; wait $child; exit 0' TERM INT
-export STRATA_LOG_LEVEL=debug
 while :; do
   ${command} &
   child=$!

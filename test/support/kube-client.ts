@@ -227,6 +227,8 @@ export class KubeClient {
   ): Promise<Opened> {
     const session = await this.#connected();
     const stream = session.request({ ':method': method, ':path': path, ...headers }, signal === undefined ? {} : { signal });
+    // Who waits for the answer or reads it is told; an abort when nobody does is no error.
+    stream.on('error', () => {});
     stream.end(bytes);
     const [received] = (await once(stream, 'response')) as [Record<string, string | string[] | number>];
     return { status: Number(received[':status']), headers: flat(received), stream, abort: () => stream.close() };

@@ -82,8 +82,13 @@ export class StrataProcess {
     const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     const server = new StrataProcess({ folder, authority, master, ports: await freePorts(3), options });
     process.once('exit', server.#killAtExit);
-    await server.resume();
-    return server;
+    try {
+      await server.resume();
+      return server;
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   get url(): string {

@@ -1,0 +1,69 @@
+/** Reads a Store to its end: what tests compare. */
+import type { Change } from '../../src/domain/change.js';
+import { formatClientKey, type Key } from '../../src/domain/key.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import type { Mutation, Outcome } from '../../src/domain/mutation.js';
+import type { History, Objects, Revisions, Writer } from '../../src/domain/ports.js';
+import type { Revision } from '../../src/domain/revision.js';
+import type { Scope } from '../../src/domain/scope.js';
+
+type Reading = Readonly<{ revision?: Revision; between?: () => Promise<unknown> }>;
+
+/** The objects of a scope at a revision, page by page; `between` runs after every page. */
+export async function list(store: Objects & Revisions, scope: Scope, { revision = store.published, between = async () => {} }: Reading = {}): Promise<StoredObject[]> {
+  const snapshot = store.snapshot(scope, revision);
+  const found: StoredObject[] = [];
+  let after: Key | undefined;
+  try {
+    do {
+      const page = await snapshot.page(after);
+      found.push(...page.objects);
+      after = page.next;
+      await between();
+    } while (after !== undefined);
+  } finally {
+    snapshot.close();
+  }
+  return found;
+}
+
+/** `list` as texts: what stands where, at which revision. */
+export async function listTexts(store: Objects & Revisions, scope: Scope, reading?: Reading): Promise<string[]> {
+  return (await list(store, scope, reading)).map(textOf);
+}
+
+export async function changesBehind(store: History & Revisions, scope: Scope, after: Revision, upTo = store.published): Promise<Change[]> {
+  const all: Change[] = [];
+  for await (const chunk of store.changes(scope, { after, upTo })) all.push(...chunk);
+  return all;
+}
+
+export async function touchedBehind(store: History & Revisions, scope: Scope, after: Revision, upTo = store.published): Promise<string[]> {
+  const all = new Set<string>();
+  for await (const keys of store.touched(scope, { after, upTo })) for (const key of keys) all.add(keyText(key));
+  return [...all].toSorted();
+}
+
+export type Written = Extract<Outcome, { kind: 'written' }>;
+
+/** Submits and expects it to be written. */
+export async function mustWrite(store: Writer, mutation: Mutation): Promise<Written> {
+  const outcome = await store.submit(mutation);
+  if (outcome.kind !== 'written') throw new Error(`not written: ${JSON.stringify(outcome)}`);
+  return outcome;
+}
+
+export function keyText(key: Key): string {
+  return `${key.shard}|${formatClientKey(key)}`;
+}
+
+export function textOf({ key, revision }: StoredObject): string {
+  return `${key.shard}/${key.cluster}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}@${revision}`;
+}
+
+/** One line for a change: what a watcher could tell of it. */
+export function changeText(change: Change): string {
+  const { key, revision, kind } = change;
+  const previous = change.previous()?.revision ?? 0;
+  return `${revision} ${kind === 'delete' ? 'delete' : change.created ? 'create' : 'update'} ${keyText(key)} of ${previous}`;
+}

@@ -1,0 +1,538 @@
+/**
+ * What every engine behind the Store port must do (D11). An engine is handed in as a factory; the suite knows nothing else
+ * of it. What only one engine has (files, locks, epochs) is tested beside that engine.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import { Refused } from '../../src/domain/errors.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Outcome } from '../../src/domain/mutation.js';
+import type { Store } from '../../src/domain/ports.js';
+import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
+import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind } from './read-all.js';
+
+export type Engine = {
+  /** The one that is open now. */
+  readonly store: Store;
+  /** Closes the store and opens it again on what it has kept. */
+  restart(): Promise<Store>;
+  /** Resolves when the store has compacted as far as its bounds ask. */
+  compact(): Promise<void>;
+};
+
+/** What a test narrows; anything left out is wide enough not to matter. */
+export type EngineBounds = Readonly<{ changesMax?: number; tombstonesMax?: number; mutationsMax?: number; pageRowsMax?: number; pageBytesMax?: number }>;
+
+export function registerStoreContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
+  const opened = async (t: ExecutionContext, bounds: EngineBounds = {}): Promise<Store> => (await open(t, bounds)).store;
+
+  // Writer
+
+  test('a create needs an absent key, an update the revision it names, and what is refused changes nothing', async (t) => {
+    const store = await opened(t);
+
+    const created = await mustWrite(store, aPut({}, 'absent'));
+    t.deepEqual(await store.submit(aPut({}, 'absent')), { kind: 'refused', why: 'exists' });
+    t.deepEqual(await store.submit(aPut({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
+    t.deepEqual(await store.submit(aPut({ name: 'none' }, 1)), { kind: 'refused', why: 'absent' });
+    t.deepEqual(await store.submit(aDelete({ name: 'none' })), { kind: 'refused', why: 'absent' });
+    t.deepEqual(await store.submit(aDelete({}, created.revision + 1)), { kind: 'refused', why: 'changed' });
+    t.is(store.published, created.revision);
+    const updated = await mustWrite(store, aPut({}, created.revision, { spec: { n: 2 } }));
+    t.true(updated.revision > created.revision);
+    t.is((await store.get(aKey()))?.revision, updated.revision);
+    t.is((await mustWrite(store, aDelete({}, updated.revision))).object.revision, updated.revision);
+  });
+
+  test('what was answered is published, and answers come in the order of submission, in rising revision', async (t) => {
+    const store = await opened(t);
+    const answered: number[] = [];
+
+    await Promise.all(
+      Array.from({ length: 1000 }, async (_, i) => {
+        const { revision } = await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
+        t.true(store.published >= revision);
+        answered.push(revision);
+      }),
+    );
+
+    t.deepEqual(answered, answered.toSorted((a, b) => a - b));
+    t.is(new Set(answered).size, 1000);
+    t.is(store.published, answered.at(-1));
+  });
+
+  test('mutations of one key that wait together are decided one after the other', async (t) => {
+    const store = await opened(t);
+
+    const outcomes = await Promise.all([
+      store.submit(aPut({}, 'absent', { spec: 1 })),
+      store.submit(aPut({}, 'absent', { spec: 2 })),
+      store.submit(aDelete({})),
+      store.submit(aPut({}, 'absent', { spec: 3 })),
+      store.submit(aDelete({}, 1)),
+    ]);
+
+    t.deepEqual(
+      outcomes.map((outcome) => (outcome.kind === 'refused' ? outcome.why : outcome.kind)),
+      ['written', 'exists', 'written', 'written', 'changed'],
+    );
+    t.deepEqual((await changesBehind(store, aScope(), 0)).map(({ kind }) => kind), ['put', 'delete', 'put']);
+  });
+
+  test('a full queue is answered 429 and keeps nothing of what it refuses', async (t) => {
+    const store = await opened(t, { mutationsMax: 5 });
+
+    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, i) => store.submit(aPut({ name: `n${i}` }, 'absent'))));
+
+    const written = outcomes.filter(({ kind }) => kind === 'written').length;
+    t.true(written >= 5 && written < 20, `${written} written`);
+    t.like(outcomes.at(-1), { kind: 'unavailable', refusal: { reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } } });
+    t.is((await list(store, aScope())).length, written);
+    t.is((await store.submit(aPut({ name: 'later' }, 'absent'))).kind, 'written');
+  });
+
+  test('a store that closes decides what was submitted before, and refuses what comes after', async (t) => {
+    const engine = await open(t, {});
+    const before = Array.from({ length: 50 }, (_, i) => engine.store.submit(aPut({ name: `n${i}` }, 'absent')));
+
+    const closed = engine.store.close();
+    const late = await engine.store.submit(aPut({ name: 'late' }, 'absent'));
+    await closed;
+
+    t.true((await Promise.all(before)).every(({ kind }) => kind === 'written'));
+    t.like(late, { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
+    await engine.store.close();
+    t.is((await list(await engine.restart(), aScope())).length, 50);
+  });
+
+  test('bytes come back as they went in, from a read, a list, the log and a commit', async (t) => {
+    const store = await opened(t);
+    const mutation = aPut({ name: 'bytes' }, 'absent', { labels: { a: 'b' }, spec: { text: 'ü \u0001 "\\', big: 1e300 } });
+    const wanted = mutation.kind === 'put' ? mutation.body : undefined;
+    const heard: unknown[] = [];
+    store.subscribe(({ changes }) => heard.push(...changes.map((change) => change.kind === 'put' && change.object.body)));
+
+    const { object } = await mustWrite(store, mutation);
+
+    const bodies = [object.body, (await store.get(mutation.key))?.body, (await list(store, aScope()))[0]?.body];
+    const [change] = await changesBehind(store, aScope(), 0);
+    for (const body of [...bodies, ...heard, change?.kind === 'put' && change.object.body]) {
+      const { bytes, ...rest } = body as NonNullable<typeof wanted>;
+      t.deepEqual(Buffer.from(bytes), Buffer.from(wanted!.bytes));
+      t.deepEqual(rest, { version: wanted!.version, marks: wanted!.marks });
+    }
+  });
+
+  // Commits
+
+  test('a commit is heard in the tick in which it becomes visible, before its writers are answered', async (t) => {
+    const store = await opened(t);
+    const order: string[] = [];
+    const seen: Promise<void>[] = [];
+    const subscription = store.subscribe((commit) => {
+      t.is(store.published, commit.revision);
+      t.deepEqual(commit.changes.map(({ revision }) => revision), commit.changes.map(({ revision }) => revision).toSorted((a, b) => a - b));
+      for (const { key, revision } of commit.changes) {
+        order.push(`heard ${key.name}`);
+        seen.push(store.get(key).then((object) => t.is(object?.revision, revision)));
+      }
+    });
+
+    await Promise.all(['a', 'b', 'c'].map(async (name) => order.push(`answered ${(await mustWrite(store, aPut({ name }, 'absent'))).object.key.name}`)));
+    await Promise.all(seen);
+    subscription.cancel();
+    await mustWrite(store, aPut({ name: 'unheard' }, 'absent'));
+
+    for (const name of ['a', 'b', 'c']) t.true(order.indexOf(`heard ${name}`) < order.indexOf(`answered ${name}`));
+    t.false(order.includes('heard unheard'));
+  });
+
+  test('commits tell the same story as the log: kind, created, what was replaced', async (t) => {
+    const store = await opened(t);
+    const heard: string[] = [];
+    store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
+
+    const first = await mustWrite(store, aPut({ name: 'a' }, 'absent'));
+    await mustWrite(store, aPut({ name: 'a' }, first.revision));
+    await Promise.all([store.submit(aPut({ name: 'b' }, 'absent')), store.submit(aDelete({ name: 'a' })), store.submit(aPut({ name: 'a' }, 'absent')), store.submit(aDelete({ name: 'b' }))]);
+
+    const logged = (await changesBehind(store, aScope(), 0)).map(changeText);
+    t.deepEqual(heard, logged);
+    t.deepEqual(logged.map((text) => text.split(' ')[1]), ['create', 'update', 'create', 'delete', 'create', 'delete']);
+  });
+
+  test('a commit in which everything was refused is not heard', async (t) => {
+    const store = await opened(t);
+    await mustWrite(store, aPut({}, 'absent'));
+    store.subscribe(() => t.fail('nothing changed'));
+
+    t.is((await store.submit(aPut({}, 'absent'))).kind, 'refused');
+  });
+
+  // Objects
+
+  test('a delete carries the last content, in the outcome and in the log, and a create after it is a new object', async (t) => {
+    const store = await opened(t);
+    const { object } = await mustWrite(store, aPut({}, 'absent', { spec: { n: 1 } }));
+
+    const deleted = await mustWrite(store, aDelete({}));
+    const again = await mustWrite(store, aPut({}, 'absent', { spec: { n: 2 } }));
+
+    t.deepEqual(Buffer.from(deleted.object.body.bytes), Buffer.from(object.body.bytes));
+    const log = await changesBehind(store, aScope(), 0);
+    t.deepEqual(
+      log.map((change) => [change.kind, change.revision, change.kind === 'put' && change.created]),
+      [['put', object.revision, true], ['delete', deleted.revision, false], ['put', again.revision, true]],
+    );
+    t.is(log[1]?.previous()?.revision, object.revision);
+    t.is(log[2]?.previous(), undefined);
+  });
+
+  test('a place is found on whichever shards of the scope have it', async (t) => {
+    const store = await opened(t);
+    for (const shard of ['amber', 'birch', 'cedar']) await mustWrite(store, aPut({ shard, namespace: 'x', name: 'p' }, 'absent'));
+    await mustWrite(store, aPut({ shard: 'amber', namespace: 'x', name: 'q' }, 'absent'));
+    await store.submit(aDelete({ shard: 'cedar', namespace: 'x', name: 'p' }));
+    const found = async (place: Place): Promise<string[]> => (await store.find(aScope({ cluster: 'acme', namespace: 'x', name: 'p', ...place }))).map(({ key }) => key.shard);
+
+    t.deepEqual(await found({}), ['amber', 'birch']);
+    t.deepEqual(await found({ shard: 'birch' }), ['birch']);
+    t.deepEqual(await found({ shard: 'cedar' }), []);
+    t.deepEqual(await found({ namespace: 'y' }), []);
+    t.deepEqual(await found({ resource: 'nothing' }), []);
+  });
+
+  test('a scope selects by shard, cluster, namespace, name and identity, all identities included', async (t) => {
+    const store = await opened(t, { pageRowsMax: 1 });
+    await mustWrite(store, aPut({ shard: 'amber', cluster: 'a1', namespace: 'x', name: 'p', resource: 'things', identity: 'h1' }, 'absent'));
+    await mustWrite(store, aPut({ shard: 'birch', cluster: 'a1', namespace: 'y', name: 'p', resource: 'things', identity: 'h1' }, 'absent'));
+    const last = await mustWrite(store, aPut({ shard: 'birch', cluster: 'b1', namespace: 'x', name: 'q', resource: 'things', identity: 'h2' }, 'absent'));
+    await mustWrite(store, aPut({ shard: 'birch', cluster: 'b1', namespace: 'x', name: 'q', resource: 'others', identity: 'h2' }, 'absent'));
+    const things = { resource: 'things' };
+    const size = async (place: Place): Promise<number> => (await list(store, aScope({ ...things, ...place }))).length;
+
+    t.is(await size({ identity: 'h1' }), 2);
+    t.is(await size({ identity: '*' }), 3);
+    t.is(await size({ identity: '*', namespace: 'x' }), 2);
+    t.deepEqual(await listTexts(store, aScope({ ...things, identity: '*', name: 'q' })), [`birch/b1/x/q@${last.revision}`]);
+    t.is(await size({ identity: 'h1', shard: 'birch' }), 1);
+    t.is(await size({ identity: 'h1', shard: 'birch', cluster: 'a1' }), 1);
+    t.is(await size({ identity: 'h2', cluster: 'a1' }), 0);
+    t.is(await size({ resource: 'unknown' }), 0);
+    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 100), 3);
+    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 2), 2);
+    t.is(await store.count(aScope({ ...things, identity: '*' }), last.object.key, 100), 0);
+    t.is(await store.count(aScope({ resource: 'unknown' }), undefined, 100), 0);
+  });
+
+  test('a snapshot shows its revision exactly, whatever is written, deleted and made again while it is read', async (t) => {
+    const store = await opened(t, { pageRowsMax: 7 });
+    for (let i = 0; i < 60; i++) await mustWrite(store, aPut({ shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` }, 'absent'));
+    const expected = await listTexts(store, aScope());
+    const inCluster = await listTexts(store, aScope({ cluster: 'c3' }));
+    const onShard = await listTexts(store, aScope({ shard: 'amber' }));
+    const revision = store.published;
+    let step = 0;
+    const between = async (): Promise<void> => {
+      for (let i = step; i < 60; i += 9) {
+        const place = { shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` };
+        const current = await store.get(aKey(place));
+        if (current === undefined) await mustWrite(store, aPut(place, 'absent', { spec: { step } }));
+        else if (step % 2) await mustWrite(store, aDelete(place));
+        else await mustWrite(store, aPut(place, current.revision, { spec: { step } }));
+        await mustWrite(store, aPut({ ...place, name: `extra${step}-${i}` }, 'absent'));
+      }
+      step += 1;
+    };
+
+    t.deepEqual(await listTexts(store, aScope(), { revision, between }), expected);
+    t.deepEqual(await listTexts(store, aScope({ cluster: 'c3' }), { revision, between }), inCluster);
+    t.deepEqual(await listTexts(store, aScope({ shard: 'amber' }), { revision, between }), onShard);
+    t.is(inCluster.length, 12);
+    t.deepEqual(await listTexts(store, aScope(), { revision }), expected);
+  });
+
+  test('a list goes on behind any key in another snapshot of the same revision, as a continue token does, its key deleted or not', async (t) => {
+    const store = await opened(t, { pageRowsMax: 4 });
+    for (let i = 0; i < 30; i++) await mustWrite(store, aPut({ shard: i % 3 ? 'amber' : 'birch', cluster: `c${i % 2}`, namespace: i % 4 ? 'x' : '', name: `n${i}` }, 'absent'));
+    const revision = store.published;
+
+    for (const scope of [aScope(), aScope({ cluster: 'c1' }), aScope({ shard: 'amber' }), aScope({ shard: 'amber', cluster: 'c0' })]) {
+      const whole = await list(store, scope, { revision });
+      const pieces: string[] = [];
+      let after: Key | undefined;
+      do {
+        const snapshot = store.snapshot(scope, revision);
+        const page = await snapshot.page(after);
+        snapshot.close();
+        pieces.push(...page.objects.map(textOf));
+        after = page.next;
+        const victim = page.objects.at(-1)?.key;
+        if (victim !== undefined) await store.submit({ kind: 'delete', key: victim, expect: 'any' });
+      } while (after !== undefined);
+      t.deepEqual(pieces, whole.map(textOf));
+      for (const [i, object] of whole.entries()) {
+        const snapshot = store.snapshot(scope, revision);
+        const page = await snapshot.page(object.key);
+        snapshot.close();
+        t.deepEqual(page.objects.map(textOf), whole.slice(i + 1, i + 1 + page.objects.length).map(textOf));
+      }
+    }
+  });
+
+  test('a page ends at its bytes, and the whole is still exact', async (t) => {
+    const store = await opened(t, { pageBytesMax: 2000 });
+    for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent', { spec: 'x'.repeat(i * 100) }));
+    const snapshot = store.snapshot(aScope(), store.published);
+
+    const first = await snapshot.page(undefined);
+    snapshot.close();
+
+    t.true(first.objects.length > 1 && first.objects.length < 20);
+    t.is((await list(store, aScope())).length, 20);
+  });
+
+  // History
+
+  test('changes come in rising revision, each once, of the scope alone, within both ends', async (t) => {
+    const store = await opened(t);
+    for (let i = 0; i < 700; i++) void store.submit(aPut({ shard: i % 2 ? 'amber' : 'birch', name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }));
+    await mustWrite(store, aPut({ name: 'last', resource: 'others' }, 'absent'));
+    const all = await changesBehind(store, aScope(), 0);
+    const revisions = all.map(({ revision }) => revision);
+
+    t.is(all.length, 700);
+    t.deepEqual(revisions, revisions.toSorted((a, b) => a - b));
+    t.is((await changesBehind(store, aScope({ shard: 'amber' }), 0)).length, 350);
+    t.is((await changesBehind(store, aScope({ name: 'n17' }), 0)).length, 1);
+    t.is((await changesBehind(store, aScope({ resource: 'unknown' }), 0)).length, 0);
+    const [after, upTo] = [revisions[99]!, revisions[599]!];
+    t.deepEqual((await changesBehind(store, aScope(), after, upTo)).map(({ revision }) => revision), revisions.slice(100, 600));
+    t.deepEqual(await changesBehind(store, aScope(), upTo, upTo), []);
+  });
+
+  test('touched names every key that changed in the range once or more, deleted ones included', async (t) => {
+    const store = await opened(t);
+    await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
+    const busy = await mustWrite(store, aPut({ name: 'busy' }, 'absent'));
+    await mustWrite(store, aPut({ name: 'busy' }, busy.revision));
+    await mustWrite(store, aPut({ name: 'gone' }, 'absent'));
+    await mustWrite(store, aDelete({ name: 'gone' }));
+
+    const names = (await touchedBehind(store, aScope(), 1)).map((text) => text.split('/').at(-1));
+
+    t.deepEqual(names, ['busy', 'gone']);
+    t.true(store.remembers(0));
+  });
+
+  test('when a namesake on another shard is deleted, the survivor is stated again behind the delete', async (t) => {
+    const store = await opened(t);
+    await mustWrite(store, aPut({ shard: 'amber' }, 'absent', { spec: { winner: false } }));
+    const winner = await mustWrite(store, aPut({ shard: 'birch' }, 'absent', { spec: { winner: true } }));
+    const heard: string[] = [];
+    store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
+
+    const deleted = await mustWrite(store, aDelete({ shard: 'amber' }));
+
+    const again = await store.get(aKey({ shard: 'birch' }));
+    t.true(again !== undefined && again.revision > deleted.revision);
+    t.deepEqual(Buffer.from(again!.body.bytes), Buffer.from(winner.object.body.bytes));
+    const log = await changesBehind(store, aScope(), winner.revision);
+    t.deepEqual(log.map(changeText), heard);
+    t.deepEqual(log.map(({ kind, key }) => `${kind} ${key.shard}`), ['delete amber', 'put birch']);
+    t.like(log[1], { created: false, revision: store.published });
+    t.is((await mustWrite(store, aDelete({ shard: 'birch' }, again!.revision))).object.revision, again!.revision);
+  });
+
+  // Paths
+
+  test('a canonical path leads to its logical cluster, moves with the newest annotation, and goes with the last object', async (t) => {
+    const store = await opened(t);
+    const path = parseCanonicalPath('root:acme')!;
+    const moved = parseCanonicalPath('root:new')!;
+    const heard: string[][] = [];
+    store.subscribe(({ movedPaths }) => heard.push([...movedPaths]));
+
+    await mustWrite(store, aPut({ name: 'one' }, 'absent', { path: 'root:acme' }));
+    await mustWrite(store, aPut({ name: 'two' }, 'absent'));
+    t.deepEqual(await store.clustersAt(path), ['acme' as never]);
+    await mustWrite(store, aPut({ name: 'three' }, 'absent', { path: 'root:new' }));
+    t.deepEqual(await store.clustersAt(path), []);
+    t.deepEqual(await store.clustersAt(moved), ['acme' as never]);
+    for (const name of ['one', 'two', 'three']) await mustWrite(store, aDelete({ name }));
+    t.deepEqual(await store.clustersAt(moved), []);
+    t.deepEqual(heard, [['root:acme'], [], ['root:acme', 'root:new'], [], [], ['root:new']]);
+  });
+
+  test('a path stays while another shard has objects there, and names every cluster that claims it', async (t) => {
+    const store = await opened(t);
+    const path = parseCanonicalPath('root:acme')!;
+    for (const shard of ['amber', 'birch']) await mustWrite(store, aPut({ shard, name: shard }, 'absent', { path: 'root:acme' }));
+    await mustWrite(store, aPut({ cluster: 'bold' }, 'absent', { path: 'root:acme' }));
+
+    await mustWrite(store, aDelete({ shard: 'amber', name: 'amber' }));
+
+    t.deepEqual(await store.clustersAt(path), ['acme' as never, 'bold' as never]);
+    await mustWrite(store, aDelete({ shard: 'birch', name: 'birch' }));
+    t.deepEqual(await store.clustersAt(path), ['bold' as never]);
+  });
+
+  // Revisions
+
+  test('a resourceVersion is a plain decimal that rises with the revision and leads back to it', async (t) => {
+    const store = await opened(t);
+    const texts = [store.format(store.published)];
+    for (let i = 0; i < 5; i++) texts.push((await mustWrite(store, aPut({ name: `n${i}` }, 'absent'))).resourceVersion);
+
+    for (const [i, text] of texts.entries()) {
+      t.regex(text, /^[1-9]\d*$/);
+      t.true(BigInt(text) < 2n ** 64n);
+      if (i > 0) t.true(BigInt(text) > BigInt(texts[i - 1]!));
+      const located = store.locate(text);
+      t.is(located.kind, 'ours');
+      t.is(located.kind === 'ours' && store.format(located.revision), text);
+    }
+    t.deepEqual(store.locate(String(BigInt(texts.at(-1)!) + 1n)), { kind: 'above' });
+    t.deepEqual(store.locate('1'), { kind: 'below' });
+    t.deepEqual(store.locate('9'.repeat(19)), { kind: 'above' });
+    t.deepEqual(store.locate('9'.repeat(40)), { kind: 'above' });
+  });
+
+  // Restart
+
+  test('objects, history, versions and paths survive a restart, and revisions go on', async (t) => {
+    const engine = await open(t, {});
+    for (let i = 0; i < 20; i++) await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent', i === 7 ? { path: 'root:acme' } : {}));
+    await mustWrite(engine.store, aDelete({ name: 'n3' }));
+    const { published } = engine.store;
+    const texts = [engine.store.format(5), engine.store.format(published)];
+    const log = (await changesBehind(engine.store, aScope(), 0)).map(changeText);
+    const listed = await listTexts(engine.store, aScope());
+
+    const store = await engine.restart();
+
+    t.is(store.published, published);
+    t.deepEqual(texts.map((text) => store.locate(text)), [{ kind: 'ours', revision: 5 }, { kind: 'ours', revision: published }]);
+    t.deepEqual((await changesBehind(store, aScope(), 0)).map(changeText), log);
+    t.deepEqual(await listTexts(store, aScope()), listed);
+    t.deepEqual(await store.clustersAt(parseCanonicalPath('root:acme')!), ['acme' as never]);
+    const next = await mustWrite(store, aPut({ name: 'next' }, 'absent'));
+    t.true(next.revision > published);
+    t.true(BigInt(next.resourceVersion) > BigInt(texts[1]!));
+  });
+
+  // Compaction
+
+  test('compaction keeps every live object and every tombstone, and refuses readers below it', async (t) => {
+    const engine = await open(t, { changesMax: 10 });
+    const { store } = engine;
+    let revision = (await mustWrite(store, aPut({ name: 'busy' }, 'absent'))).revision;
+    await mustWrite(store, aPut({ name: 'gone' }, 'absent'));
+    await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
+    await mustWrite(store, aDelete({ name: 'gone' }));
+    for (let i = 0; i < 500; i++) revision = (await mustWrite(store, aPut({ name: 'busy' }, revision, { spec: { i } }))).revision;
+
+    await engine.compact();
+
+    t.is(store.compacted, store.published - 10);
+    t.is((await list(store, aScope())).length, 2);
+    t.is((await list(store, aScope(), { revision: store.compacted })).length, 2);
+    t.is((await changesBehind(store, aScope(), store.compacted)).length, 10);
+    await t.throwsAsync(changesBehind(store, aScope(), store.compacted - 1), { instanceOf: Refused });
+    t.throws(() => store.snapshot(aScope(), store.compacted - 1), { instanceOf: Refused });
+    t.true(store.remembers(2));
+    t.deepEqual((await touchedBehind(store, aScope(), 3)).map((text) => text.split('/').at(-1)), ['busy', 'gone']);
+    const again = await engine.restart();
+    t.is(again.compacted, store.compacted);
+  });
+
+  test('at the compacted edge a delete is told with its content, and one below it is refused, never skipped (F22)', async (t) => {
+    for (const offset of [-1, 0, 1]) {
+      const engine = await open(t, { changesMax: 20 });
+      const { store } = engine;
+      const { revision: put } = await mustWrite(store, aPut({ name: 'edge' }, 'absent', { spec: 'last words' }));
+      const { revision } = await mustWrite(store, aDelete({ name: 'edge' }));
+      // C becomes the delete's revision + offset.
+      while (store.published < revision + offset + 20) await mustWrite(store, aPut({ name: `n${store.published}` }, 'absent'));
+      await engine.compact();
+      t.is(store.compacted, revision + offset);
+
+      if (offset < 0) {
+        const [change] = await changesBehind(store, aScope(), revision - 1);
+        t.like(change, { kind: 'delete', revision });
+        t.is(change?.previous()?.revision, put);
+        t.true((await listTexts(store, aScope(), { revision: revision - 1 })).includes(`amber/acme/edge@${put}`));
+      } else {
+        await t.throwsAsync(changesBehind(store, aScope(), revision - 1), { instanceOf: Refused });
+        t.throws(() => store.snapshot(aScope(), revision - 1), { instanceOf: Refused });
+        t.is((await changesBehind(store, aScope(), store.compacted)).filter(({ key }) => key.name === 'edge').length, 0);
+        t.true((await touchedBehind(store, aScope(), revision - 1)).some((text) => text.endsWith('/edge')));
+      }
+    }
+  });
+
+  test('a snapshot in progress holds compaction back, and a list that was refused does not (F24)', async (t) => {
+    const engine = await open(t, { changesMax: 5, pageRowsMax: 3 });
+    const { store } = engine;
+    for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
+    const held = store.snapshot(aScope(), 12);
+    const page = await held.page(undefined);
+    for (let i = 0; i < 20; i++) await store.submit(aDelete({ name: `n${i}` }));
+
+    await engine.compact();
+    t.is(store.compacted, 12);
+    t.is((await held.page(page.next)).objects.length, 3);
+    t.throws(() => store.snapshot(aScope(), 3), { instanceOf: Refused });
+    held.close();
+    await engine.compact();
+
+    t.is(store.compacted, store.published - 5, 'nothing holds it back any more');
+  });
+
+  test('tombstones go by count, and the store says how far back it remembers', async (t) => {
+    const engine = await open(t, { changesMax: 0, tombstonesMax: 3 });
+    const { store } = engine;
+    const deletes: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
+      deletes.push((await mustWrite(store, aDelete({ name: `n${i}` }))).revision);
+    }
+    await mustWrite(store, aPut({ name: 'end' }, 'absent'));
+
+    await engine.compact();
+
+    t.is(store.compacted, store.published);
+    t.false(store.remembers(deletes[3]!));
+    t.true(store.remembers(deletes[4]!));
+    const names = (await touchedBehind(store, aScope(), deletes[4]!)).map((text) => text.split('/').at(-1));
+    t.deepEqual(names, ['end', 'n5', 'n6', 'n7']);
+  });
+
+  test('who asks for keys the store does not remember any more is refused', async (t) => {
+    const engine = await open(t, { changesMax: 0, tombstonesMax: 1 });
+    for (let i = 0; i < 3; i++) {
+      await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent'));
+      await mustWrite(engine.store, aDelete({ name: `n${i}` }));
+    }
+    await engine.compact();
+
+    t.false(engine.store.remembers(1));
+    await t.throwsAsync(touchedBehind(engine.store, aScope(), 1), { instanceOf: Refused });
+  });
+
+  test('writers go on while the store compacts, and what they wrote is whole', async (t) => {
+    const engine = await open(t, { changesMax: 50 });
+    const { store } = engine;
+    const outcomes: Promise<Outcome>[] = [];
+    for (let i = 0; i < 1500; i++) outcomes.push(store.submit(aPut({ name: `n${i}` }, 'absent')));
+    await outcomes[600];
+
+    await engine.compact();
+    await Promise.all(outcomes);
+    await engine.compact();
+
+    t.is((await list(store, aScope())).length, 1500);
+    t.is(store.compacted, store.published - 50);
+    t.is((await changesBehind(store, aScope(), store.compacted)).length, 50);
+  });
+}

@@ -1,0 +1,13 @@
+/** The counting of the live test, which runs where kcp's binaries are; this runs everywhere. */
+import test from 'ava';
+import { countListings, countRelists } from './relists.js';
+
+const line = (message: string): string =>
+  `I1121 01:00:00.000000       1 reflector.go:456] "${message}" type="*v1.ClusterRole" reflector="informers"`;
+
+test('a reflector that lists again is counted, one that has just started is not', (t) => {
+  const log = [line('Starting reflector'), line('Listing and watching'), line('Caches populated'), line('Listing and watching')].join('\n');
+
+  t.is(countRelists(log), 1);
+  t.is(countListings(log), 2);
+});

@@ -1,0 +1,96 @@
+/**
+ * The SQLite store as tests drive it: a directory of its own, a clock moved by hand, and compaction when it is asked for.
+ * It survives `restart`; what a test may narrow is in `Bounds`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Log } from '../../src/diagnostics/log.js';
+import { deferred } from '../../src/domain/deferred.js';
+import { openStore, type SqliteStore, type StoreLimits } from '../../src/store/sqlite/store.js';
+import { projectFile } from '../support/project.js';
+import { silent, storeLimits } from '../support/test-store.js';
+import { ManualClock } from './manual-clock.js';
+
+/** The committer asks for a compaction this often when there is nothing to do. */
+const compactIntervalMs = 10_000;
+
+export type Bounds = Readonly<{
+  history?: Partial<StoreLimits['history']>;
+  queue?: Partial<StoreLimits['queue']>;
+  snapshot?: Partial<StoreLimits['snapshot']>;
+  snapshotHoldMs?: number;
+}>;
+
+export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
+
+export class SqliteEngine {
+  readonly directory: string;
+  readonly clock: ManualClock;
+  store!: SqliteStore;
+  /** Steps of compaction since the beginning. */
+  steps = 0;
+  readonly #bounds: Bounds;
+  readonly #random: () => number;
+  readonly #log: Log;
+  #stepped = deferred<void>();
+
+  private constructor(bounds: Bounds, { clock = new ManualClock(), random = Math.random, log = silent, directory }: Surroundings) {
+    this.directory = directory ?? mkdtempSync(join(tmpdir(), 'strata-store-'));
+    this.clock = clock;
+    this.#bounds = bounds;
+    this.#random = random;
+    this.#log = log;
+  }
+
+  static async start(t: { teardown: (run: () => unknown) => void }, bounds: Bounds = {}, surroundings: Surroundings = {}): Promise<SqliteEngine> {
+    const engine = new SqliteEngine(bounds, surroundings);
+    t.teardown(async () => {
+      await engine.store?.close();
+      rmSync(engine.directory, { recursive: true, force: true });
+    });
+    await engine.open();
+    return engine;
+  }
+
+  file(name: 'strata.db' | 'strata.db-wal' | 'strata.witness' | 'strata.lock'): string {
+    return join(this.directory, name);
+  }
+
+  async open(): Promise<SqliteStore> {
+    const { history, queue, snapshot, snapshotHoldMs } = this.#bounds;
+    const limits: StoreLimits = {
+      history: { ...storeLimits.history, ...history },
+      queue: { ...storeLimits.queue, ...queue },
+      snapshot: { ...storeLimits.snapshot, ...snapshot },
+      snapshotHoldMs: snapshotHoldMs ?? storeLimits.snapshotHoldMs,
+    };
+    const observe = {
+      committed: () => {},
+      compacted: () => {
+        this.steps += 1;
+        this.#stepped.resolve();
+      },
+    };
+    const parts = { log: this.#log, clock: this.clock, random: this.#random, observe };
+    this.store = await openStore(this.directory, projectFile('migrations'), limits, parts);
+    return this.store;
+  }
+
+  async restart(): Promise<SqliteStore> {
+    await this.store.close();
+    return this.open();
+  }
+
+  /** Lets the store compact until it finds nothing more to do. */
+  async compact(): Promise<void> {
+    do {
+      this.#stepped = deferred<void>();
+      const { pending } = this.clock;
+      this.clock.advance(compactIntervalMs);
+      // A store that found something to do waits for the committer before it asks for time again.
+      if (this.clock.pending === pending) return;
+      await this.#stepped.promise;
+    } while (true);
+  }
+}
