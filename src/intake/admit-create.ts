@@ -16,6 +16,7 @@ import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { FieldValidation } from '../domain/write-request.js';
+import type { CreateRequest } from '../domain/write-request.js';
 import { createCauses } from './check-meta.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
@@ -27,28 +28,19 @@ const shardAnnotation = 'kcp.io/shard';
 /** Kubernetes keeps a generated name within a DNS label, for every type. */
 const prefixCharactersMax = 58;
 
-export type CreateRequest = Readonly<{
-  type: ServedType;
-  /** The version in the URL. */
-  version: string;
-  identity: string;
-  shard: ShardName;
-  cluster: ClusterName;
-  /** Undefined when the URL has none. */
-  namespace: string | undefined;
-  /** A dry run has no place, so none is told. */
-  dryRun: boolean;
-  nowMs: number;
-  uid: () => string;
-  /** Five random characters for a generated name. */
-  suffix: () => string;
-  fieldValidation?: FieldValidation | undefined;
-}>;
+/** What a create is admitted with beside the request: the time, and what is made up. */
+export type CreateInputs = CreateRequest &
+  Readonly<{
+    nowMs: number;
+    uid: () => string;
+    /** Five random characters for a generated name. */
+    suffix: () => string;
+  }>;
 
 /** `generated`: the name was made up, so one that is taken is no answer yet: admit again (W6). */
 export type Admitted = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[]; generated: boolean }>;
 
-export function admitCreate(bytes: Uint8Array, request: CreateRequest): Parsed<Admitted> {
+export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Admitted> {
   return attempt(() => {
     const { type, identity, shard, cluster } = request;
     const { text, meta, warnings } = readObject(bytes, request);
@@ -75,7 +67,7 @@ export function admitCreate(bytes: Uint8Array, request: CreateRequest): Parsed<A
   });
 }
 
-function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateRequest): MetadataStamp {
+function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateInputs): MetadataStamp {
   const isReplica = meta.annotations.has(shardAnnotation);
   const keepsUid = isReplica && meta.uid !== '';
   const keepsTime = isReplica && meta.creationTimestamp !== '';

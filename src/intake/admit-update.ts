@@ -8,7 +8,6 @@
  * U3 A body that changes nothing is no mutation (W9).
  * U4 Where the object is comes from its key alone, that is from the URL it was found by (P3).
  */
-import type { ServedType } from '../domain/catalogue.js';
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -18,6 +17,7 @@ import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import { inVersion } from '../domain/splice.js';
 import type { FieldValidation } from '../domain/write-request.js';
+import type { UpdateRequest } from '../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
@@ -26,20 +26,14 @@ import { conflict, invalid, invalidValue } from './refusals.js';
 import { sameContent } from './same-content.js';
 import { StoredMeta } from './stored-meta.js';
 
-export type UpdateRequest = Readonly<{
-  type: ServedType;
-  /** The version in the URL. */
-  version: string;
-  /** False for a patch. */
-  mustNameRevision: boolean;
-  fieldValidation?: FieldValidation | undefined;
-}>;
+/** The part of the request that admission looks at. */
+export type UpdateInputs = Pick<UpdateRequest, 'type' | 'version' | 'mustNameRevision' | 'fieldValidation'>;
 
 export type AdmittedUpdate =
   | Readonly<{ kind: 'unchanged'; warnings: readonly string[] }>
   | Readonly<{ kind: 'changed'; mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[] }>;
 
-export function admitUpdate(bytes: Uint8Array, request: UpdateRequest, current: StoredObject): Parsed<AdmittedUpdate> {
+export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: StoredObject): Parsed<AdmittedUpdate> {
   return attempt(() => {
     const { type } = request;
     const { key } = current;
@@ -75,7 +69,7 @@ function confirmUid(key: Key, inBody: string, stored: string): void {
 
 function confirmResourceVersion(
   { resourceVersion }: ObjectMeta,
-  { mustNameRevision }: UpdateRequest,
+  { mustNameRevision }: UpdateInputs,
   { key, resourceVersion: stored }: StoredObject,
 ): void {
   if (resourceVersion === stored) return;

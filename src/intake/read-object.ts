@@ -20,7 +20,7 @@ const warningsMax = 100;
 const decoder = new TextDecoder();
 
 /** What the URL says about the object. `version` is the one of the URL. Without a word on names that stand twice, upstream warns. */
-export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation?: FieldValidation | undefined }>;
+export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation: FieldValidation }>;
 
 export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;
 
@@ -79,7 +79,7 @@ function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMe
   }
 }
 
-function repetitions(text: ObjectText, { fieldValidation = 'Warn' }: Expected, unfit: (why: string) => Refused): readonly string[] {
+function repetitions(text: ObjectText, { fieldValidation }: Expected, unfit: (why: string) => Refused): readonly string[] {
   const repeated = new Set(duplicates(text));
   if (repeated.size === 0 || fieldValidation === 'Ignore') return [];
   const found = [...repeated].slice(0, warningsMax).map((path) => `duplicate field ${JSON.stringify(path)}`);

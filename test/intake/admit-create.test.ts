@@ -2,7 +2,7 @@ import test from 'ava';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Reason } from '../../src/domain/errors.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { admitCreate, type CreateRequest } from '../../src/intake/admit-create.js';
+import { admitCreate, type CreateInputs } from '../../src/intake/admit-create.js';
 import { aCreate, aDeclaredType, anExport, aType, bytesOf, read, refusalOf, textOf } from './bodies.js';
 import { readTranscript } from '../golden/transcript.js';
 
@@ -15,12 +15,12 @@ type Refused = Readonly<{
   answer: Readonly<{ reason: Reason; message: string; details?: unknown }>;
 }>;
 
-function created(text: string, changes: Partial<CreateRequest> = {}) {
+function created(text: string, changes: Partial<CreateInputs> = {}) {
   const { mutation, warnings, generated } = mustParse(admitCreate(bytesOf(text), aCreate(changes)));
   return { mutation, warnings, generated, object: read(textOf(mutation)) };
 }
 
-function refusedCreate(text: string, changes: Partial<CreateRequest> = {}) {
+function refusedCreate(text: string, changes: Partial<CreateInputs> = {}) {
   return refusalOf(admitCreate(bytesOf(text), aCreate(changes)));
 }
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { StoredObject } from '../../src/domain/object.js';
 import { mustParse } from '../../src/domain/parsed.js';
-import { admitUpdate, type UpdateRequest } from '../../src/intake/admit-update.js';
+import { admitUpdate, type UpdateInputs } from '../../src/intake/admit-update.js';
 import { aCreate, aDeclaredType, anExport, anUpdate, aStored, bytesOf, read, refusalOf, storedVersion, textOf } from './bodies.js';
 
 const replica = {
@@ -12,17 +12,17 @@ const replica = {
   annotations: { 'kcp.io/shard': 'amber', 'kcp.io/cluster': 'acme' },
 };
 
-function admitted(text: string, current: StoredObject, changes: Partial<UpdateRequest> = {}) {
+function admitted(text: string, current: StoredObject, changes: Partial<UpdateInputs> = {}) {
   return mustParse(admitUpdate(bytesOf(text), anUpdate(changes), current));
 }
 
-function updated(text: string, current: StoredObject, changes: Partial<UpdateRequest> = {}) {
+function updated(text: string, current: StoredObject, changes: Partial<UpdateInputs> = {}) {
   const outcome = admitted(text, current, changes);
   if (outcome.kind === 'unchanged') throw new Error('it changes nothing');
   return { ...outcome, object: read(textOf(outcome.mutation)) };
 }
 
-function refusedUpdate(metadata: Record<string, unknown>, changes: Partial<UpdateRequest> = {}) {
+function refusedUpdate(metadata: Record<string, unknown>, changes: Partial<UpdateInputs> = {}) {
   return refusalOf(
     admitUpdate(
       bytesOf(anExport({ ...replica, resourceVersion: storedVersion, ...metadata }, { spec: { n: 2 } })),

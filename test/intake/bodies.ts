@@ -5,8 +5,8 @@ import type { Refusal } from '../../src/domain/errors.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { mustParse, type Parsed } from '../../src/domain/parsed.js';
 import { spliceRevision } from '../../src/domain/splice.js';
-import { admitCreate, type CreateRequest } from '../../src/intake/admit-create.js';
-import type { UpdateRequest } from '../../src/intake/admit-update.js';
+import { admitCreate, type CreateInputs } from '../../src/intake/admit-create.js';
+import type { UpdateInputs } from '../../src/intake/admit-update.js';
 import { clusterName, shardName } from '../support/objects.js';
 
 export const storedVersion = '1000000000000007';
@@ -31,7 +31,7 @@ export function aDeclaredType(namespaced: boolean): ServedType {
   };
 }
 
-export function aCreate(changes: Partial<CreateRequest> = {}): CreateRequest {
+export function aCreate(changes: Partial<CreateInputs> = {}): CreateInputs {
   return {
     type: aType('apiexports'),
     version: 'v1alpha2',
@@ -40,6 +40,7 @@ export function aCreate(changes: Partial<CreateRequest> = {}): CreateRequest {
     cluster: clusterName('acme'),
     namespace: undefined,
     dryRun: false,
+    fieldValidation: 'Warn',
     nowMs: Date.UTC(2026, 10, 21, 0, 40, 56, 789),
     uid: () => 'made-uid',
     suffix: () => '4p88z',
@@ -47,8 +48,8 @@ export function aCreate(changes: Partial<CreateRequest> = {}): CreateRequest {
   };
 }
 
-export function anUpdate(changes: Partial<UpdateRequest> = {}): UpdateRequest {
-  return { type: aType('apiexports'), version: 'v1alpha2', mustNameRevision: true, ...changes };
+export function anUpdate(changes: Partial<UpdateInputs> = {}): UpdateInputs {
+  return { type: aType('apiexports'), version: 'v1alpha2', mustNameRevision: true, fieldValidation: 'Warn', ...changes };
 }
 
 /** An APIExport as JSON text. */
@@ -64,7 +65,7 @@ export function bytesOf(text: string): Uint8Array {
 }
 
 /** What is stored once the text has been admitted. */
-export function aStored(text: string, request: CreateRequest = aCreate()): StoredObject {
+export function aStored(text: string, request: CreateInputs = aCreate()): StoredObject {
   const { key, body } = mustParse(admitCreate(bytesOf(text), request)).mutation;
   return { key, revision: 7, resourceVersion: storedVersion, body };
 }
