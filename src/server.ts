@@ -39,9 +39,12 @@ const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 /** A snapshot in progress holds compaction back no longer than this. */
 const snapshotHoldMs = 300_000;
-const snapshotRowsMax = 500;
+/** A little more than fill a chunk with objects of the usual 2.5 kB: rows looked at beyond the chunk are looked at again. */
+const snapshotRowsMax = 128;
 const resurrectedMax = 200_000;
 const sharedBytesMax = 32 * 1024 * 1024;
+/** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
+const turnBytesMax = 1024 * 1024;
 
 /** Throws an error that says what is wrong when the server cannot start. */
 export async function startServer(settings: Settings, { log, clock }: ServerParts): Promise<RunningServer> {
@@ -52,7 +55,7 @@ export async function startServer(settings: Settings, { log, clock }: ServerPart
   const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), { log, clock, random: Math.random, observe: storeObserver(metrics) });
 
   const catalogue = new Catalogue(kcpTypes);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
+  const snapshots = new SharedSnapshots(store, { sharedBytesMax, turnBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const hub = new Hub(
     { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
@@ -103,6 +106,7 @@ function storeLimits(settings: Settings): StoreLimits {
     },
     snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax, resurrectedMax },
     snapshotHoldMs,
+    recentBytesMax: settings.recentBytesMax,
   };
 }
 
@@ -127,6 +131,7 @@ function describe({ metrics, health, store, hub, delay }: { metrics: Metrics; he
     metrics.queueBytes.set(store.waiting.bytes);
     metrics.openWatches.set(hub.openWatches);
     metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
+    metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
   });
   health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });

@@ -41,6 +41,7 @@ export const options = {
   commitMutationsMax: count({ flag: 'commit-mutations-max', yaml: 'commit.mutationsMax', default: '512', min: 1, max: 100_000, help: 'How many mutations make one commit at most.' }),
   commitBytesMax: bytes({ flag: 'commit-bytes-max', yaml: 'commit.bytesMax', default: '8MiB', min: '1MiB', max: '1GiB', help: 'How many bytes make one commit at most.' }),
 
+  recentBytesMax: bytes({ flag: 'recent-bytes-max', yaml: 'watch.recentBytesMax', default: '32MiB', min: '0B', max: '64GiB', help: 'How many bytes of recent objects are kept in memory; others are read from disk.' }),
   watcherQueueBytesMax: bytes({ flag: 'watcher-queue-bytes-max', yaml: 'watch.queueBytesMax', default: '4MiB', min: '64KiB', max: '1GiB', help: 'How many unsent bytes one watch may hold; beyond it reads on from the change log.' }),
   listChunkBytesMax: bytes({ flag: 'list-chunk-bytes-max', yaml: 'watch.listChunkBytesMax', default: '256KiB', min: '4KiB', max: '64MiB', help: 'How many bytes of a list are read and sent at a time.' }),
   bookmarkIntervalMs: duration({ flag: 'bookmark-interval', yaml: 'watch.bookmarkInterval', default: '60s', min: '100ms', max: '1h', help: 'How often a quiet watch is told how far it has come.' }),

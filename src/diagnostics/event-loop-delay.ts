@@ -16,6 +16,7 @@ export class EventLoopDelay {
   readonly #clock: Clock;
   readonly #options: EventLoopDelayOptions;
   #p99Ms = 0;
+  #maxMs = 0;
   #cancel: () => void;
 
   constructor({ clock }: { clock: Clock }, options: EventLoopDelayOptions) {
@@ -31,16 +32,26 @@ export class EventLoopDelay {
     return this.#p99Ms;
   }
 
+  /** The latest timer of the last whole window, and of the one that is under way. */
+  get maxMs(): number {
+    return Math.max(this.#maxMs, this.#measured(this.#histogram.max));
+  }
+
   close(): void {
     this.#cancel();
     this.#histogram.disable();
   }
 
-  /** Node measures from timer to timer: a loop that is never late reads as the resolution. */
   #turn(): void {
-    const measuredMs = this.#histogram.count === 0 ? 0 : this.#histogram.percentile(99) / nanosecondsPerMs;
-    this.#p99Ms = Math.max(0, measuredMs - this.#options.resolutionMs);
+    this.#p99Ms = this.#measured(this.#histogram.percentile(99));
+    this.#maxMs = this.#measured(this.#histogram.max);
     this.#histogram.reset();
     this.#cancel = this.#clock.after(this.#options.windowMs, () => this.#turn());
+  }
+
+  /** Node measures from timer to timer: a loop that is never late reads as the resolution. */
+  #measured(nanoseconds: number): number {
+    const ms = this.#histogram.count === 0 ? 0 : nanoseconds / nanosecondsPerMs;
+    return Math.max(0, ms - this.#options.resolutionMs);
   }
 }

@@ -27,6 +27,7 @@ export const metricTable = {
   publishedRevision: { kind: 'gauge', name: 'strata_published_revision', help: 'The revision up to which everything is durable and visible.', labels: [] },
   compactedRevision: { kind: 'gauge', name: 'strata_compacted_revision', help: 'The revision up to which history is gone.', labels: [] },
   eventLoopDelayP99Seconds: { kind: 'gauge', name: 'strata_event_loop_delay_p99_seconds', help: 'How late 99 of 100 timers fired at most, in the last whole window.', labels: [] },
+  eventLoopDelayMaxSeconds: { kind: 'gauge', name: 'strata_event_loop_delay_max_seconds', help: 'How late the latest timer fired, in the last whole window and the one under way.', labels: [] },
 } as const satisfies Readonly<Record<string, Declaration>>;
 
 type Labels<Label extends string> = [Label] extends [never] ? [] : [labels: Readonly<Record<Label, string>>];

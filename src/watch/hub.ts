@@ -4,9 +4,10 @@
  *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
  */
-import type { Commit } from '../domain/change.js';
+import type { Change, Commit } from '../domain/change.js';
 import type { Clock, Commits, EventItem, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
 import type { Resource } from '../domain/resource.js';
+import type { Revision } from '../domain/revision.js';
 import { eventOf } from './event-of.js';
 import { ScopeIndex, type Group } from './scope-index.js';
 import { Watcher, type WatcherLimits, type WatcherParts } from './watcher.js';
@@ -23,6 +24,7 @@ export class Hub implements Watches {
   readonly #index = new ScopeIndex<Watcher>();
   readonly #open = new Set<Watcher>();
   readonly #subscription: Subscription;
+  #ending = false;
 
   constructor(parts: HubParts, limits: HubLimits) {
     this.#parts = parts;
@@ -40,6 +42,7 @@ export class Hub implements Watches {
       leave: (watcher: Watcher) => this.#index.leave(request, watcher),
     };
     const watcher = new Watcher(request, { ...this.#parts, live }, this.#limits);
+    if (this.#ending) watcher.end();
     return { end: () => watcher.end(), [Symbol.asyncIterator]: () => this.#run(watcher) };
   }
 
@@ -50,8 +53,9 @@ export class Hub implements Watches {
     }
   }
 
-  /** Ends every watch, cleanly. */
+  /** Ends every watch, cleanly, and from now on each that opens. */
   endAll(): void {
+    this.#ending = true;
     for (const watcher of this.#open) watcher.end();
   }
 
@@ -86,19 +90,29 @@ export class Hub implements Watches {
   }
 
   #publish(commit: Commit): void {
-    const batches = new Map<Group<Watcher>, EventItem[]>();
+    const batches = new Map<Group<Watcher>, Change[]>();
     for (const change of commit.changes) {
       for (const group of this.#index.covering(change.key)) {
-        const item = eventOf(change, group.selector);
-        if (item === undefined) continue;
-        const items = batches.get(group);
-        if (items === undefined) batches.set(group, [item]);
-        else items.push(item);
+        const changes = batches.get(group);
+        if (changes === undefined) batches.set(group, [change]);
+        else changes.push(change);
       }
     }
-    for (const [group, items] of batches) {
-      const bytes = group.representation.events(items);
-      for (const watcher of group.members) watcher.offer(bytes, items.length, commit.revision);
-    }
+    for (const [group, changes] of batches) offer(group, changes, commit.revision);
+  }
+}
+
+/**
+ * What cannot be encoded must not stop the commit that is being published. Its watchers read it again from the change log,
+ * where each meets the fault in its own request.
+ */
+function offer({ selector, representation, members }: Group<Watcher>, changes: readonly Change[], revision: Revision): void {
+  try {
+    const items = changes.map((change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
+    if (items.length === 0) return;
+    const bytes = representation.events(items);
+    for (const watcher of members) watcher.offer(bytes, items.length, revision);
+  } catch {
+    for (const watcher of members) watcher.fallBack();
   }
 }

@@ -7,9 +7,8 @@
  *   informer 2 ──────────page 1──page 2──▶        `sharedBytesMax` lasts; who comes too late reads it again
  *
  * Bounds: `sharedBytesMax` of encoded pages over all snapshots, the oldest leave first; none outlives its last reader.
- * The event loop gets a turn after every page.
+ * The event loop gets a turn before every page, and after `turnBytesMax` of them (pace.ts).
  */
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import { formatClientKey } from '../domain/key.js';
@@ -17,6 +16,7 @@ import type { ListEncoding, Objects, Snapshot, Snapshots } from '../domain/ports
 import type { Revision } from '../domain/revision.js';
 import { formatScope, type Scope } from '../domain/scope.js';
 import { formatSelector, type Selector } from '../domain/selector.js';
+import { Pace } from './pace.js';
 
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined }>;
 
@@ -25,15 +25,17 @@ type Shared = { readonly snapshot: Snapshot; readonly pages: Map<string, Promise
 export class SharedSnapshots implements Snapshots {
   readonly #objects: Objects;
   readonly #sharedBytesMax: number;
+  readonly #pace: Pace;
   readonly #onShared: (chunks: number) => void;
   readonly #open = new Map<string, Shared>();
   /** Every kept page, oldest first. */
   readonly #kept = new Map<Promise<Page>, { pages: Map<string, Promise<Page>>; at: string; bytes: number }>();
   #keptBytes = 0;
 
-  constructor(objects: Objects, limits: { sharedBytesMax: number }, onShared: (chunks: number) => void) {
+  constructor(objects: Objects, limits: { sharedBytesMax: number; turnBytesMax: number }, onShared: (chunks: number) => void) {
     this.#objects = objects;
     this.#sharedBytesMax = limits.sharedBytesMax;
+    this.#pace = new Pace(limits.turnBytesMax);
     this.#onShared = onShared;
   }
 
@@ -44,8 +46,8 @@ export class SharedSnapshots implements Snapshots {
       let after: Key | undefined;
       do {
         const page = await this.#page(shared, after, selector, encoding);
+        await this.#pace.turn(page.bytes.length);
         if (page.bytes.length > 0) yield page.bytes;
-        await turn();
         after = page.next;
       } while (after !== undefined);
     } finally {

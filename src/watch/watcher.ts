@@ -9,6 +9,7 @@
  * It joins the hub *before* it reads: what is published from then on queues up behind what it reads; the other order
  * leaves a hole. What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Change } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import { formatClientKey, type Key } from '../domain/key.js';
@@ -60,7 +61,7 @@ export class Watcher implements OpenWatch {
 
   /** What was published and concerns this watcher, encoded. Called in the tick of the publication. */
   offer(bytes: Uint8Array, events: number, revision: Revision): void {
-    if (this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.#fallBack();
+    if (this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack();
     this.#queue.push({ bytes, revision });
     this.#queuedBytes += bytes.length;
     this.#parts.observe.sent(events);
@@ -84,7 +85,7 @@ export class Watcher implements OpenWatch {
     const { start, representation } = this.request;
     try {
       let position = start.kind === 'initial' ? yield* this.#initial(start.forgetSince) : yield* this.#catchUp(start.revision);
-      for (;;) {
+      while (position !== undefined) {
         position = yield* this.#live(position);
         if (this.#ended) return;
         position = yield* this.#catchUp(position);
@@ -97,6 +98,15 @@ export class Watcher implements OpenWatch {
     }
   }
 
+  /** Leaves the live stream and reads on from the change log. */
+  fallBack(): void {
+    this.#parts.live.leave(this);
+    this.#inStream = false;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    this.#parts.observe.fellBack();
+    this.#wake();
+  }
 
   #join(): Revision {
     this.#queue = [];
@@ -106,20 +116,12 @@ export class Watcher implements OpenWatch {
     return this.#parts.revisions.published;
   }
 
-  #fallBack(): void {
-    this.#parts.live.leave(this);
-    this.#inStream = false;
-    this.#queue = [];
-    this.#queuedBytes = 0;
-    this.#parts.observe.fellBack();
-    this.#wake();
-  }
-
-  async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[], Revision> {
+  /** Undefined when it was ended half way: what waits in the queue must not follow then, or the client would resume behind a hole. */
+  async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
     const { scope, selector, representation, bookmarks } = this.request;
     const at = this.#join();
     for await (const bytes of this.#parts.snapshots.chunks(scope, selector, at, addedBy(representation))) {
-      if (this.#ended) return at;
+      if (this.#ended) return undefined;
       yield [bytes];
     }
     if (bookmarks) yield [representation.bookmark(this.#parts.revisions.format(at), true)];
@@ -129,13 +131,13 @@ export class Watcher implements OpenWatch {
 
   /**
    * A client that relists without having seen what was deleted meanwhile would keep it for ever (R24): after the bookmark
-   * it is told DELETED for every key that changed since and is not in its view at `at`.
+   * it is told DELETED for every key that changed since and is not in its view at `at`. An end waits for the last of them,
+   * for the client would resume from the bookmark.
    */
   async *#forget(since: Revision, at: Revision): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, representation } = this.request;
     const told = new Set<string>();
     for await (const keys of this.#parts.history.touched(scope, { after: since, upTo: at })) {
-      if (this.#ended) return;
       // Telling twice is harmless, remembering without end is not.
       if (told.size > toldMax) told.clear();
       const gone = await this.#notInView(keys.filter((key) => !told.has(formatClientKey(key)) && told.add(formatClientKey(key))), at);
@@ -144,26 +146,40 @@ export class Watcher implements OpenWatch {
   }
 
   async #notInView(keys: readonly Key[], at: Revision): Promise<readonly Key[]> {
-    const { scope, selector } = this.request;
     const gone: Key[] = [];
-    for (const key of keys) {
-      const snapshot = this.#parts.objects.snapshot({ ...scope, cluster: key.cluster, namespace: key.namespace, name: key.name, identity: key.resource.identity }, at);
-      try {
-        const { objects } = await snapshot.page(undefined);
-        if (!objects.some((object) => isSelected(object, selector))) gone.push(key);
-      } finally {
-        snapshot.close();
-      }
-    }
+    for (const key of keys) if (!(await this.#isInView(key, at))) gone.push(key);
     return gone;
   }
 
-  /** Sends from the change log what came behind `after`, having joined the live stream for what comes next. */
-  async *#catchUp(after: Revision): AsyncGenerator<readonly Uint8Array[], Revision> {
+  /** What has not changed since `at` is looked up where it is now; only else is it read as it stood, page by page. */
+  async #isInView({ resource: { identity }, cluster, namespace, name }: Key, at: Revision): Promise<boolean> {
+    const { scope, selector } = this.request;
+    const { objects, revisions } = this.#parts;
+    const place = { ...scope, identity, cluster, namespace, name };
+    const now = await objects.find(place);
+    if (now.some((object) => object.revision <= at && isSelected(object, selector))) return true;
+    if (revisions.published === at) return false;
+    const snapshot = objects.snapshot(place, at);
+    try {
+      let after: Key | undefined;
+      do {
+        const page = await snapshot.page(after);
+        if (page.objects.some((object) => isSelected(object, selector))) return true;
+        after = page.next;
+        await turn();
+      } while (after !== undefined);
+      return false;
+    } finally {
+      snapshot.close();
+    }
+  }
+
+  /** Sends from the change log what came behind `after`, having joined the live stream for what comes next. Undefined as above. */
+  async *#catchUp(after: Revision): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
     const upTo = this.#join();
     const { scope, selector, representation } = this.request;
     for await (const changes of this.#parts.history.changes(scope, { after, upTo })) {
-      if (this.#ended) return upTo;
+      if (this.#ended) return undefined;
       const items = changes.map((change: Change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
       if (items.length === 0) continue;
       this.#parts.observe.sent(items.length);

@@ -2,6 +2,7 @@
  * The HTTP application: health for everybody, metrics and the kube face for those who may. Whatever a handler throws is
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
  */
+import type { Http2ServerResponse } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import Router from '@koa/router';
@@ -30,6 +31,9 @@ export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: n
 
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 const indentSpaces = 2;
+/** Longer and deeper text is for programs: to indent it would hold everybody up, and 10,000 levels would grow a hundredfold. */
+const indentedBytesMax = 256 * 1024;
+const indentedDepthMax = 32;
 
 export function createApp(parts: AppParts, limits: AppLimits): Koa {
   const app = new Koa();
@@ -63,7 +67,7 @@ function routes({ health, log, metrics, callerOf }: AppParts): Router {
 }
 
 async function kubeFace(context: Context, { ports, callerOf, version }: AppParts, limits: AppLimits, inFlight: InFlight): Promise<void> {
-  const url = new URL(context.req.url ?? '/', 'https://cache');
+  const target = context.req.url ?? '/';
   const { req: request, res: response } = context;
   let verb: Verb | undefined;
   const release = inFlight.enter();
@@ -75,7 +79,7 @@ async function kubeFace(context: Context, { ports, callerOf, version }: AppParts
     if (known === 'watch') release();
   };
   try {
-    const answered = await answer({ url, caller: callerOf(socketOf(context)), request, response }, ports, version, noteVerb);
+    const answered = await answer({ target, caller: callerOf(socketOf(context)), request, response }, ports, version, noteVerb);
     respond(context, answered);
   } finally {
     cancel();
@@ -103,7 +107,7 @@ function respond(context: Context, answered: FaceAnswer): void {
       context.set('content-type', answered.contentType);
       context.set('cache-control', 'no-cache, private');
       for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      context.body = isIndented(context) && answered.contentType === 'application/json' ? indented(answered.bytes) : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+      context.body = isIndented(context) && answered.contentType === 'application/json' && answered.bytes.length <= indentedBytesMax ? indented(answered.bytes) : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
     }
   }
 }
@@ -133,10 +137,15 @@ async function answerRefusals(context: Context, next: Next, { log, metrics }: Ap
     context.set('content-type', 'application/json');
     context.set('cache-control', 'no-cache, private');
     if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) context.set('retry-after', String(retryAfterSeconds));
-    // A body that was not read to its end would be taken for the next request.
-    if (!context.req.complete && context.req.httpVersionMajor === 1) context.set('connection', 'close');
+    if (!context.req.complete) abandonBody(context);
     context.body = Buffer.from(status);
   }
+}
+
+/** A body that was not read to its end: the rest of it is not waited for. */
+function abandonBody({ req, res }: Context): void {
+  if (req.httpVersionMajor === 1) res.setHeader('connection', 'close');
+  else res.once('finish', () => (res as unknown as Http2ServerResponse).stream.close());
 }
 
 function text(context: Context, code: number, body: string): void {
@@ -158,14 +167,16 @@ function indented(bytes: Uint8Array): Buffer {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
   let out = '';
   let depth = 0;
+  const line = (): string => (depth > indentedDepthMax ? '' : `\n${' '.repeat(depth * indentSpaces)}`);
   for (const [token] of source.matchAll(/"(?:[^"\\]|\\.)*"|[^\s"{}[\],:]+|\{\s*\}|\[\s*\]|[{}[\],:]/g)) {
     if (token === '{' || token === '[') {
       depth += 1;
-      out += `${token}\n${' '.repeat(depth * indentSpaces)}`;
+      out += token + line();
     } else if (token === '}' || token === ']') {
+      const isInline = depth > indentedDepthMax;
       depth -= 1;
-      out += `\n${' '.repeat(depth * indentSpaces)}${token}`;
-    } else if (token === ',') out += `,\n${' '.repeat(depth * indentSpaces)}`;
+      out += (isInline ? '' : line()) + token;
+    } else if (token === ',') out += token + line();
     else out += token === ':' ? ': ' : token;
   }
   return Buffer.from(`${out}\n`);

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { badRequest, Refused } from '../domain/errors.js';
-import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js';
+import { assertUtf8, bytesMaxOf, mediaType, readBody, unsupportedMediaType } from './body.js';
 import { parseWriteOptions } from './write-options.js';
 import { parseJson } from '../domain/json-parser.js';
 import { parseYaml } from '../domain/yaml.js';
@@ -16,10 +16,11 @@ export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined;
 const decoder = new TextDecoder();
 
 export async function readDeleteOptions(request: IncomingMessage, query: URLSearchParams, bytesMax: number): Promise<DeleteOptions> {
-  const bytes = await readBody(request, bytesMax);
+  const type = mediaType(request);
+  const bytes = await readBody(request, bytesMaxOf(type, bytesMax));
   if (bytes.length === 0) return { dryRun: parseWriteOptions(query, 'DeleteOptions').dryRun, uid: undefined, resourceVersion: undefined };
   assertUtf8(bytes);
-  const options = parseBody(bytes, mediaType(request));
+  const options = parseBody(bytes, type);
   const dryRun = options.get('dryRun');
   const asked = new URLSearchParams(dryRun !== undefined && isJsonArray(dryRun) ? dryRun.map((each): [string, string] => ['dryRun', String(each)]) : []);
   const preconditions = options.get('preconditions');

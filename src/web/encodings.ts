@@ -10,16 +10,24 @@ import { failure } from './status.js';
 export function listEncoding(form: ObjectForm): ListEncoding {
   return {
     id: `list ${form.id}`,
-    encode: (objects) => join(objects.flatMap((object): readonly Part[] => [',', ...form.element(object, object.resourceVersion)])),
+    encode: (objects) => {
+      const parts: Part[] = [];
+      for (const object of objects) parts.push(',', ...form.element(object, object.resourceVersion));
+      return join(parts);
+    },
   };
 }
 
 /** Events, one line each (R10, R11, S12). */
 export function watchRepresentation(form: ObjectForm): Representation {
-  const event = (type: string, parts: readonly Part[]): readonly Part[] => [`{"type":"${type}","object":`, ...parts, '}\n'];
+  const event = (type: string, object: readonly Part[]): readonly Part[] => [`{"type":"${type}","object":`, ...object, '}\n'];
   return {
     id: form.id,
-    events: (items) => join(items.flatMap(({ type, object, resourceVersion }) => event(type, form.single(object, resourceVersion)))),
+    events: (items) => {
+      const parts: Part[] = [];
+      for (const { type, object, resourceVersion } of items) parts.push(...event(type, form.single(object, resourceVersion)));
+      return join(parts);
+    },
     forgotten: (keys, resourceVersion) => join(keys.flatMap((key) => event('DELETED', form.bare(bareMetadata(key, resourceVersion))))),
     bookmark: (resourceVersion, initialEventsEnd) => {
       const annotations = initialEventsEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : '';

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../domain/caller.js';
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
-import { mustParse } from '../domain/parsed.js';
+import { attempt, mustParse } from '../domain/parsed.js';
 import { asksPartial } from './accept.js';
 import { authorize } from './authorize.js';
 import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts } from './call.js';
@@ -11,30 +11,32 @@ import { remove } from './delete.js';
 import { removeCollection } from './delete-collection.js';
 import { discover, type DiscoveryAnswer } from './discovery-face.js';
 import { get } from './get.js';
-import { parseKubePath, type KubePath } from './kube-path.js';
-import { methodNotAllowed, objectNotFound, parseResourcePath, resourceNotFound, verbOf, type Verb } from './kube-request.js';
+import { parseKubePath, parseTarget, type KubePath } from './kube-path.js';
+import { methodNotAllowed, objectNotFound, parseResourcePath, resourceNotFound, verbOf, type ResourcePath, type Verb } from './kube-request.js';
 import { list } from './list.js';
 import { patch } from './patch.js';
 import { update } from './update.js';
 import { watch } from './watch.js';
 
-export type Asked = Readonly<{ url: URL; caller: Caller; request: IncomingMessage; response: ServerResponse }>;
+/** `target` is the path and query as they came. */
+export type Asked = Readonly<{ target: string; caller: Caller; request: IncomingMessage; response: ServerResponse }>;
 
 export type FaceAnswer = Answer | Readonly<{ kind: 'discovery'; answer: DiscoveryAnswer }> | Readonly<{ kind: 'text'; code: number; text: string }>;
 
 /** `noteVerb` is told the verb as soon as it is known, so that metrics name it whatever becomes of the request. */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
-  const { url, caller, request, response } = asked;
+  const { target, caller, request, response } = asked;
   const method = request.method ?? 'GET';
-  const path = mustParse(parseKubePath(url.pathname));
-  const resource = parseResourcePath(path.rest);
-  const verb = resource && verbOf(method, resource, url.searchParams);
+  const understood = attempt(() => understand(target, method));
+  const { resource, verb } = understood.kind === 'parsed' ? understood.value : { resource: undefined, verb: undefined };
   if (verb !== undefined) noteVerb(verb);
-  const forbidden = authorize(caller, { path: url.pathname, method, resource, verb });
+  // Who may not ask is not told either whether the question was understood.
+  const forbidden = authorize(caller, { path: target.split('?', 1)[0] ?? '', method, resource, verb });
   if (forbidden !== undefined) throw new Refused(forbidden);
+  const { path, query } = mustParse(understood);
   if (path.shard === undefined && path.rest[0] !== 'version') throw new Refused(badRequest('a shard name is required'));
 
-  const other = answerOther(path, asked, ports, version);
+  const other = answerOther(path, request, ports, version);
   if (other !== undefined) return other;
   if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));
   if (path.cluster === undefined) throw new Refused(badRequest('a cluster name is required'));
@@ -56,7 +58,14 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
 
   const { type, identity } = resolution;
   const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
-  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query: url.searchParams, request, response }, ports);
+  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, response }, ports);
+}
+
+function understand(target: string, method: string): Readonly<{ path: KubePath; query: URLSearchParams; resource: ResourcePath | undefined; verb: Verb | undefined }> {
+  const { pathname, searchParams: query } = mustParse(parseTarget(target));
+  const path = mustParse(parseKubePath(pathname));
+  const resource = parseResourcePath(path.rest);
+  return { path, query, resource, verb: resource && verbOf(method, resource, query) };
 }
 
 function run(call: Call, ports: KubePorts): Promise<Answer> {
@@ -83,7 +92,7 @@ function run(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 /** Discovery, and what upstream answers below a shard without being a resource (D1a). */
-function answerOther({ rest, cluster }: KubePath, { request, url }: Asked, { catalogue }: KubePorts, version: string): FaceAnswer | undefined {
+function answerOther({ rest, cluster }: KubePath, request: IncomingMessage, { catalogue }: KubePorts, version: string): FaceAnswer | undefined {
   const [first, ...more] = rest;
   if (first === 'healthz' && more.length === 0) return { kind: 'text', code: 200, text: 'ok' };
   if (first === 'metrics' && more.length === 0) return { kind: 'text', code: 501, text: 'metrics are served at /metrics, not below a shard\n' };
@@ -92,6 +101,6 @@ function answerOther({ rest, cluster }: KubePath, { request, url }: Asked, { cat
   const found = discover(rest, { accept: request.headers.accept, version, types });
   if (found?.kind === 'refused') throw new Refused(found.refusal);
   if (found !== undefined) return { kind: 'discovery', answer: found.answer };
-  if (url.pathname.endsWith('/openapi/v2')) throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
+  if (rest.join('/') === 'openapi/v2') throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
   return undefined;
 }

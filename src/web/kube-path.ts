@@ -14,6 +14,12 @@ export type KubePath = Readonly<{ shard: ShardName | '*' | undefined; cluster: C
 
 const prefix = ['services', 'cache'];
 
+/** The target of a request as a URL: what begins with '//' is a path all the same, and no host. */
+export function parseTarget(target: string): Parsed<URL> {
+  const text = `https://cache${target}`;
+  return target.startsWith('/') && URL.canParse(text) ? parsed(new URL(text)) : refused(badRequest(`invalid path: ${JSON.stringify(target)}`));
+}
+
 export function parseKubePath(path: string): Parsed<KubePath> {
   const segments = decode(path);
   if (segments === undefined) return refused(badRequest(`invalid path: ${JSON.stringify(path)}`));

@@ -39,24 +39,37 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   return answerList(call, listBytes(page, form, ports), answered);
 }
 
-/** Sends a list that is already known to begin: what fails at its beginning is still a Status (S8, S11). */
+/**
+ * Sends a list that is already known to begin: what fails at its beginning is still a Status (S8, S11). A list of more than
+ * one piece is sent as JSON text also to who asked for YAML, of which JSON is a part: to write it anew would take its length in
+ * memory and hold everybody up.
+ */
 export async function answerList(call: Call, bytes: AsyncGenerator<Uint8Array>, { encoding }: Answered): Promise<Answer> {
+  try {
+    return await answerPieces(call, bytes, encoding);
+  } finally {
+    // A reader that goes away early leaves the list where it stands, with its snapshot open.
+    await bytes.return(undefined);
+  }
+}
+
+async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encoding: Answered['encoding']): Promise<Answer> {
   const first = await bytes.next();
   const opening = first.done === true ? [] : [first.value];
-  if (encoding === 'yaml') return encoded(200, await gather(opening, bytes), encoding);
   const second = await bytes.next();
-  if (second.done === true) return { kind: 'bytes', code: 200, contentType: 'application/json', bytes: Buffer.concat(opening) };
+  if (second.done === true) return encoded(200, Buffer.concat(opening), encoding);
 
   const { request, response } = call;
   response.statusCode = 200;
-  response.setHeader('content-type', 'application/json');
+  response.setHeader('content-type', `application/${encoding}`);
   response.setHeader('cache-control', 'no-cache, private');
   const pieces = chain([...opening, second.value], bytes);
-  if (acceptsGzip(request.headers['accept-encoding'])) {
+  if (request.method === 'HEAD') response.end();
+  else if (acceptsGzip(request.headers['accept-encoding'])) {
     response.setHeader('content-encoding', 'gzip');
     response.setHeader('vary', 'Accept-Encoding');
     const gzip = createGzip({ level: constants.Z_BEST_SPEED });
-    await pipeline(Readable.from(flat(pieces)), gzip, response);
+    await pipeline(Readable.from(flat(pieces)), gzip, response).catch(unlessGone);
   } else await send(pieces, response);
   return { kind: 'streamed' };
 }
@@ -159,10 +172,9 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
     .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
 }
 
-async function gather(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const all = [...opening];
-  for await (const piece of bytes) all.push(piece);
-  return Buffer.concat(all);
+/** That a reader goes away is no fault. */
+function unlessGone(error: Error & { code?: string }): void {
+  if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
 }
 
 async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Uint8Array[]> {

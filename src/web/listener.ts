@@ -35,6 +35,8 @@ const sessionMemoryMaxMB = 256;
 /** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
 const sessionTimeoutSeconds = 300;
 const headerListBytesMax = 64 * 1024;
+/** How often, at least, HTTP/1.1 connections are looked at that take too long; Node's own 30 s would triple a shorter limit. */
+const checkingIntervalMaxMs = 5000;
 
 export class Listener {
   readonly #server: Http2SecureServer;
@@ -60,10 +62,11 @@ export class Listener {
       settings: { maxConcurrentStreams: options.http2StreamsMax, maxHeaderListSize: headerListBytesMax, enablePush: false },
     });
     // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
-    Object.assign(this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'>, {
+    Object.assign(this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'> & { connectionsCheckingInterval: number }, {
       headersTimeout: options.headersTimeoutMs,
       requestTimeout: options.requestTimeoutMs,
       keepAliveTimeout: options.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
     });
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     this.#server.on('secureConnection', (socket) => {
@@ -141,7 +144,20 @@ export class Listener {
     this.#sessions.add(session);
     session.once('close', () => this.#sessions.delete(session));
     session.on('error', () => {});
+    this.#closeWhenIdle(session);
     if (this.#stopping) session.close();
+  }
+
+  /** As a connection of HTTP/1.1 that stands idle, though a quiet watch is a use of it. */
+  #closeWhenIdle(session: ServerHttp2Session): void {
+    let streams = 0;
+    session.on('stream', (stream) => {
+      streams += 1;
+      stream.once('close', () => (streams -= 1));
+    });
+    session.setTimeout(this.#options.keepAliveTimeoutMs, () => {
+      if (streams === 0) session.close();
+    });
   }
 
   #followHttp1(socket: Socket): void {

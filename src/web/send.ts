@@ -4,9 +4,17 @@
  */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
+
+/** Whether the reader went away. An HTTP/2 response does not know by itself that its stream is gone. */
+export function isGone(response: ServerResponse): boolean {
+  const { destroyed, stream } = response as ServerResponse & { stream?: Writable };
+  return destroyed || stream?.destroyed === true;
+}
 
 /** Resolves when the stream has ended and was handed to the socket, or when the reader went away. */
 export async function send(pieces: AsyncIterable<readonly Uint8Array[]>, response: ServerResponse): Promise<void> {
+  if (isGone(response)) return;
   const gone = new AbortController();
   const onClose = (): void => gone.abort();
   response.once('close', onClose);
@@ -31,7 +39,7 @@ function write(batch: readonly Uint8Array[], response: ServerResponse): boolean 
 }
 
 async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  if (signal.aborted || response.destroyed) return;
+  if (signal.aborted || isGone(response)) return;
   try {
     await once(response, 'drain', { signal });
   } catch (error) {

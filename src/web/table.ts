@@ -97,7 +97,7 @@ function cellOf(type: string, value: unknown, nowMs: number): Cell {
   if (value === undefined || value === null) return null;
   switch (type) {
     case 'string':
-      return typeof value === 'object' ? JSON.stringify(value) : String(value);
+      return typeof value === 'object' ? textOf(value) : String(value);
     case 'integer':
       return typeof value === 'number' ? Math.trunc(value) : null;
     case 'number':
@@ -108,6 +108,16 @@ function cellOf(type: string, value: unknown, nowMs: number): Cell {
       return typeof value === 'string' ? ageCell(value, nowMs) : null;
     default:
       return null;
+  }
+}
+
+/** A body may nest deeper than JSON.stringify can follow; what is so deep is nothing to read in a cell. */
+function textOf(value: object): string | null {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
   }
 }
 

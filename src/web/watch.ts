@@ -13,7 +13,7 @@ import type { Representation, WatchStart } from '../domain/ports.js';
 import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
 import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, type WatchOptions } from './list-options.js';
-import { send } from './send.js';
+import { isGone, send } from './send.js';
 
 /** A reader that has stopped reading gets this long, once its watch has ended, to take the end of it. */
 const lastBytesMs = 10_000;
@@ -28,26 +28,29 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   const representation = watchRepresentation(form);
   const start = startOf(options, ports);
   openResponse(call);
-  if (start.kind === 'refused') await send(onlyError(representation, start.refusal), call.response);
+  if (call.request.method === 'HEAD') call.response.end();
+  else if (start.kind === 'refused') await send(onlyError(representation, start.refusal), call.response);
   else await follow(call, ports, { scope, selector, representation, start, bookmarks: options.bookmarks, timeoutMs: timeoutOf(options, ports) });
   return { kind: 'streamed' };
 }
 
 async function follow(call: Call, ports: KubePorts, request: Parameters<KubePorts['watches']['open']>[0]): Promise<void> {
   const { canonicalPath, response } = call;
+  if (isGone(response)) return;
   const open = ports.watches.open(request);
   // A watch of a canonical path is bound when it opens, and ends when the path leads elsewhere.
   const moves = ports.commits.subscribe(({ movedPaths }) => {
     if (canonicalPath !== undefined && movedPaths.includes(canonicalPath)) open.end();
   });
-  const onClose = (): void => open.end();
-  response.once('close', onClose);
   const cancel = ports.clock.after(request.timeoutMs + lastBytesMs, () => response.destroy());
+  // The end of a watch is sent when its reader takes it, so the time for that runs on behind `send`.
+  response.once('close', () => {
+    open.end();
+    cancel();
+  });
   try {
     await send(open, response);
   } finally {
-    cancel();
-    response.off('close', onClose);
     moves.cancel();
   }
 }

@@ -11,7 +11,9 @@ const decoder = new TextDecoder();
 const shard = parseShardName('amber')!;
 const cluster = parseClusterName('acme')!;
 
-function composed(text: string, metadata: MetadataStamp = {}): { stored: string; read: Record<string, any> & { metadata: any }; raw: string } {
+type Read = Readonly<{ kind?: string; metadata: Record<string, unknown> & { name?: string; labels?: unknown; annotations?: Record<string, string>; resourceVersion?: string } }>;
+
+function composed(text: string, metadata: MetadataStamp = {}): { stored: string; read: Read; raw: string } {
   const body = compose(scanObject(encoder.encode(text), 1000), { place: { shard, cluster }, apiVersion: 'apis.kcp.io/v1', version: 'v1', metadata });
   const raw = decoder.decode(spliceRevision(body, '4711'));
   const { metadataStart, metadataEnd, annotationsAt } = body.marks;
@@ -63,7 +65,7 @@ test('a name that stands twice keeps its last value', (t) => {
 
   t.deepEqual(duplicates(scanObject(encoder.encode(text), 10)), ['kind', 'metadata.name', 'metadata.labels.a']);
   const { read } = composed(text);
-  t.is(read['kind'], 'B');
+  t.is(read.kind, 'B');
   t.is(read.metadata.name, 'dup2');
   t.deepEqual(read.metadata.labels, { a: '2' });
 });

@@ -63,7 +63,7 @@ export class StrataProcess {
     this.port = port!;
     this.#environment = made.options.environment ?? {};
     this.#command = [
-      ...(foreignServer === undefined ? [process.execPath, builtMain(), 'cache-server'] : [foreignServer]),
+      ...(foreignServer === undefined ? [builtMain(), 'cache-server'] : [foreignServer]),
       `--root-directory=${this.dataFolder}`,
       '--bind-address=127.0.0.1',
       `--secure-port=${this.port}`,

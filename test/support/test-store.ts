@@ -17,6 +17,7 @@ export const storeLimits: StoreLimits = {
   history: { historyAgeMs: 86_400_000, historyChangesMax: 1_000_000, historyBytesMax: 4096 * mebibyte, tombstoneAgeMs: 30 * 86_400_000, tombstonesMax: 1_000_000 },
   snapshot: { rowsMax: 500, bytesMax: 262_144, resurrectedMax: 100_000 },
   snapshotHoldMs: 60_000,
+  recentBytesMax: 8 * mebibyte,
 };
 
 export const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };

@@ -28,6 +28,8 @@ function read(answer: Answer | undefined) {
   return JSON.parse(answer?.body ?? 'null');
 }
 
+type DiscoveredVersion = Readonly<{ version: string; freshness: string; resources: readonly { resource: string }[] }>;
+
 test('the form of discovery follows the Accept header: best quality first, then first named', (t) => {
   const v2beta1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList';
   const cases: [string | undefined, ReturnType<typeof parseDiscoveryForm>][] = [
@@ -60,8 +62,8 @@ test('aggregated discovery says by its Content-Type what it is and tells each ty
     t.is(answer.contentType, `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`);
     t.is(kind, 'APIGroupDiscoveryList');
     t.is(apiVersion, `apidiscovery.k8s.io/${form}`);
-    t.deepEqual(items.map((item: any) => item.metadata.name), ['apis.kcp.io', 'core.kcp.io', 'migration.kcp.io', 'cache.kcp.io', 'tenancy.kcp.io', 'rbac.authorization.k8s.io', 'admissionregistration.k8s.io', 'apiextensions.k8s.io']);
-    t.deepEqual(items[0].versions.map((version: any) => [version.version, version.freshness, version.resources.map((each: any) => each.resource)]), [
+    t.deepEqual(items.map((item: { metadata: { name: string } }) => item.metadata.name), ['apis.kcp.io', 'core.kcp.io', 'migration.kcp.io', 'cache.kcp.io', 'tenancy.kcp.io', 'rbac.authorization.k8s.io', 'admissionregistration.k8s.io', 'apiextensions.k8s.io']);
+    t.deepEqual(items[0].versions.map(({ version, freshness, resources }: DiscoveredVersion) => [version, freshness, resources.map(({ resource }) => resource)]), [
       ['v1alpha2', 'Current', ['apiexports']],
       ['v1alpha1', 'Current', ['apiresourceschemas', 'apiconversions', 'apiexports', 'apiexportendpointslices']],
     ]);
@@ -109,8 +111,8 @@ test('/api is answered without types of the core group too, but names no version
   t.deepEqual(read(coreVersions(types, 'legacy')).versions, ['v1']);
   const [core] = read(coreVersions(types, 'v2')).items;
   t.deepEqual([core.metadata.name, core.versions[0].version, core.versions[0].resources[0].resource], ['', 'v1', 'configmaps']);
-  t.deepEqual(read(apiResources(types, '', 'v1')).resources.map((each: any) => each.name), ['configmaps']);
-  t.false(read(apiGroups(types, 'legacy')).groups.some((each: any) => each.name === ''));
+  t.deepEqual(read(apiResources(types, '', 'v1')).resources.map(({ name }: { name: string }) => name), ['configmaps']);
+  t.false(read(apiGroups(types, 'legacy')).groups.some(({ name }: { name: string }) => name === ''));
 });
 
 test('there is nothing at the path of an unknown group or version', (t) => {

@@ -4,6 +4,14 @@ import { openApiDocument, openApiIndex } from '../../src/web/openapi.js';
 
 const served = kcpTypes.flatMap((type) => type.versions.map(({ name }) => ({ type, version: name })));
 
+const kindExtension = 'x-kubernetes-group-version-kind';
+
+type PatchOperation = Readonly<{
+  [kindExtension]: { kind: string };
+  parameters: readonly { name: string; in: string }[];
+  requestBody: { content: Record<string, unknown> };
+}>;
+
 test('the index names a document for every group version, by the hash that is its ETag', (t) => {
   const index = openApiIndex(kcpTypes);
   const { paths } = JSON.parse(index.body);
@@ -19,13 +27,15 @@ test('the index names a document for every group version, by the hash that is it
 test('the PATCH operation of every kind knows fieldValidation and offers no patch that kubectl would compute from schemas', (t) => {
   for (const { type, version } of served) {
     const { openapi, paths } = JSON.parse(openApiDocument(kcpTypes, type.group, version)?.body ?? '');
-    const patches = Object.values<any>(paths).map(({ patch }) => patch).filter((patch) => patch?.['x-kubernetes-group-version-kind'].kind === type.kind);
+    const patches = Object.values<{ patch?: PatchOperation }>(paths)
+      .flatMap(({ patch }) => (patch === undefined ? [] : [patch]))
+      .filter((patch) => patch[kindExtension].kind === type.kind);
 
     t.is(openapi, '3.0.0');
     t.is(patches.length, 1, type.kind);
-    t.deepEqual(patches[0]['x-kubernetes-group-version-kind'], { group: type.group, version, kind: type.kind });
-    t.true(patches[0].parameters.some((parameter: any) => parameter.name === 'fieldValidation' && parameter.in === 'query'));
-    t.deepEqual(Object.keys(patches[0].requestBody.content), ['application/json-patch+json', 'application/merge-patch+json']);
+    t.deepEqual(patches[0]?.[kindExtension], { group: type.group, version, kind: type.kind });
+    t.true(patches[0]?.parameters.some((parameter) => parameter.name === 'fieldValidation' && parameter.in === 'query'));
+    t.deepEqual(Object.keys(patches[0]?.requestBody.content ?? {}), ['application/json-patch+json', 'application/merge-patch+json']);
   }
 });
 
@@ -35,7 +45,7 @@ test('paths follow the scope of the type, and every reference leads to a schema 
 
   t.true(`${prefix}/namespaces/{namespace}/roles/{name}` in paths);
   t.true(`${prefix}/clusterroles/{name}` in paths);
-  t.deepEqual(paths[`${prefix}/namespaces/{namespace}/roles/{name}`].parameters.map((each: any) => each.name), ['namespace', 'name']);
+  t.deepEqual(paths[`${prefix}/namespaces/{namespace}/roles/{name}`].parameters.map(({ name }: { name: string }) => name), ['namespace', 'name']);
   t.is(components.schemas['io.k8s.authorization.rbac.v1.Role']['x-kubernetes-group-version-kind'][0].kind, 'Role');
   for (const [, name = ''] of JSON.stringify(paths).matchAll(/#\/components\/schemas\/([^"]+)"/g)) t.true(name in components.schemas, name);
 });

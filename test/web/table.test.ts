@@ -23,7 +23,7 @@ test('columns and cells are those of upstream', (t) => {
   t.is(steps.length, 4);
   for (const { title, answer } of steps) {
     const table = title === 'watch table' ? answer[0].object : answer;
-    const rows = table.rows.filter((row: any) => row.object !== null);
+    const rows = table.rows.filter((row: { object: unknown }) => row.object !== null);
 
     t.deepEqual(columnDefinitions(builtIn('apiexports'), 'v1alpha2'), table.columnDefinitions, title);
     for (const row of rows) t.deepEqual(cells(builtIn('apiexports'), 'v1alpha2', row.object, now), row.cells, title);

@@ -1,0 +1,39 @@
+/**
+ * Hands out turns, so that many readers of initial state together send no more than `bytesMax` in one turn of the event
+ * loop. First come, first served; one that wants more than the bound gets a turn of its own.
+ *
+ *   32 readers × one shared page ─▶ 4 now │ other work │ 4 now │ other work │ …
+ */
+import { setImmediate } from 'node:timers';
+
+type Waiting = Readonly<{ bytes: number; go: () => void }>;
+
+export class Pace {
+  readonly #bytesMax: number;
+  #waiting: Waiting[] = [];
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Resolves when it is the caller's turn to send that many bytes; never in the tick of the call. */
+  turn(bytes: number): Promise<void> {
+    return new Promise((go) => {
+      this.#waiting.push({ bytes, go });
+      if (this.#waiting.length === 1) setImmediate(() => this.#release());
+    });
+  }
+
+  #release(): void {
+    let left = this.#bytesMax;
+    let count = 0;
+    for (const { bytes, go } of this.#waiting) {
+      if (count > 0 && bytes > left) break;
+      left -= bytes;
+      count += 1;
+      go();
+    }
+    this.#waiting = this.#waiting.slice(count);
+    if (this.#waiting.length > 0) setImmediate(() => this.#release());
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * The real server in this process, as `startServer` opens it: a port of its own, a data folder of its own, and a fresh CA
+ * whose master certificate its clients hold. What a test narrows are flags, as an operator would write them.
+ *
+ * `hurried` makes the server's time run faster, so that intervals of seconds are waited for in tenths; what a server is
+ * asked over HTTP still takes real time.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import { loadSettings } from '../../src/config/settings.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import type { Clock } from '../../src/domain/ports.js';
+import { startServer, type RunningServer } from '../../src/server.js';
+import { KubeClient, type KubeClientOptions } from './kube-client.js';
+import { TestAuthority, type Certificate } from './test-authority.js';
+
+export type TestServerOptions = Readonly<{ flags?: Readonly<Record<string, string>>; clock?: Clock }>;
+
+export type Logged = Readonly<{ level: 'debug' | 'info' | 'warn' | 'error'; event: string; fields: unknown }>;
+
+type Parts = Readonly<{ folder: string; running: RunningServer; authority: TestAuthority; master: Certificate; logged: readonly Logged[] }>;
+
+export class TestServer {
+  readonly authority: TestAuthority;
+  readonly master: Certificate;
+  /** What the server has logged so far. */
+  readonly logged: readonly Logged[];
+  readonly #folder: string;
+  readonly #running: RunningServer;
+  readonly #clients = new Set<KubeClient>();
+  #stopped: Promise<void> | undefined;
+
+  private constructor({ folder, running, authority, master, logged }: Parts) {
+    this.#folder = folder;
+    this.#running = running;
+    this.authority = authority;
+    this.master = master;
+    this.logged = logged;
+  }
+
+  static async start({ flags = {}, clock = systemClock }: TestServerOptions = {}): Promise<TestServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-server-'));
+    const authority = await TestAuthority.create(folder);
+    const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
+    const settings = loadSettings({
+      flags: { 'root-directory': join(folder, 'root'), 'bind-address': '127.0.0.1', 'secure-port': '0', 'client-ca-file': authority.certificateFile, ...flags },
+      environment: {},
+      readFile: () => '',
+    });
+    const logged: Logged[] = [];
+    const running = await startServer(settings, { log: recording(logged), clock });
+    return new TestServer({ folder, running, authority, master, logged });
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.port}`;
+  }
+
+  get port(): number {
+    return this.#running.port;
+  }
+
+  /** A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. */
+  client(options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Pick<Certificate, 'certificate' | 'key'> | null } = {}): KubeClient {
+    const { as = this.master, ...rest } = options;
+    const client = new KubeClient({ ...rest, url: this.url, ...(as === null ? {} : { certificate: as.certificate, key: as.key }) });
+    this.#clients.add(client);
+    return client;
+  }
+
+  /** The value of a metric without labels, or the sum over its labels. */
+  async metric(name: string): Promise<number> {
+    const { text } = await this.client().raw('GET', '/metrics');
+    const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) => Number(value));
+    return values.reduce((sum, value) => sum + value, 0);
+  }
+
+  /** Resolves once no watch is open any more. */
+  async untilNoWatch(withinMs = 5_000): Promise<void> {
+    await until(async () => (await this.metric('strata_watches_open')) === 0, withinMs);
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#running.stop());
+  }
+
+  async close(): Promise<void> {
+    for (const client of this.#clients) client.close();
+    await this.stop();
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** A server for one test, gone with it. */
+export async function aServer(t: ExecutionContext, options?: TestServerOptions): Promise<TestServer> {
+  const server = await TestServer.start(options);
+  t.teardown(() => server.close());
+  return server;
+}
+
+/** Resolves once the condition holds; rejects when it does not in time. */
+export async function until(condition: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`not in ${withinMs} ms`);
+    await sleep(10);
+  }
+}
+
+/** The real clock with shorter delays. */
+export function hurried(factor: number): Clock {
+  return { now: () => systemClock.now(), after: (delayMs, task) => systemClock.after(delayMs / factor, task) };
+}
+
+function recording(logged: Logged[]): Log {
+  const at =
+    (level: Logged['level']) =>
+    (event: string, fields?: unknown): void =>
+      void logged.push({ level, event, fields });
+  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), child: () => log };
+  return log;
+}
