@@ -43,6 +43,8 @@ const snapshotHoldMs = 300_000;
 const snapshotRowsMax = 128;
 const resurrectedMax = 200_000;
 const sharedBytesMax = 32 * 1024 * 1024;
+/** How long changes are collected for a watch that was written to just now; after a quiet time they go at once. */
+const flushIntervalMs = 10;
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
 const turnBytesMax = 1024 * 1024;
 
@@ -59,7 +61,7 @@ export async function startServer(settings: Settings, { log, clock }: ServerPart
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const hub = new Hub(
     { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
-    { queueBytesMax: settings.watcherQueueBytesMax, pieceBytesMax: settings.listChunkBytesMax, bookmarkIntervalMs: settings.bookmarkIntervalMs },
+    { queueBytesMax: settings.watcherQueueBytesMax, pieceBytesMax: settings.listChunkBytesMax, bookmarkIntervalMs: settings.bookmarkIntervalMs, flushIntervalMs },
   );
   const declaredTypes = await DeclaredTypes.open({ catalogue, objects: store, revisions: store, writer: store, commits: store, watches: hub, log }, store.resources());
   const intake = new Intake({ objects: store, writer: store, clock });

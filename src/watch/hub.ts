@@ -2,6 +2,11 @@
  * Carries what is published to the open watches. One pass over a commit matches each change to groups of watchers that
  * see the same bytes; each group's events are encoded once (D5).
  *
+ *
+ *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
+ *   commit ─┐                                   flood of small commits becomes a few writes to each socket. Whoever joins,
+ *   commit ─┴▶ together, a little later         ends or gets a bookmark has everything handed out first (W2, W4).
+ *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
  */
 import type { Change, Commit } from '../domain/change.js';
@@ -12,7 +17,7 @@ import { eventOf } from './event-of.js';
 import { ScopeIndex, type Group } from './scope-index.js';
 import { Watcher, type WatcherLimits, type WatcherParts } from './watcher.js';
 
-export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number }>;
+export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; flushIntervalMs: number }>;
 
 export type HubParts = Omit<WatcherParts, 'live'> & Readonly<{ clock: Clock; commits: Commits }>;
 
@@ -24,6 +29,11 @@ export class Hub implements Watches {
   readonly #index = new ScopeIndex<Watcher>();
   readonly #open = new Set<Watcher>();
   readonly #subscription: Subscription;
+  /** Changes on their way to groups, and the revision they go up to. */
+  #pending = new Map<Group<Watcher>, Change[]>();
+  #pendingRevision: Revision = 0;
+  #flushedMs = -Infinity;
+  #cancelFlush: (() => void) | undefined;
   #ending = false;
 
   constructor(parts: HubParts, limits: HubLimits) {
@@ -38,7 +48,11 @@ export class Hub implements Watches {
 
   open(request: WatchRequest): OpenWatch {
     const live = {
-      join: (watcher: Watcher) => this.#index.join(request, watcher),
+      join: (watcher: Watcher) => {
+        this.#flush();
+        this.#index.join(request, watcher);
+      },
+      flush: () => this.#flush(),
       leave: (watcher: Watcher) => this.#index.leave(request, watcher),
     };
     const watcher = new Watcher(request, { ...this.#parts, live }, this.#limits);
@@ -62,6 +76,7 @@ export class Hub implements Watches {
   close(): void {
     this.#subscription.cancel();
     this.endAll();
+    this.#cancelFlush?.();
   }
 
   async *#run(watcher: Watcher): AsyncGenerator<readonly Uint8Array[]> {
@@ -90,15 +105,28 @@ export class Hub implements Watches {
   }
 
   #publish(commit: Commit): void {
-    const batches = new Map<Group<Watcher>, Change[]>();
     for (const change of commit.changes) {
       for (const group of this.#index.covering(change.key)) {
-        const changes = batches.get(group);
-        if (changes === undefined) batches.set(group, [change]);
+        const changes = this.#pending.get(group);
+        if (changes === undefined) this.#pending.set(group, [change]);
         else changes.push(change);
       }
     }
-    for (const [group, changes] of batches) offer(group, changes, commit.revision);
+    this.#pendingRevision = commit.revision;
+    if (this.#pending.size === 0 || this.#cancelFlush !== undefined) return;
+    const waitMs = this.#flushedMs + this.#limits.flushIntervalMs - this.#parts.clock.now();
+    if (waitMs <= 0) this.#flush();
+    else this.#cancelFlush = this.#parts.clock.after(waitMs, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    if (this.#pending.size === 0) return;
+    const pending = this.#pending;
+    this.#pending = new Map();
+    for (const [group, changes] of pending) offer(group, changes, this.#pendingRevision);
+    this.#flushedMs = this.#parts.clock.now();
   }
 }
 

@@ -24,6 +24,8 @@ export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: num
 export interface LiveStream {
   join(watcher: Watcher): void;
   leave(watcher: Watcher): void;
+  /** Hands out what was published and is still on its way to the watchers. */
+  flush(): void;
 }
 
 export type WatcherParts = Readonly<{
@@ -59,7 +61,7 @@ export class Watcher implements OpenWatch {
     this.#limits = limits;
   }
 
-  /** What was published and concerns this watcher, encoded. Called in the tick of the publication. */
+  /** What was published and concerns this watcher, encoded. Called in the order of publication. */
   offer(bytes: Uint8Array, events: number, revision: Revision): void {
     if (this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack();
     this.#queue.push({ bytes, revision });
@@ -70,6 +72,7 @@ export class Watcher implements OpenWatch {
 
   /** A sign that everything published is on its way. A watcher that is still catching up gets none. */
   bookmark(): void {
+    this.#parts.live.flush();
     if (!this.#isLive || !this.#inStream) return;
     const { published } = this.#parts.revisions;
     this.offer(this.request.representation.bookmark(this.#parts.revisions.format(published), false), 0, published);
@@ -77,6 +80,7 @@ export class Watcher implements OpenWatch {
 
   /** Ends the stream behind what is queued. */
   end(): void {
+    this.#parts.live.flush();
     this.#ended = true;
     this.#wake();
   }

@@ -137,15 +137,19 @@ async function answerRefusals(context: Context, next: Next, { log, metrics }: Ap
     context.set('content-type', 'application/json');
     context.set('cache-control', 'no-cache, private');
     if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) context.set('retry-after', String(retryAfterSeconds));
-    if (!context.req.complete) abandonBody(context);
+    abandonBody(context);
     context.body = Buffer.from(status);
   }
 }
 
-/** A body that was not read to its end: the rest of it is not waited for. */
+/** What is left of a body that was not read to its end is not waited for. */
 function abandonBody({ req, res }: Context): void {
-  if (req.httpVersionMajor === 1) res.setHeader('connection', 'close');
-  else res.once('finish', () => (res as unknown as Http2ServerResponse).stream.close());
+  if (req.httpVersionMajor === 1) {
+    if (!req.complete) res.setHeader('connection', 'close');
+    return;
+  }
+  const { stream } = res as unknown as Http2ServerResponse;
+  if (!stream.endAfterHeaders && !stream.readableEnded) stream.once('finish', () => stream.close());
 }
 
 function text(context: Context, code: number, body: string): void {

@@ -37,7 +37,7 @@ export async function readBody(request: IncomingMessage, bytesMax: number): Prom
 
 /** The media type of a body; no Content-Type means JSON (W1, W16). */
 export function mediaType(request: IncomingMessage): string {
-  return (request.headers['content-type'] ?? 'application/json').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() || 'application/json';
 }
 
 /** The body as the text of a JSON value. Throws Refused: 415 for what is neither JSON nor YAML. */

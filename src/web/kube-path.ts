@@ -51,7 +51,7 @@ function decode(path: string): readonly string[] | undefined {
   const raw = path.replace(/^\//, '').replace(/\/$/, '');
   if (raw === '') return [];
   try {
-    return raw.split('/').map(decodeURIComponent);
+    return raw.includes('%') ? raw.split('/').map(decodeURIComponent) : raw.split('/');
   } catch {
     return undefined;
   }

@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
+import type { Objects, Snapshot } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -98,9 +99,9 @@ async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): Async
 
 /** Items behind `after` until `limit` is reached; `end` then tells the last one and whether there are more. */
 async function* limited(page: Page, form: ObjectForm, { objects }: KubePorts, end: { more: boolean; after: Key | undefined }): AsyncGenerator<Uint8Array> {
-  const { scope, selector, revision, limit } = page;
+  const { scope, selector, limit } = page;
   const encoding = listEncoding(form);
-  const snapshot = objects.snapshot(scope, revision);
+  const snapshot = open(page, objects);
   let left = limit === 0 ? Infinity : limit;
   let after = page.after;
   try {
@@ -128,6 +129,14 @@ async function* limited(page: Page, form: ObjectForm, { objects }: KubePorts, en
     throw withFreshToken(error, page);
   } finally {
     snapshot.close();
+  }
+}
+
+function open(page: Page, objects: Objects): Snapshot {
+  try {
+    return objects.snapshot(page.scope, page.revision);
+  } catch (error) {
+    throw withFreshToken(error, page);
   }
 }
 

@@ -163,6 +163,8 @@ export class Listener {
   #followHttp1(socket: Socket): void {
     this.#http1.set(socket, 0);
     socket.once('close', () => this.#http1.delete(socket));
+    // Its handshake was still under way when the others were told.
+    if (this.#stopping) socket.end();
   }
 
   #handle(request: IncomingMessage, response: ServerResponse, handler: Handler): void {

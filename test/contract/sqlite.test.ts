@@ -1,10 +1,6 @@
-import { SqliteEngine } from '../store/sqlite-engine.js';
+/** The SQLite engine as it runs, with recent objects in memory. `sqlite-from-disk.test.ts` runs the same suite without. */
+import { storeLimits } from '../support/test-store.js';
+import { openSqlite } from './open-sqlite.js';
 import { registerStoreContract } from './store-contract.js';
 
-registerStoreContract((t, { changesMax, tombstonesMax, mutationsMax, pageRowsMax, pageBytesMax }) =>
-  SqliteEngine.start(t, {
-    history: { ...(changesMax === undefined ? {} : { historyChangesMax: changesMax }), ...(tombstonesMax === undefined ? {} : { tombstonesMax }) },
-    queue: mutationsMax === undefined ? {} : { mutationsMax },
-    snapshot: { ...(pageRowsMax === undefined ? {} : { rowsMax: pageRowsMax }), ...(pageBytesMax === undefined ? {} : { bytesMax: pageBytesMax }) },
-  }),
-);
+registerStoreContract(openSqlite(storeLimits.recentBytesMax));

@@ -58,7 +58,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
     t.deepEqual(answered, answered.toSorted((a, b) => a - b));
     t.is(new Set(answered).size, 1000);
-    t.is(store.published, answered.at(-1));
+    t.is(answered.at(-1), store.published);
   });
 
   test('mutations of one key that wait together are decided one after the other', async (t) => {
@@ -128,7 +128,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
   test('a commit is heard in the tick in which it becomes visible, before its writers are answered', async (t) => {
     const store = await opened(t);
     const order: string[] = [];
-    const seen: Promise<void>[] = [];
+    const seen: Promise<unknown>[] = [];
     const subscription = store.subscribe((commit) => {
       t.is(store.published, commit.revision);
       t.deepEqual(commit.changes.map(({ revision }) => revision), commit.changes.map(({ revision }) => revision).toSorted((a, b) => a - b));
@@ -481,7 +481,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
     await engine.compact();
     t.is(store.compacted, 12);
-    t.is((await held.page(page.next)).objects.length, 3);
+    t.is(page.objects.length + (await held.page(page.next)).objects.length, 12);
     t.throws(() => store.snapshot(aScope(), 3), { instanceOf: Refused });
     held.close();
     await engine.compact();

@@ -20,6 +20,7 @@ export type Bounds = Readonly<{
   queue?: Partial<StoreLimits['queue']>;
   snapshot?: Partial<StoreLimits['snapshot']>;
   snapshotHoldMs?: number;
+  recentBytesMax?: number;
 }>;
 
 export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
@@ -28,8 +29,6 @@ export class SqliteEngine {
   readonly directory: string;
   readonly clock: ManualClock;
   store!: SqliteStore;
-  /** Steps of compaction since the beginning. */
-  steps = 0;
   readonly #bounds: Bounds;
   readonly #random: () => number;
   readonly #log: Log;
@@ -58,18 +57,20 @@ export class SqliteEngine {
   }
 
   async open(): Promise<SqliteStore> {
-    const { history, queue, snapshot, snapshotHoldMs } = this.#bounds;
+    // Without memory of recent objects: what a test reads is what the disk has.
+    const { history, queue, snapshot, snapshotHoldMs = storeLimits.snapshotHoldMs, recentBytesMax = 0 } = this.#bounds;
     const limits: StoreLimits = {
       history: { ...storeLimits.history, ...history },
       queue: { ...storeLimits.queue, ...queue },
       snapshot: { ...storeLimits.snapshot, ...snapshot },
-      snapshotHoldMs: snapshotHoldMs ?? storeLimits.snapshotHoldMs,
+      snapshotHoldMs,
+      recentBytesMax,
     };
     const observe = {
       committed: () => {},
       compacted: () => {
-        this.steps += 1;
         this.#stepped.resolve();
+        this.#stepped = deferred<void>();
       },
     };
     const parts = { log: this.#log, clock: this.clock, random: this.#random, observe };
@@ -84,13 +85,11 @@ export class SqliteEngine {
 
   /** Lets the store compact until it finds nothing more to do. */
   async compact(): Promise<void> {
-    do {
-      this.#stepped = deferred<void>();
-      const { pending } = this.clock;
-      this.clock.advance(compactIntervalMs);
+    for (;;) {
       // A store that found something to do waits for the committer before it asks for time again.
-      if (this.clock.pending === pending) return;
-      await this.#stepped.promise;
-    } while (true);
+      while (this.clock.pending === 0) await this.#stepped.promise;
+      this.clock.advance(compactIntervalMs);
+      if (this.clock.pending > 0) return;
+    }
   }
 }

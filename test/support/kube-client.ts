@@ -226,10 +226,11 @@ export class KubeClient {
     signal: AbortSignal | undefined,
   ): Promise<Opened> {
     const session = await this.#connected();
-    const stream = session.request({ ':method': method, ':path': path, ...headers }, signal === undefined ? {} : { signal });
+    // Without a word on its end, Node ends the request of a DELETE before its body.
+    const stream = session.request({ ':method': method, ':path': path, ...headers }, { endStream: bytes === undefined, ...(signal === undefined ? {} : { signal }) });
     // Who waits for the answer or reads it is told; an abort when nobody does is no error.
     stream.on('error', () => {});
-    stream.end(bytes);
+    if (bytes !== undefined) stream.end(bytes);
     const [received] = (await once(stream, 'response')) as [Record<string, string | string[] | number>];
     return { status: Number(received[':status']), headers: flat(received), stream, abort: () => stream.close() };
   }

@@ -57,3 +57,27 @@ export function aPut(place: Place, expect: 'absent' | number, content: { labels?
 export function aDelete(place: Place, expect: 'any' | number = 'any'): Mutation {
   return { kind: 'delete', key: aKey(place), expect };
 }
+
+/** The URL of a collection, or of one of its objects. */
+export function aPath(place: Place & { version?: string } = {}): string {
+  const { shard = 'amber', cluster = 'acme', namespace, name, group = 'apis.kcp.io', resource = 'apiexports', identity = '', version = 'v1alpha2' } = place;
+  const api = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const inNamespace = namespace === undefined ? '' : `/namespaces/${namespace}`;
+  return `/services/cache/shards/${shard}/clusters/${cluster}${api}${inNamespace}/${resource}${identity === '' ? '' : `:${identity}`}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
+}
+
+/** An APIExport as a client sends it. */
+export function anApiExport(metadata: Readonly<Record<string, unknown>> = {}, rest: Readonly<Record<string, unknown>> = { spec: {} }): Record<string, unknown> {
+  return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one', ...metadata }, ...rest };
+}
+
+/** A ClusterCachedResource that declares `instances.machines.svm.io` under the identity. */
+export function aClusterCachedResource(identity: string, { name = 'instances', kind = 'Instance', scope = 'Cluster', version = 'v1' } = {}): Record<string, unknown> {
+  return {
+    apiVersion: 'cache.kcp.io/v1alpha1',
+    kind: 'ClusterCachedResource',
+    metadata: { name, annotations: { 'cache.kcp.io/resource-kind': kind, 'cache.kcp.io/resource-scope': scope } },
+    spec: { group: 'machines.svm.io', resource: 'instances', version },
+    status: { identityHash: identity },
+  };
+}

@@ -42,10 +42,14 @@ export class TestServer {
     this.logged = logged;
   }
 
-  static async start({ flags = {}, clock = systemClock }: TestServerOptions = {}): Promise<TestServer> {
+  static async start(options: TestServerOptions = {}): Promise<TestServer> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-server-'));
     const authority = await TestAuthority.create(folder);
     const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
+    return TestServer.#run({ folder, authority, master }, options);
+  }
+
+  static async #run({ folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>, { flags = {}, clock = systemClock }: TestServerOptions): Promise<TestServer> {
     const settings = loadSettings({
       flags: { 'root-directory': join(folder, 'root'), 'bind-address': '127.0.0.1', 'secure-port': '0', 'client-ca-file': authority.certificateFile, ...flags },
       environment: {},
@@ -82,6 +86,13 @@ export class TestServer {
   /** Resolves once no watch is open any more. */
   async untilNoWatch(withinMs = 5_000): Promise<void> {
     await until(async () => (await this.metric('strata_watches_open')) === 0, withinMs);
+  }
+
+  /** Stops, and starts another one on the same folder and CA; this one need not be closed any more. */
+  async restart(options: TestServerOptions = {}): Promise<TestServer> {
+    for (const client of this.#clients) client.close();
+    await this.stop();
+    return TestServer.#run({ folder: this.#folder, authority: this.authority, master: this.master }, options);
   }
 
   stop(): Promise<void> {

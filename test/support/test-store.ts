@@ -35,12 +35,6 @@ export function openTestStore(directory: string, limits: Partial<StoreLimits> = 
   return openStore(directory, projectFile('migrations'), { ...storeLimits, ...limits }, { log: silent, clock, random: Math.random, observe });
 }
 
-export async function aStore(t: ExecutionContext, limits: Partial<StoreLimits> = {}): Promise<SqliteStore> {
-  const store = await openTestStore(storeDirectory(t), limits);
-  t.teardown(() => store.close());
-  return store;
-}
-
 /** Submits and expects it to be written. */
 export async function write(store: SqliteStore, mutation: Mutation): Promise<Written> {
   const outcome = await store.submit(mutation);

@@ -5,6 +5,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Change } from '../../domain/change.js';
+import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
@@ -40,11 +41,23 @@ export class ChangeLog {
     }
   }
 
-  /** The keys of rows in the range, as long as their rows stand: the newest of each key always does, and tombstones do. */
-  async *touched(scope: Scope, range: Range): AsyncGenerator<readonly Key[]> {
+  /** Deletes behind this revision are all remembered. Asked of the database, where compaction may be ahead of what we are told. */
+  get rememberedFrom(): Revision {
+    return this.#statements.rememberedFrom.get() ?? 0;
+  }
+
+  /**
+   * The keys of rows in the range, as long as their rows stand: the newest of each key always does, and tombstones do. Where the
+   * newest is above `upTo`, the one in the range stands as long as `upTo` is covered.
+   */
+  async *touched(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Key[]> {
     let position = range.after;
     while (position < range.upTo) {
-      const rows = this.#page(scope, { after: position, upTo: range.upTo });
+      assertCovered(range.upTo);
+      const rows = this.#rows.database.transaction(() => {
+        if (position < this.rememberedFrom) throw new Refused(expired(`what was deleted since ${this.#format(position)} is forgotten`));
+        return this.#page(scope, { after: position, upTo: range.upTo });
+      })();
       position = rows.length < rowsMax ? range.upTo : (rows.at(-1)?.revision ?? range.upTo);
       const keys = rows.map((row) => this.#rows.key(row)).filter((key) => matches(scope, key));
       if (keys.length > 0) yield keys;
@@ -94,6 +107,7 @@ function once<T>(read: () => T): () => T {
 function prepare(database: Connection) {
   const columns = 'revision, resource, kind, replaced, shard, cluster, namespace, name';
   return {
+    rememberedFrom: database.prepare<[], Revision>(/*sql*/ `SELECT value FROM meta WHERE name = 'tombstones_from'`).pluck(),
     ofResource: database.prepare<[number, Revision, Revision, number], ChangeRow>(
       /*sql*/ `SELECT ${columns} FROM changes INDEXED BY changes_by_resource
                WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,

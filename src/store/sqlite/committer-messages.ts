@@ -1,13 +1,15 @@
 /** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool (D1). */
 import type { Key } from '../../domain/key.js';
-import type { Mutation } from '../../domain/mutation.js';
 import type { Revision } from '../../domain/revision.js';
+import type { WireBatch } from './wire-batch.js';
 
-export type CommitterOptions = Readonly<{ databaseFile: string; witnessFile: string; nonce: string; momentIntervalMs: number }>;
+export type CommitterOptions = Readonly<{ databaseFile: string; witnessFile: string; nonce: string; epoch: number; momentIntervalMs: number }>;
 
 export type ToCommitter =
-  | Readonly<{ kind: 'commit'; mutations: readonly Mutation[]; nowMs: number }>
+  | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>
   | Readonly<{ kind: 'compact'; upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; rowsMax: number }>
+  /** Asks whether the disk takes a write. */
+  | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
 
 export type Decided =
@@ -34,5 +36,6 @@ export type FromCommitter =
   /** Nothing of the batch was stored. */
   | Readonly<{ kind: 'failed'; message: string; code: string }>
   | Readonly<{ kind: 'not-compacted'; message: string; code: string }>
-  | Readonly<{ kind: 'compacted'; compacted: Revision; tombstonesFrom: Revision; logBytes: number; done: boolean; elapsedMs: number }>
+  | Readonly<{ kind: 'compacted'; compacted: Revision; logBytes: number; done: boolean; elapsedMs: number }>
+  | Readonly<{ kind: 'probed'; failure: string | undefined }>
   | Readonly<{ kind: 'closed' }>;

@@ -6,14 +6,15 @@ import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-m
 import { Committer, readMeta } from './committer.js';
 import { Compaction } from './compaction.js';
 import { openWriter } from './database.js';
+import { unpackBatch } from './wire-batch.js';
 import { Witness } from './witness.js';
 
-const { databaseFile, witnessFile, nonce, momentIntervalMs } = workerData as CommitterOptions;
+const { databaseFile, witnessFile, nonce, epoch, momentIntervalMs } = workerData as CommitterOptions;
 const port = parentPort;
 if (port === null) throw new Error('the committer runs in a worker thread');
 
 const database = openWriter(databaseFile);
-const witness = new Witness(witnessFile, nonce, readMeta(database, 'revision'));
+const witness = new Witness(witnessFile, { nonce, epoch, revision: readMeta(database, 'revision') });
 const committer = new Committer(database, witness, momentIntervalMs);
 const compaction = new Compaction(database);
 
@@ -25,7 +26,7 @@ function answer(message: ToCommitter): FromCommitter {
   switch (message.kind) {
     case 'commit':
       try {
-        const committed = committer.commit(message.mutations, message.nowMs);
+        const committed = committer.commit(unpackBatch(message.batch), message.nowMs);
         return { kind: 'committed', ...committed, elapsedMs: performance.now() - startedMs };
       } catch (error) {
         return { kind: 'failed', ...refusalOf(error) };
@@ -37,8 +38,17 @@ function answer(message: ToCommitter): FromCommitter {
       } catch (error) {
         return { kind: 'not-compacted', ...refusalOf(error) };
       }
+    case 'probe':
+      try {
+        committer.probe();
+        return { kind: 'probed', failure: undefined };
+      } catch (error) {
+        return { kind: 'probed', failure: refusalOf(error).message };
+      }
     case 'close':
       witness.close();
+      // The reader is still open, so closing does not do it; a copy of the database file alone is then a whole backup.
+      database.pragma('wal_checkpoint(TRUNCATE)');
       database.close();
       port?.close();
       return { kind: 'closed' };

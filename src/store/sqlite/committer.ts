@@ -14,7 +14,7 @@ import type { Committed, Decided, Restated } from './committer-messages.js';
 import type { Connection } from './database.js';
 import type { Witness } from './witness.js';
 
-export const put = 1;
+const put = 1;
 export const tombstone = 2;
 
 type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
@@ -68,11 +68,15 @@ export class Committer {
     return { revision: this.#revision, decided, restated, movedPaths, logBytes: this.#logBytes };
   }
 
-  /** A compaction has taken that many bytes out of the log. */
+  /** A compaction has taken that many bytes out of the log, and has noted so itself. */
   shrink(bytes: number): number {
-    this.#logBytes = Math.max(0, this.#logBytes - bytes);
-    this.#statements.setMeta.run(this.#logBytes, 'log_bytes');
+    this.#logBytes -= bytes;
     return this.#logBytes;
+  }
+
+  /** Writes something that means nothing. Throws what SQLite throws when the disk takes nothing. */
+  probe(): void {
+    this.#statements.countProbe.run();
   }
 
   #apply(mutation: Mutation, restated: Restated[], movedPaths: string[]): Decided {
@@ -115,7 +119,7 @@ export class Committer {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
     if (survivor === undefined) return;
     const revision = this.#next();
-    this.#statements.restate.run(revision, survivor.revision);
+    this.#logBytes += this.#statements.restate.get(revision, survivor.revision) ?? 0;
     this.#statements.setCurrent.run(resource, survivor.shard, key.cluster, key.namespace, key.name, revision);
     restated.push({ key: { ...key, shard: survivor.shard as Key['shard'] }, revision, replaced: survivor.revision });
   }
@@ -173,10 +177,10 @@ function prepare(database: Connection) {
       /*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
                VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL)`,
     ),
-    restate: database.prepare(
+    restate: pluck<[Revision, Revision], number>(
       /*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
                SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
-               FROM changes WHERE revision = ?`,
+               FROM changes WHERE revision = ? RETURNING length(body)`,
     ),
     setCurrent: database.prepare(
       /*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision) VALUES (?, ?, ?, ?, ?, ?)
@@ -198,6 +202,10 @@ function prepare(database: Connection) {
     addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
     resource: pluck<[string, string, string], number>(/*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`),
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
+    // A page that would not change is not written, hence the count.
+    countProbe: database.prepare(
+      /*sql*/ `INSERT INTO meta (name, value) VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1`,
+    ),
     setMoment: database.prepare(/*sql*/ `INSERT INTO moments (revision, at_ms) VALUES (?, ?) ON CONFLICT (revision) DO UPDATE SET at_ms = excluded.at_ms`),
     lastMoment: pluck<[], number>(/*sql*/ `SELECT at_ms FROM moments ORDER BY revision DESC LIMIT 1`),
   };

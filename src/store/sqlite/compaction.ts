@@ -11,7 +11,8 @@ import type { Revision } from '../../domain/revision.js';
 import { readMeta, tombstone } from './committer.js';
 import type { Connection } from './database.js';
 
-export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Revision; bytes: number; done: boolean }>;
+/** `bytes` of bodies have left the log. */
+export type CompactionStep = Readonly<{ compacted: Revision; bytes: number; done: boolean }>;
 
 export class Compaction {
   readonly #database: Connection;
@@ -41,8 +42,9 @@ export class Compaction {
         const tombstonesFrom = Math.max(readMeta(this.#database, 'tombstones_from'), floor);
         this.#statements.setMeta.run(to, 'compacted');
         this.#statements.setMeta.run(tombstonesFrom, 'tombstones_from');
+        this.#statements.takeBytes.run(bytes);
         this.#statements.forgetMoments.run(tombstonesFrom);
-        return { compacted: to, tombstonesFrom, bytes, done: to >= upTo && dropped < rowsMax };
+        return { compacted: to, bytes, done: to >= upTo && dropped < rowsMax };
       })
       .immediate();
   }
@@ -63,6 +65,7 @@ function prepare(database: Connection) {
       )
       .pluck(),
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
+    takeBytes: database.prepare(/*sql*/ `UPDATE meta SET value = value - ? WHERE name = 'log_bytes'`),
     forgetMoments: database.prepare(
       /*sql*/ `DELETE FROM moments WHERE revision < (SELECT max(revision) FROM moments WHERE revision <= ?)`,
     ),

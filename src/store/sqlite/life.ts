@@ -13,7 +13,6 @@ export type Life = Readonly<{
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;
-  tombstonesFrom: Revision;
   logBytes: number;
   /** True when a new epoch began because what the store acknowledged may have been rolled back. */
   rolledBack: boolean;
@@ -24,19 +23,20 @@ export function begin(database: Connection, testimony: Testimony | undefined, no
   return database
     .transaction((): Life => {
       const isNew = database.prepare(/*sql*/ `SELECT 1 FROM epochs LIMIT 1`).get() === undefined;
-      if (isNew) bear(database, nonce, random);
+      const later = (epoch: number): number => nextEpoch(Math.max(epoch, testimony?.epoch ?? 0), random);
+      if (isNew) bear(database, nonce, testimony === undefined ? firstEpoch(random) : later(0));
       const rolledBack = !isNew && wasRolledBack(facts(database), testimony);
       const epochs = readEpochs(database);
       const revision = readMeta(database, 'revision');
-      if (rolledBack) epochs.push(addEpoch(database, nextEpoch(epochs.at(-1)?.epoch ?? 0, random), revision + 1));
-      setText(database, 'previous_nonce', readText(database, 'nonce'));
+      if (rolledBack) epochs.push(addEpoch(database, later(epochs.at(-1)?.epoch ?? 0), revision + 1));
+      // Until the witness has the new nonce, the one it has now must go on matching, however often a start is cut short.
+      setText(database, 'previous_nonce', isNew || rolledBack || testimony === undefined ? readText(database, 'nonce') : testimony.nonce);
       setText(database, 'nonce', nonce);
       return {
         nonce,
         epochs,
         revision,
         compacted: readMeta(database, 'compacted'),
-        tombstonesFrom: readMeta(database, 'tombstones_from'),
         logBytes: readMeta(database, 'log_bytes'),
         rolledBack,
       };
@@ -44,8 +44,8 @@ export function begin(database: Connection, testimony: Testimony | undefined, no
     .immediate();
 }
 
-function bear(database: Connection, nonce: string, random: () => number): void {
-  addEpoch(database, firstEpoch(random), 1);
+function bear(database: Connection, nonce: string, epoch: number): void {
+  addEpoch(database, epoch, 1);
   const born = { nonce, previous_nonce: nonce, revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0 };
   for (const [name, value] of Object.entries(born)) {
     database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?)`).run(name, value);

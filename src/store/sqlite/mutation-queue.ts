@@ -1,10 +1,10 @@
 /**
- * Mutations waiting for the committer. No timer: an idle committer gets what is there at once, and batches form by
+ * Mutations waiting for the committer. No timer: an idle committer gets what this turn of the event loop brings, and batches form by
  * themselves while it works (D3).
  *
  *   submit ──▶ waiting ──(committer idle)──▶ in flight ──committed──▶ published, then answered, in one tick
  *
- * I7 At most `mutationsMax` or `bytesMax` wait; one more is answered 429 and nothing of it is kept.
+ * I7 At most `mutationsMax` or `bytesMax` wait; one more is answered 429 and nothing of it is kept. One may always wait.
  * I8 Answers come in the order of submission.
  */
 import type { Refusal } from '../../domain/errors.js';
@@ -23,14 +23,16 @@ const full: Refusal = {
 export class MutationQueue {
   readonly #limits: QueueLimits;
   readonly #send: (batch: readonly Waiting[]) => void;
+  readonly #soon: (task: () => void) => void;
   #waiting: Waiting[] = [];
   #bytes = 0;
   #busy = false;
 
-  /** `send` hands a batch to the committer; `settled` must follow. */
-  constructor(limits: QueueLimits, send: (batch: readonly Waiting[]) => void) {
+  /** `send` hands a batch to the committer; `settled` must follow. `soon` runs a task behind what this turn of the event loop still brings. */
+  constructor(limits: QueueLimits, { send, soon }: Readonly<{ send: (batch: readonly Waiting[]) => void; soon: (task: () => void) => void }>) {
     this.#limits = limits;
     this.#send = send;
+    this.#soon = soon;
   }
 
   get length(): number {
@@ -47,11 +49,14 @@ export class MutationQueue {
 
   submit(mutation: Mutation): Promise<Outcome> {
     const { mutationsMax, bytesMax } = this.#limits;
-    if (this.#waiting.length >= mutationsMax || this.#bytes >= bytesMax) return Promise.resolve({ kind: 'unavailable', refusal: full });
+    const bytes = this.#bytes + sizeOf(mutation);
+    const isFull = this.#waiting.length >= mutationsMax || bytes > bytesMax;
+    if (isFull && this.#waiting.length > 0) return Promise.resolve({ kind: 'unavailable', refusal: full });
     return new Promise((answer) => {
       this.#waiting.push({ mutation, answer });
-      this.#bytes += sizeOf(mutation);
-      this.pump();
+      this.#bytes = bytes;
+      // Requests come in flocks, as the answers did: those of one turn of the event loop go together.
+      if (!this.#busy && this.#waiting.length === 1) this.#soon(() => this.pump());
     });
   }
 

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { Resource } from '../../domain/resource.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
 import { tombstone } from './committer.js';
 import type { Connection } from './database.js';
+import type { RecentObjects } from './recent-objects.js';
 
 /** A row without its body. */
 export type ChangeRow = Readonly<{
@@ -31,21 +32,26 @@ type BodyRow = ChangeRow & {
 
 export class Rows {
   readonly database: Connection;
+  readonly #recent: RecentObjects;
   readonly #format: (revision: Revision) => string;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #resources = new Map<number, Resource>();
+  readonly #ids = new Map<string, readonly number[]>();
 
-  constructor(database: Connection, format: (revision: Revision) => string) {
+  constructor(database: Connection, recent: RecentObjects, format: (revision: Revision) => string) {
     this.database = database;
+    this.#recent = recent;
     this.#format = format;
     this.#statements = prepare(database);
   }
 
   /** The object put at `revision`; undefined when the row is compacted, or is a delete. */
   object(revision: Revision): StoredObject | undefined {
+    const known = this.#recent.get(revision);
+    if (known !== undefined) return known;
     const row = revision > 0 ? this.#statements.body.get(revision) : undefined;
     if (row === undefined || row.body === null) return undefined;
-    return {
+    const object: StoredObject = {
       key: this.key(row),
       revision,
       resourceVersion: this.#format(revision),
@@ -55,6 +61,8 @@ export class Rows {
         marks: { metadataStart: row.metadata_start, metadataEnd: row.metadata_end, annotationsAt: row.annotations_at, revisionAt: row.revision_at },
       },
     };
+    this.#recent.add(object);
+    return object;
   }
 
   /** The revision that held the key at `at`, told back from a later `revision` of it; undefined when none did. */
@@ -80,7 +88,14 @@ export class Rows {
 
   /** The ids of the resources a scope covers, rising; an identity '*' may cover several. */
   resourceIds({ group, resource, identity }: Pick<Scope, 'group' | 'resource' | 'identity'>): readonly number[] {
-    return this.#statements.resourceIds.all({ group, resource, identity });
+    if (identity === '*') return this.#statements.resourceIds.all({ group, resource, identity });
+    const text = formatResource({ group, resource, identity });
+    const known = this.#ids.get(text);
+    if (known !== undefined) return known;
+    const ids = this.#statements.resourceIds.all({ group, resource, identity });
+    // A resource that is there once stays; one that is not may come.
+    if (ids.length > 0) this.#ids.set(text, ids);
+    return ids;
   }
 }
 

@@ -5,23 +5,22 @@
  *   objects row at r ≤ R   → as it is            objects row at r > R → follow `replaced` to ≤ R, or it was not there yet
  *   deleted since R        → not in `objects`: found in the log, told back likewise, and merged in at its place
  *
- * Bounds: a page looks at `rowsMax` rows and stops at `bytesMax` of bodies; `resurrectedMax` deleted keys are remembered,
- * beyond that the snapshot is given up (410). I9 Within a snapshot every key that stood at R comes exactly once.
+ * Bounds: a page looks at `rowsMax` rows and stops at `bytesMax` of bodies; `deletesMax` deletes are looked at in one tick;
+ * `resurrectedMax` deleted keys are remembered, beyond that the snapshot is given up (410). I9 Within a snapshot every key that stood at R comes exactly once.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { Snapshot, SnapshotPage } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { expired, Refused } from '../../domain/errors.js';
-import { tombstone } from './committer.js';
-import type { Connection } from './database.js';
-import type { ChangeRow, Rows } from './rows.js';
+import type { Rows } from './rows.js';
+import type { Entry, Walks } from './walks.js';
+
+const deletesMax = 2000;
 
 export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number; resurrectedMax: number }>;
-
-/** A key and the revision that held it at R. */
-type Entry = Readonly<{ key: Key; revision: Revision }>;
 
 export class SqliteSnapshot implements Snapshot {
   readonly revision: Revision;
@@ -47,8 +46,12 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
-    this.#assertCovered();
-    return this.#rows.database.transaction(() => this.#read(after))();
+    for (;;) {
+      this.#assertCovered();
+      const page = this.#rows.database.transaction(() => (this.#resurrect() ? this.#read(after) : undefined))();
+      if (page !== undefined) return page;
+      await turn();
+    }
   }
 
   close(): void {
@@ -56,7 +59,6 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   #read(after: Key | undefined): SnapshotPage {
-    this.#resurrect();
     const { entries, last } = this.#candidates(after);
     const objects: StoredObject[] = [];
     let bytes = 0;
@@ -73,11 +75,13 @@ export class SqliteSnapshot implements Snapshot {
   /** What stood at R behind `after`, in order; `last` is the last row looked at, undefined at the end. */
   #candidates(after: Key | undefined): { entries: readonly Entry[]; last: Key | undefined } {
     const { entries, last } = this.#walks.page(this.#scope, after, this.#limits.rowsMax);
-    const live = entries.flatMap(({ key, revision }) => {
-      if (!matches(this.#scope, key)) return [];
-      const held = revision <= this.revision ? revision : this.#rows.heldAt(revision, this.revision);
-      return held === undefined ? [] : [{ key, revision: held }];
-    });
+    const live: Entry[] = [];
+    for (const entry of entries) {
+      if (!matches(this.#scope, entry.key)) continue;
+      const revision = entry.revision <= this.revision ? entry.revision : this.#rows.heldAt(entry.revision, this.revision);
+      if (revision === entry.revision) live.push(entry);
+      else if (revision !== undefined) live.push({ key: entry.key, revision });
+    }
     if (this.#resurrected.length === 0) return { entries: live, last };
     const order = this.#walks.order(this.#scope);
     const between = this.#resurrected.filter(
@@ -86,9 +90,10 @@ export class SqliteSnapshot implements Snapshot {
     return { entries: [...live, ...between].toSorted((a, b) => order(a.key, b.key)), last };
   }
 
-  /** Takes note of the keys deleted since this was last asked. */
-  #resurrect(): void {
-    for (const row of this.#walks.deletedSince(this.#deletesSeen)) {
+  /** Takes note of the keys deleted since this was last asked, of `deletesMax` at most; says whether those were all. */
+  #resurrect(): boolean {
+    const rows = this.#walks.deletedSince(this.#deletesSeen, deletesMax);
+    for (const row of rows) {
       this.#deletesSeen = row.revision;
       const key = this.#rows.key(row);
       if (!matches(this.#scope, key)) continue;
@@ -98,96 +103,6 @@ export class SqliteSnapshot implements Snapshot {
     if (this.#resurrected.length > this.#limits.resurrectedMax) {
       throw new Refused(expired(`more than ${this.#limits.resurrectedMax} objects were deleted since, please start over`));
     }
+    return rows.length < deletesMax;
   }
-}
-
-/**
- * The two orders in which keys are walked: by (shard, cluster, namespace, name); and, for one logical cluster on whichever
- * shards have it, by (namespace, name, shard) through its index.
- */
-export class Walks {
-  readonly #rows: Rows;
-  readonly #statements: ReturnType<typeof prepare>;
-
-  constructor(rows: Rows) {
-    this.#rows = rows;
-    this.#statements = prepare(rows.database);
-  }
-
-  page(scope: Scope, after: Key | undefined, rowsMax: number): { entries: readonly Entry[]; last: Key | undefined } {
-    const ids = this.#rows.resourceIds(scope);
-    const first = after === undefined ? 0 : Math.max(0, ids.findIndex((id) => this.#rows.resource(id).identity === after.resource.identity));
-    for (const [i, id] of ids.entries()) {
-      if (i < first) continue;
-      const behind = after !== undefined && i === first ? after : undefined;
-      const rows = this.#read(scope, id, behind, rowsMax);
-      if (rows.length === 0) continue;
-      const entries = rows.map((row) => ({ key: this.#rows.key({ ...row, resource: id }), revision: row.revision }));
-      const isEnd = rows.length < rowsMax && i === ids.length - 1;
-      return { entries, last: isEnd ? undefined : entries.at(-1)?.key };
-    }
-    return { entries: [], last: undefined };
-  }
-
-  order(scope: Scope): (a: Key, b: Key) => number {
-    const parts = byCluster(scope) ? (['namespace', 'name', 'shard'] as const) : (['shard', 'cluster', 'namespace', 'name'] as const);
-    const identities = this.#rows.resourceIds(scope).map((id) => this.#rows.resource(id).identity);
-    return (a, b) => {
-      const byResource = identities.indexOf(a.resource.identity) - identities.indexOf(b.resource.identity);
-      if (byResource !== 0) return byResource;
-      for (const part of parts) {
-        const order = a[part] === b[part] ? 0 : Buffer.compare(Buffer.from(a[part]), Buffer.from(b[part]));
-        if (order !== 0) return order;
-      }
-      return 0;
-    };
-  }
-
-  /** Deletes above `revision`, rising, published or not: what is missing from `objects` must be found here. */
-  deletedSince(revision: Revision): readonly ChangeRow[] {
-    return this.#statements.deletedSince.all(revision);
-  }
-
-  #read(scope: Scope, resource: number, after: Key | undefined, rowsMax: number): readonly ChangeRow[] {
-    const { shard, cluster, namespace, name } = after ?? { shard: '', cluster: '', namespace: '', name: '' };
-    const all = { resource, rowsMax, shard, cluster, namespace, name };
-    if (byCluster(scope)) return this.#statements.cluster.all({ ...all, inCluster: scope.cluster });
-    if (scope.shard === '*') return this.#statements.everything.all(all);
-    if (scope.cluster === '*') return this.#statements.shard.all({ ...all, inShard: scope.shard });
-    return this.#statements.shardCluster.all({ ...all, inShard: scope.shard, inCluster: scope.cluster });
-  }
-}
-
-function byCluster({ shard, cluster }: Scope): boolean {
-  return shard === '*' && cluster !== '*';
-}
-
-function prepare(database: Connection) {
-  type Bound = { resource: number; rowsMax: number; shard: string; cluster: string; namespace: string; name: string };
-  return {
-    everything: database.prepare<[Bound], ChangeRow>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
-               WHERE resource = @resource AND (shard, cluster, namespace, name) > (@shard, @cluster, @namespace, @name)
-               ORDER BY shard, cluster, namespace, name LIMIT @rowsMax`,
-    ),
-    shard: database.prepare<[Bound & { inShard: string }], ChangeRow>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
-               WHERE resource = @resource AND shard = @inShard AND (cluster, namespace, name) > (@cluster, @namespace, @name)
-               ORDER BY cluster, namespace, name LIMIT @rowsMax`,
-    ),
-    shardCluster: database.prepare<[Bound & { inShard: string; inCluster: string }], ChangeRow>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
-               WHERE resource = @resource AND shard = @inShard AND cluster = @inCluster AND (namespace, name) > (@namespace, @name)
-               ORDER BY namespace, name LIMIT @rowsMax`,
-    ),
-    cluster: database.prepare<[Bound & { inCluster: string }], ChangeRow>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects INDEXED BY objects_by_cluster
-               WHERE cluster = @inCluster AND resource = @resource AND (namespace, name, shard) > (@namespace, @name, @shard)
-               ORDER BY namespace, name, shard LIMIT @rowsMax`,
-    ),
-    deletedSince: database.prepare<[Revision], ChangeRow>(
-      /*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name FROM changes INDEXED BY changes_tombstones
-               WHERE kind = ${tombstone} AND revision > ? ORDER BY revision`,
-    ),
-  };
 }

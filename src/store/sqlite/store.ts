@@ -10,6 +10,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Change, Commit } from '../../domain/change.js';
@@ -32,11 +33,14 @@ import { begin, type Life } from './life.js';
 import { acquireLock, type Lock } from './lock.js';
 import { migrate } from './migrate.js';
 import { MutationQueue, type QueueLimits, type Waiting } from './mutation-queue.js';
-import { Rows } from './rows.js';
-import { SqliteSnapshot, Walks, type SnapshotLimits } from './snapshot.js';
+import { RecentObjects } from './recent-objects.js';
+import { Rows, type ChangeRow } from './rows.js';
+import { SqliteSnapshot, type SnapshotLimits } from './snapshot.js';
+import { Walks } from './walks.js';
+import { packBatch } from './wire-batch.js';
 import { readWitness } from './witness.js';
 
-export type StoreLimits = Readonly<{ queue: QueueLimits; history: HistoryLimits; snapshot: SnapshotLimits; snapshotHoldMs: number }>;
+export type StoreLimits = Readonly<{ queue: QueueLimits; history: HistoryLimits; snapshot: SnapshotLimits; snapshotHoldMs: number; recentBytesMax: number }>;
 
 export type StoreParts = Readonly<{
   log: Log;
@@ -54,6 +58,8 @@ export type StoreObserver = Readonly<{
 
 const momentIntervalMs = 60_000;
 const compactIntervalMs = 10_000;
+/** A store that could not write tries again by itself this often: nobody may come who writes, least of all while it is not ready. */
+const probeIntervalMs = 5_000;
 /** A step of compaction is followed by nine times its own length of rest (D4: a tenth of the writer's time). */
 const compactionRest = 9;
 
@@ -65,7 +71,7 @@ export async function openStore(directory: string, migrations: string, limits: S
     const files = { databaseFile: join(directory, 'strata.db'), witnessFile: join(directory, 'strata.witness') };
     const life = enter(files, migrations, parts.random);
     if (life.rolledBack) parts.log.warn('store.rolled-back', { revision: life.revision, epoch: life.epochs.at(-1)?.epoch });
-    const worker = await startCommitter({ ...files, nonce: life.nonce, momentIntervalMs });
+    const worker = await startCommitter({ ...files, nonce: life.nonce, epoch: life.epochs.at(-1)?.epoch ?? 0, momentIntervalMs });
     return new SqliteStore({ lock, life, worker, reader: openReader(files.databaseFile) }, limits, parts);
   } catch (error) {
     lock.release();
@@ -78,6 +84,7 @@ export class SqliteStore implements Store {
   readonly #worker: Worker;
   readonly #reader: Connection;
   readonly #epochs: Epochs;
+  readonly #recent: RecentObjects;
   readonly #rows: Rows;
   readonly #walks: Walks;
   readonly #changeLog: ChangeLog;
@@ -92,11 +99,13 @@ export class SqliteStore implements Store {
   #inFlight: readonly Waiting[] = [];
   #published: Revision;
   #compacted: Revision;
-  #tombstonesFrom: Revision;
   #logBytes: number;
+  /** Whether the committer has done all it was asked; at first nobody knows what the life before has left undone. */
+  #isCompacted = false;
   #closing = false;
   #lastFailure: string | undefined;
   #cancelCompaction: () => void = () => {};
+  #cancelProbe: () => void = () => {};
 
   constructor(opened: { lock: Lock; life: Life; worker: Worker; reader: Connection }, limits: StoreLimits, parts: StoreParts) {
     const { lock, life, worker, reader } = opened;
@@ -108,14 +117,14 @@ export class SqliteStore implements Store {
     this.#epochs = new Epochs(life.epochs);
     this.#published = life.revision;
     this.#compacted = life.compacted;
-    this.#tombstonesFrom = life.tombstonesFrom;
     this.#logBytes = life.logBytes;
-    this.#rows = new Rows(reader, (revision) => this.format(revision));
+    this.#recent = new RecentObjects(limits.recentBytesMax);
+    this.#rows = new Rows(reader, this.#recent, (revision) => this.format(revision));
     this.#walks = new Walks(this.#rows);
     this.#changeLog = new ChangeLog(this.#rows, (revision) => this.format(revision));
     this.#holds = new Holds(limits.snapshotHoldMs);
     this.#statements = prepare(reader);
-    this.#queue = new MutationQueue(limits.queue, (batch) => this.#send(batch));
+    this.#queue = new MutationQueue(limits.queue, { send: (batch) => this.#send(batch), soon: setImmediate });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
     worker.on('exit', (code) => this.#fail(new CacheError(`the committer has stopped (exit code ${code})`)));
@@ -170,27 +179,29 @@ export class SqliteStore implements Store {
   }
 
   async get(key: Key): Promise<StoredObject | undefined> {
-    return this.#reader.transaction(() => this.#get(key))();
+    return this.#recent.current(key) ?? this.#reader.transaction(() => this.#get(key))();
   }
 
   async find(scope: Scope): Promise<readonly StoredObject[]> {
     const { cluster, namespace, name } = scope;
     assert(cluster !== '*' && namespace !== undefined && name !== undefined, 'a place to find names cluster, namespace and name');
     return this.#reader.transaction(() => {
-      const keys = this.#rows.resourceIds(scope).flatMap((id) =>
+      const standing = this.#rows.resourceIds(scope).flatMap((id) =>
         this.#statements.shardsWith
           .all(cluster, id, namespace, name)
           .map((shard) => ({ resource: this.#rows.resource(id), shard, cluster, namespace, name }) as Key),
       );
-      return keys.filter((key) => matches(scope, key)).flatMap((key) => this.#get(key) ?? []);
+      const keys = [...standing, ...this.#deletedUnpublished(scope).map((row) => this.#rows.key(row))].filter((key) => matches(scope, key));
+      const distinct = new Map(keys.map((key) => [`${key.resource.identity}|${key.shard}`, key]));
+      return [...distinct.values()].flatMap((key) => this.#get(key) ?? []);
     })();
   }
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
     assert(revision <= this.#published, 'a snapshot of the future');
-    const release = this.#holds.hold(revision, this.#parts.clock.now());
     const assertCovered = (): void => this.#assertCovered(revision);
     assertCovered();
+    const release = this.#holds.hold(revision, this.#parts.clock.now());
     return new SqliteSnapshot(scope, revision, { rows: this.#rows, walks: this.#walks, assertCovered, release }, this.#limits.snapshot);
   }
 
@@ -211,11 +222,11 @@ export class SqliteStore implements Store {
   }
 
   remembers(after: Revision): boolean {
-    return after >= this.#tombstonesFrom;
+    return after >= this.#changeLog.rememberedFrom;
   }
 
   touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Key[]> {
-    return this.#changeLog.touched(scope, range);
+    return this.#changeLog.touched(scope, range, (position) => this.#assertCovered(position));
   }
 
   async clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
@@ -230,7 +241,7 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closing) return this.#closed.promise;
     this.#closing = true;
-    this.#cancelCompaction();
+    this.#cancelTasks();
     if (this.#queue.idle) this.#post({ kind: 'close' });
     await this.#closed.promise;
   }
@@ -239,18 +250,15 @@ export class SqliteStore implements Store {
     const [id] = this.#rows.resourceIds(key.resource);
     if (id === undefined) return undefined;
     const current = this.#statements.current.get(id, key.shard, key.cluster, key.namespace, key.name);
-    const revision = current ?? this.#unpublishedDelete(id, key);
-    if (revision === undefined) return undefined;
-    const held = revision <= this.#published && current !== undefined ? revision : this.#rows.heldAt(revision, this.#published);
+    if (current !== undefined && current <= this.#published) return this.#rows.object(current);
+    const later = this.#deletedUnpublished({ ...key, ...key.resource })[0]?.revision ?? current;
+    const held = later === undefined ? undefined : this.#rows.heldAt(later, this.#published);
     return held === undefined ? undefined : this.#rows.object(held);
   }
 
-  /** The delete of a key that is durable but not yet published, while its commit is on the way here. */
-  #unpublishedDelete(resource: number, key: Key): Revision | undefined {
-    return this.#walks
-      .deletedSince(this.#published)
-      .find((row) => row.resource === resource && row.shard === key.shard && row.cluster === key.cluster && row.namespace === key.namespace && row.name === key.name)
-      ?.revision;
+  /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */
+  #deletedUnpublished(scope: Scope): readonly ChangeRow[] {
+    return this.#walks.deletedSince(this.#published, this.#limits.queue.batchMutationsMax).filter((row) => matches(scope, this.#rows.key(row)));
   }
 
   #assertCovered(position: Revision): void {
@@ -260,11 +268,12 @@ export class SqliteStore implements Store {
 
   #send(batch: readonly Waiting[]): void {
     this.#inFlight = batch;
-    this.#post({ kind: 'commit', mutations: batch.map(({ mutation }) => mutation), nowMs: this.#parts.clock.now() });
+    const packed = packBatch(batch.map(({ mutation }) => mutation));
+    this.#post({ kind: 'commit', batch: packed, nowMs: this.#parts.clock.now() }, [packed.numbers.buffer, packed.bytes.buffer]);
   }
 
-  #post(message: ToCommitter): void {
-    this.#worker.postMessage(message);
+  #post(message: ToCommitter, handedOver: readonly ArrayBufferLike[] = []): void {
+    this.#worker.postMessage(message, handedOver as ArrayBuffer[]);
   }
 
   #receive(message: FromCommitter): void {
@@ -280,9 +289,13 @@ export class SqliteStore implements Store {
       case 'not-compacted':
         this.#parts.log.error('store.compaction-failed', { code: message.code, message: message.message });
         return this.#scheduleCompaction(compactIntervalMs);
+      case 'probed':
+        if (message.failure === undefined) this.#heal();
+        else this.#scheduleProbe();
+        return;
       case 'compacted':
-        this.#tombstonesFrom = message.tombstonesFrom;
         this.#logBytes = message.logBytes;
+        this.#isCompacted = message.done;
         this.#parts.observe.compacted(message.compacted, message.elapsedMs);
         this.#scheduleCompaction(message.done ? compactIntervalMs : message.elapsedMs * compactionRest);
         return;
@@ -317,10 +330,14 @@ export class SqliteStore implements Store {
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
     this.#logBytes = committed.logBytes;
+    for (const change of changes) {
+      if (change.kind === 'put') this.#recent.publish(change.object);
+      else this.#recent.forget(change.key);
+    }
     const commit: Commit = { revision: committed.revision, changes, movedPaths: committed.movedPaths };
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
     outcomes.forEach((outcome, i) => batch[i]?.answer(outcome));
-    this.#lastFailure = undefined;
+    if (changes.length > 0) this.#heal();
     this.#parts.observe.committed({ written: changes.length, refused: batch.length + committed.restated.length - changes.length }, committed.elapsedMs);
   }
 
@@ -330,7 +347,8 @@ export class SqliteStore implements Store {
     let previous: StoredObject | undefined | null = null;
     const readPrevious = (): StoredObject | undefined => (previous ??= this.#rows.object(replaced)) ?? undefined;
     if (mutation.kind === 'delete') return { kind: 'delete', key, revision, resourceVersion, previous: readPrevious };
-    return { kind: 'put', key, revision, object: { key, revision, resourceVersion, body: mutation.body }, created: replaced === 0, previous: readPrevious };
+    const object: StoredObject = { key, revision, resourceVersion, body: mutation.body };
+    return { kind: 'put', key, revision, object, created: replaced === 0, previous: readPrevious };
   }
 
   #outcomeOf(change: Change): Outcome {
@@ -340,11 +358,24 @@ export class SqliteStore implements Store {
   }
 
   #answerFailed(code: string, message: string): void {
-    this.#lastFailure = message;
     this.#parts.log.error('store.commit-failed', { code, message, mutations: this.#inFlight.length });
+    this.#lastFailure = message;
+    this.#scheduleProbe();
     const refusal = { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` } as const;
     for (const { answer } of this.#inFlight) answer({ kind: 'unavailable', refusal });
     this.#inFlight = [];
+  }
+
+  #heal(): void {
+    if (this.#lastFailure === undefined) return;
+    this.#lastFailure = undefined;
+    this.#cancelProbe();
+    this.#parts.log.info('store.writes-again');
+  }
+
+  #scheduleProbe(): void {
+    this.#cancelProbe();
+    if (!this.#closing) this.#cancelProbe = this.#parts.clock.after(probeIntervalMs, () => this.#post({ kind: 'probe' }));
   }
 
   #goOn(): void {
@@ -372,8 +403,9 @@ export class SqliteStore implements Store {
       history,
     );
     const tombstonesUpTo = Math.min(upTo, agedBefore(history.tombstoneAgeMs));
-    if (upTo === this.#compacted && tombstonesUpTo <= this.#tombstonesFrom) return this.#scheduleCompaction(compactIntervalMs);
+    if (this.#isCompacted && upTo === this.#compacted && tombstonesUpTo <= this.#changeLog.rememberedFrom) return this.#scheduleCompaction(compactIntervalMs);
     this.#compacted = upTo;
+    this.#isCompacted = false;
     this.#post({
       kind: 'compact',
       upTo,
@@ -383,12 +415,18 @@ export class SqliteStore implements Store {
     });
   }
 
+  #cancelTasks(): void {
+    this.#cancelCompaction();
+    this.#cancelProbe();
+  }
+
   #fail(error: Error): void {
     if (this.#closing && this.#inFlight.length === 0) return this.#finish();
     const refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' } as const;
     for (const { answer } of this.#inFlight) answer({ kind: 'unavailable', refusal });
     this.#queue.refuseAll(refusal);
     this.#closing = true;
+    this.#cancelTasks();
     this.#finish();
     this.#failure.resolve(error);
   }

@@ -2,15 +2,16 @@
  * A small file beside the store that remembers what the store has acknowledged, so that a store which was rolled back
  * (restored from a backup, copied from elsewhere) is known as such and begins a new epoch (D2).
  *
- *   start:   store.nonce := new, store.previous := old ── commit ──▶ witness.nonce := new      a crash between leaves the old
- *   commit:  store.revision := r ── commit ──▶ witness.revision := r ──▶ acknowledge            nonce, which still matches
+ *   start:   store.nonce := new, store.previous := witness.nonce ── commit ──▶ witness.nonce := new      a crash between leaves
+ *   commit:  store.revision := r ── commit ──▶ witness.revision := r ──▶ acknowledge                      what still matches
  *
- * The file is written with every commit and not synced: it survives kill -9 exactly, and may only lag after a loss of
+ * It outlives the store it was written for, hence it knows the epoch as well: the next one is above it, even when the same
+ * backup is restored twice. The file is written with every commit and not synced: it survives kill -9 exactly, and may only lag after a loss of
  * power, when the store itself has lost nothing.
  */
 import { closeSync, constants, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 
-export type Testimony = Readonly<{ nonce: string; revision: number }>;
+export type Testimony = Readonly<{ nonce: string; revision: number; epoch: number }>;
 
 const lineCharacters = 64;
 
@@ -22,9 +23,8 @@ export function readWitness(file: string): Testimony | undefined {
   } catch {
     return undefined;
   }
-  const [nonce, revision] = text.trim().split(' ');
-  if (nonce === undefined || revision === undefined || !/^\d+$/.test(revision)) return undefined;
-  return { nonce, revision: Number(revision) };
+  const [, nonce = '', revision, epoch] = /^(\S+) (\d+) (\d+)\s*$/.exec(text) ?? [];
+  return nonce === '' ? undefined : { nonce, revision: Number(revision), epoch: Number(epoch) };
 }
 
 /** Whether a store with these facts may have been rolled back since the testimony was given. */
@@ -37,17 +37,18 @@ export function wasRolledBack(store: { nonce: string; previousNonce: string; rev
 /** The open file. Its one line has a fixed length, so that a write replaces it whole. */
 export class Witness {
   readonly #fd: number;
-  readonly #nonce: string;
+  readonly #life: Pick<Testimony, 'nonce' | 'epoch'>;
 
-  constructor(file: string, nonce: string, revision: number) {
+  constructor(file: string, { revision, ...life }: Testimony) {
     this.#fd = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
-    this.#nonce = nonce;
+    this.#life = life;
     this.testify(revision);
     fsyncSync(this.#fd);
   }
 
   testify(revision: number): void {
-    writeSync(this.#fd, `${this.#nonce} ${revision}`.padEnd(lineCharacters - 1) + '\n', 0);
+    const { nonce, epoch } = this.#life;
+    writeSync(this.#fd, `${nonce} ${revision} ${epoch}`.padEnd(lineCharacters - 1) + '\n', 0);
   }
 
   close(): void {

@@ -1,0 +1,129 @@
+/**
+ * Every statement of the store is looked at with EXPLAIN QUERY PLAN: none reads a whole table that grows, each uses the index
+ * it names, and a comparison of row values is a range of the index, not a filter.
+ *
+ * Statements are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
+ * sources are then searched for templates marked as SQL, so that none is missed.
+ */
+import Database from 'better-sqlite3';
+import test from 'ava';
+import { Committer } from '../../src/store/sqlite/committer.js';
+import { Compaction } from '../../src/store/sqlite/compaction.js';
+import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
+import { Witness } from '../../src/store/sqlite/witness.js';
+import { SqliteEngine } from '../store/sqlite-engine.js';
+import { findProjectRoot, readSources } from './sources.js';
+
+/** Tables that stay small: a row for a type, for a life of the store, for a minute of the history. */
+const small = ['epochs', 'resources', 'r', 'moments', 'CONSTANT ROW'];
+
+/** Statements that sort what an index has found: a handful of rows each. */
+const sorted: readonly RegExp[] = [
+  /^SELECT id FROM resources WHERE api_group/, // the identities of one resource
+  /ORDER BY revision DESC LIMIT 1$/, // the namesakes of one object
+];
+
+const flat = (sql: string): string => sql.replaceAll(/\s+/g, ' ').trim();
+
+function planOf(database: Connection, sql: string): readonly string[] {
+  const names = [...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, null]);
+  const values = names.length > 0 ? [Object.fromEntries(names)] : (sql.match(/\?/g) ?? []).map(() => null);
+  const explain = database.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`);
+  return explain.all(...values).map(({ detail }) => detail);
+}
+
+function planViolations(database: Connection, text: string): readonly string[] {
+  const sql = flat(text);
+  const plan = planOf(database, sql);
+  const has = (part: string): boolean => plan.some((detail) => detail.includes(part));
+  const violations: string[] = [];
+
+  for (const detail of plan) {
+    const [, table] = /^SCAN (CONSTANT ROW|\w+)/.exec(detail) ?? [];
+    // The tombstones' index holds tombstones alone, and a limit ends the walk.
+    const isLimitedTombstones = detail.endsWith('USING COVERING INDEX changes_tombstones') && / LIMIT /.test(sql);
+    if (table !== undefined && !small.includes(table) && !isLimitedTombstones) violations.push(`reads all of ${table}`);
+    if (detail.includes('AUTOMATIC')) violations.push('makes an index of its own');
+    if (detail.startsWith('USE TEMP B-TREE') && !sorted.some((known) => known.test(sql))) violations.push('sorts');
+  }
+  for (const [, index] of sql.matchAll(/INDEXED BY (\w+)/g)) if (!has(`INDEX ${index} `) && !plan.some((detail) => detail.endsWith(`INDEX ${index}`))) violations.push(`does not use ${index}`);
+  for (const [, columns = ''] of sql.matchAll(/\(([\w, ]+)\) > \(/g)) if (!has(`(${columns.replaceAll(' ', '')})>(`)) violations.push(`filters by (${columns})`);
+  return violations.map((violation) => `${violation}: ${sql}\n    ${plan.join('\n    ')}`);
+}
+
+/** Templates marked as SQL that no statement was made of. What is spliced in may be anything. */
+function unprepared(sources: readonly { path: string; text: string }[], statements: readonly string[]): readonly string[] {
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/\/\*sql\*\/\s*`([^`]*)`/g)]
+      .map(([, template = '']) => flat(template))
+      .filter((template) => {
+        const parts = template.split(/\$\{[^}]*\}/).map((part) => part.replaceAll(/[.*+?^$()|[\]{}\\]/g, String.raw`\$&`));
+        const pattern = new RegExp(`^${parts.join('.*')}$`);
+        return !statements.some((statement) => pattern.test(flat(statement)));
+      })
+      .map((template) => `${path}: never prepared: ${template}`),
+  );
+}
+
+test('every statement uses its index and reads no table that grows', async (t) => {
+  const statements = new Set<string>();
+  const { prepare } = Database.prototype;
+  Database.prototype.prepare = function listen(this: Connection, sql: string) {
+    // Transactions are statements too, without a plan.
+    if (/^\s*(?:SELECT|INSERT|UPDATE|DELETE)\b/.test(sql)) statements.add(sql);
+    return prepare.call(this, sql);
+  } as typeof prepare;
+  t.teardown(() => (Database.prototype.prepare = prepare));
+  const engine = await SqliteEngine.start(t);
+  const database = openWriter(engine.file('strata.db'));
+  t.teardown(() => database.close());
+  // What the committer's thread prepares for itself.
+  const witness = new Witness(engine.file('strata.witness'), { nonce: '', revision: 0, epoch: 0 });
+  t.teardown(() => witness.close());
+  void new Committer(database, witness, 60_000);
+  void new Compaction(database);
+  Database.prototype.prepare = prepare;
+
+  const sources = readSources(findProjectRoot(), ['src/store']);
+  t.true(statements.size > 30);
+  t.deepEqual(unprepared(sources, [...statements]), []);
+  const unmarked = sources.filter(({ text }) => /\bprepare(?:<[^(]*>)?\(\s*[`'](?!SELECT sqlite_version)/.test(text)).map(({ path }) => path);
+  t.deepEqual(unmarked, [], 'statements are marked as SQL, so that they are found here');
+  t.deepEqual([...statements].flatMap((sql) => planViolations(database, sql)), []);
+});
+
+test('a plan that reads a whole table, filters by row values, sorts, or passes its index by is found', (t) => {
+  const database = new Database(':memory:');
+  t.teardown(() => database.close());
+  database.exec(`
+    CREATE TABLE changes (revision INTEGER PRIMARY KEY, resource INTEGER, kind INTEGER, name TEXT);
+    CREATE INDEX changes_by_resource ON changes (resource, revision);
+    CREATE INDEX changes_tombstones ON changes (revision) WHERE kind = 2;
+    CREATE TABLE objects (shard TEXT, name TEXT, revision INTEGER, PRIMARY KEY (shard, name)) WITHOUT ROWID;
+    CREATE TABLE moments (revision INTEGER PRIMARY KEY, at_ms INTEGER)`);
+  const cases: [string, RegExp][] = [
+    ['SELECT name FROM changes WHERE name = ?', /^reads all of changes/],
+    ['SELECT revision FROM objects WHERE revision > ?', /^reads all of objects/],
+    ['SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = 2', /^reads all of changes/],
+    ['SELECT name FROM changes WHERE resource = ? ORDER BY name', /^sorts/],
+    ['SELECT a.name FROM objects AS a, objects AS b WHERE a.revision = b.revision', /^reads all of a/],
+    ['SELECT name FROM objects WHERE shard = ? AND (revision, name) > (?, ?)', /^filters by \(revision, name\)/],
+  ];
+
+  for (const [sql, expected] of cases) t.regex(planViolations(database, sql)[0] ?? 'nothing found', expected, sql);
+  for (const sql of [
+    'SELECT name FROM changes WHERE revision > ? ORDER BY revision LIMIT ?',
+    'SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = 2 ORDER BY revision DESC LIMIT 1 OFFSET ?',
+    'SELECT name FROM changes INDEXED BY changes_by_resource WHERE resource = @resource AND revision > @after ORDER BY revision',
+    'SELECT name FROM objects WHERE (shard, name) > (?, ?) ORDER BY shard, name',
+    'SELECT revision FROM moments WHERE at_ms <= ?',
+  ])
+    t.deepEqual(planViolations(database, sql), [], sql);
+});
+
+test('a statement that was never prepared is found, whatever is spliced into it', (t) => {
+  const text = 'a(/*sql*/ `SELECT a\n  FROM t WHERE k = ${put}`); b(/*sql*/ `DELETE FROM t`);';
+
+  t.deepEqual(unprepared([{ path: 'a.ts', text }], ['SELECT a FROM t WHERE k = 1']), ['a.ts: never prepared: DELETE FROM t']);
+  t.deepEqual(unprepared([{ path: 'a.ts', text }], ['SELECT a FROM t WHERE k = 1', 'DELETE  FROM t']), []);
+});

@@ -1,0 +1,285 @@
+/**
+ * What may happen to a store, as commands for fast-check: each is done to the model and to the real store, and what both
+ * say is compared. Snapshots stay open across commands, so that writers, compactions and deletes come between their pages.
+ */
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { Refused } from '../../src/domain/errors.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Mutation } from '../../src/domain/mutation.js';
+import type { Snapshot } from '../../src/domain/ports.js';
+import type { Revision } from '../../src/domain/revision.js';
+import type { Scope } from '../../src/domain/scope.js';
+import { changesBehind, changeText, keyText, listTexts, touchedBehind } from '../contract/read-all.js';
+import type { Engine } from '../contract/store-contract.js';
+import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
+import type { ModelStore } from './model-store.js';
+
+type Reading = { readonly snapshot: Snapshot; readonly scope: Scope; readonly found: string[]; after: Key | undefined };
+
+/** The real store and what this run has opened in it. */
+export type Real = {
+  readonly engine: Engine;
+  readonly readings: Reading[];
+  readonly changesMax: number;
+  /** Where this run began: before it, its resource was empty. */
+  readonly begin: Revision;
+};
+
+type Command = fc.AsyncCommand<ModelStore, Real>;
+
+const shards = ['amber', 'birch'];
+const names = ['a', 'b'];
+const namespaces = ['', 'x'];
+const identities = ['h1', 'h2'];
+
+const place = fc.record({ shard: fc.constantFrom(...shards), cluster: fc.constantFrom('acme', 'bold'), namespace: fc.constantFrom(...namespaces), name: fc.constantFrom(...names), identity: fc.constantFrom(...identities) });
+
+const narrow = fc.record(
+  {
+    shard: fc.constantFrom('*', ...shards),
+    cluster: fc.constantFrom('*', 'acme', 'bold'),
+    namespace: fc.constantFrom(...namespaces),
+    name: fc.constantFrom(...names),
+    identity: fc.constantFrom('*', ...identities),
+  },
+  { requiredKeys: ['shard', 'cluster', 'identity'] },
+);
+
+const scope = fc.oneof(narrow, fc.constantFrom({ shard: '*', cluster: '*', identity: '*' }, { shard: '*', cluster: 'acme', identity: '*' }, { shard: 'amber', cluster: '*', identity: 'h1' }));
+
+/** Whether a writer knows the state it writes over. */
+const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
+
+/** How far back, in hundredths of the run; most often not at all. */
+const share = fc.oneof(fc.constant(0), fc.nat(100));
+
+export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
+  const typed = (at: Place): Place => ({ ...at, group: '', resource });
+  const mutation = fc.record({ kind: fc.constantFrom('put', 'put', 'delete'), place, knowledge });
+  const ranged = fc.tuple(scope, share, share);
+  return fc.commands(
+    [
+      fc.array(mutation, { minLength: 1, maxLength: 12, size: 'max' }).map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
+      fc.array(mutation, { minLength: 1, maxLength: 12, size: 'max' }).map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
+      fc.tuple(scope, share).map(([at, back]) => new Open(aScope(typed(at)), back)),
+      fc.nat(3).map((which) => new ReadPage(which)),
+      fc.nat(3).map((which) => new ReadPage(which)),
+      fc.nat(3).map((which) => new ReadPage(which)),
+      fc.nat(3).map((which) => new ReadPage(which)),
+      ranged.map(([at, a, b]) => new ReadHistory(aScope(typed(at)), a, b)),
+      fc.tuple(scope, share).map(([at, back]) => new Touch(aScope(typed(at)), back)),
+      place.map((at) => new Look(typed(at))),
+      fc.constant(new Compact()),
+      fc.integer({ min: 0, max: 9 }).map((dice) => new Restart(dice)),
+    ],
+    { maxCommands: 60, size: 'max' },
+  );
+}
+
+type Asked = Readonly<{ kind: string; place: Place; knowledge: string }>;
+
+/** Mutations submitted together: they may share a commit or not. */
+class Write implements Command {
+  readonly #asked: readonly Asked[];
+
+  constructor(asked: readonly Asked[]) {
+    this.#asked = asked;
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store } }: Real): Promise<void> {
+    const expected: unknown[] = [];
+    const outcomes = this.#asked.map((asked) => {
+      const mutation = mutationOf(asked, model);
+      expected.push(model.submit(mutation));
+      return store.submit(mutation);
+    });
+
+    const told = (await Promise.all(outcomes)).map((outcome) => (outcome.kind === 'written' ? { kind: outcome.kind, revision: outcome.revision } : outcome));
+
+    assert.deepEqual(told, expected);
+    assert.equal(store.published, model.published, 'published');
+  }
+
+  toString = (): string => `write ${this.#asked.map(({ kind, knowledge, place: at }) => `${kind} ${knowledge} ${keyText(aKey(at))}`).join(', ')}`;
+}
+
+class Open implements Command {
+  readonly #scope: Scope;
+  readonly #back: number;
+
+  constructor(of: Scope, back: number) {
+    this.#scope = of;
+    this.#back = back;
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store }, readings, begin }: Real): Promise<void> {
+    const revision = revisionAt(model, begin, this.#back);
+    if (revision < store.compacted) return assertExpired(async () => store.snapshot(this.#scope, revision));
+    readings.push({ snapshot: store.snapshot(this.#scope, revision), scope: this.#scope, found: [], after: undefined });
+  }
+
+  toString = (): string => `open ${JSON.stringify(this.#scope)} ${this.#back}/100 back`;
+}
+
+class ReadPage implements Command {
+  readonly #which: number;
+
+  constructor(which: number) {
+    this.#which = which;
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store }, readings }: Real): Promise<void> {
+    const reading = readings[this.#which % readings.length];
+    if (reading === undefined) return;
+    const { snapshot, scope: of, found } = reading;
+    const close = (): void => {
+      snapshot.close();
+      readings.splice(readings.indexOf(reading), 1);
+    };
+    if (snapshot.revision < store.compacted) {
+      await assertExpired(() => snapshot.page(reading.after));
+      return close();
+    }
+    const page = await snapshot.page(reading.after);
+    found.push(...page.objects.map(({ key, revision }) => `${keyText(key)}@${revision}`));
+    reading.after = page.next;
+    if (page.next !== undefined) return;
+    close();
+    assert.deepEqual(found.toSorted(), model.at(snapshot.revision, of).toSorted(), `the snapshot at ${snapshot.revision}`);
+  }
+
+  toString = (): string => `read page of ${this.#which}`;
+}
+
+class ReadHistory implements Command {
+  readonly #scope: Scope;
+  readonly #back: readonly [number, number];
+
+  constructor(of: Scope, a: number, b: number) {
+    this.#scope = of;
+    this.#back = [Math.max(a, b), Math.min(a, b)];
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store }, begin }: Real): Promise<void> {
+    const [after, upTo] = this.#back.map((back) => revisionAt(model, begin, back)) as [Revision, Revision];
+    if (after < upTo && after < store.compacted) return assertExpired(() => changesBehind(store, this.#scope, after, upTo));
+    assert.deepEqual((await changesBehind(store, this.#scope, after, upTo)).map(changeText), model.changes(this.#scope, after, upTo));
+  }
+
+  toString = (): string => `history of ${JSON.stringify(this.#scope)} ${this.#back.join('…')}/100 back`;
+}
+
+class Touch implements Command {
+  readonly #scope: Scope;
+  readonly #back: number;
+
+  constructor(of: Scope, back: number) {
+    this.#scope = of;
+    this.#back = back;
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store }, begin }: Real): Promise<void> {
+    const after = revisionAt(model, begin, this.#back);
+    const { published } = model;
+    if (!store.remembers(after)) {
+      if (after < published) await assertExpired(() => touchedBehind(store, this.#scope, after));
+      return;
+    }
+    assert.deepEqual(await touchedBehind(store, this.#scope, after), model.touched(this.#scope, after, published));
+  }
+
+  toString = (): string => `touched of ${JSON.stringify(this.#scope)} ${this.#back}/100 back`;
+}
+
+/** Everything that asks for one place, now. */
+class Look implements Command {
+  readonly #place: Place;
+
+  constructor(at: Place) {
+    this.#place = at;
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store } }: Real): Promise<void> {
+    const key = aKey(this.#place);
+    assert.equal((await store.get(key))?.revision, model.held(key));
+    const { shard: _shard, ...anywhere } = this.#place;
+    const there = aScope({ ...anywhere, identity: '*' });
+    const found = (await store.find(there)).map((object) => `${keyText(object.key)}@${object.revision}`);
+    assert.deepEqual(found.toSorted(), model.at(model.published, there).toSorted());
+    const wide = aScope({ ...this.#place, shard: '*', cluster: '*', identity: '*' });
+    assert.equal(await store.count(wide, undefined, 1000), model.at(model.published, wide).length);
+    assert.deepEqual((await listTexts(store, wide)).length, model.at(model.published, wide).length);
+  }
+
+  toString = (): string => `look at ${keyText(aKey(this.#place))}`;
+}
+
+class Compact implements Command {
+  check = (): boolean => true;
+
+  async run(_model: ModelStore, { engine, readings, changesMax }: Real): Promise<void> {
+    const before = engine.store.compacted;
+    const lowest = Math.min(...readings.map(({ snapshot }) => snapshot.revision));
+    await engine.compact();
+    const { compacted, published } = engine.store;
+    const wanted = Math.max(before, published - changesMax);
+    assert.ok(compacted >= before, 'the compacted revision never falls');
+    // A reading holds it back, for a bounded time.
+    assert.ok(compacted === wanted || (compacted < wanted && compacted >= Math.min(wanted, lowest)), `compacted ${compacted}, wanted ${wanted}, held at ${lowest}`);
+  }
+
+  toString = (): string => 'compact';
+}
+
+/** One in ten, for it takes a while. */
+class Restart implements Command {
+  readonly #dice: number;
+
+  constructor(dice: number) {
+    this.#dice = dice;
+  }
+
+  check = (): boolean => this.#dice === 0;
+
+  async run(model: ModelStore, { engine, readings }: Real): Promise<void> {
+    const { compacted, published } = engine.store;
+    const text = engine.store.format(published);
+    readings.length = 0;
+
+    const store = await engine.restart();
+
+    assert.equal(store.published, model.published);
+    assert.equal(store.compacted, compacted);
+    assert.equal(store.format(published), text);
+  }
+
+  toString = (): string => 'restart';
+}
+
+function mutationOf({ kind, place: at, knowledge: known }: Asked, model: ModelStore): Mutation {
+  const held = model.held(aKey(at));
+  const expect = known === 'absent' || held === undefined ? 'absent' : known === 'stale' ? Math.max(1, held - 1) : held;
+  if (kind === 'put') return aPut(at, expect, { spec: model.published });
+  return aDelete(at, expect === 'absent' ? 'any' : expect);
+}
+
+function revisionAt({ published }: ModelStore, begin: Revision, back: number): Revision {
+  return published - Math.round(((published - begin) * back) / 100);
+}
+
+async function assertExpired(read: () => Promise<unknown>): Promise<void> {
+  await assert.rejects(read, (error) => error instanceof Refused && error.refusal.reason === 'Expired');
+}

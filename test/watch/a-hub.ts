@@ -1,0 +1,70 @@
+/** A hub over a memory store, and time that passes when a test says so. */
+import type { Clock, WatchRequest } from '../../src/domain/ports.js';
+import type { Selector } from '../../src/domain/selector.js';
+import { parseLabelSelector } from '../../src/domain/selector.js';
+import { mustParse } from '../../src/domain/parsed.js';
+import { Hub, type HubLimits } from '../../src/watch/hub.js';
+import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
+import { aScope } from '../support/objects.js';
+import { MemoryStore } from './memory-store.js';
+import { plainEvents } from './plain-events.js';
+
+export const hourMs = 3_600_000;
+
+export class TestClock implements Clock {
+  #nowMs = 0;
+  #timers: { atMs: number; task: () => void }[] = [];
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  get timers(): number {
+    return this.#timers.length;
+  }
+
+  after(delayMs: number, task: () => void): () => void {
+    const timer = { atMs: this.#nowMs + delayMs, task };
+    this.#timers.push(timer);
+    return () => void (this.#timers = this.#timers.filter((other) => other !== timer));
+  }
+
+  advance(byMs: number): void {
+    const untilMs = this.#nowMs + byMs;
+    for (;;) {
+      const next = this.#timers.filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined) break;
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      this.#nowMs = next.atMs;
+      next.task();
+    }
+    this.#nowMs = untilMs;
+  }
+}
+
+export function selecting(labels: string): Selector {
+  return { labels: mustParse(parseLabelSelector(labels)), fields: [] };
+}
+
+export const everything: Selector = { labels: [], fields: [] };
+
+export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
+  return { scope: aScope(), selector: everything, representation: plainEvents(), start: { kind: 'after', revision: 0 }, bookmarks: true, timeoutMs: hourMs, ...request };
+}
+
+export const initial = { kind: 'initial', forgetSince: undefined } as const;
+
+export type TestHub = Readonly<{ hub: Hub; store: MemoryStore; clock: TestClock; counts: { fellBack: number; sent: number } }>;
+
+export function aHub(limits: Partial<HubLimits> = {}): TestHub {
+  const store = new MemoryStore();
+  const clock = new TestClock();
+  const counts = { fellBack: 0, sent: 0 };
+  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 1_000_000, turnBytesMax: 100 }, () => {});
+  const observe = { fellBack: () => void (counts.fellBack += 1), sent: (events: number) => void (counts.sent += events) };
+  const hub = new Hub(
+    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
+    { queueBytesMax: 1_000_000, pieceBytesMax: 100_000, bookmarkIntervalMs: 60_000, flushIntervalMs: 0, ...limits },
+  );
+  return { hub, store, clock, counts };
+}

@@ -1,0 +1,108 @@
+/** Every watcher's stream against the full one, for commits, selectors, reading habits and bounds that fast-check makes up. */
+import test from 'ava';
+import fc from 'fast-check';
+import type { WatchStart } from '../../src/domain/ports.js';
+import { labelsOf } from '../../src/domain/object-metadata.js';
+import { matches } from '../../src/domain/scope.js';
+import { aScope, type Place } from '../support/objects.js';
+import { validate } from '../support/validators.js';
+import type { Change, SeenWatch } from '../support/watch-history.js';
+import { aHub, aWatch, everything, selecting } from './a-hub.js';
+import type { MemoryStore, Step } from './memory-store.js';
+import { keyText, plainEvents, Reader, turns } from './plain-events.js';
+
+const clusters = ['acme', 'beta'] as const;
+const names = ['a', 'b', 'c'] as const;
+const teams = ['red', 'blue'] as const;
+
+type Action =
+  | Readonly<{ kind: 'commit'; writes: readonly Write[] }>
+  | Readonly<{ kind: 'open'; scope: number; selected: boolean; start: 'initial' | 'named' | 'behind'; bookmarks: boolean }>
+  | Readonly<{ kind: 'read'; who: number; batches: number }>
+  | Readonly<{ kind: 'bookmarks' }>
+  | Readonly<{ kind: 'end'; who: number }>;
+
+type Write = Readonly<{ place: Place; team: (typeof teams)[number]; remove: boolean }>;
+
+const scopes = [{}, { cluster: 'acme' }, { shard: 'amber' }, { name: 'a' }] satisfies Place[];
+
+const write: fc.Arbitrary<Write> = fc.record({
+  place: fc.record({ cluster: fc.constantFrom(...clusters), name: fc.constantFrom(...names), shard: fc.constantFrom('amber', 'birch') }),
+  team: fc.constantFrom(...teams),
+  remove: fc.boolean(),
+});
+
+const action: fc.Arbitrary<Action> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('commit' as const), writes: fc.array(write, { minLength: 1, maxLength: 3 }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('open' as const), scope: fc.nat(scopes.length - 1), selected: fc.boolean(), start: fc.constantFrom('initial' as const, 'named' as const, 'behind' as const), bookmarks: fc.constant(true) }) },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('read' as const), who: fc.nat(5), batches: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'bookmarks' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('end' as const), who: fc.nat(5) }) },
+); // prettier-ignore
+
+type Opened = { reader: Reader; end: () => void; seen: Omit<SeenWatch, 'events'> };
+
+function commit(store: MemoryStore, writes: readonly Write[]): void {
+  const standing = new Set(truth(store).reduce((keys: string[], change) => (change.kind === 'put' ? [...keys, change.key] : keys.filter((key) => key !== change.key)), []));
+  for (const { place, team, remove } of writes) {
+    const key = [place.shard, place.cluster, '', place.name].join('|');
+    const step: Step | undefined = remove ? (standing.has(key) ? { delete: place } : undefined) : { put: place, labels: { team } };
+    if (step === undefined) continue;
+    if (remove) standing.delete(key);
+    else standing.add(key);
+    store.commit(step);
+  }
+}
+
+function truth(store: MemoryStore): readonly Change[] {
+  return store.log.map((change) => ({
+    kind: change.kind,
+    key: keyText(change.key),
+    position: BigInt(change.revision),
+    labels: change.kind === 'put' ? Object.fromEntries(labelsOf(change.object.body)) : {},
+  }));
+}
+
+test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and however small the queue, a stream is its part of the full one', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 40 }), fc.integer({ min: 60, max: 600 }), fc.integer({ min: 1, max: 3 }), async (actions, queueBytesMax, rowsMax) => {
+      const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200 });
+      store.rowsMax = rowsMax;
+      store.between = async () => void (await turns(1));
+      store.commit({ put: { name: 'first' } });
+      const opened: Opened[] = [];
+
+      for (const next of actions) {
+        const chosen = 'who' in next ? opened[next.who % Math.max(1, opened.length)] : undefined;
+        if (next.kind === 'commit') commit(store, next.writes);
+        else if (next.kind === 'bookmarks') clock.advance(60_000);
+        else if (next.kind === 'open') opened.push(open(opened.length, next));
+        else if (next.kind === 'end') chosen?.end();
+        else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
+      }
+      for (const { reader } of opened) await reader.drain();
+
+      const watches = opened.map(({ reader, seen }) => ({ ...seen, events: reader.events }));
+      t.deepEqual(validate({ truth: truth(store), watches, lists: [] }), []);
+      for (const { reader } of opened.filter(({ reader }) => !reader.ended)) void reader.leave();
+      hub.endAll();
+      await turns(30);
+      t.is(hub.openWatches, 0);
+      t.is(store.openSnapshots, 0);
+
+      function open(id: number, { scope: place, selected, start: how, bookmarks }: Action & { kind: 'open' }): Opened {
+        const scope = aScope(scopes[place]);
+        const since = Math.floor(store.published / 2) + (how === 'named' ? 1 : 0);
+        const start: WatchStart = how === 'behind' ? { kind: 'after', revision: since } : { kind: 'initial', forgetSince: how === 'named' ? Math.min(since, store.published) : undefined };
+        const watch = hub.open(aWatch({ scope, start, bookmarks, selector: selected ? selecting('team=red') : everything, representation: plainEvents(), timeoutMs: 1e12 }));
+        const began = how === 'behind' ? ({ kind: 'behind', position: BigInt(since) } as const) : ({ kind: 'initial', ...(how === 'named' ? { named: BigInt(since) } : {}) } as const);
+        const covers = (key: string): boolean => {
+          const [shard, cluster, , name] = key.split('|') as [string, string, string, string];
+          return matches(scope, { resource: { group: scope.group, resource: scope.resource, identity: '' }, shard, cluster, namespace: '', name } as Parameters<typeof matches>[1]);
+        };
+        return { reader: new Reader(watch), end: () => watch.end(), seen: { id: String(id), began, covers, ...(selected ? { selects: ({ labels }) => labels['team'] === 'red' } : {}) } };
+      }
+    }),
+    { numRuns: 150 },
+  );
+});

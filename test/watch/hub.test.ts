@@ -1,0 +1,141 @@
+import test from 'ava';
+import { aScope } from '../support/objects.js';
+import { aHub, aWatch, hourMs, initial, selecting } from './a-hub.js';
+import { plainEvents, Reader, told } from './plain-events.js';
+
+test('watches that see the same share every encoded byte: the very same buffer', async (t) => {
+  const { hub, store } = aHub();
+  const representation = plainEvents();
+  const readers = Array.from({ length: 3 }, () => new Reader(hub.open(aWatch({ representation }))));
+  for (const reader of readers) await reader.drain();
+
+  store.commit({ put: { name: 'one' } }, { put: { name: 'two' } });
+  for (const reader of readers) await reader.drain();
+
+  t.is(representation.encoded, 1);
+  t.is(readers[0]?.buffers.length, 1);
+  t.true(readers.every(({ buffers }) => buffers[0] === readers[0]?.buffers[0]));
+});
+
+test('another selector is encoded for itself, and one that selects nothing is not encoded at all', async (t) => {
+  const { hub, store } = aHub();
+  const [red, blue] = [plainEvents(), plainEvents()];
+  const readers = [hub.open(aWatch({ representation: red, selector: selecting('team=red') })), hub.open(aWatch({ representation: blue, selector: selecting('team=blue') }))].map((open) => new Reader(open));
+  for (const reader of readers) await reader.drain();
+
+  store.commit({ put: { name: 'one' }, labels: { team: 'red' } });
+  for (const reader of readers) await reader.drain();
+
+  t.deepEqual(readers.map(({ events }) => told(events)), [['ADDED one@1'], []]);
+  t.deepEqual([red.encoded, blue.encoded], [1, 0]);
+});
+
+test('a thousand watches of single clusters get no work from other clusters', async (t) => {
+  const { hub, store } = aHub();
+  const representations = Array.from({ length: 1000 }, () => plainEvents());
+  const readers = representations.map((representation, i) => new Reader(hub.open(aWatch({ representation, scope: aScope({ cluster: `c${i}` }) }))));
+  for (const reader of readers) void reader.step();
+
+  store.commit({ put: { cluster: 'c7' } });
+  await readers[7]?.drain();
+
+  t.deepEqual(representations.flatMap(({ encoded }, i) => (encoded === 0 ? [] : [i])), [7]);
+  t.is(hub.openWatches, 1000);
+  for (const reader of readers) void reader.leave();
+  hub.close();
+});
+
+test('a live watch gets a bookmark each interval, at the published revision, though nothing of it changed', async (t) => {
+  const { hub, store, clock } = aHub();
+  const reader = new Reader(hub.open(aWatch({ scope: aScope({ name: 'quiet' }) })));
+  await reader.drain();
+
+  for (let i = 0; i < 3; i++) {
+    store.commit({ put: { name: 'other' } });
+    clock.advance(60_000);
+    await reader.drain();
+  }
+
+  t.deepEqual(told(reader.events), ['BOOKMARK@1', 'BOOKMARK@2', 'BOOKMARK@3']);
+});
+
+test('a bookmark comes two seconds before the deadline, and the watch ends at it', async (t) => {
+  const { hub, clock } = aHub();
+  const reader = new Reader(hub.open(aWatch({ timeoutMs: 10_000 })));
+  await reader.drain();
+
+  clock.advance(7_999);
+  t.deepEqual(await reader.drain(), []);
+  clock.advance(1);
+  t.deepEqual(await reader.drain(), ['BOOKMARK@0']);
+  clock.advance(1_999);
+  await reader.drain();
+  t.false(reader.ended);
+  clock.advance(1);
+  await reader.drain();
+  t.true(reader.ended);
+  t.is(hub.openWatches, 0);
+});
+
+test('a watch that did not ask for bookmarks gets none, ever', async (t) => {
+  const { hub, store, clock } = aHub();
+  store.commit({ put: {} });
+  const reader = new Reader(hub.open(aWatch({ start: initial, bookmarks: false, timeoutMs: hourMs })));
+  await reader.drain();
+
+  clock.advance(hourMs);
+  await reader.drain();
+
+  t.deepEqual(told(reader.events), ['ADDED one@1']);
+  t.true(reader.ended);
+});
+
+test('when a watch has ended its timers are gone', async (t) => {
+  const { hub, clock } = aHub();
+  const open = hub.open(aWatch());
+  const reader = new Reader(open);
+  await reader.drain();
+
+  open.end();
+  await reader.drain();
+
+  t.is(clock.timers, 0);
+});
+
+test('the end of a type ends the watches of exactly that identity; those of every identity go on', async (t) => {
+  const { hub } = aHub();
+  const readers = ['hash', 'other', '*', ''].map((identity) => new Reader(hub.open(aWatch({ scope: aScope({ identity }) }))));
+  for (const reader of readers) await reader.drain();
+
+  hub.endOf({ group: 'apis.kcp.io', resource: 'apiexports', identity: 'hash' });
+  for (const reader of readers) await reader.drain();
+
+  t.deepEqual(readers.map(({ ended }) => ended), [true, false, false, false]);
+});
+
+test('when all watches have been ended, one that opens late ends at once: it would outlive the stop', async (t) => {
+  const { hub, store } = aHub();
+  store.commit({ put: {} });
+  hub.endAll();
+  const [late, lateInitial] = [new Reader(hub.open(aWatch())), new Reader(hub.open(aWatch({ start: initial })))];
+
+  await late.drain();
+  await lateInitial.drain();
+
+  t.deepEqual([late.ended, lateInitial.ended], [true, true]);
+  t.is(hub.openWatches, 0);
+});
+
+test('events that cannot be encoded fail the watches that wanted them; the commit and the others go on', async (t) => {
+  const { hub, store } = aHub();
+  const broken = { ...plainEvents('broken'), events: () => { throw new RangeError('Maximum call stack size exceeded'); } }; // prettier-ignore
+  const [bad, good] = [new Reader(hub.open(aWatch({ representation: broken }))), new Reader(hub.open(aWatch()))];
+  await bad.drain();
+  await good.drain();
+
+  t.notThrows(() => store.commit({ put: { name: 'one' } }));
+
+  t.deepEqual(await good.drain(), ['ADDED one@1']);
+  await t.throwsAsync(bad.drain(), { instanceOf: RangeError });
+  t.is(hub.openWatches, 1);
+});

@@ -1,0 +1,132 @@
+/**
+ * The obvious store: every change in one array, every question answered by going through it. What the watch room needs of
+ * the ports, with doors for a test: `commit` publishes at once, `between` runs wherever the real store gives the event
+ * loop a turn, and `openSnapshots` counts what must be closed.
+ */
+import type { Change, Commit } from '../../src/domain/change.js';
+import { expired, Refused } from '../../src/domain/errors.js';
+import type { Key } from '../../src/domain/key.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import type { Commits, History, Objects, Revisions, Snapshot, SnapshotPage, Subscription } from '../../src/domain/ports.js';
+import type { Located, Revision } from '../../src/domain/revision.js';
+import { matches, type Scope } from '../../src/domain/scope.js';
+import { aBody, aKey, type Place } from '../support/objects.js';
+
+export type Step = Readonly<{ put: Place; labels?: Record<string, string> } | { delete: Place }>;
+
+export class MemoryStore implements Revisions, Objects, History, Commits {
+  published: Revision = 0;
+  compacted: Revision = 0;
+  /** Rows one page or chunk looks at, whether they lie in the scope or not. */
+  rowsMax = 2;
+  between: () => Promise<void> = async () => {};
+  openSnapshots = 0;
+  pagesRead = 0;
+  readonly #changes: Change[] = [];
+  readonly #listeners = new Set<(commit: Commit) => void>();
+
+  /** One commit, published in this tick. */
+  commit(...steps: readonly Step[]): Commit {
+    const changes = steps.map((step) => this.#append(step));
+    this.published += changes.length;
+    const commit = { revision: this.published, changes, movedPaths: [] };
+    for (const listener of this.#listeners) listener(commit);
+    return commit;
+  }
+
+  /** Every change so far, rising. */
+  get log(): readonly Change[] {
+    return this.#changes;
+  }
+
+  format(revision: Revision): string {
+    return String(revision);
+  }
+
+  locate(text: string): Located {
+    const revision = Number(text);
+    return revision <= this.published ? { kind: 'ours', revision } : { kind: 'above' };
+  }
+
+  async get(key: Key): Promise<StoredObject | undefined> {
+    return this.#at(key, this.published);
+  }
+
+  async find(scope: Scope): Promise<readonly StoredObject[]> {
+    return this.#standing(this.published).filter(({ key }) => matches(scope, key));
+  }
+
+  snapshot(scope: Scope, revision: Revision): Snapshot {
+    this.openSnapshots += 1;
+    return { revision, page: (after) => this.#page({ scope, revision, after }), close: () => void (this.openSnapshots -= 1) };
+  }
+
+  async count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+    const standing = this.#standing(this.published).filter(({ key }) => matches(scope, key) && (after === undefined || text(key) > text(after)));
+    return Math.min(max, standing.length);
+  }
+
+  async *changes(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Change[]> {
+    for (let at = after; at < upTo; at += this.rowsMax) {
+      if (at < this.compacted) throw new Refused(expired(`too old resource version: ${at} (${this.compacted})`));
+      const chunk = this.#changes.slice(at, Math.min(at + this.rowsMax, upTo)).filter(({ key }) => matches(scope, key));
+      if (chunk.length > 0) yield chunk;
+      await this.between();
+    }
+  }
+
+  remembers(): boolean {
+    return true;
+  }
+
+  async *touched(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Key[]> {
+    const keys = this.#changes.slice(after, upTo).map(({ key }) => key);
+    yield keys.filter((key) => matches(scope, key));
+    await this.between();
+  }
+
+  subscribe(listener: (commit: Commit) => void): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
+  #append(step: Step): Change {
+    const revision = this.#changes.length + 1;
+    const key = aKey('put' in step ? step.put : step.delete);
+    const before = this.#at(key, revision - 1);
+    const previous = (): StoredObject | undefined => before;
+    const resourceVersion = this.format(revision);
+    if (!('put' in step) && before === undefined) throw new Error('nothing to delete');
+    const change: Change =
+      'put' in step
+        ? { kind: 'put', key, revision, object: { key, revision, resourceVersion, body: aBody(key, step) }, created: before === undefined, previous }
+        : { kind: 'delete', key, revision, resourceVersion, previous };
+    this.#changes.push(change);
+    return change;
+  }
+
+  #at(key: Key, revision: Revision): StoredObject | undefined {
+    const last = this.#changes.slice(0, revision).findLast((change) => text(change.key) === text(key));
+    return last?.kind === 'put' ? last.object : undefined;
+  }
+
+  /** In key order. */
+  #standing(revision: Revision): readonly StoredObject[] {
+    const keys = new Map(this.#changes.slice(0, revision).map(({ key }) => [text(key), key]));
+    const objects = [...keys.values()].map((key) => this.#at(key, revision)).filter((object) => object !== undefined);
+    return objects.toSorted((a, b) => (text(a.key) < text(b.key) ? -1 : 1));
+  }
+
+  /** As the real one: a page looks at rows of the type, so it may come out empty and not be the last. */
+  async #page({ scope, revision, after }: { scope: Scope; revision: Revision; after: Key | undefined }): Promise<SnapshotPage> {
+    this.pagesRead += 1;
+    await this.between();
+    const behind = this.#standing(revision).filter(({ key }) => after === undefined || text(key) > text(after));
+    const rows = behind.slice(0, this.rowsMax);
+    return { objects: rows.filter(({ key }) => matches(scope, key)), next: behind.length > this.rowsMax ? rows.at(-1)?.key : undefined };
+  }
+}
+
+function text({ resource, shard, cluster, namespace, name }: Key): string {
+  return [resource.group, resource.resource, resource.identity, shard, cluster, namespace, name].join('|');
+}

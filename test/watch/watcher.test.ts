@@ -1,0 +1,298 @@
+import test from 'ava';
+import { aScope } from '../support/objects.js';
+import { aHub, aWatch, everything, initial, selecting } from './a-hub.js';
+import type { MemoryStore } from './memory-store.js';
+import { plainEvents, Reader, told, turns } from './plain-events.js';
+
+const one = { put: { name: 'one' } };
+
+/** Runs once, in the next pause the store makes. */
+function inPause(store: MemoryStore, task: () => void): void {
+  store.between = async () => {
+    store.between = async () => {};
+    task();
+  };
+}
+
+test('W1 W2 what is committed while a watch catches up follows what it missed, once and without a hole', async (t) => {
+  const { hub, store } = aHub();
+  for (let i = 1; i <= 5; i++) store.commit({ put: { name: `n${i}` } });
+  inPause(store, () => store.commit({ put: { name: 'n1' } }, { delete: { name: 'n2' } }));
+
+  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 1 } }))).drain();
+
+  t.deepEqual(seen, ['ADDED n2@2', 'ADDED n3@3', 'ADDED n4@4', 'ADDED n5@5', 'MODIFIED n1@6', 'DELETED n2@7']);
+});
+
+test('W1 what is committed during the initial events comes behind the bookmark that ends them', async (t) => {
+  const { hub, store } = aHub();
+  for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
+  inPause(store, () => store.commit({ put: { name: 'n3' } }, { put: { name: 'n4' } }));
+
+  const seen = await new Reader(hub.open(aWatch({ start: initial }))).drain();
+
+  t.deepEqual(seen, ['ADDED n1@1', 'ADDED n2@2', 'ADDED n3@3', 'BOOKMARK@3!', 'MODIFIED n3@4', 'ADDED n4@5']);
+});
+
+test('without bookmarks the initial events end without one', async (t) => {
+  const { hub, store } = aHub();
+  store.commit(one);
+
+  t.deepEqual(await new Reader(hub.open(aWatch({ start: initial, bookmarks: false }))).drain(), ['ADDED one@1']);
+});
+
+test('W3 a live watcher whose queue is full reads on from the change log, then is live again', async (t) => {
+  const { hub, store, counts } = aHub({ queueBytesMax: 300 });
+  const reader = new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 0 } })));
+  await reader.drain();
+
+  for (let i = 1; i <= 20; i++) store.commit({ put: { name: `n${i}` } });
+  const caughtUp = await reader.drain();
+  store.commit({ put: { name: 'live' } });
+  const live = await reader.drain();
+
+  t.deepEqual(caughtUp, Array.from({ length: 20 }, (_, i) => `ADDED n${i + 1}@${i + 1}`));
+  t.is(live.at(-1), 'ADDED live@21');
+  t.is(counts.fellBack, 1);
+});
+
+test('W3 one event larger than the queue is still delivered when nothing else waits', async (t) => {
+  const { hub, store, counts } = aHub({ queueBytesMax: 1 });
+  const reader = new Reader(hub.open(aWatch()));
+  await reader.drain();
+
+  store.commit(one);
+
+  t.deepEqual(await reader.drain(), ['ADDED one@1']);
+  t.is(counts.fellBack, 0);
+});
+
+test('W3 a watcher that falls back during its initial events has them whole and misses nothing behind them', async (t) => {
+  const { hub, store, counts } = aHub({ queueBytesMax: 200 });
+  for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
+  inPause(store, () => {
+    for (let i = 1; i <= 10; i++) store.commit({ put: { name: `m${i}` } });
+  });
+
+  const seen = await new Reader(hub.open(aWatch({ start: initial }))).drain();
+
+  t.is(counts.fellBack, 1);
+  const expected = [...Array.from({ length: 6 }, (_, i) => `ADDED n${i + 1}@${i + 1}`), 'BOOKMARK@6!', ...Array.from({ length: 10 }, (_, i) => `ADDED m${i + 1}@${i + 7}`)];
+  t.deepEqual(seen, expected);
+});
+
+test('W3 a watcher that falls behind again and again while it catches up still gets everything once', async (t) => {
+  const { hub, store, counts } = aHub({ queueBytesMax: 150 });
+  const reader = new Reader(hub.open(aWatch()));
+  await reader.drain();
+  let left = 12;
+  store.between = async () => {
+    if (left-- > 0) for (let i = 0; i < 5; i++) store.commit({ put: { name: `r${left}-${i}` } });
+  };
+
+  for (let i = 0; i < 10; i++) store.commit({ put: { name: `n${i}` } });
+  await reader.drain();
+
+  t.deepEqual(reader.events.map(({ position }) => Number(position)), store.log.map(({ revision }) => revision));
+  t.true(counts.fellBack > 2);
+});
+
+test('a watcher that falls behind the compacted revision gets one 410 event and the end, no gap', async (t) => {
+  const { hub, store } = aHub({ queueBytesMax: 150 });
+  const reader = new Reader(hub.open(aWatch()));
+  await reader.drain();
+
+  for (let i = 0; i < 10; i++) store.commit({ put: { name: `n${i}` } });
+  store.compacted = 8;
+  const seen = await reader.drain();
+
+  t.is(seen.at(-1), 'ERROR 410');
+  t.true(reader.ended);
+  t.is(hub.openWatches, 0);
+});
+
+test('a watch from a compacted revision is one 410 event', async (t) => {
+  const { hub, store } = aHub();
+  store.commit(one, { put: { name: 'two' } });
+  store.compacted = 2;
+
+  t.deepEqual(await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 1 } }))).drain(), ['ERROR 410']);
+  t.deepEqual(await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 2 } }))).drain(), []);
+});
+
+test('W4 a bookmark waits its turn behind the events that are queued, and none comes while a watcher catches up', async (t) => {
+  const { hub, store, clock } = aHub();
+  for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
+  inPause(store, () => {
+    clock.advance(60_000);
+    store.commit({ put: { name: 'late' } });
+  });
+  const reader = new Reader(hub.open(aWatch()));
+
+  t.deepEqual(await reader.drain(), ['ADDED n1@1', 'ADDED n2@2', 'ADDED n3@3', 'ADDED late@4']);
+  store.commit({ put: { name: 'queued' } });
+  clock.advance(60_000);
+  store.commit({ put: { name: 'behind' } });
+  t.deepEqual((await reader.drain()).slice(4), ['ADDED queued@5', 'BOOKMARK@5', 'ADDED behind@6']);
+});
+
+test('W4 a bookmark that finds the queue full makes the watcher read on instead of being put in front', async (t) => {
+  const { hub, store, clock } = aHub({ queueBytesMax: 150 });
+  const reader = new Reader(hub.open(aWatch()));
+  await reader.drain();
+
+  store.commit({ put: { name: 'a' } });
+  store.commit({ put: { name: 'b' } });
+  clock.advance(60_000);
+
+  t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2']);
+  clock.advance(60_000);
+  t.deepEqual((await reader.drain()).slice(2), ['BOOKMARK@2']);
+});
+
+test('a watch that is ended while live hands out what is queued, then ends', async (t) => {
+  const { hub, store } = aHub();
+  const open = hub.open(aWatch());
+  const reader = new Reader(open);
+  await reader.drain();
+
+  store.commit(one);
+  open.end();
+  store.commit({ put: { name: 'two' } });
+
+  t.deepEqual(await reader.drain(), ['ADDED one@1', 'ADDED two@2']);
+  t.true(reader.ended);
+});
+
+test('W1 a watch that is ended while it catches up tells nothing behind what it has read: its client resumes there', async (t) => {
+  const { hub, store } = aHub();
+  for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
+  const open = hub.open(aWatch());
+  inPause(store, () => {
+    store.commit({ put: { name: 'live' } });
+    open.end();
+  });
+
+  const reader = new Reader(open);
+  const seen = await reader.drain();
+
+  t.deepEqual(seen, ['ADDED n1@1', 'ADDED n2@2']);
+  t.true(reader.ended);
+});
+
+test('W1 a watch that is ended during its initial events tells nothing that would look like their end', async (t) => {
+  const { hub, store } = aHub();
+  for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
+  const open = hub.open(aWatch({ start: initial }));
+  const reader = new Reader(open);
+  await reader.step();
+  inPause(store, () => {
+    store.commit({ put: { name: 'live' } });
+    open.end();
+  });
+
+  const seen = await reader.drain();
+
+  t.true(reader.ended);
+  t.true(seen.every((event) => /^ADDED n\d@\d$/.test(event)), seen.join());
+});
+
+test('what is handed out at once is bounded, however much is queued', async (t) => {
+  const { hub, store } = aHub({ pieceBytesMax: 150 });
+  const reader = new Reader(hub.open(aWatch()));
+  await reader.drain();
+
+  for (let i = 0; i < 6; i++) store.commit({ put: { name: `n${i}` } });
+  await reader.step();
+
+  t.true(reader.events.length < 6);
+  t.is((await reader.drain()).length, 6);
+});
+
+test('a selector narrows initial events, history and live events alike, flips included', async (t) => {
+  const { hub, store } = aHub();
+  const red = { team: 'red' };
+  store.commit({ put: { name: 'a' }, labels: red }, { put: { name: 'b' } });
+  inPause(store, () => store.commit({ put: { name: 'b' }, labels: red }, { put: { name: 'a' } }));
+
+  const seen = await new Reader(hub.open(aWatch({ start: initial, selector: selecting('team=red') }))).drain();
+
+  t.deepEqual(seen, ['ADDED a@1', 'BOOKMARK@2!', 'ADDED b@3', 'DELETED a@4']);
+});
+
+test('a WatchList that names an old revision is told what is gone since: deleted, or out of the selector', async (t) => {
+  const { hub, store } = aHub();
+  const red = { team: 'red' };
+  store.commit({ put: { name: 'stays' }, labels: red }, { put: { name: 'deleted' }, labels: red }, { put: { name: 'flips' }, labels: red });
+  store.commit({ delete: { name: 'deleted' } }, { put: { name: 'flips' } }, { put: { name: 'new' }, labels: red });
+
+  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 }, selector: selecting('team=red') }))).drain();
+
+  t.deepEqual(seen, ['ADDED new@6', 'ADDED stays@1', 'BOOKMARK@6!', 'DELETED deleted@6', 'DELETED flips@6']);
+});
+
+test('a recreated key and one that stands on another shard are not told to be gone', async (t) => {
+  const { hub, store } = aHub();
+  store.commit({ put: { name: 'again' } }, { put: { name: 'moved', shard: 'amber' } }, { put: { name: 'gone' } });
+  store.commit({ delete: { name: 'again' } }, { put: { name: 'again' } }, { put: { name: 'moved', shard: 'birch' } });
+  store.commit({ delete: { name: 'moved', shard: 'amber' } }, { delete: { name: 'gone' } });
+
+  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 } }))).drain();
+
+  t.deepEqual(seen.filter((event) => event.startsWith('DELETED')), ['DELETED gone@8']);
+});
+
+test('an object that changed and stands pages away from the front of its cluster is not told to be gone', async (t) => {
+  const { hub, store } = aHub();
+  for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
+  for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
+
+  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 30 } }))).drain();
+
+  t.deepEqual(seen.filter((event) => event.startsWith('DELETED')), []);
+  t.is(store.openSnapshots, 0);
+});
+
+test('what changes while a WatchList is told what is gone is judged as it stood at the bookmark', async (t) => {
+  const { hub, store } = aHub();
+  store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { put: { name: 'c' } });
+  store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { delete: { name: 'c' } });
+  const reader = new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 } })));
+  while (!told(reader.events).includes('BOOKMARK@6!')) await reader.step();
+  store.commit({ put: { name: 'a' } }, { delete: { name: 'b' } }, { put: { name: 'c' } });
+
+  const seen = await reader.drain();
+
+  t.deepEqual(seen.slice(2), ['BOOKMARK@6!', 'DELETED c@6', 'MODIFIED a@7', 'DELETED b@8', 'ADDED c@9']);
+});
+
+test('a reader that leaves at any point leaves nothing open', async (t) => {
+  for (const steps of [0, 1, 2, 3, 5]) {
+    const { hub, store, clock } = aHub();
+    for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
+    const timers = clock.timers;
+    const open = hub.open(aWatch({ start: initial }));
+    const reader = new Reader(open);
+    for (let i = 0; i < steps; i++) await reader.step();
+
+    open.end();
+    await reader.leave();
+    store.commit(one);
+    await turns(5);
+
+    t.is(hub.openWatches, 0);
+    t.is(store.openSnapshots, 0);
+    t.is(clock.timers, timers);
+  }
+});
+
+test('another type, cluster or shard is none of its business', async (t) => {
+  const { hub, store } = aHub();
+  const representation = plainEvents();
+  const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'acme', shard: 'amber' }), representation, selector: everything })));
+  await reader.drain();
+
+  store.commit({ put: { cluster: 'beta' } }, { put: { shard: 'birch' } }, { put: { resource: 'apiconversions' } }, { put: { name: 'mine' } });
+
+  t.deepEqual(await reader.drain(), ['ADDED mine@4']);
+});

@@ -1,0 +1,69 @@
+import test from 'ava';
+import { asksPartial, negotiate, type Asked } from '../../src/web/accept.js';
+
+function shown(accept: string | undefined, asked: Asked): string {
+  const result = negotiate(accept, asked);
+  if (result.kind === 'refused') return result.refusal.reason;
+  const { encoding, form, tableVersion } = result.value;
+  return `${encoding} ${form}${form === 'table' ? ` ${tableVersion}` : ''}`;
+}
+
+const partial = (as: string, v = 'v1', g = 'meta.k8s.io'): string => `application/json;as=${as};g=${g};v=${v}`;
+const protobuf = 'application/vnd.kubernetes.protobuf';
+const kubectl = `${partial('Table')},${partial('Table', 'v1beta1')},application/json`;
+
+for (const [accept, asked, expected] of [
+  [undefined, 'list', 'json object'],
+  ['', 'list', 'json object'],
+  ['application/json, */*', 'watch', 'json object'],
+  ['application/json', 'one', 'json object'],
+  ['*/*', 'one', 'json object'],
+  ['application/*', 'one', 'json object'],
+  ['APPLICATION/JSON', 'one', 'json object'],
+  ['application/json;charset=utf-8', 'one', 'json object'],
+  [`${protobuf},application/json`, 'list', 'json object'],
+  [protobuf, 'list', 'NotAcceptable'],
+  ['application/cbor', 'watch', 'NotAcceptable'],
+  ['text/html', 'one', 'NotAcceptable'],
+  ['application/json;q=0', 'one', 'json object'],
+  ['text/html;q=0.9, application/json;q=0.1', 'one', 'json object'],
+  ['application/yaml', 'list', 'yaml object'],
+  ['application/yaml', 'one', 'yaml object'],
+  ['application/yaml', 'watch', 'NotAcceptable'],
+  ['application/json;q=0.5, application/yaml', 'one', 'yaml object'],
+  ['application/json, application/yaml', 'one', 'json object'],
+  [partial('PartialObjectMetadataList'), 'list', 'json partial'],
+  [partial('PartialObjectMetadata'), 'one', 'json partial'],
+  [partial('PartialObjectMetadata'), 'watch', 'json partial'],
+  [partial('PartialObjectMetadata'), 'list', 'NotAcceptable'],
+  [partial('PartialObjectMetadataList'), 'one', 'NotAcceptable'],
+  [partial('PartialObjectMetadataList'), 'watch', 'NotAcceptable'],
+  [partial('PartialObjectMetadata', 'v1beta1'), 'one', 'NotAcceptable'],
+  [partial('PartialObjectMetadata', 'v1', 'other'), 'one', 'NotAcceptable'],
+  [`${protobuf};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${partial('PartialObjectMetadataList')},application/json`, 'list', 'json partial'],
+  [kubectl, 'list', 'json table v1'],
+  [kubectl, 'watch', 'json table v1'],
+  [partial('Table', 'v1beta1'), 'one', 'json table v1beta1'],
+  [partial('Table', 'v2'), 'one', 'NotAcceptable'],
+  [`${partial('Junk')},application/json`, 'one', 'json object'],
+  ['application/yaml;as=Table;g=meta.k8s.io;v=v1', 'one', 'NotAcceptable'],
+] satisfies [string | undefined, Asked, string][]) {
+  test(`for ${asked}, ${accept === undefined ? 'no Accept' : `Accept ${accept}`} is answered ${expected}`, (t) => {
+    t.is(shown(accept, asked), expected);
+  });
+}
+
+test('only the best clause tells whether metadata alone is wanted', (t) => {
+  t.true(asksPartial(partial('PartialObjectMetadataList')));
+  t.true(asksPartial(`${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`));
+  t.false(asksPartial(`application/json,${partial('PartialObjectMetadata')}`));
+  t.false(asksPartial(kubectl));
+  t.false(asksPartial(undefined));
+});
+
+test('a header of very many clauses is read to a bound, and quickly', (t) => {
+  const startedMs = performance.now();
+
+  t.is(shown(`${'a/b,'.repeat(100_000)}application/json`, 'one'), 'NotAcceptable');
+  t.true(performance.now() - startedMs < 100);
+});

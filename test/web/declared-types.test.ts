@@ -1,0 +1,140 @@
+/** The life of a type that ClusterCachedResources declare: P5–P8, W18. */
+import test from 'ava';
+import type { KubeClient, KubeObject, WatchEvent } from '../support/kube-client.js';
+import { aClusterCachedResource, aPath } from '../support/objects.js';
+import { aServer, TestServer, until } from '../support/test-server.js';
+
+const partial = { accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1' };
+const partialList = { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' };
+
+function instances(place: { cluster?: string; shard?: string; identity?: string; name?: string; namespace?: string; version?: string } = {}): string {
+  return aPath({ group: 'machines.svm.io', resource: 'instances', version: 'v1', ...place });
+}
+
+function declarations(place: { cluster?: string; name?: string } = {}): string {
+  return aPath({ group: 'cache.kcp.io', resource: 'clustercachedresources', version: 'v1alpha1', ...place });
+}
+
+function anInstance(name: string, metadata: Record<string, unknown> = {}): Record<string, unknown> {
+  return { apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name, ...metadata }, spec: {} };
+}
+
+async function statusOf(client: KubeClient, path: string, method = 'GET', body?: unknown): Promise<number> {
+  return (await client.raw(method, path, body === undefined ? {} : { body })).status;
+}
+
+/** A watch's events as they come, and whether it has ended. */
+function following(client: KubeClient, path: string, headers: Record<string, string> = {}): { told: string[]; events: WatchEvent[]; done: Promise<void>; isOver: () => boolean } {
+  const told: string[] = [];
+  const events: WatchEvent[] = [];
+  let over = false;
+  const done = (async () => {
+    for await (const event of client.watch(`${path}?watch=true`, { headers })) {
+      events.push(event);
+      told.push(`${event.type} ${event.object.metadata.name ?? ''}`.trim());
+    }
+    over = true;
+  })();
+  // A watch that is still open when its test is over is cut with its server.
+  done.catch(() => {});
+  return { told, events, done, isOver: () => over };
+}
+
+test('a type is unknown before it is declared, served while it is, and gone with its objects and watches afterwards', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('early')), 404);
+  t.is(await statusOf(client, instances({ cluster: '*', shard: '*', identity: 'hash' })), 404);
+
+  await client.create(declarations(), aClusterCachedResource('hash'));
+  await client.create(instances({ identity: 'hash' }), anInstance('a'));
+  await client.create(instances({ identity: 'hash' }), anInstance('b'));
+  t.is((await client.list(instances({ cluster: '*', shard: '*', identity: 'hash' }))).items.length, 2);
+  t.is((await client.list(instances())).items.length, 2);
+  t.is(await statusOf(client, instances({ cluster: 'beta' })), 404);
+  t.is(await statusOf(client, instances({ cluster: '*', shard: '*', identity: 'other' })), 404);
+  t.is(await statusOf(client, instances({ cluster: '*', shard: '*' })), 404);
+  t.is(await statusOf(client, instances({ version: 'v2' })), 404);
+
+  const watch = following(client, instances({ cluster: '*', shard: '*', identity: 'hash' }));
+  await until(() => watch.told.length === 2);
+  await client.delete(declarations({ name: 'instances' }));
+  await watch.done;
+
+  t.deepEqual(watch.told, ['ADDED a', 'ADDED b', 'DELETED a', 'DELETED b']);
+  t.is(await statusOf(client, instances({ cluster: '*', shard: '*', identity: 'hash' })), 404);
+  t.is(await statusOf(client, instances()), 404);
+});
+
+test('a declaration without its status is none yet, and a type is declared as long as one of several is there', async (t) => {
+  const client = (await aServer(t)).client();
+  const { status: _, ...unfinished } = aClusterCachedResource('hash');
+  const first = await client.create(declarations(), unfinished);
+  t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('a')), 404);
+
+  await client.replace(declarations({ name: 'instances' }), { ...first, status: { identityHash: 'hash' } });
+  await client.create(declarations({ cluster: 'beta' }), aClusterCachedResource('hash', { name: 'again' }));
+  await client.create(instances({ identity: 'hash' }), anInstance('a'));
+  await client.delete(declarations({ name: 'instances' }));
+
+  t.is(await statusOf(client, instances({ cluster: '*', shard: '*', identity: 'hash' })), 200);
+  t.is(await statusOf(client, instances({ cluster: 'beta' })), 200);
+  t.is(await statusOf(client, instances({ cluster: 'acme' })), 404);
+});
+
+test('the wildcard view of metadata shows every identity, live: one that is declared later joins an open watch', async (t) => {
+  const client = (await aServer(t)).client();
+  await client.create(declarations(), aClusterCachedResource('first'));
+  await client.create(instances({ identity: 'first' }), anInstance('a'));
+  const watch = following(client, instances({ cluster: '*', shard: '*', version: 'v9', identity: 'first' }), partial);
+  await until(() => watch.told.length === 1);
+
+  await client.create(declarations({ cluster: 'beta' }), aClusterCachedResource('second', { version: 'v2' }));
+  await client.create(instances({ cluster: 'beta', identity: 'second', version: 'v2' }), { ...anInstance('b'), apiVersion: 'machines.svm.io/v2' });
+  await until(() => watch.told.length === 2);
+  await client.delete(declarations({ name: 'instances' }));
+  await until(() => watch.told.length === 3);
+
+  t.deepEqual(watch.told, ['ADDED a', 'ADDED b', 'DELETED a']);
+  t.false(watch.isOver());
+  const annotations = (object: KubeObject | undefined): Record<string, string> => ({ ...object?.metadata.annotations });
+  t.like(annotations(watch.events[1]?.object), { 'kcp.io/cluster': 'beta', 'kcp.io/shard': 'amber', 'kcp.io/original-api-version': 'machines.svm.io/v2' });
+  const list = JSON.parse((await client.raw('GET', instances({ cluster: '*', shard: '*', version: 'v9' }), { headers: partialList })).text) as { items: KubeObject[] };
+  t.deepEqual(list.items.map(({ metadata }) => metadata.name), ['b']);
+});
+
+test('identities are key spaces of their own: the same name under two of them is two objects', async (t) => {
+  const client = (await aServer(t)).client();
+  await client.create(declarations(), aClusterCachedResource('first'));
+  await client.create(declarations(), aClusterCachedResource('second', { name: 'other' }));
+
+  await client.create(instances({ identity: 'first' }), anInstance('a', { labels: { of: 'first' } }));
+  await client.create(instances({ identity: 'second' }), anInstance('a', { labels: { of: 'second' } }));
+
+  t.is((await client.get(instances({ identity: 'first', name: 'a' }))).metadata.labels?.['of'], 'first');
+  t.is((await client.get(instances({ identity: 'second', name: 'a' }))).metadata.labels?.['of'], 'second');
+  t.is((await client.list(instances({ cluster: '*', shard: '*', identity: 'second' }))).items.length, 1);
+});
+
+test('an object of a namespaced declared type may name its namespace in the body only, as kcp replicates it (W18)', async (t) => {
+  const client = (await aServer(t)).client();
+  await client.create(declarations(), aClusterCachedResource('hash', { scope: 'Namespaced' }));
+
+  const created = await client.create(instances({ identity: 'hash' }), anInstance('a', { namespace: 'team' }));
+
+  t.is(created.metadata.namespace, 'team');
+  t.is((await client.get(instances({ identity: 'hash', namespace: 'team', name: 'a' }))).metadata.name, 'a');
+  t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('b')), 404);
+});
+
+test('after a restart a declared type is served as before', async (t) => {
+  const server = await TestServer.start();
+  const client = server.client();
+  await client.create(declarations(), aClusterCachedResource('hash'));
+  await client.create(instances({ identity: 'hash' }), anInstance('a'));
+
+  const again = await server.restart();
+  t.teardown(() => again.close());
+
+  t.is((await again.client().list(instances({ cluster: '*', shard: '*', identity: 'hash' }))).items.length, 1);
+});

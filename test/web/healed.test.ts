@@ -1,0 +1,60 @@
+/** A WatchList that names an old revision is told what it may forget (R24, D4). */
+import test from 'ava';
+import type { KubeClient } from '../support/kube-client.js';
+import { aPath, anApiExport } from '../support/objects.js';
+import { aServer } from '../support/test-server.js';
+
+async function watchList(client: KubeClient, path: string, query: Record<string, string>): Promise<readonly string[]> {
+  const told: string[] = [];
+  const all = { allowWatchBookmarks: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', timeoutSeconds: '1', ...query };
+  for await (const { type, object } of client.watch(path, { query: all })) {
+    const { name = '', annotations = {} } = object.metadata;
+    if (type !== 'BOOKMARK' || annotations['k8s.io/initial-events-end'] === 'true') told.push(`${type} ${name}${type === 'DELETED' ? ` ${annotations['kcp.io/shard']}/${annotations['kcp.io/cluster']}` : ''}`.trim());
+  }
+  return told;
+}
+
+test('it is told what was deleted since, behind the bookmark; not what was recreated, nor what stands on another shard', async (t) => {
+  const client = (await aServer(t)).client();
+  for (const name of ['stays', 'gone', 'again', 'moves']) await client.create(aPath(), anApiExport({ name }));
+  const { resourceVersion = '' } = (await client.list(aPath())).metadata;
+  await client.delete(aPath({ name: 'gone' }));
+  await client.delete(aPath({ name: 'again' }));
+  await client.create(aPath(), anApiExport({ name: 'again' }));
+  await client.create(aPath({ shard: 'birch' }), anApiExport({ name: 'moves' }));
+  await client.delete(aPath({ name: 'moves' }));
+
+  const told = await watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion });
+
+  t.deepEqual(told, ['ADDED again', 'ADDED stays', 'ADDED moves', 'BOOKMARK', 'DELETED gone amber/acme']);
+});
+
+test('with a selector it is also told what has left it', async (t) => {
+  const client = (await aServer(t)).client();
+  for (const name of ['stays', 'leaves', 'gone']) await client.create(aPath(), anApiExport({ name, labels: { team: 'red' } }));
+  const { resourceVersion = '' } = (await client.list(aPath())).metadata;
+  await client.mergePatch(aPath({ name: 'leaves' }), { metadata: { labels: { team: 'blue' } } });
+  await client.delete(aPath({ name: 'gone' }));
+  await client.mergePatch(aPath({ name: 'stays' }), { spec: { changed: true } });
+
+  const told = await watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion, labelSelector: 'team=red' });
+
+  t.deepEqual([...told].sort(), ['ADDED stays', 'BOOKMARK', 'DELETED gone amber/acme', 'DELETED leaves amber/acme']);
+});
+
+test('in a large logical cluster no object that changed is told to be gone, while others go on changing', async (t) => {
+  const client = (await aServer(t)).client({ http2: true });
+  const names = Array.from({ length: 600 }, (_, i) => `n${String(i).padStart(3, '0')}`);
+  await Promise.all(names.map((name) => client.create(aPath(), anApiExport({ name }))));
+  const { resourceVersion = '' } = (await client.list(aPath())).metadata;
+  await Promise.all(names.slice(500).map((name) => client.mergePatch(aPath({ name }), { spec: { changed: true } })));
+  await client.delete(aPath({ name: 'n599' }));
+
+  const [told] = await Promise.all([
+    watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion }),
+    Promise.all(names.slice(0, 50).map((name) => client.mergePatch(aPath({ name }), { spec: { changed: true } }))),
+  ]);
+
+  t.deepEqual(told.filter((event) => event.startsWith('DELETED')), ['DELETED n599 amber/acme']);
+  t.is(told.filter((event) => event.startsWith('ADDED')).length, 599);
+});

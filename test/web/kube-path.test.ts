@@ -1,0 +1,70 @@
+import test from 'ava';
+import type { Parsed } from '../../src/domain/parsed.js';
+import { parseKubePath, parseTarget, type ClusterPlace } from '../../src/web/kube-path.js';
+
+function shown(path: string): string {
+  const result = parseKubePath(path);
+  if (result.kind === 'refused') return `${result.refusal.reason}: ${result.refusal.message}`;
+  const { shard, cluster, rest } = result.value;
+  return [shard ?? '-', cluster === undefined ? '-' : clusterText(cluster), ...rest].join(' ');
+}
+
+function clusterText(cluster: ClusterPlace): string {
+  if (cluster.kind === 'all') return '*';
+  return cluster.kind === 'name' ? cluster.name : `path(${cluster.path})`;
+}
+
+for (const [path, expected] of [
+  ['/shards/amber/clusters/acme/apis/g/v1/things', 'amber acme apis g v1 things'],
+  ['/services/cache/shards/amber/clusters/acme/apis/g/v1/things', 'amber acme apis g v1 things'],
+  ['/services/cache/shards/%2A/clusters/%2A/apis/g/v1/things', '* * apis g v1 things'],
+  ['/services/cache/shards/*/clusters/*/api/v1/configmaps:hash', '* * api v1 configmaps:hash'],
+  ['/shards/amber/clusters/acme/apis/g/v1/things/', 'amber acme apis g v1 things'],
+  ['/shards/amber/clusters/system:admin/api', 'amber system:admin api'],
+  ['/shards/amber/clusters/root:org:team/api', 'amber path(root:org:team) api'],
+  ['/shards/amber/clusters/root%3Aorg/api', 'amber path(root:org) api'],
+  ['/shards/amber/clusters/acme/apis/g/v1/things/a%2Fb', 'amber acme apis g v1 things a/b'],
+  ['/shards/amber/clusters/acme/apis/g/v1/things/100%25', 'amber acme apis g v1 things 100%'],
+  ['/shards/amber', 'amber -'],
+  ['/shards/amber/version', 'amber - version'],
+  ['/version', '- - version'],
+  ['/', '- -'],
+  ['/services/cache', '- -'],
+  ['/services/other/shards/amber', '- - services other shards amber'],
+  ['/shards', 'BadRequest: a shard name is required'],
+  ['/shards/', 'BadRequest: a shard name is required'],
+  ['/shards//clusters/acme', 'BadRequest: a shard name is required'],
+  ['/shards/AMBER/clusters/acme', 'BadRequest: invalid shard: "AMBER" does not match the regex'],
+  [`/shards/${'a'.repeat(62)}/clusters/acme`, `BadRequest: invalid shard: "${'a'.repeat(62)}" does not match the regex`],
+  ['/shards/a%00b/clusters/acme', 'BadRequest: invalid shard: "a\\u0000b" does not match the regex'],
+  ['/shards/amber/clusters/Acme', 'BadRequest: invalid cluster: "Acme" does not match the regex'],
+  ['/shards/amber/clusters/a_b', 'BadRequest: invalid cluster: "a_b" does not match the regex'],
+  ['/shards/amber/clusters/-a', 'BadRequest: invalid cluster: "-a" does not match the regex'],
+  ['/shards/amber/clusters/root::team', 'BadRequest: invalid cluster: "root::team" does not match the regex'],
+  ['/shards/amber/clusters/system:', 'BadRequest: invalid cluster: "system:" does not match the regex'],
+  ['/shards/amber/clusters//apis', 'BadRequest: invalid cluster: "" does not match the regex'],
+  ['/shards/amber/clusters', 'BadRequest: invalid cluster: "" does not match the regex'],
+  ['/shards/%zz/clusters/acme', 'BadRequest: invalid path: "/shards/%zz/clusters/acme"'],
+  ['/shards/amber/clusters/%', 'BadRequest: invalid path: "/shards/amber/clusters/%"'],
+  ['/shards/amber/clusters/%C3%28', 'BadRequest: invalid path: "/shards/amber/clusters/%C3%28"'],
+  ['/shards/__proto__/clusters/acme', 'BadRequest: invalid shard: "__proto__" does not match the regex'],
+  ['/shards/amber/clusters/constructor/apis/__proto__/v1/prototype', 'amber constructor apis __proto__ v1 prototype'],
+] satisfies [string, string][]) {
+  test(`the path ${path.slice(0, 80)} is: ${expected.slice(0, 80)}`, (t) => {
+    t.is(shown(path), expected);
+  });
+}
+
+test('the target of a request is a path even when it begins with two slashes, and nothing else is one', (t) => {
+  const path = (target: string): string => {
+    const result: Parsed<URL> = parseTarget(target);
+    return result.kind === 'parsed' ? result.value.pathname : result.refusal.reason;
+  };
+
+  t.is(path('//'), '//');
+  t.is(path('//services/cache?x=1'), '//services/cache');
+  t.is(path('/a?b#c'), '/a');
+  t.is(path('*'), 'BadRequest');
+  t.is(path(''), 'BadRequest');
+  t.is(path('https://elsewhere/a'), 'BadRequest');
+});

@@ -1,0 +1,101 @@
+/** What is left behind when a reader goes away: nothing. */
+import test from 'ava';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Writable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Call } from '../../src/web/call.js';
+import { answerList } from '../../src/web/list.js';
+import { isGone, send } from '../../src/web/send.js';
+
+/** A response whose reader takes `bytesMax` and then nothing, until it goes away. */
+class StuckResponse extends Writable {
+  statusCode = 0;
+  taken = 0;
+  readonly #bytesMax: number;
+
+  constructor(bytesMax: number) {
+    super({ highWaterMark: 10 });
+    this.#bytesMax = bytesMax;
+  }
+
+  setHeader(): void {}
+
+  override _write(chunk: Buffer, _: string, done: () => void): void {
+    this.taken += chunk.length;
+    if (this.taken <= this.#bytesMax) done();
+  }
+}
+
+/** Pieces of 100 bytes; `state` tells how many were asked for and whether the list was closed. */
+function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { asked: number; closed: boolean } } {
+  const state = { asked: 0, closed: false };
+  async function* all(): AsyncGenerator<Uint8Array> {
+    try {
+      for (; state.asked < count; ) {
+        state.asked += 1;
+        await turn();
+        yield Buffer.alloc(100);
+      }
+    } finally {
+      state.closed = true;
+    }
+  }
+  return { list: all(), state };
+}
+
+function aCall(response: StuckResponse, headers: Record<string, string> = {}): Call {
+  return { response: response as unknown as ServerResponse, request: { method: 'GET', headers } as unknown as IncomingMessage } as Call;
+}
+
+const json = { encoding: 'json', form: 'object', tableVersion: 'v1' } as const;
+
+for (const bytesMax of [0, 250, 1_000]) {
+  for (const headers of [{}, { 'accept-encoding': 'gzip' }]) {
+    test(`a list whose reader goes away after ${bytesMax} bytes${'accept-encoding' in headers ? ' of gzip' : ''} is closed, and no more of it is read`, async (t) => {
+      const response = new StuckResponse(bytesMax);
+      const { list, state } = pieces(1_000_000);
+
+      const answering = answerList(aCall(response, headers), list, json);
+      for (let i = 0; i < 50; i++) await turn();
+      response.destroy();
+      await answering;
+
+      t.true(state.closed);
+      t.true(state.asked < 1_000_000);
+    });
+  }
+}
+
+test('a list whose reader was gone before it began is closed at once', async (t) => {
+  const response = new StuckResponse(0);
+  const { list, state } = pieces(1_000);
+  response.destroy();
+
+  await answerList(aCall(response), list, json);
+
+  t.true(state.closed);
+  t.true(state.asked <= 3);
+});
+
+test('no more is asked for than the reader takes', async (t) => {
+  const response = new StuckResponse(500);
+  const { list, state } = pieces(1_000);
+
+  void answerList(aCall(response), list, json);
+  for (let i = 0; i < 100; i++) await turn();
+
+  t.true(state.asked < 12, String(state.asked));
+  response.destroy();
+});
+
+test('a response of HTTP/2 is gone with its stream, though it does not say so itself', async (t) => {
+  const stream = new StuckResponse(0);
+  const response = { stream } as unknown as ServerResponse;
+  t.false(isGone(response));
+  stream.destroy();
+
+  t.true(isGone(response));
+  const { list, state } = pieces(10);
+  await send({ [Symbol.asyncIterator]: () => list } as never, response);
+  t.is(state.asked, 0);
+});

@@ -1,0 +1,176 @@
+/** Writes through HTTP: W1–W17 as far as the face adds to what admission decides. */
+import test from 'ava';
+import type { KubeClient, KubeObject, KubeStatus } from '../support/kube-client.js';
+import { aPath, anApiExport } from '../support/objects.js';
+import { TestServer } from '../support/test-server.js';
+
+const server = TestServer.start();
+
+test.after.always(async () => (await server).close());
+
+let clusters = 0;
+
+/** A client, and a logical cluster of the test's own. */
+async function aCluster(): Promise<{ client: KubeClient; path: (name?: string) => string }> {
+  const cluster = `c${(clusters += 1)}`;
+  return { client: (await server).client(), path: (name) => aPath(name === undefined ? { cluster } : { cluster, name }) };
+}
+
+function raw(name: string, spec: string): string {
+  return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"${name}"},"spec":${spec}}`;
+}
+
+test('dryRun answers as if, on every write, and stores nothing', async (t) => {
+  const { client, path } = await aCluster();
+  const stored = await client.create(path(), anApiExport());
+
+  t.is((await client.create(`${path()}?dryRun=All`, anApiExport({ name: 'two' }))).metadata.name, 'two');
+  t.deepEqual((await client.replace(`${path('one')}?dryRun=All`, { ...stored, spec: { changed: 1 } }))['spec'], { changed: 1 });
+  t.deepEqual((await client.mergePatch(`${path('one')}?dryRun=All`, { spec: { changed: 2 } }))['spec'], { changed: 2 });
+  t.is((await client.delete(`${path('one')}?dryRun=All`))['status'], 'Success');
+  t.is((await client.delete(path('one'), { body: { dryRun: ['All'] } }))['status'], 'Success');
+  t.is((await client.raw('DELETE', `${path()}?dryRun=All`)).status, 200);
+  t.is((await client.raw('POST', `${path()}?dryRun=All`, { body: anApiExport() })).status, 409);
+  t.is((await client.raw('POST', `${path()}?dryRun=Some`, { body: anApiExport() })).status, 422);
+
+  t.deepEqual((await client.list(path())).items, [stored]);
+});
+
+for (const [type, patch] of [
+  ['application/merge-patch+json', '{"spec":{"added":true}}'],
+  ['application/json-patch+json', '[{"op":"add","path":"/spec/added","value":true}]'],
+] as const) {
+  test(`${type} leaves untouched members as they were, int64, 1.0, escapes and all`, async (t) => {
+    const { client, path } = await aCluster();
+    const spec = '{"big":9223372036854775807,"one":1.0,"exp":1E+2,"__proto__":{"x":"\\u00e9"},"list":[-0.0,{"a":null}]}';
+    await client.raw('POST', path(), { body: raw('one', spec) });
+
+    const { status, text } = await client.raw('PATCH', path('one'), { body: patch, headers: { 'content-type': type } });
+
+    t.is(status, 200);
+    for (const kept of ['"big":9223372036854775807', '"one":1.0', '"exp":1E+2', '"list":[-0.0,{"a":null}]', '"added":true', '"__proto__":{"x":"é"}']) t.true(text.includes(kept), kept);
+  });
+}
+
+test('a strategic merge patch merges webhooks by name and replaces rules, for the types that know it; others are 415', async (t) => {
+  const { client } = await aCluster();
+  const hooks = aPath({ group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations', version: 'v1' });
+  const headers = { 'content-type': 'application/strategic-merge-patch+json' };
+  await client.raw('POST', hooks, { body: '{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"h"},"webhooks":[{"name":"a","timeoutSeconds":1.0},{"name":"b"}]}' });
+
+  const patched = await client.raw('PATCH', `${hooks}/h`, { headers, body: { webhooks: [{ name: 'b', timeoutSeconds: 7 }] } });
+
+  t.true(patched.text.includes('"webhooks":[{"name":"a","timeoutSeconds":1.0},{"name":"b","timeoutSeconds":7}]'), patched.text);
+  const { path } = await aCluster();
+  await client.create(path(), anApiExport());
+  const refused = await client.raw('PATCH', path('one'), { headers, body: {} });
+  t.is(refused.status, 415);
+  t.true(refused.text.includes('application/json-patch+json, application/merge-patch+json'));
+  t.is((await client.raw('PATCH', path('one'), { headers: { 'content-type': 'application/apply-patch+yaml' }, body: 'a: b' })).status, 415);
+});
+
+test('a patch that names a version is conditional, one of nothing moves nothing, one of an absent object is 404', async (t) => {
+  const { client, path } = await aCluster();
+  const stored = await client.create(path(), anApiExport());
+  const { resourceVersion } = stored.metadata;
+
+  t.deepEqual(await client.mergePatch(path('one'), {}), stored);
+  const changed = await client.mergePatch(path('one'), { metadata: { resourceVersion }, spec: { a: 1 } });
+  t.not(changed.metadata.resourceVersion, resourceVersion);
+  const headers = { 'content-type': 'application/merge-patch+json' };
+  t.is((await client.raw('PATCH', path('one'), { headers, body: { metadata: { resourceVersion }, spec: { a: 2 } } })).status, 409);
+  t.is((await client.raw('PATCH', path('none'), { headers, body: {} })).status, 404);
+  t.is((await client.raw('PATCH', path('one'), { headers: { 'content-type': 'application/json-patch+json' }, body: [{ op: 'test', path: '/spec/a', value: 9 }] })).status, 422);
+  t.is((await client.raw('PATCH', `${path('one')}?force=true`, { headers, body: {} })).status, 422);
+});
+
+test('patches that race each other are all applied', async (t) => {
+  const { client, path } = await aCluster();
+  await client.create(path(), anApiExport());
+
+  const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => client.mergePatch(path('one'), { metadata: { labels: { [name]: 'x' } } })));
+
+  t.is(answers.length, 4);
+  t.deepEqual((await client.get(path('one'))).metadata.labels, { a: 'x', b: 'x', c: 'x', d: 'x' });
+});
+
+test('a PUT needs the version it replaces, and one that changes nothing moves nothing and tells nobody (W7, W9)', async (t) => {
+  const { client, path } = await aCluster();
+  const stored = await client.create(path(), anApiExport());
+  const { resourceVersion: _, ...metadata } = stored.metadata;
+
+  t.is((await client.raw('PUT', path('one'), { body: { ...stored, metadata } })).status, 422);
+  t.is((await client.raw('PUT', path('none'), { body: { ...stored, metadata: { ...stored.metadata, name: 'none' } } })).status, 404);
+  t.deepEqual(await client.replace(path('one'), stored), stored);
+  const changed = await client.replace(path('one'), { ...stored, spec: { a: 1 } });
+  t.is((await client.raw('PUT', path('one'), { body: { ...stored, spec: { a: 2 } } })).status, 409);
+  const told: string[] = [];
+  for await (const { type, object } of client.watch(`${path()}?watch=true&timeoutSeconds=1&resourceVersion=${stored.metadata.resourceVersion}`)) told.push(`${type}@${object.metadata.resourceVersion}`);
+  t.deepEqual(told, [`MODIFIED@${changed.metadata.resourceVersion}`]);
+});
+
+test('a delete keeps its preconditions, needs no Content-Type, and heeds no finalizer (W15, W16)', async (t) => {
+  const { client, path } = await aCluster();
+  const { metadata } = await client.create(path(), anApiExport({ finalizers: ['kcp.io/held'] }));
+  const refuse = async (preconditions: unknown): Promise<string> => {
+    const { status, text } = await client.raw('DELETE', path('one'), { body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions } });
+    return `${status} ${(JSON.parse(text) as KubeStatus).reason}`;
+  };
+
+  t.is(await refuse({ uid: 'other' }), '409 Conflict');
+  t.is(await refuse({ resourceVersion: '1' }), '409 Conflict');
+  t.is(await refuse({ uid: 7 }), '400 BadRequest');
+  const deleted = (await client.delete(path('one'), { headers: { 'content-type': '' }, body: { preconditions: { uid: metadata.uid, resourceVersion: metadata.resourceVersion } } })) as KubeStatus;
+  t.deepEqual(deleted.details, { name: 'one', group: 'apis.kcp.io', kind: 'apiexports', uid: metadata.uid });
+  t.is((await client.raw('DELETE', path('one'))).status, 404);
+});
+
+test('deletecollection deletes what is selected and answers with it, up to its limit (W17)', async (t) => {
+  const { client, path } = await aCluster();
+  await Promise.all(Array.from({ length: 12 }, (_, i) => client.create(path(), anApiExport({ name: `n${i}`, labels: { odd: String(i % 2) } }))));
+
+  const odd = JSON.parse((await client.raw('DELETE', `${path()}?labelSelector=odd%3D1`)).text) as { kind: string; items: KubeObject[] };
+  const limited = JSON.parse((await client.raw('DELETE', `${path()}?limit=2`)).text) as { items: KubeObject[] };
+
+  t.is(odd.kind, 'APIExportList');
+  t.is(odd.items.length, 6);
+  t.is(limited.items.length, 2);
+  t.is((await client.list(path())).items.length, 4);
+  t.is((await client.raw('DELETE', `${path()}?continue=x`)).status, 400);
+  await client.raw('DELETE', path());
+  t.is((await client.list(path())).items.length, 0);
+});
+
+test('what is written in YAML is stored as the same JSON, numbers included', async (t) => {
+  const { client, path } = await aCluster();
+
+  const { status, text } = await client.raw('POST', path(), { headers: { 'content-type': 'application/yaml' }, body: 'apiVersion: apis.kcp.io/v1alpha2\nkind: APIExport\nmetadata:\n  name: one\nspec:\n  big: 9223372036854775807\n  one: 1.0\n' });
+
+  t.is(status, 201);
+  t.true(text.includes('"spec":{"big":9223372036854775807,"one":1.0}'), text);
+});
+
+test('an unknown method, a named POST and a subresource are refused in kube’s words', async (t) => {
+  const { client, path } = await aCluster();
+  await client.create(path(), anApiExport());
+
+  t.is((await client.raw('POST', path('one'), { body: anApiExport() })).status, 405);
+  t.is((await client.raw('PUT', path(), { body: anApiExport() })).status, 405);
+  t.is((await client.raw('OPTIONS', path())).status, 405);
+  t.is((await client.raw('GET', `${path('one')}/status`)).status, 404);
+  t.is((await client.raw('PUT', `${path('one')}/status`, { body: anApiExport() })).status, 404);
+});
+
+test('an object has the version it is asked for in, and is written in either (W11)', async (t) => {
+  const { client, path } = await aCluster();
+  await client.create(path(), anApiExport());
+  const old = path('one').replace('v1alpha2', 'v1alpha1');
+
+  const read = await client.get(old);
+  const written = await client.replace(old, { ...read, spec: { by: 'v1alpha1' } });
+
+  t.is(read.apiVersion, 'apis.kcp.io/v1alpha1');
+  t.is(written.apiVersion, 'apis.kcp.io/v1alpha1');
+  t.like(await client.get(path('one')), { apiVersion: 'apis.kcp.io/v1alpha2', spec: { by: 'v1alpha1' } });
+  t.is((await client.raw('PUT', path('one'), { body: written })).status, 400);
+});
