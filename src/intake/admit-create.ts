@@ -7,15 +7,11 @@
  *    creationTimestamp and generation are ours, and it is not being deleted.
  * A3 Where an object is comes from the URL alone; what its annotations say about it is overwritten (P3).
  */
-import type { ServedType } from '../domain/catalogue.js';
-import type { ClusterName } from '../domain/cluster.js';
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Mutation } from '../domain/mutation.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
-import type { ShardName } from '../domain/shard.js';
-import type { FieldValidation } from '../domain/write-request.js';
 import type { CreateRequest } from '../domain/write-request.js';
 import { createCauses } from './check-meta.js';
 import { chooseNamespace, namespaceStamp } from './object-namespace.js';

@@ -16,7 +16,6 @@ import type { StoredObject } from '../domain/object.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import { inVersion } from '../domain/splice.js';
-import type { FieldValidation } from '../domain/write-request.js';
 import type { UpdateRequest } from '../domain/write-request.js';
 import { updateCauses } from './check-meta.js';
 import { confirmNamespace, namespaceStamp } from './object-namespace.js';

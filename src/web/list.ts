@@ -99,7 +99,7 @@ async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): Async
 
 /** Items behind `after` until `limit` is reached; `end` then tells the last one and whether there are more. */
 async function* limited(page: Page, form: ObjectForm, { objects }: KubePorts, end: { more: boolean; after: Key | undefined }): AsyncGenerator<Uint8Array> {
-  const { scope, selector, limit } = page;
+  const { selector, limit } = page;
   const encoding = listEncoding(form);
   const snapshot = open(page, objects);
   let left = limit === 0 ? Infinity : limit;

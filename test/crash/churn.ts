@@ -4,7 +4,7 @@
  */
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
-import { openStore } from '../../src/store/sqlite/store.js';
+import { openStore } from '../../src/store/sqlite/open-store.js';
 import { aDelete, aPut } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
 import { silent, storeLimits } from '../support/test-store.js';

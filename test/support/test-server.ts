@@ -49,9 +49,18 @@ export class TestServer {
     return TestServer.#run({ folder, authority, master }, options);
   }
 
-  static async #run({ folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>, { flags = {}, clock = systemClock }: TestServerOptions): Promise<TestServer> {
+  static async #run(
+    { folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>,
+    { flags = {}, clock = systemClock }: TestServerOptions,
+  ): Promise<TestServer> {
     const settings = loadSettings({
-      flags: { 'root-directory': join(folder, 'root'), 'bind-address': '127.0.0.1', 'secure-port': '0', 'client-ca-file': authority.certificateFile, ...flags },
+      flags: {
+        'root-directory': join(folder, 'root'),
+        'bind-address': '127.0.0.1',
+        'secure-port': '0',
+        'client-ca-file': authority.certificateFile,
+        ...flags,
+      },
       environment: {},
       readFile: () => '',
     });
@@ -69,7 +78,9 @@ export class TestServer {
   }
 
   /** A client that holds system:masters, or the given certificate; `null` means none. Closed with the server. */
-  client(options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Pick<Certificate, 'certificate' | 'key'> | null } = {}): KubeClient {
+  client(
+    options: Omit<KubeClientOptions, 'url' | 'certificate' | 'key'> & { as?: Pick<Certificate, 'certificate' | 'key'> | null } = {},
+  ): KubeClient {
     const { as = this.master, ...rest } = options;
     const client = new KubeClient({ ...rest, url: this.url, ...(as === null ? {} : { certificate: as.certificate, key: as.key }) });
     this.#clients.add(client);

@@ -7,7 +7,9 @@ import { systemClock } from '../../src/clock.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { Clock } from '../../src/domain/ports.js';
-import { openStore, type SqliteStore, type StoreLimits } from '../../src/store/sqlite/store.js';
+import { openStore } from '../../src/store/sqlite/open-store.js';
+import type { SqliteStore } from '../../src/store/sqlite/store.js';
+import type { StoreLimits } from '../../src/store/sqlite/store-options.js';
 import { projectFile } from './project.js';
 
 const mebibyte = 1024 * 1024;

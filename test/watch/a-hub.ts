@@ -11,7 +11,7 @@ import { plainEvents } from './plain-events.js';
 
 export const hourMs = 3_600_000;
 
-export class TestClock implements Clock {
+class TestClock implements Clock {
   #nowMs = 0;
   #timers: { atMs: number; task: () => void }[] = [];
 
@@ -49,7 +49,15 @@ export function selecting(labels: string): Selector {
 export const everything: Selector = { labels: [], fields: [] };
 
 export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
-  return { scope: aScope(), selector: everything, representation: plainEvents(), start: { kind: 'after', revision: 0 }, bookmarks: true, timeoutMs: hourMs, ...request };
+  return {
+    scope: aScope(),
+    selector: everything,
+    representation: plainEvents(),
+    start: { kind: 'after', revision: 0 },
+    bookmarks: true,
+    timeoutMs: hourMs,
+    ...request,
+  };
 }
 
 export const initial = { kind: 'initial', forgetSince: undefined } as const;

@@ -43,7 +43,12 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 type Opened = { reader: Reader; end: () => void; seen: Omit<SeenWatch, 'events'> };
 
 function commit(store: MemoryStore, writes: readonly Write[]): void {
-  const standing = new Set(truth(store).reduce((keys: string[], change) => (change.kind === 'put' ? [...keys, change.key] : keys.filter((key) => key !== change.key)), []));
+  const standing = new Set(
+    truth(store).reduce(
+      (keys: string[], change) => (change.kind === 'put' ? [...keys, change.key] : keys.filter((key) => key !== change.key)),
+      [],
+    ),
+  );
   for (const { place, team, remove } of writes) {
     const key = [place.shard, place.cluster, '', place.name].join('|');
     const step: Step | undefined = remove ? (standing.has(key) ? { delete: place } : undefined) : { put: place, labels: { team } };
@@ -65,44 +70,74 @@ function truth(store: MemoryStore): readonly Change[] {
 
 test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and however small the queue, a stream is its part of the full one', async (t) => {
   await fc.assert(
-    fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 40 }), fc.integer({ min: 60, max: 600 }), fc.integer({ min: 1, max: 3 }), async (actions, queueBytesMax, rowsMax) => {
-      const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200 });
-      store.rowsMax = rowsMax;
-      store.between = async () => void (await turns(1));
-      store.commit({ put: { name: 'first' } });
-      const opened: Opened[] = [];
+    fc.asyncProperty(
+      fc.array(action, { minLength: 5, maxLength: 40 }),
+      fc.integer({ min: 60, max: 600 }),
+      fc.integer({ min: 1, max: 3 }),
+      async (actions, queueBytesMax, rowsMax) => {
+        const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200 });
+        store.rowsMax = rowsMax;
+        store.between = async () => void (await turns(1));
+        store.commit({ put: { name: 'first' } });
+        const opened: Opened[] = [];
 
-      for (const next of actions) {
-        const chosen = 'who' in next ? opened[next.who % Math.max(1, opened.length)] : undefined;
-        if (next.kind === 'commit') commit(store, next.writes);
-        else if (next.kind === 'bookmarks') clock.advance(60_000);
-        else if (next.kind === 'open') opened.push(open(opened.length, next));
-        else if (next.kind === 'end') chosen?.end();
-        else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
-      }
-      for (const { reader } of opened) await reader.drain();
+        for (const next of actions) {
+          const chosen = 'who' in next ? opened[next.who % Math.max(1, opened.length)] : undefined;
+          if (next.kind === 'commit') commit(store, next.writes);
+          else if (next.kind === 'bookmarks') clock.advance(60_000);
+          else if (next.kind === 'open') opened.push(open(opened.length, next));
+          else if (next.kind === 'end') chosen?.end();
+          else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
+        }
+        for (const { reader } of opened) await reader.drain();
 
-      const watches = opened.map(({ reader, seen }) => ({ ...seen, events: reader.events }));
-      t.deepEqual(validate({ truth: truth(store), watches, lists: [] }), []);
-      for (const { reader } of opened.filter(({ reader }) => !reader.ended)) void reader.leave();
-      hub.endAll();
-      await turns(30);
-      t.is(hub.openWatches, 0);
-      t.is(store.openSnapshots, 0);
+        const watches = opened.map(({ reader, seen }) => ({ ...seen, events: reader.events }));
+        t.deepEqual(validate({ truth: truth(store), watches, lists: [] }), []);
+        for (const { reader } of opened.filter(({ reader }) => !reader.ended)) void reader.leave();
+        hub.endAll();
+        await turns(30);
+        t.is(hub.openWatches, 0);
+        t.is(store.openSnapshots, 0);
 
-      function open(id: number, { scope: place, selected, start: how, bookmarks }: Action & { kind: 'open' }): Opened {
-        const scope = aScope(scopes[place]);
-        const since = Math.floor(store.published / 2) + (how === 'named' ? 1 : 0);
-        const start: WatchStart = how === 'behind' ? { kind: 'after', revision: since } : { kind: 'initial', forgetSince: how === 'named' ? Math.min(since, store.published) : undefined };
-        const watch = hub.open(aWatch({ scope, start, bookmarks, selector: selected ? selecting('team=red') : everything, representation: plainEvents(), timeoutMs: 1e12 }));
-        const began = how === 'behind' ? ({ kind: 'behind', position: BigInt(since) } as const) : ({ kind: 'initial', ...(how === 'named' ? { named: BigInt(since) } : {}) } as const);
-        const covers = (key: string): boolean => {
-          const [shard, cluster, , name] = key.split('|') as [string, string, string, string];
-          return matches(scope, { resource: { group: scope.group, resource: scope.resource, identity: '' }, shard, cluster, namespace: '', name } as Parameters<typeof matches>[1]);
-        };
-        return { reader: new Reader(watch), end: () => watch.end(), seen: { id: String(id), began, covers, ...(selected ? { selects: ({ labels }) => labels['team'] === 'red' } : {}) } };
-      }
-    }),
+        function open(id: number, { scope: place, selected, start: how, bookmarks }: Action & { kind: 'open' }): Opened {
+          const scope = aScope(scopes[place]);
+          const since = Math.floor(store.published / 2) + (how === 'named' ? 1 : 0);
+          const start: WatchStart =
+            how === 'behind'
+              ? { kind: 'after', revision: since }
+              : { kind: 'initial', forgetSince: how === 'named' ? Math.min(since, store.published) : undefined };
+          const watch = hub.open(
+            aWatch({
+              scope,
+              start,
+              bookmarks,
+              selector: selected ? selecting('team=red') : everything,
+              representation: plainEvents(),
+              timeoutMs: 1e12,
+            }),
+          );
+          const began =
+            how === 'behind'
+              ? ({ kind: 'behind', position: BigInt(since) } as const)
+              : ({ kind: 'initial', ...(how === 'named' ? { named: BigInt(since) } : {}) } as const);
+          const covers = (key: string): boolean => {
+            const [shard, cluster, , name] = key.split('|') as [string, string, string, string];
+            return matches(scope, {
+              resource: { group: scope.group, resource: scope.resource, identity: '' },
+              shard,
+              cluster,
+              namespace: '',
+              name,
+            } as Parameters<typeof matches>[1]);
+          };
+          return {
+            reader: new Reader(watch),
+            end: () => watch.end(),
+            seen: { id: String(id), began, covers, ...(selected ? { selects: ({ labels }) => labels['team'] === 'red' } : {}) },
+          };
+        }
+      },
+    ),
     { numRuns: 150 },
   );
 });

@@ -20,26 +20,37 @@ test('watches that see the same share every encoded byte: the very same buffer',
 test('another selector is encoded for itself, and one that selects nothing is not encoded at all', async (t) => {
   const { hub, store } = aHub();
   const [red, blue] = [plainEvents(), plainEvents()];
-  const readers = [hub.open(aWatch({ representation: red, selector: selecting('team=red') })), hub.open(aWatch({ representation: blue, selector: selecting('team=blue') }))].map((open) => new Reader(open));
+  const readers = [
+    hub.open(aWatch({ representation: red, selector: selecting('team=red') })),
+    hub.open(aWatch({ representation: blue, selector: selecting('team=blue') })),
+  ].map((open) => new Reader(open));
   for (const reader of readers) await reader.drain();
 
   store.commit({ put: { name: 'one' }, labels: { team: 'red' } });
   for (const reader of readers) await reader.drain();
 
-  t.deepEqual(readers.map(({ events }) => told(events)), [['ADDED one@1'], []]);
+  t.deepEqual(
+    readers.map(({ events }) => told(events)),
+    [['ADDED one@1'], []],
+  );
   t.deepEqual([red.encoded, blue.encoded], [1, 0]);
 });
 
 test('a thousand watches of single clusters get no work from other clusters', async (t) => {
   const { hub, store } = aHub();
   const representations = Array.from({ length: 1000 }, () => plainEvents());
-  const readers = representations.map((representation, i) => new Reader(hub.open(aWatch({ representation, scope: aScope({ cluster: `c${i}` }) }))));
+  const readers = representations.map(
+    (representation, i) => new Reader(hub.open(aWatch({ representation, scope: aScope({ cluster: `c${i}` }) }))),
+  );
   for (const reader of readers) void reader.step();
 
   store.commit({ put: { cluster: 'c7' } });
   await readers[7]?.drain();
 
-  t.deepEqual(representations.flatMap(({ encoded }, i) => (encoded === 0 ? [] : [i])), [7]);
+  t.deepEqual(
+    representations.flatMap(({ encoded }, i) => (encoded === 0 ? [] : [i])),
+    [7],
+  );
   t.is(hub.openWatches, 1000);
   for (const reader of readers) void reader.leave();
   hub.close();
@@ -110,7 +121,10 @@ test('the end of a type ends the watches of exactly that identity; those of ever
   hub.endOf({ group: 'apis.kcp.io', resource: 'apiexports', identity: 'hash' });
   for (const reader of readers) await reader.drain();
 
-  t.deepEqual(readers.map(({ ended }) => ended), [true, false, false, false]);
+  t.deepEqual(
+    readers.map(({ ended }) => ended),
+    [true, false, false, false],
+  );
 });
 
 test('when all watches have been ended, one that opens late ends at once: it would outlive the stop', async (t) => {

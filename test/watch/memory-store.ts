@@ -62,7 +62,9 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
   }
 
   async count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
-    const standing = this.#standing(this.published).filter(({ key }) => matches(scope, key) && (after === undefined || text(key) > text(after)));
+    const standing = this.#standing(this.published).filter(
+      ({ key }) => matches(scope, key) && (after === undefined || text(key) > text(after)),
+    );
     return Math.min(max, standing.length);
   }
 
@@ -99,7 +101,14 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     if (!('put' in step) && before === undefined) throw new Error('nothing to delete');
     const change: Change =
       'put' in step
-        ? { kind: 'put', key, revision, object: { key, revision, resourceVersion, body: aBody(key, step) }, created: before === undefined, previous }
+        ? {
+            kind: 'put',
+            key,
+            revision,
+            object: { key, revision, resourceVersion, body: aBody(key, step) },
+            created: before === undefined,
+            previous,
+          }
         : { kind: 'delete', key, revision, resourceVersion, previous };
     this.#changes.push(change);
     return change;

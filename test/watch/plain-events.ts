@@ -15,7 +15,14 @@ export function plainEvents(id = 'plain'): Counted {
     encoded: 0,
     events: (items) => {
       representation.encoded += 1;
-      return bytesOf(items.map(({ type, object, resourceVersion }) => ({ type, key: keyText(object.key), at: resourceVersion, labels: Object.fromEntries(labelsOf(object.body)) })));
+      return bytesOf(
+        items.map(({ type, object, resourceVersion }) => ({
+          type,
+          key: keyText(object.key),
+          at: resourceVersion,
+          labels: Object.fromEntries(labelsOf(object.body)),
+        })),
+      );
     },
     forgotten: (keys, at) => bytesOf(keys.map((key) => ({ type: 'DELETED', key: keyText(key), at }))),
     bookmark: (at, end) => bytesOf([{ type: 'BOOKMARK', at, end }]),
@@ -28,7 +35,7 @@ export function keyText({ shard, cluster, namespace, name }: Key): string {
   return [shard, cluster, namespace, name].join('|');
 }
 
-export function eventsIn(bytes: Uint8Array): readonly SeenEvent[] {
+function eventsIn(bytes: Uint8Array): readonly SeenEvent[] {
   return Buffer.from(bytes)
     .toString()
     .split('\n')

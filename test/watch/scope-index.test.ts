@@ -41,7 +41,14 @@ test('a key finds exactly the groups whose scope covers it', (t) => {
   const views = places.map((place) => aView(place));
   for (const view of views) index.join(view, view);
 
-  for (const place of [{}, { shard: 'birch' }, { cluster: 'beta', name: 'two' }, { identity: 'hash' }, { namespace: 'default' }, { resource: 'apibindings' }] satisfies Place[]) {
+  for (const place of [
+    {},
+    { shard: 'birch' },
+    { cluster: 'beta', name: 'two' },
+    { identity: 'hash' },
+    { namespace: 'default' },
+    { resource: 'apibindings' },
+  ] satisfies Place[]) {
     const key = aKey(place);
     const found = [...index.covering(key)].flatMap(({ members }) => [...members].map((view) => views.indexOf(view)));
     t.deepEqual(found.toSorted(), views.flatMap(({ scope }, i) => (matches(scope, key) ? [i] : [])).toSorted());
@@ -56,7 +63,10 @@ test('a group is gone with its last member, and leaving twice or without having 
   index.leave(aView(), 'stranger');
   index.leave(aView(), 'first');
   index.leave(aView(), 'first');
-  t.deepEqual([...index.covering(aKey())].flatMap(({ members }) => [...members]), ['second']);
+  t.deepEqual(
+    [...index.covering(aKey())].flatMap(({ members }) => [...members]),
+    ['second'],
+  );
   index.leave(aView(), 'second');
   index.leave(aView(), 'second');
   t.is([...index.covering(aKey())].length, 0);

@@ -91,7 +91,9 @@ test('an error reaches every reader that waits for the page, and the next one to
     throw new Refused(expired('held too long'));
   };
 
-  const failed = await Promise.allSettled(Array.from({ length: 3 }, () => gather(snapshots.chunks(aScope(), selecting('odd'), 4, names()))));
+  const failed = await Promise.allSettled(
+    Array.from({ length: 3 }, () => gather(snapshots.chunks(aScope(), selecting('odd'), 4, names()))),
+  );
   store.between = async () => {};
   const again = await gather(snapshots.chunks(aScope(), selecting('odd'), 4, names()));
 

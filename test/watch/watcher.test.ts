@@ -51,7 +51,10 @@ test('W3 a live watcher whose queue is full reads on from the change log, then i
   store.commit({ put: { name: 'live' } });
   const live = await reader.drain();
 
-  t.deepEqual(caughtUp, Array.from({ length: 20 }, (_, i) => `ADDED n${i + 1}@${i + 1}`));
+  t.deepEqual(
+    caughtUp,
+    Array.from({ length: 20 }, (_, i) => `ADDED n${i + 1}@${i + 1}`),
+  );
   t.is(live.at(-1), 'ADDED live@21');
   t.is(counts.fellBack, 1);
 });
@@ -77,7 +80,11 @@ test('W3 a watcher that falls back during its initial events has them whole and 
   const seen = await new Reader(hub.open(aWatch({ start: initial }))).drain();
 
   t.is(counts.fellBack, 1);
-  const expected = [...Array.from({ length: 6 }, (_, i) => `ADDED n${i + 1}@${i + 1}`), 'BOOKMARK@6!', ...Array.from({ length: 10 }, (_, i) => `ADDED m${i + 1}@${i + 7}`)];
+  const expected = [
+    ...Array.from({ length: 6 }, (_, i) => `ADDED n${i + 1}@${i + 1}`),
+    'BOOKMARK@6!',
+    ...Array.from({ length: 10 }, (_, i) => `ADDED m${i + 1}@${i + 7}`),
+  ];
   t.deepEqual(seen, expected);
 });
 
@@ -93,7 +100,10 @@ test('W3 a watcher that falls behind again and again while it catches up still g
   for (let i = 0; i < 10; i++) store.commit({ put: { name: `n${i}` } });
   await reader.drain();
 
-  t.deepEqual(reader.events.map(({ position }) => Number(position)), store.log.map(({ revision }) => revision));
+  t.deepEqual(
+    reader.events.map(({ position }) => Number(position)),
+    store.log.map(({ revision }) => revision),
+  );
   t.true(counts.fellBack > 2);
 });
 
@@ -194,7 +204,10 @@ test('W1 a watch that is ended during its initial events tells nothing that woul
   const seen = await reader.drain();
 
   t.true(reader.ended);
-  t.true(seen.every((event) => /^ADDED n\d@\d$/.test(event)), seen.join());
+  t.true(
+    seen.every((event) => /^ADDED n\d@\d$/.test(event)),
+    seen.join(),
+  );
 });
 
 test('what is handed out at once is bounded, however much is queued', async (t) => {
@@ -239,7 +252,10 @@ test('a recreated key and one that stands on another shard are not told to be go
 
   const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 } }))).drain();
 
-  t.deepEqual(seen.filter((event) => event.startsWith('DELETED')), ['DELETED gone@8']);
+  t.deepEqual(
+    seen.filter((event) => event.startsWith('DELETED')),
+    ['DELETED gone@8'],
+  );
 });
 
 test('an object that changed and stands pages away from the front of its cluster is not told to be gone', async (t) => {
@@ -249,7 +265,10 @@ test('an object that changed and stands pages away from the front of its cluster
 
   const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 30 } }))).drain();
 
-  t.deepEqual(seen.filter((event) => event.startsWith('DELETED')), []);
+  t.deepEqual(
+    seen.filter((event) => event.startsWith('DELETED')),
+    [],
+  );
   t.is(store.openSnapshots, 0);
 });
 
@@ -292,7 +311,12 @@ test('another type, cluster or shard is none of its business', async (t) => {
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'acme', shard: 'amber' }), representation, selector: everything })));
   await reader.drain();
 
-  store.commit({ put: { cluster: 'beta' } }, { put: { shard: 'birch' } }, { put: { resource: 'apiconversions' } }, { put: { name: 'mine' } });
+  store.commit(
+    { put: { cluster: 'beta' } },
+    { put: { shard: 'birch' } },
+    { put: { resource: 'apiconversions' } },
+    { put: { name: 'mine' } },
+  );
 
   t.deepEqual(await reader.drain(), ['ADDED mine@4']);
 });

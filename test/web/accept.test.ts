@@ -40,7 +40,11 @@ for (const [accept, asked, expected] of [
   [partial('PartialObjectMetadataList'), 'watch', 'NotAcceptable'],
   [partial('PartialObjectMetadata', 'v1beta1'), 'one', 'NotAcceptable'],
   [partial('PartialObjectMetadata', 'v1', 'other'), 'one', 'NotAcceptable'],
-  [`${protobuf};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${partial('PartialObjectMetadataList')},application/json`, 'list', 'json partial'],
+  [
+    `${protobuf};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${partial('PartialObjectMetadataList')},application/json`,
+    'list',
+    'json partial',
+  ],
   [kubectl, 'list', 'json table v1'],
   [kubectl, 'watch', 'json table v1'],
   [partial('Table', 'v1beta1'), 'one', 'json table v1beta1'],

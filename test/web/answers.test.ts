@@ -14,20 +14,30 @@ const known: Promise<Known> = (async () => {
   const server = await TestServer.start();
   const [h1, h2] = [server.client(), server.client({ http2: true })];
   await h2.create(aPath({ cluster: 'small' }), anApiExport({}, { spec: { one: 1, big: 12 } }));
-  await Promise.all(Array.from({ length: 300 }, (_, i) => h2.create(aPath({ cluster: 'large' }), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(1000) } }))));
+  await Promise.all(
+    Array.from({ length: 300 }, (_, i) =>
+      h2.create(aPath({ cluster: 'large' }), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(1000) } })),
+    ),
+  );
   return { server, h1, h2 };
 })();
 
 test.after.always(async () => (await known).server.close());
 
 /** The bytes as they came, still compressed. */
-async function bytesOf(server: TestServer, path: string, headers: Record<string, string>): Promise<{ encoding: string | undefined; vary: string | undefined; bytes: Buffer }> {
+async function bytesOf(
+  server: TestServer,
+  path: string,
+  headers: Record<string, string>,
+): Promise<{ encoding: string | undefined; vary: string | undefined; bytes: Buffer }> {
   return new Promise((resolve, reject) => {
     const { certificate: cert, key } = server.master;
     request({ host: '127.0.0.1', port: server.port, path, headers, cert, key, rejectUnauthorized: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('end', () => resolve({ encoding: response.headers['content-encoding'], vary: response.headers.vary, bytes: Buffer.concat(chunks) }));
+      response.on('end', () =>
+        resolve({ encoding: response.headers['content-encoding'], vary: response.headers.vary, bytes: Buffer.concat(chunks) }),
+      );
       response.on('error', reject);
     })
       .on('error', reject)
@@ -53,7 +63,9 @@ test('a short list, a refused gzip and a watch are never compressed', async (t) 
   t.is((await bytesOf(server, aPath({ cluster: 'small' }), { 'accept-encoding': 'gzip' })).encoding, undefined);
   t.is((await bytesOf(server, aPath({ cluster: 'large' }), { 'accept-encoding': 'gzip;q=0' })).encoding, undefined);
   t.is((await bytesOf(server, aPath({ cluster: 'large' }), { 'accept-encoding': 'identity' })).encoding, undefined);
-  const watch = await h1.raw('GET', `${aPath({ cluster: 'large' })}?watch=true&timeoutSeconds=1`, { headers: { 'accept-encoding': 'gzip' } });
+  const watch = await h1.raw('GET', `${aPath({ cluster: 'large' })}?watch=true&timeoutSeconds=1`, {
+    headers: { 'accept-encoding': 'gzip' },
+  });
   t.is(watch.headers['content-encoding'], undefined);
 });
 
@@ -61,7 +73,14 @@ for (const version of ['h1', 'h2'] as const) {
   test(`HEAD is answered like GET without a body, at once, a watch too (${version})`, async (t) => {
     const { server, [version]: client } = await known;
 
-    for (const path of ['/healthz', '/metrics', aPath({ cluster: 'small' }), aPath({ cluster: 'large' }), aPath({ cluster: 'small', name: 'one' }), `${aPath({ cluster: 'large' })}?watch=true`]) {
+    for (const path of [
+      '/healthz',
+      '/metrics',
+      aPath({ cluster: 'small' }),
+      aPath({ cluster: 'large' }),
+      aPath({ cluster: 'small', name: 'one' }),
+      `${aPath({ cluster: 'large' })}?watch=true`,
+    ]) {
       const answer = await client.raw('HEAD', path, { timeoutMs: 2_000, headers: { 'accept-encoding': 'gzip' } });
       t.deepEqual([path, answer.status, answer.text], [path, 200, '']);
     }
@@ -75,7 +94,11 @@ test('pretty JSON is the same JSON with space between tokens; so is what curl ge
   const path = aPath({ cluster: 'small', name: 'one' });
   const plain = await h1.raw('GET', path);
 
-  for (const pretty of [await h1.raw('GET', `${path}?pretty=true`), await h1.raw('GET', `${path}?pretty=1`), await h1.raw('GET', path, { headers: { 'user-agent': 'curl/8.5.0' } })]) {
+  for (const pretty of [
+    await h1.raw('GET', `${path}?pretty=true`),
+    await h1.raw('GET', `${path}?pretty=1`),
+    await h1.raw('GET', path, { headers: { 'user-agent': 'curl/8.5.0' } }),
+  ]) {
     t.true(pretty.text.includes('\n  "spec": {\n    "one": 1,\n    "big": 12\n  }\n}\n'), pretty.text);
     t.is(JSON.stringify(JSON.parse(pretty.text)), plain.text);
   }
@@ -90,7 +113,10 @@ test('an object and a list are given in YAML to who asks for it; a long list as 
   const list = await h1.raw('GET', aPath({ cluster: 'small' }), { headers });
   const large = await h1.raw('GET', aPath({ cluster: 'large' }), { headers });
 
-  t.deepEqual([one, list, large].map((answer) => answer.headers['content-type']), ['application/yaml', 'application/yaml', 'application/yaml']);
+  t.deepEqual(
+    [one, list, large].map((answer) => answer.headers['content-type']),
+    ['application/yaml', 'application/yaml', 'application/yaml'],
+  );
   t.true(one.text.includes('\nspec:\n  one: 1\n  big: 12\n'));
   t.true(list.text.startsWith('apiVersion: apis.kcp.io/v1alpha2\nkind: APIExportList\nitems:\n'));
   t.is((JSON.parse(large.text) as KubeList).items.length, 300);
@@ -99,10 +125,16 @@ test('an object and a list are given in YAML to who asks for it; a long list as 
 
 test('a list as a table has one set of columns and a row per object; a watch of tables has columns in its first event', async (t) => {
   const { h1 } = await known;
-  const list = JSON.parse((await h1.raw('GET', `${aPath({ cluster: 'large' })}?limit=10`, { headers: { accept: table } })).text) as { kind: string; rows: { cells: unknown[]; object: { kind: string } }[]; columnDefinitions: unknown[]; metadata: { continue?: string } };
+  const list = JSON.parse((await h1.raw('GET', `${aPath({ cluster: 'large' })}?limit=10`, { headers: { accept: table } })).text) as {
+    kind: string;
+    rows: { cells: unknown[]; object: { kind: string } }[];
+    columnDefinitions: unknown[];
+    metadata: { continue?: string };
+  };
 
   const events: { rows: unknown[]; columnDefinitions: unknown[] }[] = [];
-  for await (const { object } of h1.watch(`${aPath({ cluster: 'large' })}?watch=true&timeoutSeconds=1`, { headers: { accept: table } })) events.push(object as never);
+  for await (const { object } of h1.watch(`${aPath({ cluster: 'large' })}?watch=true&timeoutSeconds=1`, { headers: { accept: table } }))
+    events.push(object as never);
 
   t.deepEqual([list.kind, list.rows.length, list.columnDefinitions.length], ['Table', 10, 2]);
   t.is(list.rows[0]?.object.kind, 'PartialObjectMetadata');
@@ -135,5 +167,8 @@ test('a reader that goes away in the middle of a long list leaves nothing under 
     }
   }
 
-  t.deepEqual(server.logged.filter(({ level }) => level === 'error'), []);
+  t.deepEqual(
+    server.logged.filter(({ level }) => level === 'error'),
+    [],
+  );
 });

@@ -23,7 +23,9 @@ const known: Promise<Known> = (async () => {
   ] as const;
   rmSync(folder, { recursive: true });
   await server.client().create(aPath(), anApiExport());
-  const strangers = certificates.flatMap(([who, as]) => [false, true].map((http2) => [`${who}, HTTP/${http2 ? 2 : '1.1'}`, server.client({ as, http2 })] as const));
+  const strangers = certificates.flatMap(([who, as]) =>
+    [false, true].map((http2) => [`${who}, HTTP/${http2 ? 2 : '1.1'}`, server.client({ as, http2 })] as const),
+  );
   return { server, strangers };
 })();
 
@@ -76,7 +78,8 @@ test('everyone else is answered 403 to everything, as a Status that names them, 
 test('health is for everybody', async (t) => {
   const { strangers } = await known;
 
-  for (const [who, client] of strangers) for (const path of ['/healthz', '/livez', '/readyz']) t.deepEqual([who, (await client.raw('GET', path)).text], [who, 'ok']);
+  for (const [who, client] of strangers)
+    for (const path of ['/healthz', '/livez', '/readyz']) t.deepEqual([who, (await client.raw('GET', path)).text], [who, 'ok']);
 });
 
 test('the refusal is in kube’s words', async (t) => {
@@ -85,7 +88,10 @@ test('the refusal is in kube’s words', async (t) => {
 
   const { message, details } = JSON.parse((await anonymous.raw('DELETE', aPath({ name: 'one' }))).text) as KubeStatus;
 
-  t.is(message, 'apiexports.apis.kcp.io "one" is forbidden: User "system:anonymous" cannot delete resource "apiexports" in API group "apis.kcp.io" at the cluster scope');
+  t.is(
+    message,
+    'apiexports.apis.kcp.io "one" is forbidden: User "system:anonymous" cannot delete resource "apiexports" in API group "apis.kcp.io" at the cluster scope',
+  );
   t.deepEqual(details, { name: 'one', group: 'apis.kcp.io', kind: 'apiexports' });
 });
 

@@ -22,16 +22,39 @@ test('a token read back is the revision and key it was made of, with and without
 test('a token leads on in its own list only', (t) => {
   const token = formatContinue({ resourceVersion: '7', after }, aScope());
 
-  for (const place of [{ cluster: 'acme' }, { shard: 'amber' }, { resource: 'shards' }, { identity: 'hash' }, { namespace: 'default' }, { name: 'one' }])
+  for (const place of [
+    { cluster: 'acme' },
+    { shard: 'amber' },
+    { resource: 'shards' },
+    { identity: 'hash' },
+    { namespace: 'default' },
+    { name: 'one' },
+  ])
     t.is(reasonOf(token, aScope(place)), 'BadRequest: invalid continue token: it belongs to another list');
 });
 
 test('what is no token is refused as 400, whatever it is', (t) => {
   const forged = (parts: unknown): string => Buffer.from(JSON.stringify(parts)).toString('base64url');
-  const [version, hash, ...rest] = JSON.parse(Buffer.from(formatContinue({ resourceVersion: '7', after }, aScope()), 'base64url').toString()) as unknown[];
+  const [version, hash, ...rest] = JSON.parse(
+    Buffer.from(formatContinue({ resourceVersion: '7', after }, aScope()), 'base64url').toString(),
+  ) as unknown[];
   const invalid = 'BadRequest: invalid continue token: continue key is not valid';
 
-  for (const text of ['', 'junk', '!!', forged({}), forged(null), forged([]), forged([2, hash, ...rest]), forged([version, hash, 7, ...rest.slice(1)]), forged([version, hash, '-1', ...rest.slice(1)]), forged([version, hash, '0', ...rest.slice(1)]), forged([version, hash, '9'.repeat(40), ...rest.slice(1)]), forged([version, hash, ...rest, 'more']), forged({ __proto__: null, length: 8 })])
+  for (const text of [
+    '',
+    'junk',
+    '!!',
+    forged({}),
+    forged(null),
+    forged([]),
+    forged([2, hash, ...rest]),
+    forged([version, hash, 7, ...rest.slice(1)]),
+    forged([version, hash, '-1', ...rest.slice(1)]),
+    forged([version, hash, '0', ...rest.slice(1)]),
+    forged([version, hash, '9'.repeat(40), ...rest.slice(1)]),
+    forged([version, hash, ...rest, 'more']),
+    forged({ __proto__: null, length: 8 }),
+  ])
     t.is(reasonOf(text), invalid, text);
   fc.assert(fc.property(fc.string(), (text) => reasonOf(text).startsWith('BadRequest')));
 });

@@ -7,7 +7,9 @@ import { aServer, TestServer, until } from '../support/test-server.js';
 const partial = { accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1' };
 const partialList = { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' };
 
-function instances(place: { cluster?: string; shard?: string; identity?: string; name?: string; namespace?: string; version?: string } = {}): string {
+function instances(
+  place: { cluster?: string; shard?: string; identity?: string; name?: string; namespace?: string; version?: string } = {},
+): string {
   return aPath({ group: 'machines.svm.io', resource: 'instances', version: 'v1', ...place });
 }
 
@@ -24,7 +26,11 @@ async function statusOf(client: KubeClient, path: string, method = 'GET', body?:
 }
 
 /** A watch's events as they come, and whether it has ended. */
-function following(client: KubeClient, path: string, headers: Record<string, string> = {}): { told: string[]; events: WatchEvent[]; done: Promise<void>; isOver: () => boolean } {
+function following(
+  client: KubeClient,
+  path: string,
+  headers: Record<string, string> = {},
+): { told: string[]; events: WatchEvent[]; done: Promise<void>; isOver: () => boolean } {
   const told: string[] = [];
   const events: WatchEvent[] = [];
   let over = false;
@@ -90,7 +96,10 @@ test('the wildcard view of metadata shows every identity, live: one that is decl
   await until(() => watch.told.length === 1);
 
   await client.create(declarations({ cluster: 'beta' }), aClusterCachedResource('second', { version: 'v2' }));
-  await client.create(instances({ cluster: 'beta', identity: 'second', version: 'v2' }), { ...anInstance('b'), apiVersion: 'machines.svm.io/v2' });
+  await client.create(instances({ cluster: 'beta', identity: 'second', version: 'v2' }), {
+    ...anInstance('b'),
+    apiVersion: 'machines.svm.io/v2',
+  });
   await until(() => watch.told.length === 2);
   await client.delete(declarations({ name: 'instances' }));
   await until(() => watch.told.length === 3);
@@ -98,9 +107,18 @@ test('the wildcard view of metadata shows every identity, live: one that is decl
   t.deepEqual(watch.told, ['ADDED a', 'ADDED b', 'DELETED a']);
   t.false(watch.isOver());
   const annotations = (object: KubeObject | undefined): Record<string, string> => ({ ...object?.metadata.annotations });
-  t.like(annotations(watch.events[1]?.object), { 'kcp.io/cluster': 'beta', 'kcp.io/shard': 'amber', 'kcp.io/original-api-version': 'machines.svm.io/v2' });
-  const list = JSON.parse((await client.raw('GET', instances({ cluster: '*', shard: '*', version: 'v9' }), { headers: partialList })).text) as { items: KubeObject[] };
-  t.deepEqual(list.items.map(({ metadata }) => metadata.name), ['b']);
+  t.like(annotations(watch.events[1]?.object), {
+    'kcp.io/cluster': 'beta',
+    'kcp.io/shard': 'amber',
+    'kcp.io/original-api-version': 'machines.svm.io/v2',
+  });
+  const list = JSON.parse(
+    (await client.raw('GET', instances({ cluster: '*', shard: '*', version: 'v9' }), { headers: partialList })).text,
+  ) as { items: KubeObject[] };
+  t.deepEqual(
+    list.items.map(({ metadata }) => metadata.name),
+    ['b'],
+  );
 });
 
 test('identities are key spaces of their own: the same name under two of them is two objects', async (t) => {

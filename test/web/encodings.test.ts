@@ -15,7 +15,12 @@ const key = aKey();
 /** As it is stored: with both annotations in front, and text that a re-serialisation would change. */
 function stored(metadata = '"name":"one"'): StoredObject {
   const text = `{ "kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{${metadata}},"spec":{"big":9007199254740993,"one":1.0,"__proto__":{"a":"\\u00e9\\/"}, "same":1,"same":2}}`;
-  const body = compose(scanObject(Buffer.from(text), 100), { place: key, apiVersion: 'apis.kcp.io/v1alpha2', version: 'v1alpha2', metadata: {} });
+  const body = compose(scanObject(Buffer.from(text), 100), {
+    place: key,
+    apiVersion: 'apis.kcp.io/v1alpha2',
+    version: 'v1alpha2',
+    metadata: {},
+  });
   return { key, revision: 7, resourceVersion: '700', body };
 }
 
@@ -32,7 +37,10 @@ test('a whole object is its stored bytes with the resourceVersion spliced in, an
 
   const shown = one(wholeForm(exportsType, 'v1alpha2'), object);
 
-  t.is(shown.replace(/,?"resourceVersion":"700",?/, (found) => (found.startsWith(',') && found.endsWith(',') ? ',' : '')), bytes);
+  t.is(
+    shown.replace(/,?"resourceVersion":"700",?/, (found) => (found.startsWith(',') && found.endsWith(',') ? ',' : '')),
+    bytes,
+  );
   t.true(shown.endsWith(rest));
   t.is((JSON.parse(shown) as { metadata: { resourceVersion: string } }).metadata.resourceVersion, '700');
 });
@@ -57,14 +65,24 @@ test('partial metadata is the metadata as stored, under its own kind', (t) => {
   t.true(shown.includes('"managedFields":[{"x":1.0}]'));
   const { metadata, ...others } = JSON.parse(shown) as { metadata: Record<string, unknown> };
   t.deepEqual(others as unknown, { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' });
-  t.like(metadata, { name: 'one', resourceVersion: '700', labels: { a: 'b' }, annotations: { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' } });
+  t.like(metadata, {
+    name: 'one',
+    resourceVersion: '700',
+    labels: { a: 'b' },
+    annotations: { 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' },
+  });
   t.false(shown.includes('original-api-version'));
 });
 
 test('under all clusters partial metadata tells the version of the object (N5)', (t) => {
-  const annotations = (form: ObjectForm): Record<string, string> => (JSON.parse(one(form)) as { metadata: { annotations: Record<string, string> } }).metadata.annotations;
+  const annotations = (form: ObjectForm): Record<string, string> =>
+    (JSON.parse(one(form)) as { metadata: { annotations: Record<string, string> } }).metadata.annotations;
 
-  t.deepEqual(annotations(partialForm(exportsType, 'v1alpha2', true)), { 'kcp.io/original-api-version': 'apis.kcp.io/v1alpha2', 'kcp.io/cluster': 'acme', 'kcp.io/shard': 'amber' });
+  t.deepEqual(annotations(partialForm(exportsType, 'v1alpha2', true)), {
+    'kcp.io/original-api-version': 'apis.kcp.io/v1alpha2',
+    'kcp.io/cluster': 'acme',
+    'kcp.io/shard': 'amber',
+  });
   t.is(annotations(partialForm(exportsType, 'v1alpha1', true))['kcp.io/original-api-version'], 'apis.kcp.io/v1alpha1');
   t.is(annotations(partialForm(exportsType, 'v9', true))['kcp.io/original-api-version'], 'apis.kcp.io/v1alpha2');
 });
@@ -73,15 +91,26 @@ test('elements of a list carry apiVersion and kind, each behind a comma', (t) =>
   const bytes = Buffer.from(listEncoding(wholeForm(exportsType, 'v1alpha2')).encode([stored(), stored()])).toString();
 
   const items = JSON.parse(`[${bytes.slice(1)}]`) as { kind: string; apiVersion: string }[];
-  t.deepEqual(items.map(({ kind, apiVersion }) => `${apiVersion} ${kind}`), ['apis.kcp.io/v1alpha2 APIExport', 'apis.kcp.io/v1alpha2 APIExport']);
+  t.deepEqual(
+    items.map(({ kind, apiVersion }) => `${apiVersion} ${kind}`),
+    ['apis.kcp.io/v1alpha2 APIExport', 'apis.kcp.io/v1alpha2 APIExport'],
+  );
 });
 
 function aTable(options: Partial<TableOptions> = {}): ObjectForm {
-  return tableForm(exportsType, 'v1alpha2', { id: 'x', tableVersion: 'v1', includeObject: 'Metadata', tellsVersion: false, now: () => 0, ...options });
+  return tableForm(exportsType, 'v1alpha2', {
+    id: 'x',
+    tableVersion: 'v1',
+    includeObject: 'Metadata',
+    tellsVersion: false,
+    now: () => 0,
+    ...options,
+  });
 }
 
 test('in a watch of tables only the first event has the columns, be it a bookmark', (t) => {
-  const columnsOf = (line: Uint8Array): number => (JSON.parse(Buffer.from(line).toString()) as { object: { columnDefinitions: unknown[] } }).object.columnDefinitions.length;
+  const columnsOf = (line: Uint8Array): number =>
+    (JSON.parse(Buffer.from(line).toString()) as { object: { columnDefinitions: unknown[] } }).object.columnDefinitions.length;
   const item = { type: 'ADDED', object: stored(), resourceVersion: '700' } as const;
   const [events, bookmarkFirst] = [watchRepresentation(aTable()), watchRepresentation(aTable())];
 
@@ -95,19 +124,32 @@ test('a row has the object whole, as metadata, or not at all', (t) => {
     return [rows[0]?.cells[0], rows[0]?.object?.kind];
   });
 
-  t.deepEqual(kinds, [['one', 'APIExport'], ['one', 'PartialObjectMetadata'], ['one', undefined]]);
+  t.deepEqual(kinds, [
+    ['one', 'APIExport'],
+    ['one', 'PartialObjectMetadata'],
+    ['one', undefined],
+  ]);
 });
 
 test('a bookmark is a type and a revision; the one that ends the initial events says so (S12, X1)', (t) => {
   const whole = watchRepresentation(wholeForm(exportsType, 'v1alpha2'));
   const partial = watchRepresentation(partialForm(exportsType, 'v1alpha2', true));
 
-  t.is(Buffer.from(whole.bookmark('812', true)).toString(), '{"type":"BOOKMARK","object":{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"resourceVersion":"812","annotations":{"k8s.io/initial-events-end":"true"}}}}\n');
-  t.is(Buffer.from(partial.bookmark('812', false)).toString(), '{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"812"}}}\n');
+  t.is(
+    Buffer.from(whole.bookmark('812', true)).toString(),
+    '{"type":"BOOKMARK","object":{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"resourceVersion":"812","annotations":{"k8s.io/initial-events-end":"true"}}}}\n',
+  );
+  t.is(
+    Buffer.from(partial.bookmark('812', false)).toString(),
+    '{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"812"}}}\n',
+  );
 });
 
 test('an object of which only the key is known is told by name, namespace and place', (t) => {
-  const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).forgotten([aKey(), aKey({ namespace: 'default', name: 'ü"' })], '9');
+  const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).forgotten(
+    [aKey(), aKey({ namespace: 'default', name: 'ü"' })],
+    '9',
+  );
 
   t.deepEqual(
     Buffer.from(bytes).toString().trimEnd().split('\n').map((line) => JSON.parse(line) as unknown),
@@ -119,9 +161,15 @@ test('an object of which only the key is known is told by name, namespace and pl
 });
 
 test('an ERROR event carries a whole Status (E2, X2)', (t) => {
-  const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).error({ reason: 'Expired', message: 'too old resource version: 5 (90)' });
+  const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).error({
+    reason: 'Expired',
+    message: 'too old resource version: 5 (90)',
+  });
 
-  t.is(Buffer.from(bytes).toString(), '{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 5 (90)","reason":"Expired","code":410}}\n');
+  t.is(
+    Buffer.from(bytes).toString(),
+    '{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 5 (90)","reason":"Expired","code":410}}\n',
+  );
 });
 
 test('a Status has code, reason and details; a continue token stands in its metadata, a retry in its details (E1, S8)', (t) => {
@@ -131,5 +179,11 @@ test('a Status has code, reason and details; a continue token stands in its meta
   t.like(JSON.parse(failure({ reason: 'Expired', message: 'm', continue: 'token' }).text), { metadata: { continue: 'token' }, code: 410 });
   t.is(failure({ reason: 'TooManyRequests', message: 'm', details: { retryAfterSeconds: 1 } }).retryAfterSeconds, 1);
   t.is(failure({ reason: 'BadRequest', message: 'm' }).retryAfterSeconds, undefined);
-  t.deepEqual(JSON.parse(deleted({ name: 'x', group: 'g', kind: 'things', uid: 'u' })), { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details: { name: 'x', group: 'g', kind: 'things', uid: 'u' } });
+  t.deepEqual(JSON.parse(deleted({ name: 'x', group: 'g', kind: 'things', uid: 'u' })), {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: { name: 'x', group: 'g', kind: 'things', uid: 'u' },
+  });
 });

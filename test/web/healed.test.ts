@@ -6,10 +6,17 @@ import { aServer } from '../support/test-server.js';
 
 async function watchList(client: KubeClient, path: string, query: Record<string, string>): Promise<readonly string[]> {
   const told: string[] = [];
-  const all = { allowWatchBookmarks: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', timeoutSeconds: '1', ...query };
+  const all = {
+    allowWatchBookmarks: 'true',
+    sendInitialEvents: 'true',
+    resourceVersionMatch: 'NotOlderThan',
+    timeoutSeconds: '1',
+    ...query,
+  };
   for await (const { type, object } of client.watch(path, { query: all })) {
     const { name = '', annotations = {} } = object.metadata;
-    if (type !== 'BOOKMARK' || annotations['k8s.io/initial-events-end'] === 'true') told.push(`${type} ${name}${type === 'DELETED' ? ` ${annotations['kcp.io/shard']}/${annotations['kcp.io/cluster']}` : ''}`.trim());
+    if (type !== 'BOOKMARK' || annotations['k8s.io/initial-events-end'] === 'true')
+      told.push(`${type} ${name}${type === 'DELETED' ? ` ${annotations['kcp.io/shard']}/${annotations['kcp.io/cluster']}` : ''}`.trim());
   }
   return told;
 }
@@ -55,6 +62,9 @@ test('in a large logical cluster no object that changed is told to be gone, whil
     Promise.all(names.slice(0, 50).map((name) => client.mergePatch(aPath({ name }), { spec: { changed: true } }))),
   ]);
 
-  t.deepEqual(told.filter((event) => event.startsWith('DELETED')), ['DELETED n599 amber/acme']);
+  t.deepEqual(
+    told.filter((event) => event.startsWith('DELETED')),
+    ['DELETED n599 amber/acme'],
+  );
   t.is(told.filter((event) => event.startsWith('ADDED')).length, 599);
 });

@@ -22,7 +22,10 @@ const prototypeBefore = JSON.stringify(Object.getOwnPropertyNames(Object.prototy
 test.after.always('after everything the server serves, has stored nothing of it and logged no fault', async (t) => {
   const server = await starting;
   t.is((await server.client().raw('GET', '/livez')).status, 200);
-  t.deepEqual(server.logged.filter(({ level }) => level === 'error'), []);
+  t.deepEqual(
+    server.logged.filter(({ level }) => level === 'error'),
+    [],
+  );
   t.is(JSON.stringify(Object.getOwnPropertyNames(Object.prototype)), prototypeBefore);
   await server.close();
 });
@@ -158,17 +161,47 @@ for (const [what, headers, body, expected] of [
   ['bytes that are no UTF-8', json, Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]), '400 BadRequest'],
   ['a body without a kind', json, '{"metadata":{"name":"one"}}', '400 BadRequest'],
   ['a kind that is a number', json, '{"kind":1,"apiVersion":"apis.kcp.io/v1alpha2"}', '400 BadRequest'],
-  ['kind PartialObjectMetadata', json, '{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"one"}}', '400 BadRequest'],
-  ['kind PartialObjectMetadata in our version', json, '{"kind":"PartialObjectMetadata","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one"}}', '422 Invalid'],
+  [
+    'kind PartialObjectMetadata',
+    json,
+    '{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"one"}}',
+    '400 BadRequest',
+  ],
+  [
+    'kind PartialObjectMetadata in our version',
+    json,
+    '{"kind":"PartialObjectMetadata","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one"}}',
+    '422 Invalid',
+  ],
   ['metadata that is a string', json, '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":"x"}', '400 BadRequest'],
   ['no name', json, '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{}}', '422 Invalid'],
   ['a name that is a path', json, raw('../one', ''), '422 Invalid'],
   ['__proto__ as name', json, raw('__proto__', ''), '422 Invalid'],
-  ['a resourceVersion in a create', json, '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one","resourceVersion":"7"}}', '400 BadRequest'],
+  [
+    'a resourceVersion in a create',
+    json,
+    '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one","resourceVersion":"7"}}',
+    '400 BadRequest',
+  ],
   ['annotations over 256 KiB', json, JSON.stringify(anApiExport({ annotations: { long: 'x'.repeat(262_145) } })), '422 Invalid'],
-  ['20,000 bad labels', json, JSON.stringify(anApiExport({ labels: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`!${i}`, '!'])) })), '422 Invalid'],
-  ['__proto__ as an annotation', json, '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one","annotations":{"__proto__":"a"}}}', '422 Invalid'],
-  ['__proto__ as a label', json, '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one","labels":{"__proto__":"a"}}}', '422 Invalid'],
+  [
+    '20,000 bad labels',
+    json,
+    JSON.stringify(anApiExport({ labels: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`!${i}`, '!'])) })),
+    '422 Invalid',
+  ],
+  [
+    '__proto__ as an annotation',
+    json,
+    '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one","annotations":{"__proto__":"a"}}}',
+    '422 Invalid',
+  ],
+  [
+    '__proto__ as a label',
+    json,
+    '{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"one","labels":{"__proto__":"a"}}}',
+    '422 Invalid',
+  ],
   ['10,001 levels of JSON', json, raw('one', `,"spec":${deepJson(10_001)}`), '400 BadRequest'],
   ['a million levels of JSON', json, raw('one', `,"spec":${deepJson(1_000_000)}`), '400 BadRequest'],
   ['a million levels of JSON in metadata', json, `{"metadata":${'{"a":'.repeat(500_000)}`, '400 BadRequest'],
@@ -206,8 +239,21 @@ for (const [what, headers, body, expected] of [
   ['a JSON patch that is an object', jsonPatch, '{}', '400 BadRequest'],
   ['a JSON patch of an unknown operation', jsonPatch, '[{"op":"frobnicate","path":"/a"}]', '422 Invalid'],
   ['a JSON patch to nowhere', jsonPatch, '[{"op":"replace","path":"/none/x","value":1}]', '422 Invalid'],
-  ['a JSON patch over 10,000 operations', jsonPatch, JSON.stringify(Array.from({ length: 10_001 }, () => ({ op: 'add', path: '/spec/a', value: 1 }))), '413 RequestEntityTooLarge'],
-  ['a JSON patch that doubles a value 40 times', jsonPatch, JSON.stringify([{ op: 'add', path: '/spec/a', value: ['x'.repeat(100)] }, ...Array.from({ length: 40 }, () => ({ op: 'copy', from: '/spec/a', path: '/spec/a/-' }))]), '413 RequestEntityTooLarge'],
+  [
+    'a JSON patch over 10,000 operations',
+    jsonPatch,
+    JSON.stringify(Array.from({ length: 10_001 }, () => ({ op: 'add', path: '/spec/a', value: 1 }))),
+    '413 RequestEntityTooLarge',
+  ],
+  [
+    'a JSON patch that doubles a value 40 times',
+    jsonPatch,
+    JSON.stringify([
+      { op: 'add', path: '/spec/a', value: ['x'.repeat(100)] },
+      ...Array.from({ length: 40 }, () => ({ op: 'copy', from: '/spec/a', path: '/spec/a/-' })),
+    ]),
+    '413 RequestEntityTooLarge',
+  ],
   ['a patch in YAML', { 'content-type': 'application/apply-patch+yaml' }, 'a: b', '415 UnsupportedMediaType'],
 ] satisfies [string, Record<string, string>, string, string][]) {
   test.serial(`${what} as a patch is ${expected}, and changes nothing`, async (t) => {
@@ -229,26 +275,44 @@ test.serial('a path-shaped cluster in a write is 400, whoever asks and whatever 
   }
 });
 
-test.serial('keys that JavaScript knows come back as they were sent: in a body, as labels, as annotations, through every patch', async (t) => {
-  const client = (await starting).client();
-  const cluster = aCluster();
-  const strange = '{"constructor":"b","prototype":"c","toString":"d","hasOwnProperty":"e"}';
-  const spec = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}';
-  const body = `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","__proto__":{"kind":"Other"},"metadata":{"name":"one","__proto__":{"name":"two"},"annotations":${strange}},"spec":${spec}}`;
+test.serial(
+  'keys that JavaScript knows come back as they were sent: in a body, as labels, as annotations, through every patch',
+  async (t) => {
+    const client = (await starting).client();
+    const cluster = aCluster();
+    const strange = '{"constructor":"b","prototype":"c","toString":"d","hasOwnProperty":"e"}';
+    const spec = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}';
+    const body = `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","__proto__":{"kind":"Other"},"metadata":{"name":"one","__proto__":{"name":"two"},"annotations":${strange}},"spec":${spec}}`;
 
-  t.is((await client.raw('POST', aPath({ cluster }), { body })).status, 201);
-  await client.raw('PATCH', aPath({ cluster, name: 'one' }), { headers: merge, body: '{"__proto__":{"polluted":true},"spec":{"__proto__":{"more":1}}}' });
-  await client.raw('PATCH', aPath({ cluster, name: 'one' }), { headers: jsonPatch, body: '[{"op":"add","path":"/spec/constructor/prototype/again","value":2}]' });
+    t.is((await client.raw('POST', aPath({ cluster }), { body })).status, 201);
+    await client.raw('PATCH', aPath({ cluster, name: 'one' }), {
+      headers: merge,
+      body: '{"__proto__":{"polluted":true},"spec":{"__proto__":{"more":1}}}',
+    });
+    await client.raw('PATCH', aPath({ cluster, name: 'one' }), {
+      headers: jsonPatch,
+      body: '[{"op":"add","path":"/spec/constructor/prototype/again","value":2}]',
+    });
 
-  const { text } = await client.raw('GET', aPath({ cluster, name: 'one' }));
-  for (const kept of ['"constructor":"b"', '"prototype":"c"', '"toString":"d"', '"spec":{"__proto__":{"polluted":true,"more":1},"constructor":{"prototype":{"polluted":true,"again":2}}}', '"__proto__":{"kind":"Other","polluted":true}']) t.true(text.includes(kept), `${kept} in ${text}`);
-  t.is(({} as Record<string, unknown>)['polluted'], undefined);
-  const labelled = await client.raw('POST', aPath({ cluster }), { body: `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"two","labels":{"constructor":"b"}}}` });
-  t.is(labelled.status, 201);
-  t.is((await client.list(`${aPath({ cluster })}?labelSelector=constructor%3Db`)).items.length, 1);
-  t.is((await client.list(`${aPath({ cluster })}?labelSelector=toString`)).items.length, 0);
-  t.is((await client.raw('GET', `${aPath({ cluster })}?__proto__=1&constructor=2&pretty=__proto__`)).status, 200);
-});
+    const { text } = await client.raw('GET', aPath({ cluster, name: 'one' }));
+    for (const kept of [
+      '"constructor":"b"',
+      '"prototype":"c"',
+      '"toString":"d"',
+      '"spec":{"__proto__":{"polluted":true,"more":1},"constructor":{"prototype":{"polluted":true,"again":2}}}',
+      '"__proto__":{"kind":"Other","polluted":true}',
+    ])
+      t.true(text.includes(kept), `${kept} in ${text}`);
+    t.is(({} as Record<string, unknown>)['polluted'], undefined);
+    const labelled = await client.raw('POST', aPath({ cluster }), {
+      body: `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"two","labels":{"constructor":"b"}}}`,
+    });
+    t.is(labelled.status, 201);
+    t.is((await client.list(`${aPath({ cluster })}?labelSelector=constructor%3Db`)).items.length, 1);
+    t.is((await client.list(`${aPath({ cluster })}?labelSelector=toString`)).items.length, 0);
+    t.is((await client.raw('GET', `${aPath({ cluster })}?__proto__=1&constructor=2&pretty=__proto__`)).status, 200);
+  },
+);
 
 test.serial('10,000 levels of JSON are stored and come back, in a list, in YAML, indented and in a table, live and later', async (t) => {
   const server = await starting;
@@ -257,16 +321,25 @@ test.serial('10,000 levels of JSON are stored and come back, in a list, in YAML,
   const table = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
   const seen: unknown[] = [];
   const watching = (async () => {
-    for await (const { object } of client.watch(`${path}?watch=true&timeoutSeconds=2`, { headers: table })) seen.push((object['rows'] as { cells: unknown[] }[])[0]?.cells.slice(0, 2));
+    for await (const { object } of client.watch(`${path}?watch=true&timeoutSeconds=2`, { headers: table }))
+      seen.push((object['rows'] as { cells: unknown[] }[])[0]?.cells.slice(0, 2));
   })();
   await until(async () => (await server.metric('strata_watches_open')) > 0);
   const deep = deepJson(9_990);
 
-  const created = await client.raw('POST', path, { body: `{"apiVersion":"apis.kcp.io/v1alpha1","kind":"APIExportEndpointSlice","metadata":{"name":"deep"},"spec":{"export":{"name":${deep}}}}` });
+  const created = await client.raw('POST', path, {
+    body: `{"apiVersion":"apis.kcp.io/v1alpha1","kind":"APIExportEndpointSlice","metadata":{"name":"deep"},"spec":{"export":{"name":${deep}}}}`,
+  });
 
   t.is(created.status, 201);
   const stoodMs = await blockedMs(async () => {
-    for (const [ask, headers] of [[path, {}], [`${path}/deep`, {}], [`${path}/deep`, { accept: 'application/yaml' }], [`${path}/deep?pretty=true`, {}], [path, table]] as const) {
+    for (const [ask, headers] of [
+      [path, {}],
+      [`${path}/deep`, {}],
+      [`${path}/deep`, { accept: 'application/yaml' }],
+      [`${path}/deep?pretty=true`, {}],
+      [path, table],
+    ] as const) {
       const { status, text } = await client.raw('GET', ask, { headers });
       t.is(status, 200, ask);
       t.true(text.length < mebibyte, `${ask}: ${text.length}`);
@@ -284,35 +357,43 @@ test.serial('a large object is indented for nobody, and stays JSON for who asks 
   await client.raw('POST', path, { body: raw('one', `,"spec":[${'1,'.repeat(1_000_000)}1]`) });
 
   const stoodMs = await blockedMs(async () => {
-    for (const [ask, headers] of [[`${path}/one?pretty=true`, {}], [`${path}/one`, { accept: 'application/yaml' }], [path, { accept: 'application/yaml' }]] as const) t.true((await client.raw('GET', ask, { headers })).text.endsWith('}'));
+    for (const [ask, headers] of [
+      [`${path}/one?pretty=true`, {}],
+      [`${path}/one`, { accept: 'application/yaml' }],
+      [path, { accept: 'application/yaml' }],
+    ] as const)
+      t.true((await client.raw('GET', ask, { headers })).text.endsWith('}'));
   });
 
   t.true(stoodMs < blockedMsMax, `${stoodMs} ms`);
 });
 
-test.serial('a body without a length is cut off at 3 MiB with a 413, over HTTP/1.1 and HTTP/2, and the stream is not left open', async (t) => {
-  const cluster = aCluster();
-  const path = aPath({ cluster });
-  const chunk = Buffer.alloc(mebibyte, 0x20);
-  const h1 = await aSocket(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`);
-  const session = await aSession();
-  const h2 = request(session, { ':method': 'POST', ':path': path, ...json }, false);
-  let text = '';
-  h2.on('data', (data: Buffer) => (text += data.toString()));
+test.serial(
+  'a body without a length is cut off at 3 MiB with a 413, over HTTP/1.1 and HTTP/2, and the stream is not left open',
+  async (t) => {
+    const cluster = aCluster();
+    const path = aPath({ cluster });
+    const chunk = Buffer.alloc(mebibyte, 0x20);
+    const h1 = await aSocket(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    const session = await aSession();
+    const h2 = request(session, { ':method': 'POST', ':path': path, ...json }, false);
+    let text = '';
+    h2.on('data', (data: Buffer) => (text += data.toString()));
 
-  for (let i = 0; i < 4; i++) {
-    h1.socket.write(Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]));
-    h2.write(chunk);
-    await sleep(5);
-  }
+    for (let i = 0; i < 4; i++) {
+      h1.socket.write(Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]));
+      h2.write(chunk);
+      await sleep(5);
+    }
 
-  await until(() => h1.read().includes('RequestEntityTooLarge') || h1.closed());
-  await until(() => h2.closed);
-  t.like(JSON.parse(text), { code: 413, reason: 'RequestEntityTooLarge' });
-  await until(() => h1.closed());
-  t.is(await stored(cluster), 0);
-  session.destroy();
-});
+    await until(() => h1.read().includes('RequestEntityTooLarge') || h1.closed());
+    await until(() => h2.closed);
+    t.like(JSON.parse(text), { code: 413, reason: 'RequestEntityTooLarge' });
+    await until(() => h1.closed());
+    t.is(await stored(cluster), 0);
+    session.destroy();
+  },
+);
 
 test.serial('Expect: 100-continue with too long a body is refused before it is sent', async (t) => {
   const path = aPath({ cluster: aCluster() });
@@ -333,7 +414,10 @@ test.serial('headers that trickle and a body that trickles lose their connection
   const cluster = aCluster();
   const path = aPath({ cluster });
   const session = await aSession();
-  const slow = [await aSocket('GET /healthz HTTP/1.1\r\nHost: x\r\n'), await aSocket(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{`)];
+  const slow = [
+    await aSocket('GET /healthz HTTP/1.1\r\nHost: x\r\n'),
+    await aSocket(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{`),
+  ];
   const stream = request(session, { ':method': 'POST', ':path': path }, false);
   const trickle = setInterval(() => {
     slow[0]?.socket.write('X-A: b\r\n');
@@ -355,7 +439,9 @@ test.serial('a client that vanishes in the middle of a body has stored nothing, 
   const body = raw('one', '');
 
   for (let i = 0; i < 20; i++) {
-    const h1 = await aSocket(`POST ${aPath({ cluster })} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`);
+    const h1 = await aSocket(
+      `POST ${aPath({ cluster })} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`,
+    );
     h1.socket.destroy();
     const stream = request(session, { ':method': 'POST', ':path': aPath({ cluster }) }, false);
     stream.write(body.slice(0, -1));
@@ -369,7 +455,9 @@ test.serial('a client that vanishes in the middle of a body has stored nothing, 
 });
 
 test.serial('a flood of headers is refused or cut, over HTTP/1.1 and HTTP/2', async (t) => {
-  const many = await aSocket(`GET /healthz HTTP/1.1\r\nHost: x\r\n${Array.from({ length: 5_000 }, (_, i) => `x-${i}: y\r\n`).join('')}\r\n`);
+  const many = await aSocket(
+    `GET /healthz HTTP/1.1\r\nHost: x\r\n${Array.from({ length: 5_000 }, (_, i) => `x-${i}: y\r\n`).join('')}\r\n`,
+  );
   const long = await aSocket(`GET /healthz HTTP/1.1\r\nHost: x\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`);
   const session = await aSession();
   const stream = request(session, { ':path': '/healthz', 'x-long': 'y'.repeat(100_000) });
@@ -390,7 +478,9 @@ test.serial('streams opened and reset by the thousand leave no watch, no request
 
   const stoodMs = await blockedMs(async () => {
     for (let round = 0; round < 20; round++) {
-      for (const session of sessions) for (let i = 0; i < 20; i++) if (!session.closed && !session.destroyed) request(session, { ':path': paths[i % paths.length] }).close(8);
+      for (const session of sessions)
+        for (let i = 0; i < 20; i++)
+          if (!session.closed && !session.destroyed) request(session, { ':path': paths[i % paths.length] }).close(8);
       await sleep(5);
     }
   });
@@ -417,7 +507,9 @@ test.serial('more streams than a connection may have are refused, the others ser
 
 test.serial('requests behind one another on one connection are answered in order; what is no HTTP is closed', async (t) => {
   const junk = await aSocket('\x16\x03\x01 this is no HTTP\r\n\r\n');
-  const smuggled = await aSocket(`POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n`);
+  const smuggled = await aSocket(
+    `POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n`,
+  );
   const piped = await aSocket('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20));
 
   await until(() => junk.closed() && smuggled.closed());

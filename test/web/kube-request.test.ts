@@ -1,11 +1,19 @@
 import test from 'ava';
-import { isTrue, parseResourcePath, verbOf } from '../../src/web/kube-request.js';
+import { isTrue, parseResourcePath, verbOf, type Verb } from '../../src/web/kube-request.js';
 
 function shown(path: string): string {
   const found = parseResourcePath(path.split('/'));
   if (found === undefined) return 'none';
   const { group, version, resource, identity, namespace, name, subresource, forcedWatch } = found;
-  const parts = [`${group}/${version}`, resource, identity === undefined ? '' : `identity "${identity}"`, namespace === undefined ? '' : `in ${namespace}`, name ?? '', subresource === undefined ? '' : `sub ${subresource}`, forcedWatch ? 'watched' : ''];
+  const parts = [
+    `${group}/${version}`,
+    resource,
+    identity === undefined ? '' : `identity "${identity}"`,
+    namespace === undefined ? '' : `in ${namespace}`,
+    name ?? '',
+    subresource === undefined ? '' : `sub ${subresource}`,
+    forcedWatch ? 'watched' : '',
+  ];
   return parts.filter((part) => part !== '').join(' ');
 }
 
@@ -61,7 +69,7 @@ for (const [method, path, query, expected] of [
   ['DELETE', 'apis/g/v1/things', '', 'deletecollection'],
   ['OPTIONS', 'apis/g/v1/things', '', undefined],
   ['TRACE', 'apis/g/v1/things', '', undefined],
-] satisfies [string, string, string, string | undefined][]) {
+] satisfies [string, string, string, Verb | undefined][]) {
   test(`${method} ${path}?${query} asks for ${expected ?? 'nothing that is known'}`, (t) => {
     t.is(verbOf(method, parseResourcePath(path.split('/'))!, new URLSearchParams(query)), expected);
   });

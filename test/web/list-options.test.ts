@@ -9,10 +9,13 @@ function shown<T>(result: Parsed<T>): string {
   return [reason, ...(details?.causes ?? []).map((cause) => `${cause.reason} ${cause.field} ${cause.message}`)].join('; ');
 }
 
-const withoutVersion = 'FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided';
+const withoutVersion =
+  'FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided';
 const withContinue = 'FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch is forbidden when continue is provided';
-const needsMatch = 'FieldValueForbidden resourceVersionMatch Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
-const needsInitial = 'FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
+const needsMatch =
+  'FieldValueForbidden resourceVersionMatch Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
+const needsInitial =
+  'FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
 
 for (const [query, expected] of [
   ['', 'taken'],
@@ -28,9 +31,15 @@ for (const [query, expected] of [
   ['timeout=8m41s&shardSelector=x&unknown=1', 'taken'],
   ['resourceVersionMatch=Exact', `Invalid; ${withoutVersion}`],
   ['resourceVersionMatch=NotOlderThan', `Invalid; ${withoutVersion}`],
-  ['resourceVersion=0&resourceVersionMatch=Exact', 'Invalid; FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'],
+  [
+    'resourceVersion=0&resourceVersionMatch=Exact',
+    'Invalid; FieldValueForbidden resourceVersionMatch Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+  ],
   ['resourceVersion=0&resourceVersionMatch=NotOlderThan&continue=t', `Invalid; ${withContinue}`],
-  ['resourceVersion=7&resourceVersionMatch=junk', 'Invalid; FieldValueNotSupported resourceVersionMatch Unsupported value: "junk": supported values: "Exact", "NotOlderThan", ""'],
+  [
+    'resourceVersion=7&resourceVersionMatch=junk',
+    'Invalid; FieldValueNotSupported resourceVersionMatch Unsupported value: "junk": supported values: "Exact", "NotOlderThan", ""',
+  ],
   ['sendInitialEvents=true', 'Invalid; FieldValueForbidden sendInitialEvents Forbidden: sendInitialEvents is forbidden for list'],
   ['sendInitialEvents=false', 'Invalid; FieldValueForbidden sendInitialEvents Forbidden: sendInitialEvents is forbidden for list'],
   ['continue=token&resourceVersion=7', 'BadRequest: specifying resource version is not allowed when using continue'],
@@ -53,7 +62,8 @@ for (const junk of ['abc', '-1', '1.0', '0x10', ' 7', '7 ', '1e3', '٣']) {
 }
 
 test('a resourceVersion beyond 64 bits is out of range, however long it is', (t) => {
-  for (const text of ['18446744073709551616', '9'.repeat(60_000)]) t.regex(shown(parseListOptions(new URLSearchParams({ resourceVersion: text }))), /^BadRequest: .*value out of range$/);
+  for (const text of ['18446744073709551616', '9'.repeat(60_000)])
+    t.regex(shown(parseListOptions(new URLSearchParams({ resourceVersion: text }))), /^BadRequest: .*value out of range$/);
 });
 
 test('leading zeros of a resourceVersion mean nothing', (t) => {
@@ -72,8 +82,14 @@ for (const [query, expected] of [
   ['sendInitialEvents=true', `Invalid; ${needsMatch}`],
   ['sendInitialEvents=false', `Invalid; ${needsMatch}`],
   ['resourceVersionMatch=NotOlderThan', `Invalid; ${needsInitial}`],
-  ['resourceVersionMatch=Exact', `Invalid; ${needsInitial}; FieldValueNotSupported resourceVersionMatch Unsupported value: "Exact": supported values: "NotOlderThan"`],
-  ['sendInitialEvents=true&resourceVersionMatch=Exact', `Invalid; ${needsMatch}; FieldValueNotSupported resourceVersionMatch Unsupported value: "Exact": supported values: "NotOlderThan"`],
+  [
+    'resourceVersionMatch=Exact',
+    `Invalid; ${needsInitial}; FieldValueNotSupported resourceVersionMatch Unsupported value: "Exact": supported values: "NotOlderThan"`,
+  ],
+  [
+    'sendInitialEvents=true&resourceVersionMatch=Exact',
+    `Invalid; ${needsMatch}; FieldValueNotSupported resourceVersionMatch Unsupported value: "Exact": supported values: "NotOlderThan"`,
+  ],
   ['sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=t', `Invalid; ${withContinue}`],
   ['timeoutSeconds=soon', 'BadRequest: strconv.ParseInt: parsing "soon": invalid syntax'],
 ] satisfies [string, string][]) {
@@ -85,5 +101,9 @@ for (const [query, expected] of [
 test('the refusal of options names the group and kind of ListOptions', (t) => {
   const result = parseListOptions(new URLSearchParams('resourceVersionMatch=Exact'));
 
-  t.like(result.kind === 'refused' && result.refusal, { details: { group: 'meta.k8s.io', kind: 'ListOptions' }, message: 'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided' });
+  t.like(result.kind === 'refused' && result.refusal, {
+    details: { group: 'meta.k8s.io', kind: 'ListOptions' },
+    message:
+      'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
+  });
 });

@@ -5,7 +5,11 @@ import { aPath, anApiExport } from '../support/objects.js';
 import { aServer, hurried, until } from '../support/test-server.js';
 
 async function fill(client: KubeClient, count: number): Promise<void> {
-  await Promise.all(Array.from({ length: count }, (_, i) => client.create(aPath(), anApiExport({ name: `n${String(i).padStart(3, '0')}`, labels: { odd: String(i % 2) } }))));
+  await Promise.all(
+    Array.from({ length: count }, (_, i) =>
+      client.create(aPath(), anApiExport({ name: `n${String(i).padStart(3, '0')}`, labels: { odd: String(i % 2) } })),
+    ),
+  );
 }
 
 function names({ items }: KubeList): readonly string[] {
@@ -25,10 +29,19 @@ test('pages of a list are the list at the first page’s revision, whatever is w
     await client.mergePatch(aPath({ name: `n02${pages.length}` }), { spec: { changed: true } });
   }
 
-  t.deepEqual(pages.flatMap(({ items }) => items), expected.items);
-  t.deepEqual(pages.map(({ items }) => items.length), [7, 7, 7, 4]);
+  t.deepEqual(
+    pages.flatMap(({ items }) => items),
+    expected.items,
+  );
+  t.deepEqual(
+    pages.map(({ items }) => items.length),
+    [7, 7, 7, 4],
+  );
   t.true(pages.every(({ metadata }) => metadata.resourceVersion === expected.metadata.resourceVersion));
-  t.deepEqual(pages.slice(0, -1).map(({ metadata }) => typeof metadata.remainingItemCount), ['number', 'number', 'number']);
+  t.deepEqual(
+    pages.slice(0, -1).map(({ metadata }) => typeof metadata.remainingItemCount),
+    ['number', 'number', 'number'],
+  );
   t.is(pages.at(-1)?.metadata.continue, undefined);
 });
 
@@ -36,7 +49,11 @@ test('what remains is told without a selector only, and a page that ends exactly
   const client = (await aServer(t)).client({ http2: true });
   await fill(client, 20);
 
-  const [first, selected, whole] = [await client.list(`${aPath()}?limit=5`), await client.list(`${aPath()}?limit=5&labelSelector=odd%3D1`), await client.list(`${aPath()}?limit=20`)];
+  const [first, selected, whole] = [
+    await client.list(`${aPath()}?limit=5`),
+    await client.list(`${aPath()}?limit=5&labelSelector=odd%3D1`),
+    await client.list(`${aPath()}?limit=20`),
+  ];
 
   t.is(first.metadata.remainingItemCount, 15);
   t.is(selected.metadata.remainingItemCount, undefined);
@@ -61,7 +78,12 @@ test('a token of another list, of no list, or with a resourceVersion is refused'
   await fill(client, 3);
   const token = (await client.list(`${aPath()}?limit=1`)).metadata.continue;
 
-  for (const [path, options] of [[aPath({ cluster: 'beta' }), `continue=${token}`], [aPath({ shard: '*' }), `continue=${token}`], [aPath(), 'continue=junk'], [aPath(), `continue=${token}&resourceVersion=7`]] as const)
+  for (const [path, options] of [
+    [aPath({ cluster: 'beta' }), `continue=${token}`],
+    [aPath({ shard: '*' }), `continue=${token}`],
+    [aPath(), 'continue=junk'],
+    [aPath(), `continue=${token}&resourceVersion=7`],
+  ] as const)
     t.is((await client.raw('GET', `${path}?${options}`)).status, 400, options);
 });
 

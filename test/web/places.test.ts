@@ -29,7 +29,10 @@ test('a canonical path that leads nowhere is 404, one that leads to several clus
   await client.create(aPath({ cluster: 'beta', shard: 'birch' }), atPath('root:org'));
 
   t.is(await answerOf(client, aPath({ cluster: 'root:none' })), '404 NotFound: no logical cluster has the canonical path "root:none"');
-  t.is(await answerOf(client, aPath({ cluster: 'root:org' })), '409 Conflict: the canonical path "root:org" leads to several logical clusters: acme, beta');
+  t.is(
+    await answerOf(client, aPath({ cluster: 'root:org' })),
+    '409 Conflict: the canonical path "root:org" leads to several logical clusters: acme, beta',
+  );
 });
 
 test('a watch of a canonical path ends cleanly when the path leads elsewhere, and goes on when something else happens', async (t) => {
@@ -37,14 +40,18 @@ test('a watch of a canonical path ends cleanly when the path leads elsewhere, an
   const made = await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
   const told: string[] = [];
   const watched = (async () => {
-    for await (const { type, object } of client.watch(`${aPath({ cluster: 'root:org' })}?watch=true`)) told.push(`${type} ${object.metadata.name}`);
+    for await (const { type, object } of client.watch(`${aPath({ cluster: 'root:org' })}?watch=true`))
+      told.push(`${type} ${object.metadata.name}`);
   })();
   await until(() => told.length === 1);
 
   await client.create(aPath({ cluster: 'acme' }), anApiExport({ name: 'two' }));
   await client.create(aPath({ cluster: 'beta' }), atPath('root:else'));
   await until(() => told.length === 2);
-  await client.replace(aPath({ cluster: 'acme', name: 'one' }), { ...made, metadata: { ...made.metadata, annotations: { 'kcp.io/path': 'root:moved' } } });
+  await client.replace(aPath({ cluster: 'acme', name: 'one' }), {
+    ...made,
+    metadata: { ...made.metadata, annotations: { 'kcp.io/path': 'root:moved' } },
+  });
   await watched;
 
   t.deepEqual(told.slice(0, 2), ['ADDED one', 'ADDED two']);
@@ -54,10 +61,26 @@ test('a write takes no canonical path, and no wildcard for its place', async (t)
   const client = (await aServer(t)).client();
   await client.create(aPath(), atPath('root:org'));
 
-  for (const [method, place] of [['POST', {}], ['PUT', { name: 'one' }], ['PATCH', { name: 'one' }], ['DELETE', { name: 'one' }], ['DELETE', {}]] as const) {
-    t.is(await answerOf(client, aPath({ ...place, cluster: 'root:org' }), method, anApiExport()), '400 BadRequest: invalid cluster: "root:org" is not a logical cluster name');
-    t.is(await answerOf(client, aPath({ ...place, cluster: '*' }), method, anApiExport()), '400 BadRequest: a write needs one cluster, not all of them');
-    if (method !== 'PATCH') t.is(await answerOf(client, aPath({ ...place, shard: '*' }), method, anApiExport()), '400 BadRequest: a write needs one shard, not all of them');
+  for (const [method, place] of [
+    ['POST', {}],
+    ['PUT', { name: 'one' }],
+    ['PATCH', { name: 'one' }],
+    ['DELETE', { name: 'one' }],
+    ['DELETE', {}],
+  ] as const) {
+    t.is(
+      await answerOf(client, aPath({ ...place, cluster: 'root:org' }), method, anApiExport()),
+      '400 BadRequest: invalid cluster: "root:org" is not a logical cluster name',
+    );
+    t.is(
+      await answerOf(client, aPath({ ...place, cluster: '*' }), method, anApiExport()),
+      '400 BadRequest: a write needs one cluster, not all of them',
+    );
+    if (method !== 'PATCH')
+      t.is(
+        await answerOf(client, aPath({ ...place, shard: '*' }), method, anApiExport()),
+        '400 BadRequest: a write needs one shard, not all of them',
+      );
   }
   t.is((await client.list(aPath({ shard: '*', cluster: '*' }))).items.length, 1);
 });
@@ -69,7 +92,10 @@ test('under all shards a name is found where it is; on several shards it is 409 
 
   await client.create(aPath({ shard: 'cedar' }), anApiExport());
 
-  t.is(await answerOf(client, aPath({ shard: '*', name: 'one' })), '409 Conflict: apiexports.apis.kcp.io "one" is on several shards: birch, cedar');
+  t.is(
+    await answerOf(client, aPath({ shard: '*', name: 'one' })),
+    '409 Conflict: apiexports.apis.kcp.io "one" is on several shards: birch, cedar',
+  );
   t.is((await client.list(aPath({ shard: '*' }))).items.length, 2);
   t.is(await answerOf(client, aPath({ shard: '*', cluster: '*', name: 'one' })), '404 NotFound: apiexports.apis.kcp.io "one" not found');
 });
@@ -77,11 +103,24 @@ test('under all shards a name is found where it is; on several shards it is 409 
 test('wildcards with a namespace or a field selector list what matches, and all lists stamp the place', async (t) => {
   const client = (await aServer(t)).client();
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
-  const aRole = (name: string): Record<string, unknown> => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name }, rules: [] });
-  for (const [cluster, namespace, name] of [['acme', 'team', 'a'], ['beta', 'team', 'b'], ['beta', 'other', 'a']] as const) await client.create(aPath({ ...roles, cluster, namespace }), aRole(name));
+  const aRole = (name: string): Record<string, unknown> => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name },
+    rules: [],
+  });
+  for (const [cluster, namespace, name] of [
+    ['acme', 'team', 'a'],
+    ['beta', 'team', 'b'],
+    ['beta', 'other', 'a'],
+  ] as const)
+    await client.create(aPath({ ...roles, cluster, namespace }), aRole(name));
   const all = aPath({ ...roles, cluster: '*', shard: '*' });
 
-  const shown = async (path: string): Promise<readonly string[]> => (await client.list(path)).items.map(({ metadata }) => `${metadata.annotations?.['kcp.io/cluster']}/${metadata.namespace}/${metadata.name}`);
+  const shown = async (path: string): Promise<readonly string[]> =>
+    (await client.list(path)).items.map(
+      ({ metadata }) => `${metadata.annotations?.['kcp.io/cluster']}/${metadata.namespace}/${metadata.name}`,
+    );
 
   t.deepEqual(await shown(all), ['acme/team/a', 'beta/other/a', 'beta/team/b']);
   t.deepEqual(await shown(aPath({ ...roles, cluster: '*', shard: '*', namespace: 'team' })), ['acme/team/a', 'beta/team/b']);
@@ -95,7 +134,14 @@ test('a namespaced type needs its namespace for one object, a cluster-scoped one
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
 
   t.regex(await answerOf(client, aPath({ ...roles, name: 'a' })), /^404 NotFound/);
-  t.regex(await answerOf(client, aPath({ ...roles }), 'POST', { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'a', namespace: 'team' } }), /^404 NotFound/);
+  t.regex(
+    await answerOf(client, aPath({ ...roles }), 'POST', {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'a', namespace: 'team' },
+    }),
+    /^404 NotFound/,
+  );
   t.regex(await answerOf(client, aPath({ namespace: 'team', name: 'one' })), /^404 NotFound/);
   t.regex(await answerOf(client, aPath({ namespace: 'team' }), 'POST', anApiExport()), /^404 NotFound/);
 });

@@ -88,8 +88,15 @@ for (const [version, more, expected] of [
 }
 
 for (const [version, expected] of [
-  ['none', '200'], ['zero', '200'], ['first', '200'], ['current', '200'], ['future', tooLarge], ['foreign above', tooLarge],
-  ['foreign below', '200'], ['huge', tooLarge], ['junk', '400 BadRequest'],
+  ['none', '200'],
+  ['zero', '200'],
+  ['first', '200'],
+  ['current', '200'],
+  ['future', tooLarge],
+  ['foreign above', tooLarge],
+  ['foreign below', '200'],
+  ['huge', tooLarge],
+  ['junk', '400 BadRequest'],
 ] satisfies [Version, string][]) /* prettier-ignore */ {
   test(`a GET at ${version} is ${expected}`, async (t) => {
     const { client, at } = await known;
@@ -136,7 +143,8 @@ for (const [version, more, expected] of [
       const { name = '', resourceVersion = '', annotations = {} } = object.metadata;
       const isEnd = annotations['k8s.io/initial-events-end'] === 'true';
       if (type === 'ERROR') told.push(`ERROR ${String(object['code'])} ${String(object['reason'])}`);
-      else if (type !== 'BOOKMARK' || isEnd) told.push(`${type}${name === '' ? '' : ` ${name}`}@${revisionOf(resourceVersion, at)}${isEnd ? '!' : ''}`);
+      else if (type !== 'BOOKMARK' || isEnd)
+        told.push(`${type}${name === '' ? '' : ` ${name}`}@${revisionOf(resourceVersion, at)}${isEnd ? '!' : ''}`);
     }
 
     t.is(told.join(', '), expected);

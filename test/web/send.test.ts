@@ -31,7 +31,7 @@ function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { ask
   const state = { asked: 0, closed: false };
   async function* all(): AsyncGenerator<Uint8Array> {
     try {
-      for (; state.asked < count; ) {
+      for (; state.asked < count;) {
         state.asked += 1;
         await turn();
         yield Buffer.alloc(100);

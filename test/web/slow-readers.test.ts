@@ -8,20 +8,31 @@ import { aServer, hurried, until } from '../support/test-server.js';
 const mebibyte = 1024 * 1024;
 
 test('100 clients that never read their watch hold little, delay no other watch, and are gone after their deadline', async (t) => {
-  const server = await aServer(t, { clock: hurried(4), flags: { 'watcher-queue-bytes-max': '128KiB', 'http2-max-streams-per-connection': '200' } });
-  const session = connect(server.url, { cert: server.master.certificate, key: server.master.key, rejectUnauthorized: false, settings: { initialWindowSize: 20_000 } });
+  const server = await aServer(t, {
+    clock: hurried(4),
+    flags: { 'watcher-queue-bytes-max': '128KiB', 'http2-max-streams-per-connection': '200' },
+  });
+  const session = connect(server.url, {
+    cert: server.master.certificate,
+    key: server.master.key,
+    rejectUnauthorized: false,
+    settings: { initialWindowSize: 20_000 },
+  });
   session.on('error', () => {});
   t.teardown(() => session.destroy());
   await once(session, 'connect');
   // Tables are encoded for each watch anew, so that what is held for one is held for it alone.
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
-  const stuck = Array.from({ length: 100 }, () => session.request({ ':path': `${aPath()}?watch=true&includeObject=Object&timeoutSeconds=20`, accept }));
+  const stuck = Array.from({ length: 100 }, () =>
+    session.request({ ':path': `${aPath()}?watch=true&includeObject=Object&timeoutSeconds=20`, accept }),
+  );
   for (const stream of stuck) stream.on('error', () => {}).pause();
   await until(async () => (await server.metric('strata_watches_open')) === 100);
   const client = server.client();
   const seenMs = new Map<string, number>();
   const watching = (async () => {
-    for await (const { object } of server.client().watch(`${aPath()}?watch=true&timeoutSeconds=20`)) seenMs.set(object.metadata.name ?? '', performance.now());
+    for await (const { object } of server.client().watch(`${aPath()}?watch=true&timeoutSeconds=20`))
+      seenMs.set(object.metadata.name ?? '', performance.now());
   })();
   await until(async () => (await server.metric('strata_watches_open')) === 101);
   const before = process.memoryUsage().rss;
@@ -40,7 +51,7 @@ test('100 clients that never read their watch hold little, delay no other watch,
   t.log(`grown by ${grownMiB.toFixed()} MiB; delay p50 ${delaysMs[75]?.toFixed(1)} ms, max ${delaysMs.at(-1)?.toFixed(1)} ms`);
   t.true(grownMiB < 150, `${grownMiB} MiB`);
   t.true((delaysMs[75] ?? Infinity) < 50);
-  t.true(await server.metric('strata_watch_fallbacks_total') >= 100);
+  t.true((await server.metric('strata_watch_fallbacks_total')) >= 100);
   await watching;
   await server.untilNoWatch(10_000);
   await until(() => stuck.every((stream) => stream.closed), 10_000);

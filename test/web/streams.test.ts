@@ -106,7 +106,10 @@ test('timeoutSeconds ends a watch cleanly at that time, with a bookmark before i
 test('the headers of a watch come before there is any event (S18)', async (t) => {
   const server = await aServer(t);
 
-  const watch = await anHttp1(server, httpWatch(`${aPath()}?watch=true&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan`));
+  const watch = await anHttp1(
+    server,
+    httpWatch(`${aPath()}?watch=true&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan`),
+  );
   t.teardown(() => watch.socket.destroy());
 
   await until(() => watch.read().includes('\r\n\r\n'));
@@ -129,7 +132,10 @@ test('a watch whose client goes away is closed, however it goes', async (t) => {
   gone.socket.destroy();
 
   await server.untilNoWatch();
-  t.deepEqual(server.logged.filter(({ level }) => level === 'error'), []);
+  t.deepEqual(
+    server.logged.filter(({ level }) => level === 'error'),
+    [],
+  );
 });
 
 test('a watch whose client went away before it could begin is not begun: nobody would ever end it', async (t) => {
@@ -183,7 +189,9 @@ test('requests beyond the bound are answered 429; watches and health do not coun
   t.is((await client.raw('GET', '/readyz')).status, 200);
   for (const { socket } of slow) socket.destroy();
   await until(async () => (await client.raw('GET', aPath())).status === 200);
-  for (let i = 0; i < 10; i++) for (const path of [aPath({ resource: 'none' }), aPath({ name: 'none' }), '/shards/BAD', aPath()]) t.not((await client.raw('GET', path)).status, 429);
+  for (let i = 0; i < 10; i++)
+    for (const path of [aPath({ resource: 'none' }), aPath({ name: 'none' }), '/shards/BAD', aPath()])
+      t.not((await client.raw('GET', path)).status, 429);
   for (const { socket } of watches) socket.destroy();
 });
 
@@ -191,7 +199,9 @@ test('writes beyond the queue are answered 429, and none of them is stored by ha
   const server = await aServer(t, { flags: { 'queue-mutations-max': '1', 'commit-mutations-max': '1' } });
   const client = server.client({ http2: true });
 
-  const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => client.raw('POST', aPath(), { body: anApiExport({ name: `n${i}` }) })));
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, (_, i) => client.raw('POST', aPath(), { body: anApiExport({ name: `n${i}` }) })),
+  );
 
   const stored = answers.filter(({ status }) => status === 201).length;
   const refused = answers.filter(({ status }) => status === 429);

@@ -14,7 +14,7 @@ import type { Committed, Decided, Restated } from './committer-messages.js';
 import type { Connection } from './database.js';
 import type { Witness } from './witness.js';
 
-const put = 1;
+export const put = 1;
 export const tombstone = 2;
 
 type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];

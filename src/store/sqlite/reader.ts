@@ -1,0 +1,121 @@
+/**
+ * Point reads at the published revision. What the database shows may be ahead of it, for a commit is durable before it is
+ * published: such rows are told back to what they replaced.
+ */
+import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import type { StoredObject } from '../../domain/object.js';
+import type { Resource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import { matches, type Scope } from '../../domain/scope.js';
+import type { Connection } from './database.js';
+import type { ChangeRow, Rows } from './rows.js';
+import type { Walks } from './walks.js';
+
+export type ReaderParts = Readonly<{ rows: Rows; walks: Walks; published: () => Revision }>;
+
+export type ReaderLimits = Readonly<{
+  /** Rows looked at in one tick. */
+  rowsMax: number;
+  /** Changes that one commit may bring: no more are durable and not yet published. */
+  commitMax: number;
+}>;
+
+export class Reader {
+  readonly #parts: ReaderParts;
+  readonly #limits: ReaderLimits;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(parts: ReaderParts, limits: ReaderLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+    this.#statements = prepare(parts.rows.database);
+  }
+
+  get(key: Key): StoredObject | undefined {
+    return this.#parts.rows.database.transaction(() => this.#get(key))();
+  }
+
+  find(scope: Scope): readonly StoredObject[] {
+    const { cluster, namespace, name } = scope;
+    assert(cluster !== '*' && namespace !== undefined && name !== undefined, 'a place to find names cluster, namespace and name');
+    return this.#parts.rows.database.transaction(() => {
+      const standing = this.#parts.rows.resourceIds(scope).flatMap((id) =>
+        this.#statements.shardsWith
+          .all(cluster, id, namespace, name)
+          .map((shard) => ({ resource: this.#parts.rows.resource(id), shard, cluster, namespace, name }) as Key),
+      );
+      const keys = [...standing, ...this.#deletedUnpublished(scope).map((row) => this.#parts.rows.key(row))].filter((key) => matches(scope, key));
+      const distinct = new Map(keys.map((key) => [`${key.resource.identity}|${key.shard}`, key]));
+      return [...distinct.values()].flatMap((key) => this.#get(key) ?? []);
+    })();
+  }
+
+  async count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+    let counted = 0;
+    let position = after;
+    for (;;) {
+      const { entries, last } = this.#parts.walks.page(scope, position, this.#limits.rowsMax);
+      counted += entries.filter(({ key }) => matches(scope, key)).length;
+      if (last === undefined || counted >= max) return Math.min(counted, max);
+      position = last;
+      await turn();
+    }
+  }
+
+  clustersAt(path: CanonicalPath): readonly ClusterName[] {
+    return this.#statements.clustersAt.all(path) as ClusterName[];
+  }
+
+  /** Resources that hold objects: group, resource and identity of each. */
+  resources(): readonly Resource[] {
+    return this.#statements.resources.all();
+  }
+
+  /** The newest revision known to have been reached by then; 0 when none is. */
+  reachedBefore(ms: number): Revision {
+    return this.#statements.reachedBefore.get(ms) ?? 0;
+  }
+
+  #get(key: Key): StoredObject | undefined {
+    const [id] = this.#parts.rows.resourceIds(key.resource);
+    if (id === undefined) return undefined;
+    const current = this.#statements.current.get(id, key.shard, key.cluster, key.namespace, key.name);
+    if (current !== undefined && current <= this.#parts.published()) return this.#parts.rows.object(current);
+    const later = this.#deletedUnpublished({ ...key, ...key.resource })[0]?.revision ?? current;
+    const held = later === undefined ? undefined : this.#parts.rows.heldAt(later, this.#parts.published());
+    return held === undefined ? undefined : this.#parts.rows.object(held);
+  }
+
+  /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */
+  #deletedUnpublished(scope: Scope): readonly ChangeRow[] {
+    return this.#parts.walks.deletedSince(this.#parts.published(), this.#limits.commitMax).filter((row) => matches(scope, this.#parts.rows.key(row)));
+  }
+}
+
+function prepare(database: Connection) {
+  return {
+    current: database
+      .prepare<[number, string, string, string, string], Revision>(
+        /*sql*/ `SELECT revision FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
+      )
+      .pluck(),
+    shardsWith: database
+      .prepare<[string, number, string, string], string>(
+        /*sql*/ `SELECT shard FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY shard`,
+      )
+      .pluck(),
+    clustersAt: database
+      .prepare<[string], string>(/*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_by_path WHERE path = ? ORDER BY cluster`)
+      .pluck(),
+    reachedBefore: database
+      .prepare<[number], Revision>(/*sql*/ `SELECT revision FROM moments WHERE at_ms <= ? ORDER BY revision DESC LIMIT 1`)
+      .pluck(),
+    resources: database.prepare<[], Resource>(
+      /*sql*/ `SELECT api_group AS "group", resource, identity FROM resources AS r
+               WHERE EXISTS (SELECT 1 FROM objects WHERE resource = r.id) ORDER BY id`,
+    ),
+  };
+}

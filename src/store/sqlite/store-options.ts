@@ -1,0 +1,23 @@
+/** What the SQLite engine is opened with. */
+import type { Log } from '../../diagnostics/log.js';
+import type { Clock } from '../../domain/ports.js';
+import type { Revision } from '../../domain/revision.js';
+import type { HistoryLimits } from './compactor.js';
+import type { QueueLimits } from './mutation-queue.js';
+import type { SnapshotLimits } from './snapshot.js';
+
+export type StoreLimits = Readonly<{ queue: QueueLimits; history: HistoryLimits; snapshot: SnapshotLimits; snapshotHoldMs: number; recentBytesMax: number }>;
+
+export type StoreParts = Readonly<{
+  log: Log;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+  observe: StoreObserver;
+}>;
+
+/** What the store tells of itself, for metrics. */
+export type StoreObserver = Readonly<{
+  committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
+  compacted: (revision: Revision, elapsedMs: number) => void;
+}>;
