@@ -80,7 +80,7 @@ async function run(settings: Settings, warnings: readonly string[]): Promise<voi
 
   const stopAsked = firstSignal(log);
   const { startServer } = await import('./server.js');
-  const server = await startServer(settings, { log, clock: systemClock });
+  const server = await startServer(settings, { log, clock: systemClock, random: Math.random });
   log.info('server.started', { url: server.url, version: version() });
 
   const end = await Promise.race([stopAsked, server.failed]);

@@ -35,7 +35,12 @@ export type RunningServer = Readonly<{
   failed: Promise<Error>;
 }>;
 
-export type ServerParts = Readonly<{ log: Log; clock: Clock }>;
+export type ServerParts = Readonly<{
+  log: Log;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+}>;
 
 const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
@@ -51,12 +56,12 @@ const flushIntervalMs = 10;
 const turnBytesMax = 1024 * 1024;
 
 /** Throws an error that says what is wrong when the server cannot start. */
-export async function startServer(settings: Settings, { log, clock }: ServerParts): Promise<RunningServer> {
+export async function startServer(settings: Settings, { log, clock, random }: ServerParts): Promise<RunningServer> {
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
   const clientCa = settings.clientCaFile === undefined ? undefined : readCa(settings.clientCaFile);
   const certificate = await ServingCertificate.open({ clock, log }, { certFile: settings.tlsCertFile, keyFile: settings.tlsPrivateKeyFile, directory: settings.certificateDirectory, bindAddress: settings.bindAddress });
-  const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), { log, clock, random: Math.random, observe: storeObserver(metrics) });
+  const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), { log, clock, random, observe: storeObserver(metrics) });
 
   const catalogue = new Catalogue(kcpTypes);
   const snapshots = new SharedSnapshots(store, { sharedBytesMax, turnBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
@@ -69,7 +74,7 @@ export async function startServer(settings: Settings, { log, clock }: ServerPart
   const intake = new Intake({ objects: store, writer: store, clock });
 
   const ports: KubePorts = {
-    objects: store, history: store, revisions: store, commits: store, paths: store, snapshots, watches: hub, catalogue, intake, clock, random: Math.random,
+    objects: store, history: store, revisions: store, commits: store, paths: store, snapshots, watches: hub, catalogue, intake, clock, random,
     limits: { bodyBytesMax: settings.bodyBytesMax, watchTimeoutMinMs: settings.watchTimeoutMinMs, openWatchesMax: settings.openWatchesMax },
   };
   const app = createApp({ ports, log, metrics, health, callerOf, version: version() }, settings);

@@ -22,7 +22,7 @@ import { listEncoding } from './encodings.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from './object-form.js';
 import { encode } from './parts.js';
-import { send } from './send.js';
+import { isGone, send } from './send.js';
 
 /** Remaining items are counted no further: it is an estimate by Kubernetes' own words, and counting costs. */
 const remainingMax = 10_000;
@@ -61,6 +61,7 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   if (second.done === true) return encoded(200, Buffer.concat(opening), encoding);
 
   const { request, response } = call;
+  if (isGone(response)) return { kind: 'streamed' };
   response.statusCode = 200;
   response.setHeader('content-type', `application/${encoding}`);
   response.setHeader('cache-control', 'no-cache, private');

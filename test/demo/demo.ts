@@ -67,7 +67,7 @@ async function writeCertificates(directory: string) {
 function start(directory: string, port: string, ca: string): Promise<RunningServer> {
   const flags = { 'root-directory': directory, 'bind-address': '127.0.0.1', 'secure-port': port, 'client-ca-file': ca, 'log-level': 'warn', 'log-format': 'pretty' };
   const settings = loadSettings({ flags, environment: {}, readFile: () => '' });
-  return startServer(settings, { log: createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat }), clock: systemClock });
+  return startServer(settings, { log: createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat }), clock: systemClock, random: Math.random });
 }
 
 /** kubectl sees one logical cluster on one shard: the one that recorded the root workspace. */

@@ -65,7 +65,7 @@ export class TestServer {
       readFile: () => '',
     });
     const logged: Logged[] = [];
-    const running = await startServer(settings, { log: recording(logged), clock });
+    const running = await startServer(settings, { log: recording(logged), clock, random: Math.random });
     return new TestServer({ folder, running, authority, master, logged });
   }
 

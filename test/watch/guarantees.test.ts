@@ -20,6 +20,7 @@ type Action =
   | Readonly<{ kind: 'open'; scope: number; selected: boolean; start: 'initial' | 'named' | 'behind'; bookmarks: boolean }>
   | Readonly<{ kind: 'read'; who: number; batches: number }>
   | Readonly<{ kind: 'bookmarks' }>
+  | Readonly<{ kind: 'wait'; ms: number }>
   | Readonly<{ kind: 'end'; who: number }>;
 
 type Write = Readonly<{ place: Place; team: (typeof teams)[number]; remove: boolean }>;
@@ -37,6 +38,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('open' as const), scope: fc.nat(scopes.length - 1), selected: fc.boolean(), start: fc.constantFrom('initial' as const, 'named' as const, 'behind' as const), bookmarks: fc.constant(true) }) },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('read' as const), who: fc.nat(5), batches: fc.integer({ min: 1, max: 3 }) }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'bookmarks' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(60) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('end' as const), who: fc.nat(5) }) },
 ); // prettier-ignore
 
@@ -74,8 +76,9 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
       fc.array(action, { minLength: 5, maxLength: 40 }),
       fc.integer({ min: 60, max: 600 }),
       fc.integer({ min: 1, max: 3 }),
-      async (actions, queueBytesMax, rowsMax) => {
-        const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200 });
+      fc.constantFrom(0, 50),
+      async (actions, queueBytesMax, rowsMax, flushIntervalMs) => {
+        const { hub, store, clock } = aHub({ queueBytesMax, pieceBytesMax: 200, flushIntervalMs });
         store.rowsMax = rowsMax;
         store.between = async () => void (await turns(1));
         store.commit({ put: { name: 'first' } });
@@ -85,10 +88,12 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
           const chosen = 'who' in next ? opened[next.who % Math.max(1, opened.length)] : undefined;
           if (next.kind === 'commit') commit(store, next.writes);
           else if (next.kind === 'bookmarks') clock.advance(60_000);
+          else if (next.kind === 'wait') clock.advance(next.ms);
           else if (next.kind === 'open') opened.push(open(opened.length, next));
           else if (next.kind === 'end') chosen?.end();
           else for (let i = 0; i < next.batches; i++) await chosen?.reader.step();
         }
+        clock.advance(100);
         for (const { reader } of opened) await reader.drain();
 
         const watches = opened.map(({ reader, seen }) => ({ ...seen, events: reader.events }));

@@ -153,3 +153,42 @@ test('events that cannot be encoded fail the watches that wanted them; the commi
   await t.throwsAsync(bad.drain(), { instanceOf: RangeError });
   t.is(hub.openWatches, 1);
 });
+
+test('the first commit after a quiet time goes out at once, what follows closely goes out together', async (t) => {
+  const { hub, store, clock } = aHub({ flushIntervalMs: 10 });
+  const representation = plainEvents();
+  const reader = new Reader(hub.open(aWatch({ representation })));
+  await reader.drain();
+
+  store.commit({ put: { name: 'a' } });
+  t.deepEqual(await reader.drain(), ['ADDED a@1']);
+  store.commit({ put: { name: 'b' } });
+  store.commit({ put: { name: 'c' } });
+  clock.advance(9);
+  t.deepEqual(await reader.drain(), ['ADDED a@1']);
+  clock.advance(1);
+
+  t.deepEqual(await reader.drain(), ['ADDED a@1', 'ADDED b@2', 'ADDED c@3']);
+  t.is(representation.encoded, 2);
+});
+
+test('what is collected comes before a bookmark, before the end, and never twice to who joins meanwhile', async (t) => {
+  const { hub, store, clock } = aHub({ flushIntervalMs: 60_001 });
+  const open = hub.open(aWatch());
+  const [reader, late] = [new Reader(open), new Reader(hub.open(aWatch({ start: initial })))];
+  await reader.drain();
+
+  store.commit({ put: { name: 'a' } });
+  store.commit({ put: { name: 'b' } });
+  await late.drain();
+  store.commit({ put: { name: 'c' } });
+  clock.advance(60_000);
+  await reader.drain();
+  store.commit({ put: { name: 'd' } });
+  open.end();
+  await reader.drain();
+
+  t.deepEqual(told(reader.events), ['ADDED a@1', 'ADDED b@2', 'ADDED c@3', 'BOOKMARK@3', 'ADDED d@4']);
+  t.deepEqual(told(late.events).slice(0, 3), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2!']);
+  t.true(reader.ended);
+});

@@ -24,14 +24,14 @@ test('100 clients that never read their watch hold little, delay no other watch,
   // Tables are encoded for each watch anew, so that what is held for one is held for it alone.
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
   const stuck = Array.from({ length: 100 }, () =>
-    session.request({ ':path': `${aPath()}?watch=true&includeObject=Object&timeoutSeconds=20`, accept }),
+    session.request({ ':path': `${aPath()}?watch=true&includeObject=Object&timeoutSeconds=32`, accept }),
   );
   for (const stream of stuck) stream.on('error', () => {}).pause();
   await until(async () => (await server.metric('strata_watches_open')) === 100);
   const client = server.client();
   const seenMs = new Map<string, number>();
   const watching = (async () => {
-    for await (const { object } of server.client().watch(`${aPath()}?watch=true&timeoutSeconds=20`))
+    for await (const { object } of server.client().watch(`${aPath()}?watch=true&timeoutSeconds=32`))
       seenMs.set(object.metadata.name ?? '', performance.now());
   })();
   await until(async () => (await server.metric('strata_watches_open')) === 101);
