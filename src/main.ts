@@ -46,7 +46,10 @@ function commandLine(): Command {
 }
 
 function commanderOptions(): CommanderOption[] {
-  const config = new CommanderOption(`--${configFileOption.flag} <file>`, `${configFileOption.help} (env: ${environmentName(configFileOption)})`);
+  const config = new CommanderOption(
+    `--${configFileOption.flag} <file>`,
+    `${configFileOption.help} (env: ${environmentName(configFileOption)})`,
+  );
   const rest = Object.values<Option<unknown>>(options).map((option) => {
     const byDefault = option.default === undefined ? '' : `; default: ${option.default}`;
     return new CommanderOption(`--${option.flag} <${option.placeholder}>`, `${option.help} (env: ${environmentName(option)}${byDefault})`);
@@ -76,7 +79,8 @@ async function run(settings: Settings, warnings: readonly string[]): Promise<voi
   const log = createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat });
   exitOnBugs(log);
   for (const warning of warnings) log.warn('flags.ignored', { warning });
-  if (settings.clientCaFile === undefined) log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused; give --client-ca-file' });
+  if (settings.clientCaFile === undefined)
+    log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused; give --client-ca-file' });
 
   const stopAsked = firstSignal(log);
   const { startServer } = await import('./server.js');

@@ -60,21 +60,52 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
   const clientCa = settings.clientCaFile === undefined ? undefined : readCa(settings.clientCaFile);
-  const certificate = await ServingCertificate.open({ clock, log }, { certFile: settings.tlsCertFile, keyFile: settings.tlsPrivateKeyFile, directory: settings.certificateDirectory, bindAddress: settings.bindAddress });
-  const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), { log, clock, random, observe: storeObserver(metrics) });
+  const certificate = await ServingCertificate.open(
+    { clock, log },
+    {
+      certFile: settings.tlsCertFile,
+      keyFile: settings.tlsPrivateKeyFile,
+      directory: settings.certificateDirectory,
+      bindAddress: settings.bindAddress,
+    },
+  );
+  const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), {
+    log,
+    clock,
+    random,
+    observe: storeObserver(metrics),
+  });
 
   const catalogue = new Catalogue(kcpTypes);
   const snapshots = new SharedSnapshots(store, { sharedBytesMax, turnBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const hub = new Hub(
     { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
-    { queueBytesMax: settings.watcherQueueBytesMax, pieceBytesMax: settings.listChunkBytesMax, bookmarkIntervalMs: settings.bookmarkIntervalMs, flushIntervalMs },
+    {
+      queueBytesMax: settings.watcherQueueBytesMax,
+      pieceBytesMax: settings.listChunkBytesMax,
+      bookmarkIntervalMs: settings.bookmarkIntervalMs,
+      flushIntervalMs,
+    },
   );
-  const declaredTypes = await DeclaredTypes.open({ catalogue, objects: store, revisions: store, writer: store, commits: store, watches: hub, log }, store.resources());
+  const declaredTypes = await DeclaredTypes.open(
+    { catalogue, objects: store, revisions: store, writer: store, commits: store, watches: hub, log },
+    store.resources(),
+  );
   const intake = new Intake({ objects: store, writer: store, clock });
 
   const ports: KubePorts = {
-    objects: store, history: store, revisions: store, commits: store, paths: store, snapshots, watches: hub, catalogue, intake, clock, random,
+    objects: store,
+    history: store,
+    revisions: store,
+    commits: store,
+    paths: store,
+    snapshots,
+    watches: hub,
+    catalogue,
+    intake,
+    clock,
+    random,
     limits: { bodyBytesMax: settings.bodyBytesMax, watchTimeoutMinMs: settings.watchTimeoutMinMs, openWatchesMax: settings.openWatchesMax },
   };
   const app = createApp({ ports, log, metrics, health, callerOf, version: version() }, settings);
@@ -132,7 +163,19 @@ function storeObserver(metrics: Metrics) {
 }
 
 /** What is cheaper to ask than to follow, and what readiness and liveness mean. */
-function describe({ metrics, health, store, hub, delay }: { metrics: Metrics; health: Health; store: SqliteStore; hub: Hub; delay: EventLoopDelay }): void {
+function describe({
+  metrics,
+  health,
+  store,
+  hub,
+  delay,
+}: {
+  metrics: Metrics;
+  health: Health;
+  store: SqliteStore;
+  hub: Hub;
+  delay: EventLoopDelay;
+}): void {
   metrics.beforeRender(() => {
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);

@@ -76,7 +76,12 @@ export class Authority {
     return this.#issue(subject(user, groups), validityDays, x509.ExtendedKeyUsage.clientAuth, []);
   }
 
-  async #issue(name: x509.Name, validityDays: number, usage: x509.ExtendedKeyUsage, more: readonly x509.Extension[]): Promise<CertificateAndKey> {
+  async #issue(
+    name: x509.Name,
+    validityDays: number,
+    usage: x509.ExtendedKeyUsage,
+    more: readonly x509.Extension[],
+  ): Promise<CertificateAndKey> {
     const keys = await generateKeys();
     const certificate = await x509.X509CertificateGenerator.create(
       {

@@ -140,7 +140,10 @@ function readKept(files: Files, clock: Clock): SecureContextPair | undefined {
     const pair = readPair(files);
     return Date.parse(new X509Certificate(pair.cert).validTo) > clock.now() ? pair : undefined;
   } catch (cause) {
-    throw new CacheError(`the kept serving certificate cannot be used; remove ${files.certFile} and ${files.keyFile} to have a new one made`, { cause });
+    throw new CacheError(
+      `the kept serving certificate cannot be used; remove ${files.certFile} and ${files.keyFile} to have a new one made`,
+      { cause },
+    );
   }
 }
 

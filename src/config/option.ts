@@ -31,7 +31,12 @@ type Bounds<Limit> = Readonly<{ default: string; min: Limit; max: Limit }>;
 
 export function count({ min, max, ...rest }: Place & Bounds<number>): Option<number> {
   const accepts = `a whole number from ${min} to ${max}`;
-  return { ...rest, placeholder: 'number', accepts, schema: bounded(accepts, min, max, (text) => (/^\d+$/.test(text) ? Number(text) : undefined)) };
+  return {
+    ...rest,
+    placeholder: 'number',
+    accepts,
+    schema: bounded(accepts, min, max, (text) => (/^\d+$/.test(text) ? Number(text) : undefined)),
+  };
 }
 
 export function bytes({ min, max, ...rest }: Place & Bounds<string>): Option<number> {
@@ -42,15 +47,25 @@ export function bytes({ min, max, ...rest }: Place & Bounds<string>): Option<num
 /** The setting is in milliseconds, whatever unit the text has. */
 export function duration({ min, max, ...rest }: Place & Bounds<string>): Option<number> {
   const accepts = `a duration from ${min} to ${max}, such as 250ms, 1m30s or 24h`;
-  return { ...rest, placeholder: 'duration', accepts, schema: bounded(accepts, parseDurationMs(min)!, parseDurationMs(max)!, parseDurationMs) };
+  return {
+    ...rest,
+    placeholder: 'duration',
+    accepts,
+    schema: bounded(accepts, parseDurationMs(min)!, parseDurationMs(max)!, parseDurationMs),
+  };
 }
 
 export function toggle(rest: Place & Readonly<{ default: 'true' | 'false' }>): Option<boolean> {
-  const schema = texts.transform((text, context) => (text === 'true' || text === 'false' ? text === 'true' : complain(context, 'true or false')));
+  const schema = texts.transform((text, context) =>
+    text === 'true' || text === 'false' ? text === 'true' : complain(context, 'true or false'),
+  );
   return { ...rest, placeholder: 'boolean', accepts: 'true or false', schema };
 }
 
-export function choice<const Word extends string>({ words, ...rest }: Place & Readonly<{ default: Word; words: readonly Word[] }>): Option<Word> {
+export function choice<const Word extends string>({
+  words,
+  ...rest
+}: Place & Readonly<{ default: Word; words: readonly Word[] }>): Option<Word> {
   const accepts = words.join(' or ');
   const schema = texts.transform((text, context) => words.find((word) => word === text) ?? complain(context, accepts));
   return { ...rest, placeholder: words.join('|'), accepts, schema };
@@ -73,7 +88,13 @@ export function directory(rest: Place & Readonly<{ default: string }>): Option<s
 
 /** Absent by default; empty means absent as well, so that a flag can take back what a file says. */
 export function file(rest: Place): Option<string | undefined> {
-  return { ...rest, default: undefined, placeholder: 'file', accepts: acceptsPath, schema: path.transform((text) => (text === '' ? undefined : text)) };
+  return {
+    ...rest,
+    default: undefined,
+    placeholder: 'file',
+    accepts: acceptsPath,
+    schema: path.transform((text) => (text === '' ? undefined : text)),
+  };
 }
 
 /** Flags and variables are texts; YAML has numbers and booleans of its own, whose text means the same. */

@@ -4,7 +4,11 @@ import { configFileOption, options } from './options.js';
 
 export function renderOptionsReference(): string {
   const rows = Object.values<Option<unknown>>(options).map((option) =>
-    row([`--${option.flag}`, environmentName(option), option.yaml].map(code), option.default === undefined ? '–' : code(option.default), `${option.help} Takes ${option.accepts}.`),
+    row(
+      [`--${option.flag}`, environmentName(option), option.yaml].map(code),
+      option.default === undefined ? '–' : code(option.default),
+      `${option.help} Takes ${option.accepts}.`,
+    ),
   );
   const config = row([code(`--${configFileOption.flag}`), code(environmentName(configFileOption)), '–'], '–', configFileOption.help);
   return ['| flag | environment | file | default | what it does |', '|---|---|---|---|---|', config, ...rows, ''].join('\n');

@@ -1,6 +1,16 @@
 /** Durations and amounts of bytes as people write them; both have a unit, for `--timeout 60` means something else to everybody. */
 
-const durationUnitsMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1e3, m: 6e4, h: 3.6e6, d: 8.64e7 };
+const durationUnitsMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1e3,
+  m: 6e4,
+  h: 3.6e6,
+  d: 8.64e7,
+};
 const durationPart = '(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h|d)';
 const durationPattern = new RegExp(`^(?:${durationPart})+$`);
 const durationPartPattern = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g;
@@ -14,7 +24,17 @@ export function parseDurationMs(text: string): number | undefined {
   return Math.round(totalMs);
 }
 
-const byteUnits: Readonly<Record<string, number>> = { '': 1, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+const byteUnits: Readonly<Record<string, number>> = {
+  '': 1,
+  B: 1,
+  kB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+};
 const bytesPattern = /^(\d+(?:\.\d+)?) ?(B|kB|MB|GB|KiB|MiB|GiB|TiB)?$/;
 
 /** `64MiB`, `1.5GiB`, `3145728`; undefined when the text is none or no whole number of bytes. */

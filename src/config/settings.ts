@@ -42,7 +42,11 @@ export function loadSettings({ flags, environment, readFile, defaults = {} }: Se
   const settings: Record<string, unknown> = {};
 
   for (const [key, option] of Object.entries<Option<unknown>>(options)) {
-    const given = fromFlag(option, flags) ?? fromEnvironment(option, environment) ?? file?.get(option.yaml) ?? fromDefault(option, defaults, settings['rootDirectory']);
+    const given =
+      fromFlag(option, flags) ??
+      fromEnvironment(option, environment) ??
+      file?.get(option.yaml) ??
+      fromDefault(option, defaults, settings['rootDirectory']);
     const result = option.schema.safeParse(given?.value ?? '');
     if (result.success) settings[key] = result.data;
     else problems.push(`${given?.source ?? key}: ${result.error.issues[0]?.message ?? 'is wrong'}`);
@@ -57,11 +61,20 @@ export function loadSettings({ flags, environment, readFile, defaults = {} }: Se
 
 /** What no option can see by itself. */
 const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwise: string }>[] = [
-  { holds: (s) => (s.tlsCertFile === undefined) === (s.tlsPrivateKeyFile === undefined), otherwise: '--tls-cert-file and --tls-private-key-file must be given together' },
+  {
+    holds: (s) => (s.tlsCertFile === undefined) === (s.tlsPrivateKeyFile === undefined),
+    otherwise: '--tls-cert-file and --tls-private-key-file must be given together',
+  },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
-  { holds: (s) => s.bodyBytesMax <= s.commitBytesMax, otherwise: '--body-bytes-max must not be above --commit-bytes-max, or the largest body could never commit' },
+  {
+    holds: (s) => s.bodyBytesMax <= s.commitBytesMax,
+    otherwise: '--body-bytes-max must not be above --commit-bytes-max, or the largest body could never commit',
+  },
   { holds: (s) => s.commitBytesMax <= s.queueBytesMax, otherwise: '--commit-bytes-max must not be above --queue-bytes-max' },
-  { holds: (s) => s.commitMutationsMax <= s.queueMutationsMax, otherwise: '--commit-mutations-max must not be above --queue-mutations-max' },
+  {
+    holds: (s) => s.commitMutationsMax <= s.queueMutationsMax,
+    otherwise: '--commit-mutations-max must not be above --queue-mutations-max',
+  },
 ];
 
 function fromFlag(option: Option<unknown>, flags: SettingsSources['flags']): Given | undefined {

@@ -39,38 +39,92 @@ const debugVerbosityMin = 4;
 
 const upstreamFlags: ReadonlyMap<string, UpstreamFlag> = new Map<string, UpstreamFlag>([
   [configFileOption.flag, becomes(configFileOption.flag, configFileOption.help)],
-  ...Object.values<Option<unknown>>(options).map(({ flag, placeholder, help }) => [flag, placeholder === 'boolean' ? toggles(flag, help) : becomes(flag, help)] as const),
+  ...Object.values<Option<unknown>>(options).map(
+    ({ flag, placeholder, help }) => [flag, placeholder === 'boolean' ? toggles(flag, help) : becomes(flag, help)] as const,
+  ),
 
   ['embedded-etcd-directory', becomes('data-directory', options.dataDirectory.help)],
-  ...['peer-port', 'client-port', 'listen-metrics-urls', 'wal-size-bytes', 'quota-backend-bytes'].map((name) => [`embedded-etcd-${name}`, warned(embeddedEtcd)] as const),
+  ...['peer-port', 'client-port', 'listen-metrics-urls', 'wal-size-bytes', 'quota-backend-bytes'].map(
+    (name) => [`embedded-etcd-${name}`, warned(embeddedEtcd)] as const,
+  ),
   ['embedded-etcd-force-new-cluster', warned(embeddedEtcd, true)],
 
-  ['etcd-servers', decided('embedded only', (value) => (value === 'embedded' ? [accepted] : [refusal('an external etcd cannot be used until the etcd engine exists; leave it out to store in SQLite')]))],
+  [
+    'etcd-servers',
+    decided('embedded only', (value) =>
+      value === 'embedded'
+        ? [accepted]
+        : [refusal('an external etcd cannot be used until the etcd engine exists; leave it out to store in SQLite')],
+    ),
+  ],
   ['etcd-servers-overrides', refused('an external etcd cannot be used until the etcd engine exists')],
-  ...['prefix', 'keyfile', 'certfile', 'cafile', 'compaction-interval', 'count-metric-poll-period', 'db-metric-poll-interval', 'healthcheck-timeout', 'readycheck-timeout'].map(
-    (name) => [`etcd-${name}`, warned(noEtcd)] as const,
-  ),
+  ...[
+    'prefix',
+    'keyfile',
+    'certfile',
+    'cafile',
+    'compaction-interval',
+    'count-metric-poll-period',
+    'db-metric-poll-interval',
+    'healthcheck-timeout',
+    'readycheck-timeout',
+  ].map((name) => [`etcd-${name}`, warned(noEtcd)] as const),
   ['encryption-provider-config', refused('objects are not encrypted at rest here; use an encrypted volume and leave it out')],
   ['encryption-provider-config-automatic-reload', warned(noGenericStorage, true)],
   ['storage-backend', warned(noEtcd)],
-  ['storage-media-type', decided('application/json', (value) => (value === 'application/json' ? [accepted] : [warning('objects are kept as the JSON they came in')]))],
-  ...['delete-collection-workers', 'default-watch-cache-size', 'watch-cache-sizes', 'lease-reuse-duration-seconds'].map((name) => [name, warned(noGenericStorage)] as const),
+  [
+    'storage-media-type',
+    decided('application/json', (value) =>
+      value === 'application/json' ? [accepted] : [warning('objects are kept as the JSON they came in')],
+    ),
+  ],
+  ...['delete-collection-workers', 'default-watch-cache-size', 'watch-cache-sizes', 'lease-reuse-duration-seconds'].map(
+    (name) => [name, warned(noGenericStorage)] as const,
+  ),
   ...['enable-garbage-collector', 'watch-cache'].map((name) => [name, warned(noGenericStorage, true)] as const),
 
-  ['disable-http2-serving', decided('the opposite of --http2', (value) => whenBoolean(value, (disabled) => [option('http2', String(!disabled))]), true)],
+  [
+    'disable-http2-serving',
+    decided('the opposite of --http2', (value) => whenBoolean(value, (disabled) => [option('http2', String(!disabled))]), true),
+  ],
   // Zero is upstream's word for the default.
-  ['http2-max-streams-per-connection', decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)]))],
+  [
+    'http2-max-streams-per-connection',
+    decided(options.http2StreamsMax.help, (value) => (value === '0' ? [accepted] : [option('http2-max-streams-per-connection', value)])),
+  ],
   ['tls-min-version', decided(options.tlsVersionMin.help, decideTlsVersion)],
-  ['tls-cipher-suites', refused('the ciphers of OpenSSL are offered here; to leave it out would offer more than was asked for, see --tls-min-version=TLSv1.3')],
+  [
+    'tls-cipher-suites',
+    refused('the ciphers of OpenSSL are offered here; to leave it out would offer more than was asked for, see --tls-min-version=TLSv1.3'),
+  ],
   ['tls-curve-preferences', refused('the curves of OpenSSL are offered here, and leaving it out would offer more than was asked for')],
   ['tls-sni-cert-key', refused('one certificate is shown to everybody; put all names into --tls-cert-file')],
-  ['permit-port-sharing', decided('false', (value) => whenBoolean(value, (shared) => (shared ? [warning('two processes cannot share one store, so the port is not shared')] : [accepted])), true)],
+  [
+    'permit-port-sharing',
+    decided(
+      'false',
+      (value) =>
+        whenBoolean(value, (shared) =>
+          shared ? [warning('two processes cannot share one store, so the port is not shared')] : [accepted],
+        ),
+      true,
+    ),
+  ],
   ['permit-address-sharing', decided('anything', (value) => whenBoolean(value, () => [accepted]), true)],
   ['authorization-always-allow-paths', decided('the health endpoints', decideOpenPaths)],
 
-  ['v', decided('4 and above: debug', (value) => (/^\d+$/.test(value) ? [option('log-level', Number(value) >= debugVerbosityMin ? 'debug' : 'info')] : [refusal('must be a whole number')]))],
+  [
+    'v',
+    decided('4 and above: debug', (value) =>
+      /^\d+$/.test(value)
+        ? [option('log-level', Number(value) >= debugVerbosityMin ? 'debug' : 'info')]
+        : [refusal('must be a whole number')],
+    ),
+  ],
   ['logging-format', decided('json or text', decideLoggingFormat)],
-  ...['vmodule', 'log-flush-frequency', 'log-json-info-buffer-size', 'log-text-info-buffer-size'].map((name) => [name, warned(noKlog)] as const),
+  ...['vmodule', 'log-flush-frequency', 'log-json-info-buffer-size', 'log-text-info-buffer-size'].map(
+    (name) => [name, warned(noKlog)] as const,
+  ),
   ...['log-json-split-stream', 'log-text-split-stream'].map((name) => [name, warned(noKlog, true)] as const),
   ['feature-gates', warned('there are no feature gates here')],
 ]);

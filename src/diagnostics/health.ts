@@ -29,7 +29,8 @@ export function report(endpoint: HealthEndpoint, checks: readonly HealthCheck[],
   });
 
   const unknown = [...new Set(excluded)].filter((name) => !checks.some((check) => check.name === name)).toSorted();
-  if (unknown.length > 0) lines.push(`warn: some health checks cannot be excluded: no matches for ${unknown.map((name) => JSON.stringify(name)).join(',')}\n`);
+  if (unknown.length > 0)
+    lines.push(`warn: some health checks cannot be excluded: no matches for ${unknown.map((name) => JSON.stringify(name)).join(',')}\n`);
 
   if (failures.length > 0) return { status: 500, text: `${lines.join('')}${endpoint} check failed\n`, failures };
   return { status: 200, text: verbose ? `${lines.join('')}${endpoint} check passed\n` : 'ok', failures };

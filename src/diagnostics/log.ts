@@ -30,7 +30,16 @@ export type LogOptions = Readonly<{ level: LogLevel; format: LogFormat }>;
 
 export function createLog({ clock, stream }: { clock: Clock; stream: NodeJS.WritableStream }, { level, format }: LogOptions): Log {
   const destination =
-    format === 'json' ? stream : pretty({ destination: stream, sync: true, colorize: 'isTTY' in stream && stream.isTTY === true, messageKey: 'event', translateTime: 'SYS:HH:MM:ss.l', singleLine: true });
+    format === 'json'
+      ? stream
+      : pretty({
+          destination: stream,
+          sync: true,
+          colorize: 'isTTY' in stream && stream.isTTY === true,
+          messageKey: 'event',
+          translateTime: 'SYS:HH:MM:ss.l',
+          singleLine: true,
+        });
   const logger = pino(
     {
       level,

@@ -6,28 +6,71 @@
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
 
-type Declaration = Readonly<{ kind: 'counter' | 'gauge' | 'histogram'; name: string; help: string; labels: readonly string[]; buckets?: readonly number[] }>;
+type Declaration = Readonly<{
+  kind: 'counter' | 'gauge' | 'histogram';
+  name: string;
+  help: string;
+  labels: readonly string[];
+  buckets?: readonly number[];
+}>;
 
 const requestSecondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
 export const metricTable = {
   requests: { kind: 'counter', name: 'strata_requests_total', help: 'Requests answered, watches when they end.', labels: ['verb', 'code'] },
-  requestSeconds: { kind: 'histogram', name: 'strata_request_duration_seconds', help: 'Time from a request to the end of its answer; watches are not observed.', labels: ['verb'], buckets: requestSecondsBuckets },
+  requestSeconds: {
+    kind: 'histogram',
+    name: 'strata_request_duration_seconds',
+    help: 'Time from a request to the end of its answer; watches are not observed.',
+    labels: ['verb'],
+    buckets: requestSecondsBuckets,
+  },
   refusals: { kind: 'counter', name: 'strata_refusals_total', help: 'Requests and mutations refused.', labels: ['reason'] },
   commits: { kind: 'counter', name: 'strata_commits_total', help: 'Transactions made durable.', labels: [] },
-  commitSeconds: { kind: 'histogram', name: 'strata_commit_duration_seconds', help: 'Time one commit took, its sync to disk included.', labels: [], buckets: commitSecondsBuckets },
+  commitSeconds: {
+    kind: 'histogram',
+    name: 'strata_commit_duration_seconds',
+    help: 'Time one commit took, its sync to disk included.',
+    labels: [],
+    buckets: commitSecondsBuckets,
+  },
   mutations: { kind: 'counter', name: 'strata_mutations_total', help: 'Mutations decided.', labels: ['outcome'] },
   queueLength: { kind: 'gauge', name: 'strata_queue_mutations', help: 'Mutations waiting to commit.', labels: [] },
   queueBytes: { kind: 'gauge', name: 'strata_queue_bytes', help: 'Bytes of the mutations waiting to commit.', labels: [] },
   openWatches: { kind: 'gauge', name: 'strata_watches_open', help: 'Watches open now.', labels: [] },
   eventsSent: { kind: 'counter', name: 'strata_watch_events_total', help: 'Events written to watches, bookmarks not counted.', labels: [] },
-  watchFallbacks: { kind: 'counter', name: 'strata_watch_fallbacks_total', help: 'Times a watcher fell behind and read on from the change log.', labels: [] },
-  listChunksShared: { kind: 'counter', name: 'strata_list_chunks_shared_total', help: 'Chunks of a list that were sent to more than the one who asked first.', labels: [] },
-  publishedRevision: { kind: 'gauge', name: 'strata_published_revision', help: 'The revision up to which everything is durable and visible.', labels: [] },
+  watchFallbacks: {
+    kind: 'counter',
+    name: 'strata_watch_fallbacks_total',
+    help: 'Times a watcher fell behind and read on from the change log.',
+    labels: [],
+  },
+  listChunksShared: {
+    kind: 'counter',
+    name: 'strata_list_chunks_shared_total',
+    help: 'Chunks of a list that were sent to more than the one who asked first.',
+    labels: [],
+  },
+  publishedRevision: {
+    kind: 'gauge',
+    name: 'strata_published_revision',
+    help: 'The revision up to which everything is durable and visible.',
+    labels: [],
+  },
   compactedRevision: { kind: 'gauge', name: 'strata_compacted_revision', help: 'The revision up to which history is gone.', labels: [] },
-  eventLoopDelayP99Seconds: { kind: 'gauge', name: 'strata_event_loop_delay_p99_seconds', help: 'How late 99 of 100 timers fired at most, in the last whole window.', labels: [] },
-  eventLoopDelayMaxSeconds: { kind: 'gauge', name: 'strata_event_loop_delay_max_seconds', help: 'How late the latest timer fired, in the last whole window and the one under way.', labels: [] },
+  eventLoopDelayP99Seconds: {
+    kind: 'gauge',
+    name: 'strata_event_loop_delay_p99_seconds',
+    help: 'How late 99 of 100 timers fired at most, in the last whole window.',
+    labels: [],
+  },
+  eventLoopDelayMaxSeconds: {
+    kind: 'gauge',
+    name: 'strata_event_loop_delay_max_seconds',
+    help: 'How late the latest timer fired, in the last whole window and the one under way.',
+    labels: [],
+  },
 } as const satisfies Readonly<Record<string, Declaration>>;
 
 type Labels<Label extends string> = [Label] extends [never] ? [] : [labels: Readonly<Record<Label, string>>];
@@ -47,7 +90,11 @@ export interface Histogram<Label extends string = never> {
 }
 
 type Table = typeof metricTable;
-type Instrument<D extends Declaration> = D['kind'] extends 'counter' ? Counter<D['labels'][number]> : D['kind'] extends 'gauge' ? Gauge<D['labels'][number]> : Histogram<D['labels'][number]>;
+type Instrument<D extends Declaration> = D['kind'] extends 'counter'
+  ? Counter<D['labels'][number]>
+  : D['kind'] extends 'gauge'
+    ? Gauge<D['labels'][number]>
+    : Histogram<D['labels'][number]>;
 
 export type Metrics = { readonly [Name in keyof Table]: Instrument<Table[Name]> } & {
   /** Called before each rendering, for what is cheaper to ask than to follow. */
@@ -61,7 +108,9 @@ export function createMetrics({ processMetrics }: { processMetrics: boolean }): 
   const registry = new Registry();
   if (processMetrics) collectDefaultMetrics({ register: registry });
   const collectors: (() => void)[] = [];
-  const instruments = Object.fromEntries(Object.entries(metricTable).map(([key, declaration]) => [key, createInstrument(registry, declaration)]));
+  const instruments = Object.fromEntries(
+    Object.entries(metricTable).map(([key, declaration]) => [key, createInstrument(registry, declaration)]),
+  );
 
   return Object.freeze({
     // What the table declares is what was built from it; a mapped type cannot be followed through Object.entries.

@@ -30,7 +30,14 @@ const kcp: Traits = { categories: ['kcp'] };
 const rbac: Traits = { nameRule: 'path-segment', strategicMerge: true };
 const admission: Traits = { strategicMerge: true, categories: ['api-extensions'] };
 
-function type(group: string, resource: string, kind: string, traits: Traits, first: ServedVersion, ...others: readonly ServedVersion[]): ServedType {
+function type(
+  group: string,
+  resource: string,
+  kind: string,
+  traits: Traits,
+  first: ServedVersion,
+  ...others: readonly ServedVersion[]
+): ServedType {
   return {
     ...plain,
     ...traits,

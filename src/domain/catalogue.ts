@@ -164,7 +164,11 @@ export class Catalogue {
 
   #add(declaration: Declaration): void {
     const place = formatPlace(declaration.place);
-    const identities = entryOf(this.#declaredTypes, formatFamily(declaration.group, declaration.resource), () => new Map<string, DeclaredType>());
+    const identities = entryOf(
+      this.#declaredTypes,
+      formatFamily(declaration.group, declaration.resource),
+      () => new Map<string, DeclaredType>(),
+    );
     const declared = entryOf(identities, declaration.identity, (): DeclaredType => ({ declarations: new Map(), type: undefined }));
     declared.declarations.set(place, declaration);
     declared.type = undefined;

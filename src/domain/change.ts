@@ -8,7 +8,14 @@ import type { Revision } from './revision.js';
  * content (S16), and a selector is left by what an object was (S15).
  */
 export type Change =
-  | Readonly<{ kind: 'put'; key: Key; revision: Revision; object: StoredObject; created: boolean; previous: () => StoredObject | undefined }>
+  | Readonly<{
+      kind: 'put';
+      key: Key;
+      revision: Revision;
+      object: StoredObject;
+      created: boolean;
+      previous: () => StoredObject | undefined;
+    }>
   | Readonly<{ kind: 'delete'; key: Key; revision: Revision; resourceVersion: string; previous: () => StoredObject | undefined }>;
 
 /** Changes that became durable together, in rising revision. All of them become visible in one tick (D3). */

@@ -11,7 +11,14 @@ import type { Body, Marks } from './object.js';
 import type { ShardName } from './shard.js';
 
 /** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */
-export type MetadataStamp = Readonly<Partial<Record<'name' | 'namespace' | 'uid' | 'creationTimestamp' | 'generation' | 'deletionTimestamp' | 'deletionGracePeriodSeconds', string | undefined>>>;
+export type MetadataStamp = Readonly<
+  Partial<
+    Record<
+      'name' | 'namespace' | 'uid' | 'creationTimestamp' | 'generation' | 'deletionTimestamp' | 'deletionGracePeriodSeconds',
+      string | undefined
+    >
+  >
+>;
 
 export type Stamp = Readonly<{
   /** Undefined for an object that will have no place, because it is only a dry run: nothing is said about it, and `annotationsAt` means nothing. */
@@ -38,7 +45,11 @@ export function compose(text: ObjectText, stamp: Stamp): Body {
   const edits = [...outside(text), ...versionEdit(text, stamp), ...metadataEdits(text, text.metadata, stamp)];
   const annotationEdits = annotationsEdits(text, text.metadata, stamp);
   const sorted = merge([...edits, ...annotationEdits]);
-  return { bytes: whole(onOneLine(apply(text.bytes, sorted))), version: stamp.version, marks: marks(text, text.metadata, dropped(stamp), sorted) };
+  return {
+    bytes: whole(onOneLine(apply(text.bytes, sorted))),
+    version: stamp.version,
+    marks: marks(text, text.metadata, dropped(stamp), sorted),
+  };
 }
 
 /** What stands before and behind the object. */

@@ -27,7 +27,14 @@ const aliasesMax = 100;
 
 export function parseConfigDocument(text: string): ConfigDocument {
   const lines = new LineCounter();
-  const document = parseDocument(text, { version: '1.2', schema: 'core', strict: true, uniqueKeys: true, prettyErrors: false, lineCounter: lines });
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    strict: true,
+    uniqueKeys: true,
+    prettyErrors: false,
+    lineCounter: lines,
+  });
   const [error] = document.errors;
   if (error !== undefined) throw new ConfigSyntaxError(error.message, lines.linePos(error.pos[0]).line);
 

@@ -200,7 +200,8 @@ class Scanner {
           if (isObject) i = this.#key(i);
           break;
         }
-        if (bytes[i] !== (isObject ? closeBrace : closeBracket)) this.fail(i, isObject ? 'after object key:value pair' : 'after array element');
+        if (bytes[i] !== (isObject ? closeBrace : closeBracket))
+          this.fail(i, isObject ? 'after object key:value pair' : 'after array element');
         open.pop();
         i += 1;
       }

@@ -8,7 +8,4 @@ export type Revision = number;
  * Where a resourceVersion that a client sent stands (contract S14a): in this store's recorded history, above what is
  * published (the future, or a foreign text that is numerically larger), or below (foreign and smaller).
  */
-export type Located =
-  | Readonly<{ kind: 'ours'; revision: Revision }>
-  | Readonly<{ kind: 'above' }>
-  | Readonly<{ kind: 'below' }>;
+export type Located = Readonly<{ kind: 'ours'; revision: Revision }> | Readonly<{ kind: 'above' }> | Readonly<{ kind: 'below' }>;

@@ -31,5 +31,13 @@ export function matches(scope: Scope, key: Key): boolean {
 
 /** The one text for a scope; two scopes with the same text cover the same objects. */
 export function formatScope(scope: Scope): string {
-  return JSON.stringify([scope.group, scope.resource, scope.identity, scope.shard, scope.cluster, scope.namespace ?? null, scope.name ?? null]);
+  return JSON.stringify([
+    scope.group,
+    scope.resource,
+    scope.identity,
+    scope.shard,
+    scope.cluster,
+    scope.namespace ?? null,
+    scope.name ?? null,
+  ]);
 }

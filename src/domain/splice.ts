@@ -41,6 +41,11 @@ export function inVersion(body: Body, apiVersion: string, version: string): Body
   return {
     bytes,
     version,
-    marks: { metadataStart: shift(metadataStart), metadataEnd: shift(metadataEnd), annotationsAt: shift(annotationsAt), revisionAt: shift(revisionAt) },
+    marks: {
+      metadataStart: shift(metadataStart),
+      metadataEnd: shift(metadataEnd),
+      annotationsAt: shift(annotationsAt),
+      revisionAt: shift(revisionAt),
+    },
   };
 }

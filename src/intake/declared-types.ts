@@ -52,7 +52,9 @@ export class DeclaredTypes {
 
   #declare(change: Change): readonly Declared[] {
     const { catalogue } = this.#parts;
-    return change.kind === 'put' ? catalogue.declare(placeOf(change.key), change.object.body.bytes) : catalogue.withdraw(placeOf(change.key));
+    return change.kind === 'put'
+      ? catalogue.declare(placeOf(change.key), change.object.body.bytes)
+      : catalogue.withdraw(placeOf(change.key));
   }
 
   #remove(gone: readonly Resource[]): void {

@@ -66,10 +66,14 @@ export function preconditionFailed(
     details: { name, ...(group !== '' && { group }), kind },
   });
   if (uid !== undefined && uid !== held) {
-    return refuse(`the UID in the precondition (${uid}) does not match the UID in record (${held}). The object might have been deleted and then recreated`);
+    return refuse(
+      `the UID in the precondition (${uid}) does not match the UID in record (${held}). The object might have been deleted and then recreated`,
+    );
   }
   if (resourceVersion !== undefined && resourceVersion !== current.resourceVersion) {
-    return refuse(`the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${current.resourceVersion}). The object might have been modified`);
+    return refuse(
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${current.resourceVersion}). The object might have been modified`,
+    );
   }
   return undefined;
 }

@@ -82,7 +82,11 @@ export class Hub implements Watches {
   async *#run(watcher: Watcher): AsyncGenerator<readonly Uint8Array[]> {
     const { timeoutMs, bookmarks } = watcher.request;
     const cancels = [this.#parts.clock.after(timeoutMs, () => watcher.end())];
-    if (bookmarks) cancels.push(this.#everyInterval(watcher), this.#parts.clock.after(Math.max(0, timeoutMs - bookmarkBeforeEndMs), () => watcher.bookmark()));
+    if (bookmarks)
+      cancels.push(
+        this.#everyInterval(watcher),
+        this.#parts.clock.after(Math.max(0, timeoutMs - bookmarkBeforeEndMs), () => watcher.bookmark()),
+      );
     this.#open.add(watcher);
     try {
       yield* watcher;

@@ -43,7 +43,8 @@ export class ScopeIndex<Member> {
   *covering(key: Key): Generator<Group<Member>> {
     const { group, resource } = key.resource;
     for (const cluster of ['*', key.cluster]) {
-      for (const candidate of this.#buckets.get(bucketOf(group, resource, cluster)) ?? []) if (matches(candidate.scope, key)) yield candidate;
+      for (const candidate of this.#buckets.get(bucketOf(group, resource, cluster)) ?? [])
+        if (matches(candidate.scope, key)) yield candidate;
     }
   }
 }

@@ -14,7 +14,17 @@ import type { Change } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
-import type { EventItem, History, ListEncoding, Objects, OpenWatch, Representation, Revisions, Snapshots, WatchRequest } from '../domain/ports.js';
+import type {
+  EventItem,
+  History,
+  ListEncoding,
+  Objects,
+  OpenWatch,
+  Representation,
+  Revisions,
+  Snapshots,
+  WatchRequest,
+} from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { eventOf } from './event-of.js';
 
@@ -144,7 +154,10 @@ export class Watcher implements OpenWatch {
     for await (const keys of this.#parts.history.touched(scope, { after: since, upTo: at })) {
       // Telling twice is harmless, remembering without end is not.
       if (told.size > toldMax) told.clear();
-      const gone = await this.#notInView(keys.filter((key) => !told.has(formatClientKey(key)) && told.add(formatClientKey(key))), at);
+      const gone = await this.#notInView(
+        keys.filter((key) => !told.has(formatClientKey(key)) && told.add(formatClientKey(key))),
+        at,
+      );
       if (gone.length > 0) yield [representation.forgotten(gone, this.#parts.revisions.format(at))];
     }
   }
@@ -225,6 +238,7 @@ export class Watcher implements OpenWatch {
 function addedBy(representation: Representation): ListEncoding {
   return {
     id: `watch ${representation.id}`,
-    encode: (objects) => representation.events(objects.map((object) => ({ type: 'ADDED', object, resourceVersion: object.resourceVersion }))),
+    encode: (objects) =>
+      representation.events(objects.map((object) => ({ type: 'ADDED', object, resourceVersion: object.resourceVersion }))),
   };
 }

@@ -28,7 +28,11 @@ export function negotiate(accept: string | undefined, asked: Asked): Parsed<Answ
 
 /** Whether the answer will be metadata only, so that a type may be found by any identity (P6). */
 export function asksPartial(accept: string | undefined): boolean {
-  return parseClauses(accept ?? '')[0]?.parameters.get('as')?.startsWith('PartialObjectMetadata') ?? false;
+  return (
+    parseClauses(accept ?? '')[0]
+      ?.parameters.get('as')
+      ?.startsWith('PartialObjectMetadata') ?? false
+  );
 }
 
 export function notAcceptable(): Refusal {

@@ -15,12 +15,19 @@ export function jsonAnswer(code: number, text: string): Answer {
 }
 
 /** One object in the form and encoding that was negotiated. */
-export function objectAnswer(code: number, object: StoredObject, form: ObjectForm, encoding: Answered['encoding'], warnings: readonly string[] = []): Answer {
+export function objectAnswer(
+  code: number,
+  object: StoredObject,
+  form: ObjectForm,
+  encoding: Answered['encoding'],
+  warnings: readonly string[] = [],
+): Answer {
   return encoded(code, join(form.single(object, object.resourceVersion)), encoding, warnings);
 }
 
 /** JSON text is YAML as well: what is too long to be written anew within a tick stays as it is. */
 export function encoded(code: number, json: Uint8Array, encoding: Answered['encoding'], warnings: readonly string[] = []): Answer {
-  if (encoding === 'json' || json.length > yamlBytesMax) return { kind: 'bytes', code, contentType: `application/${encoding}`, bytes: json, warnings };
+  if (encoding === 'json' || json.length > yamlBytesMax)
+    return { kind: 'bytes', code, contentType: `application/${encoding}`, bytes: json, warnings };
   return { kind: 'bytes', code, contentType: 'application/yaml', bytes: Buffer.from(formatYaml(mustParse(parseJson(json)))), warnings };
 }

@@ -107,7 +107,10 @@ function respond(context: Context, answered: FaceAnswer): void {
       context.set('content-type', answered.contentType);
       context.set('cache-control', 'no-cache, private');
       for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      context.body = isIndented(context) && answered.contentType === 'application/json' && answered.bytes.length <= indentedBytesMax ? indented(answered.bytes) : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+      context.body =
+        isIndented(context) && answered.contentType === 'application/json' && answered.bytes.length <= indentedBytesMax
+          ? indented(answered.bytes)
+          : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
     }
   }
 }
@@ -190,7 +193,11 @@ function socketOf(context: Context): TLSSocket {
   return context.req.socket as TLSSocket;
 }
 
-const internalError: Refusal = { reason: 'InternalError', message: 'Internal error occurred', details: { causes: [{ message: 'the server has logged what happened' }] } };
+const internalError: Refusal = {
+  reason: 'InternalError',
+  message: 'Internal error occurred',
+  details: { causes: [{ message: 'the server has logged what happened' }] },
+};
 
 /** Requests under way, watches not counted. */
 class InFlight {
@@ -204,7 +211,11 @@ class InFlight {
   /** Throws Refused(429) when there are too many. The result ends the request's part in it, once. */
   enter(): () => void {
     if (this.#count >= this.#max) {
-      throw new Refused({ reason: 'TooManyRequests', message: 'too many requests, please try again later', details: { retryAfterSeconds: 1 } });
+      throw new Refused({
+        reason: 'TooManyRequests',
+        message: 'too many requests, please try again later',
+        details: { retryAfterSeconds: 1 },
+      });
     }
     this.#count += 1;
     let entered = true;

@@ -4,12 +4,19 @@ import type { Refusal } from '../domain/errors.js';
 import type { ResourcePath, Verb } from './kube-request.js';
 
 /** The refusal for a caller who may not, in Kubernetes' words; undefined for one who may. */
-export function authorize(caller: Caller, asked: Readonly<{ path: string; method: string; resource: ResourcePath | undefined; verb: Verb | undefined }>): Refusal | undefined {
+export function authorize(
+  caller: Caller,
+  asked: Readonly<{ path: string; method: string; resource: ResourcePath | undefined; verb: Verb | undefined }>,
+): Refusal | undefined {
   if (isMaster(caller)) return undefined;
   const user = JSON.stringify(caller.user);
   const { resource, verb } = asked;
   if (resource === undefined || verb === undefined) {
-    return { reason: 'Forbidden', message: `forbidden: User ${user} cannot ${asked.method.toLowerCase()} path ${JSON.stringify(asked.path)}`, details: {} };
+    return {
+      reason: 'Forbidden',
+      message: `forbidden: User ${user} cannot ${asked.method.toLowerCase()} path ${JSON.stringify(asked.path)}`,
+      details: {},
+    };
   }
   const { group, name = '' } = resource;
   const what = `${resource.resource}${group === '' ? '' : `.${group}`}${name === '' ? '' : ` ${JSON.stringify(name)}`}`;

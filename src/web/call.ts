@@ -62,16 +62,21 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
   if (cluster.kind === 'all') return '*';
   if (cluster.kind === 'name') return cluster.name;
   const [only, ...others] = await paths.clustersAt(cluster.path);
-  if (only === undefined) throw new Refused({ reason: 'NotFound', message: `no logical cluster has the canonical path ${JSON.stringify(cluster.path)}` });
+  if (only === undefined)
+    throw new Refused({ reason: 'NotFound', message: `no logical cluster has the canonical path ${JSON.stringify(cluster.path)}` });
   if (others.length === 0) return only;
   const names = [only, ...others].join(', ');
-  throw new Refused({ reason: 'Conflict', message: `the canonical path ${JSON.stringify(cluster.path)} leads to several logical clusters: ${names}` });
+  throw new Refused({
+    reason: 'Conflict',
+    message: `the canonical path ${JSON.stringify(cluster.path)} leads to several logical clusters: ${names}`,
+  });
 }
 
 /** The logical cluster a write names: one, by its name. Throws Refused(400) for anything else (W19). */
 export function writtenCluster(cluster: ClusterPlace): ClusterName {
   if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
-  if (cluster.kind === 'path') throw new Refused(badRequest(`invalid cluster: ${JSON.stringify(cluster.path)} is not a logical cluster name`));
+  if (cluster.kind === 'path')
+    throw new Refused(badRequest(`invalid cluster: ${JSON.stringify(cluster.path)} is not a logical cluster name`));
   return cluster.name;
 }
 
@@ -86,7 +91,12 @@ export function placeOf({ shard, cluster }: Call): Place {
 export function keyOf(call: Call): Key {
   const { type, path, identity } = call;
   const place = placeOf(call);
-  return { resource: { group: type.group, resource: type.resource, identity }, ...place, namespace: namespaceOf(call), name: path.name ?? '' };
+  return {
+    resource: { group: type.group, resource: type.resource, identity },
+    ...place,
+    namespace: namespaceOf(call),
+    name: path.name ?? '',
+  };
 }
 
 /** The namespace a call on one object speaks of, '' for a cluster-scoped type. Throws Refused(404) when scope and path disagree. */
@@ -100,7 +110,8 @@ export function namespaceOf({ type, path }: Call): string {
  */
 export function narrow(call: Call, selector: Selector): { scope: Scope; selector: Selector } {
   const { type, identity, shard, cluster, path } = call;
-  const named = (field: 'metadata.name' | 'metadata.namespace') => selector.fields.find((term) => term.field === field && term.kind === 'is');
+  const named = (field: 'metadata.name' | 'metadata.namespace') =>
+    selector.fields.find((term) => term.field === field && term.kind === 'is');
   const name = named('metadata.name');
   const namespace = named('metadata.namespace');
   if (path.name !== undefined && name !== undefined && name.value !== path.name) {
@@ -133,7 +144,8 @@ export function formOf({ type, path, query, cluster }: Call, { form, tableVersio
       return partialForm(type, path.version, tellsVersion);
     case 'table': {
       const includeObject = parseIncludeObject(query.get('includeObject') ?? undefined);
-      if (includeObject === undefined) throw new Refused(badRequest(`unrecognized includeObject value: ${JSON.stringify(query.get('includeObject'))}`));
+      if (includeObject === undefined)
+        throw new Refused(badRequest(`unrecognized includeObject value: ${JSON.stringify(query.get('includeObject'))}`));
       return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, tellsVersion, now: () => clock.now() });
     }
   }

@@ -32,7 +32,8 @@ export function parseContinue(text: string, scope: Scope): Parsed<ContinueToken>
   }
   const [, hash, resourceVersion, identity, shard, cluster, namespace, name] = token as [number, ...string[]];
   if (hash !== scopeHash(scope)) return refused(badRequest('invalid continue token: it belongs to another list'));
-  if (resourceVersion !== '' && !/^[1-9]\d{0,18}$/.test(resourceVersion ?? '')) return refused(badRequest('invalid continue token: continue key is not valid'));
+  if (resourceVersion !== '' && !/^[1-9]\d{0,18}$/.test(resourceVersion ?? ''))
+    return refused(badRequest('invalid continue token: continue key is not valid'));
   const after = { resource: { group: scope.group, resource: scope.resource, identity }, shard, cluster, namespace, name } as Key;
   return parsed({ resourceVersion: resourceVersion === '' ? undefined : resourceVersion, after });
 }

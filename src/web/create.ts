@@ -17,6 +17,13 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 
   const bytes = await readJsonBody(call.request, limits.bodyBytesMax);
-  const { object, warnings } = await intake.create(bytes, { ...options, ...place, type, identity, version: path.version, namespace: path.namespace });
+  const { object, warnings } = await intake.create(bytes, {
+    ...options,
+    ...place,
+    type,
+    identity,
+    version: path.version,
+    namespace: path.namespace,
+  });
   return objectAnswer(201, object, form, answered.encoding, warnings);
 }

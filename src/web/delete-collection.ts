@@ -22,7 +22,8 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   const form = formOf(call, answered, ports.clock);
   placeOf(call);
   const listOptions = mustParse(parseListOptions(call.query));
-  if (listOptions.continueToken !== undefined) throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
+  if (listOptions.continueToken !== undefined)
+    throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
   const options = await readDeleteOptions(call.request, call.query, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
   return answerList(call, removing(call, { scope, selector, listOptions, options, form }, ports), answered);
@@ -30,7 +31,11 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;
 
-async function* removing(call: Call, { scope, selector, listOptions, options, form }: Removal, ports: KubePorts): AsyncGenerator<Uint8Array> {
+async function* removing(
+  call: Call,
+  { scope, selector, listOptions, options, form }: Removal,
+  ports: KubePorts,
+): AsyncGenerator<Uint8Array> {
   const encoding = listEncoding(form);
   const snapshot = ports.objects.snapshot(scope, ports.revisions.published);
   let left = listOptions.limit === 0 ? Infinity : listOptions.limit;

@@ -22,7 +22,9 @@ export async function readDeleteOptions(request: IncomingMessage, query: URLSear
   assertUtf8(bytes);
   const options = parseBody(bytes, type);
   const dryRun = options.get('dryRun');
-  const asked = new URLSearchParams(dryRun !== undefined && isJsonArray(dryRun) ? dryRun.map((each): [string, string] => ['dryRun', String(each)]) : []);
+  const asked = new URLSearchParams(
+    dryRun !== undefined && isJsonArray(dryRun) ? dryRun.map((each): [string, string] => ['dryRun', String(each)]) : [],
+  );
   const preconditions = options.get('preconditions');
   const named = (name: string): string | undefined => (isJsonObject(preconditions) ? textOf(preconditions.get(name), name) : undefined);
   return { dryRun: parseWriteOptions(asked, 'DeleteOptions').dryRun, uid: named('uid'), resourceVersion: named('resourceVersion') };
@@ -33,7 +35,8 @@ function parseBody(bytes: Uint8Array, type: string): JsonObject {
   const tree: JsonTree = mustParse(type === 'application/yaml' ? parseYaml(decoder.decode(bytes)) : parseJson(bytes));
   if (!isJsonObject(tree)) throw new Refused(badRequest('DeleteOptions must be an object'));
   const kind = tree.get('kind');
-  if (kind !== undefined && kind !== 'DeleteOptions') throw new Refused(badRequest('the object provided is unrecognized (must be of type DeleteOptions)'));
+  if (kind !== undefined && kind !== 'DeleteOptions')
+    throw new Refused(badRequest('the object provided is unrecognized (must be of type DeleteOptions)'));
   return tree;
 }
 

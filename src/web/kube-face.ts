@@ -12,7 +12,15 @@ import { removeCollection } from './delete-collection.js';
 import { discover, type DiscoveryAnswer } from './discovery-face.js';
 import { get } from './get.js';
 import { parseKubePath, parseTarget, type KubePath } from './kube-path.js';
-import { methodNotAllowed, objectNotFound, parseResourcePath, resourceNotFound, verbOf, type ResourcePath, type Verb } from './kube-request.js';
+import {
+  methodNotAllowed,
+  objectNotFound,
+  parseResourcePath,
+  resourceNotFound,
+  verbOf,
+  type ResourcePath,
+  type Verb,
+} from './kube-request.js';
 import { list } from './list.js';
 import { patch } from './patch.js';
 import { update } from './update.js';
@@ -21,7 +29,10 @@ import { watch } from './watch.js';
 /** `target` is the path and query as they came. */
 export type Asked = Readonly<{ target: string; caller: Caller; request: IncomingMessage; response: ServerResponse }>;
 
-export type FaceAnswer = Answer | Readonly<{ kind: 'discovery'; answer: DiscoveryAnswer }> | Readonly<{ kind: 'text'; code: number; text: string }>;
+export type FaceAnswer =
+  | Answer
+  | Readonly<{ kind: 'discovery'; answer: DiscoveryAnswer }>
+  | Readonly<{ kind: 'text'; code: number; text: string }>;
 
 /** `noteVerb` is told the verb as soon as it is known, so that metrics name it whatever becomes of the request. */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
@@ -40,7 +51,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   if (other !== undefined) return other;
   if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));
   if (path.cluster === undefined) throw new Refused(badRequest('a cluster name is required'));
-  if (resource === undefined) throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
+  if (resource === undefined)
+    throw new Refused({ reason: 'NotFound', message: 'the server could not find the requested resource', details: {} });
 
   const isRead = verb === 'get' || verb === 'list' || verb === 'watch';
   const cluster = isRead ? await clusterOf(path.cluster, ports.paths) : writtenCluster(path.cluster);
@@ -61,7 +73,10 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, response }, ports);
 }
 
-function understand(target: string, method: string): Readonly<{ path: KubePath; query: URLSearchParams; resource: ResourcePath | undefined; verb: Verb | undefined }> {
+function understand(
+  target: string,
+  method: string,
+): Readonly<{ path: KubePath; query: URLSearchParams; resource: ResourcePath | undefined; verb: Verb | undefined }> {
   const { pathname, searchParams: query } = mustParse(parseTarget(target));
   const path = mustParse(parseKubePath(pathname));
   const resource = parseResourcePath(path.rest);
@@ -92,15 +107,22 @@ function run(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 /** Discovery, and what upstream answers below a shard without being a resource (D1a). */
-function answerOther({ rest, cluster }: KubePath, request: IncomingMessage, { catalogue }: KubePorts, version: string): FaceAnswer | undefined {
+function answerOther(
+  { rest, cluster }: KubePath,
+  request: IncomingMessage,
+  { catalogue }: KubePorts,
+  version: string,
+): FaceAnswer | undefined {
   const [first, ...more] = rest;
   if (first === 'healthz' && more.length === 0) return { kind: 'text', code: 200, text: 'ok' };
-  if (first === 'metrics' && more.length === 0) return { kind: 'text', code: 501, text: 'metrics are served at /metrics, not below a shard\n' };
+  if (first === 'metrics' && more.length === 0)
+    return { kind: 'text', code: 501, text: 'metrics are served at /metrics, not below a shard\n' };
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
   const types = () => catalogue.forCluster(cluster?.kind === 'name' ? cluster.name : '*');
   const found = discover(rest, { accept: request.headers.accept, version, types });
   if (found?.kind === 'refused') throw new Refused(found.refusal);
   if (found !== undefined) return { kind: 'discovery', answer: found.answer };
-  if (rest.join('/') === 'openapi/v2') throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
+  if (rest.join('/') === 'openapi/v2')
+    throw new Refused({ reason: 'NotFound', message: 'there is no OpenAPI v2 here, only v3', details: {} });
   return undefined;
 }

@@ -17,7 +17,9 @@ const prefix = ['services', 'cache'];
 /** The target of a request as a URL: what begins with '//' is a path all the same, and no host. */
 export function parseTarget(target: string): Parsed<URL> {
   const text = `https://cache${target}`;
-  return target.startsWith('/') && URL.canParse(text) ? parsed(new URL(text)) : refused(badRequest(`invalid path: ${JSON.stringify(target)}`));
+  return target.startsWith('/') && URL.canParse(text)
+    ? parsed(new URL(text))
+    : refused(badRequest(`invalid path: ${JSON.stringify(target)}`));
 }
 
 export function parseKubePath(path: string): Parsed<KubePath> {

@@ -42,7 +42,13 @@ export function parseListOptions(query: URLSearchParams): Parsed<ListOptions> {
     if (continueToken !== undefined && resourceVersion !== '' && resourceVersion !== '0') {
       throw new Refused(badRequest('specifying resource version is not allowed when using continue'));
     }
-    return { selector, limit: Math.max(0, limit), continueToken, resourceVersion: parseResourceVersion(resourceVersion), match: match as ResourceVersionMatch | undefined };
+    return {
+      selector,
+      limit: Math.max(0, limit),
+      continueToken,
+      resourceVersion: parseResourceVersion(resourceVersion),
+      match: match as ResourceVersionMatch | undefined,
+    };
   });
 }
 
@@ -66,11 +72,19 @@ export function parseWatchOptions(query: URLSearchParams): Parsed<WatchOptions> 
 export function parseResourceVersion(text: string): string {
   if (text === '') return '';
   if (!digits.test(text)) {
-    throw new Refused(badRequest(`invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`));
+    throw new Refused(
+      badRequest(
+        `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+      ),
+    );
   }
   const value = text.length > 20 ? uint64Max + 1n : BigInt(text);
   if (value > uint64Max) {
-    throw new Refused(badRequest(`invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: value out of range`));
+    throw new Refused(
+      badRequest(
+        `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: value out of range`,
+      ),
+    );
   }
   return value.toString();
 }
@@ -104,7 +118,8 @@ function listCauses(query: URLSearchParams): readonly Cause[] {
     if (resourceVersion === '') causes.push(forbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
     if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
     if (!matches.includes(match)) causes.push(notSupported(match, '"Exact", "NotOlderThan", ""'));
-    if (match === 'Exact' && resourceVersion === '0') causes.push(forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+    if (match === 'Exact' && resourceVersion === '0')
+      causes.push(forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
   }
   if (query.has('sendInitialEvents')) causes.push(forbidden('sendInitialEvents is forbidden for list', 'sendInitialEvents'));
   return causes;
@@ -117,7 +132,8 @@ function watchCauses(query: URLSearchParams): readonly Cause[] {
     causes.push(forbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
   }
   if (match !== undefined) {
-    if (!query.has('sendInitialEvents')) causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
+    if (!query.has('sendInitialEvents'))
+      causes.push(forbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
     if (match !== 'NotOlderThan') causes.push(notSupported(match, '"NotOlderThan"'));
     if (continueToken !== undefined) causes.push(forbidden('resourceVersionMatch is forbidden when continue is provided'));
   }
@@ -129,7 +145,11 @@ function forbidden(what: string, field = 'resourceVersionMatch'): Cause {
 }
 
 function notSupported(value: string, supported: string): Cause {
-  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`, field: 'resourceVersionMatch' };
+  return {
+    reason: 'FieldValueNotSupported',
+    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`,
+    field: 'resourceVersionMatch',
+  };
 }
 
 function refuse(causes: readonly Cause[]): void {

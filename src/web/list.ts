@@ -99,7 +99,12 @@ async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): Async
 }
 
 /** Items behind `after` until `limit` is reached; `end` then tells the last one and whether there are more. */
-async function* limited(page: Page, form: ObjectForm, { objects }: KubePorts, end: { more: boolean; after: Key | undefined }): AsyncGenerator<Uint8Array> {
+async function* limited(
+  page: Page,
+  form: ObjectForm,
+  { objects }: KubePorts,
+  end: { more: boolean; after: Key | undefined },
+): AsyncGenerator<Uint8Array> {
   const { selector, limit } = page;
   const encoding = listEncoding(form);
   const snapshot = open(page, objects);
@@ -141,7 +146,11 @@ function open(page: Page, objects: Objects): Snapshot {
   }
 }
 
-async function metadataOf(page: Page, end: { more: boolean; after: Key | undefined }, { revisions, objects }: KubePorts): Promise<Record<string, unknown>> {
+async function metadataOf(
+  page: Page,
+  end: { more: boolean; after: Key | undefined },
+  { revisions, objects }: KubePorts,
+): Promise<Record<string, unknown>> {
   const resourceVersion = revisions.format(page.revision);
   if (!end.more || end.after === undefined) return { resourceVersion };
   const token = formatContinue({ resourceVersion, after: end.after }, page.scope);

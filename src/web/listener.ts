@@ -62,12 +62,17 @@ export class Listener {
       settings: { maxConcurrentStreams: options.http2StreamsMax, maxHeaderListSize: headerListBytesMax, enablePush: false },
     });
     // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
-    Object.assign(this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'> & { connectionsCheckingInterval: number }, {
-      headersTimeout: options.headersTimeoutMs,
-      requestTimeout: options.requestTimeoutMs,
-      keepAliveTimeout: options.keepAliveTimeoutMs,
-      connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
-    });
+    Object.assign(
+      this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'> & {
+        connectionsCheckingInterval: number;
+      },
+      {
+        headersTimeout: options.headersTimeoutMs,
+        requestTimeout: options.requestTimeoutMs,
+        keepAliveTimeout: options.keepAliveTimeoutMs,
+        connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
+      },
+    );
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     this.#server.on('secureConnection', (socket) => {
       if (socket.alpnProtocol !== 'h2') this.#followHttp1(socket);
@@ -76,7 +81,9 @@ export class Listener {
     this.#server.on('sessionError', () => {});
     this.#server.on('tlsClientError', (_, socket) => socket.destroy());
     this.#server.on('clientError', (_: Error, socket: Socket) => socket.destroy());
-    this.#server.on('request', (request, response) => this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, handler));
+    this.#server.on('request', (request, response) =>
+      this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, handler),
+    );
   }
 
   get port(): number {

@@ -65,7 +65,11 @@ export function partialForm(type: ServedType, version: string, tellsVersion: boo
     parts.push(body.bytes.subarray(from, metadataEnd));
     return parts;
   };
-  const single = (object: StoredObject, resourceVersion: string): readonly Part[] => [partialOpening, ...metadata(object, resourceVersion), '}'];
+  const single = (object: StoredObject, resourceVersion: string): readonly Part[] => [
+    partialOpening,
+    ...metadata(object, resourceVersion),
+    '}',
+  ];
   return {
     id: `partial ${type.group} ${own ?? '*'} ${tellsVersion}`,
     typeMeta: { apiVersion: partialApiVersion, kind: 'PartialObjectMetadata', listKind: 'PartialObjectMetadataList' },
@@ -77,7 +81,13 @@ export function partialForm(type: ServedType, version: string, tellsVersion: boo
 }
 
 /** `id` tells one table form from another. */
-export type TableOptions = Readonly<{ id: string; tableVersion: 'v1' | 'v1beta1'; includeObject: IncludeObject; tellsVersion: boolean; now: () => number }>;
+export type TableOptions = Readonly<{
+  id: string;
+  tableVersion: 'v1' | 'v1beta1';
+  includeObject: IncludeObject;
+  tellsVersion: boolean;
+  now: () => number;
+}>;
 
 /** Every table form is its own: the first table of a watch has the columns, the ones behind it have none (N6). */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {

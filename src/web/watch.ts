@@ -30,7 +30,15 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   openResponse(call);
   if (call.request.method === 'HEAD') call.response.end();
   else if (start.kind === 'refused') await send(onlyError(representation, start.refusal), call.response);
-  else await follow(call, ports, { scope, selector, representation, start, bookmarks: options.bookmarks, timeoutMs: timeoutOf(options, ports) });
+  else
+    await follow(call, ports, {
+      scope,
+      selector,
+      representation,
+      start,
+      bookmarks: options.bookmarks,
+      timeoutMs: timeoutOf(options, ports),
+    });
   return { kind: 'streamed' };
 }
 
@@ -71,7 +79,8 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
   }
   const located = revisions.locate(resourceVersion);
   if (sendInitialEvents === true) {
-    if (located.kind === 'above') return { kind: 'refused', refusal: resourceVersionTooLarge(resourceVersion, revisions.format(published)) };
+    if (located.kind === 'above')
+      return { kind: 'refused', refusal: resourceVersionTooLarge(resourceVersion, revisions.format(published)) };
     const isRemembered = located.kind === 'ours' && history.remembers(located.revision);
     return { kind: 'initial', forgetSince: isRemembered ? located.revision : undefined };
   }

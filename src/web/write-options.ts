@@ -16,10 +16,18 @@ export function parseWriteOptions(query: URLSearchParams, kind: string): WriteOp
   if (!isFieldValidation(fieldValidation)) causes.push(notSupported('fieldValidation', fieldValidation, '"Ignore", "Strict", "Warn"'));
   const manager = query.get('fieldManager') ?? '';
   if (manager.length > fieldManagerCharactersMax) {
-    causes.push({ reason: 'FieldValueTooLong', message: `Too long: may not be more than ${fieldManagerCharactersMax} bytes`, field: 'fieldManager' });
+    causes.push({
+      reason: 'FieldValueTooLong',
+      message: `Too long: may not be more than ${fieldManagerCharactersMax} bytes`,
+      field: 'fieldManager',
+    });
   }
   if (!/^\P{C}*$/u.test(manager)) {
-    causes.push({ reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(manager)}: should only contain printable characters`, field: 'fieldManager' });
+    causes.push({
+      reason: 'FieldValueInvalid',
+      message: `Invalid value: ${JSON.stringify(manager)}: should only contain printable characters`,
+      field: 'fieldManager',
+    });
   }
   if (kind === 'PatchOptions' && query.has('force')) {
     causes.push({ reason: 'FieldValueForbidden', message: 'Forbidden: may not be specified for non-apply patch', field: 'force' });
@@ -33,5 +41,9 @@ function isFieldValidation(text: string): text is FieldValidation {
 }
 
 function notSupported(field: string, value: string, supported: string): Cause {
-  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`, field };
+  return {
+    reason: 'FieldValueNotSupported',
+    message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`,
+    field,
+  };
 }

@@ -26,7 +26,9 @@ test('a certificate holds from an hour before it was made until its days are ove
 test('a serving certificate answers to each of its names and to no other, and is no CA', async (t) => {
   const authority = await create();
 
-  const leaf = new X509Certificate((await authority.issueServing({ names: ['localhost', '127.0.0.1', '::1', 'amber.example'], validityDays: 10 })).certificatePem);
+  const leaf = new X509Certificate(
+    (await authority.issueServing({ names: ['localhost', '127.0.0.1', '::1', 'amber.example'], validityDays: 10 })).certificatePem,
+  );
 
   t.truthy(leaf.checkHost('localhost'));
   t.truthy(leaf.checkHost('amber.example'));
@@ -87,11 +89,16 @@ test('openssl verifies what the authority signs, and refuses what another one of
   const folder = await mkdtemp(join(tmpdir(), 'strata-authority-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const real = { now: () => Date.now(), after: () => () => {} };
-  const [authority, impostor] = await Promise.all([1, 2].map(() => Authority.create({ clock: real }, { name: 'amber authority', validityDays: 10 })));
-  const [good, bad] = await Promise.all([authority!, impostor!].map((by) => by.issueServing({ names: ['localhost', '::1'], validityDays: 5 })));
+  const [authority, impostor] = await Promise.all(
+    [1, 2].map(() => Authority.create({ clock: real }, { name: 'amber authority', validityDays: 10 })),
+  );
+  const [good, bad] = await Promise.all(
+    [authority!, impostor!].map((by) => by.issueServing({ names: ['localhost', '::1'], validityDays: 5 })),
+  );
   const files = { 'ca.crt': authority!.certificatePem, 'good.crt': good!.certificatePem, 'bad.crt': bad!.certificatePem };
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-  const verify = (name: string): Promise<{ stdout: string }> => run('openssl', ['verify', '-x509_strict', '-purpose', 'sslserver', '-CAfile', join(folder, 'ca.crt'), join(folder, name)]);
+  const verify = (name: string): Promise<{ stdout: string }> =>
+    run('openssl', ['verify', '-x509_strict', '-purpose', 'sslserver', '-CAfile', join(folder, 'ca.crt'), join(folder, name)]);
 
   const verified = await verify('good.crt').catch((error: NodeJS.ErrnoException) => error);
 

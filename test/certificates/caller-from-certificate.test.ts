@@ -11,9 +11,18 @@ const clock = { now: () => Date.now(), after: () => () => {} };
 const validityDays = 2;
 
 /** A server that asks for a client certificate and takes connections without one, as ours does (N11). */
-async function serverOf(t: ExecutionContext, authority: Authority): Promise<(options?: Partial<ConnectionOptions>) => Promise<{ caller: Caller; socket: TLSSocket; session: Buffer | undefined }>> {
+async function serverOf(
+  t: ExecutionContext,
+  authority: Authority,
+): Promise<(options?: Partial<ConnectionOptions>) => Promise<{ caller: Caller; socket: TLSSocket; session: Buffer | undefined }>> {
   const serving = await authority.issueServing({ names: ['localhost'], validityDays });
-  const server = createServer({ cert: serving.certificatePem, key: serving.keyPem, ca: authority.certificatePem, requestCert: true, rejectUnauthorized: false });
+  const server = createServer({
+    cert: serving.certificatePem,
+    key: serving.keyPem,
+    ca: authority.certificatePem,
+    requestCert: true,
+    rejectUnauthorized: false,
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => server.close());
@@ -40,7 +49,9 @@ test('a certificate of the trusted CA names its caller with every group', async 
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
 
-  const { caller, socket } = await dial(asClient(await authority.issueClient({ user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'], validityDays })));
+  const { caller, socket } = await dial(
+    asClient(await authority.issueClient({ user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'], validityDays })),
+  );
 
   t.deepEqual(caller, { user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'] });
   t.true(isMaster(caller));
@@ -71,7 +82,9 @@ test('an expired certificate names nobody', async (t) => {
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
 
-  const { caller } = await dial(asClient(await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays: -0.01 })));
+  const { caller } = await dial(
+    asClient(await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays: -0.01 })),
+  );
 
   t.is(caller, anonymous);
 });
@@ -89,7 +102,13 @@ test('every request of one HTTP/2 connection has the same caller, read once', as
   const authority = await newAuthority('amber');
   const serving = await authority.issueServing({ names: ['localhost'], validityDays });
   const client = await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays });
-  const server = createSecureServer({ cert: serving.certificatePem, key: serving.keyPem, ca: authority.certificatePem, requestCert: true, rejectUnauthorized: false });
+  const server = createSecureServer({
+    cert: serving.certificatePem,
+    key: serving.keyPem,
+    ca: authority.certificatePem,
+    requestCert: true,
+    rejectUnauthorized: false,
+  });
   const callers: Caller[] = [];
   server.on('stream', (stream) => {
     callers.push(callerOf(stream.session?.socket as TLSSocket));
@@ -100,7 +119,11 @@ test('every request of one HTTP/2 connection has the same caller, read once', as
   await once(server, 'listening');
   t.teardown(() => server.close());
 
-  const session = connectHttp2(`https://localhost:${(server.address() as AddressInfo).port}`, { ca: authority.certificatePem, ...asClient(client), host: '127.0.0.1' });
+  const session = connectHttp2(`https://localhost:${(server.address() as AddressInfo).port}`, {
+    ca: authority.certificatePem,
+    ...asClient(client),
+    host: '127.0.0.1',
+  });
   t.teardown(() => session.destroy());
   for (let request = 0; request < 2; request++) await once(session.request({ ':path': '/' }).resume(), 'end');
 

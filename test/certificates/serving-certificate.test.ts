@@ -51,7 +51,10 @@ async function folderFor(t: ExecutionContext): Promise<string> {
   return folder;
 }
 
-function openIn(directory: string, { clock = handClock(), log = listLog().log, bindAddress = '0.0.0.0' } = {}): Promise<ServingCertificate> {
+function openIn(
+  directory: string,
+  { clock = handClock(), log = listLog().log, bindAddress = '0.0.0.0' } = {},
+): Promise<ServingCertificate> {
   return ServingCertificate.open({ clock, log }, { directory, bindAddress, certFile: undefined, keyFile: undefined });
 }
 
@@ -82,7 +85,10 @@ async function handshake(port: number, ca: string, servername: string): Promise<
 test('a client that trusts apiserver.crt itself verifies localhost, 127.0.0.1 and the name of the host', async (t) => {
   const folder = await folderFor(t);
   const certificate = await openIn(folder);
-  const port = await listen(t, createServer(certificate.pair, (socket) => socket.end()));
+  const port = await listen(
+    t,
+    createServer(certificate.pair, (socket) => socket.end()),
+  );
   const ca = await readFile(join(folder, 'apiserver.crt'), 'utf8');
 
   const verified = await Promise.all(['localhost', '', hostname()].map((name) => handshake(port, ca, name)));
@@ -181,7 +187,8 @@ test('files that are given are used, and errors name the file that is wrong', as
   const { certFile, keyFile } = await writePair(folder, 'amber.example');
   const { keyFile: otherKey } = await writePair(await folderFor(t), 'birch.example');
   const parts = { clock: handClock(), log: listLog().log };
-  const open = (files: { certFile: string; keyFile: string }): Promise<ServingCertificate> => ServingCertificate.open(parts, { ...files, directory: '/nonexistent', bindAddress: '::' });
+  const open = (files: { certFile: string; keyFile: string }): Promise<ServingCertificate> =>
+    ServingCertificate.open(parts, { ...files, directory: '/nonexistent', bindAddress: '::' });
 
   t.is((await open({ certFile, keyFile })).pair.cert, await readFile(certFile, 'utf8'));
   await t.throwsAsync(open({ certFile: join(folder, 'absent'), keyFile }), { message: /cannot read the TLS certificate .*absent/ });
@@ -195,7 +202,10 @@ test('a rotated pair is shown to the next client without a restart', async (t) =
   const clock = handClock();
   const before = await writePair(folder, 'localhost');
   const { log, events } = listLog();
-  const certificate = await ServingCertificate.open({ clock, log }, { certFile: before.certFile, keyFile: before.keyFile, directory: folder, bindAddress: '::' });
+  const certificate = await ServingCertificate.open(
+    { clock, log },
+    { certFile: before.certFile, keyFile: before.keyFile, directory: folder, bindAddress: '::' },
+  );
   const server = createServer(certificate.pair, (socket) => socket.end());
   const port = await listen(t, server);
   const watch = certificate.watch({ clock }, { filesPollMs: 1000 }, (pair) => server.setSecureContext(pair));

@@ -24,11 +24,24 @@ test('the help of serve lists every option with its variable and default', (t) =
   t.is(status, 0);
   for (const option of Object.values<Option<unknown>>(options)) {
     t.true(stdout.includes(`--${option.flag} <`), option.flag);
-    t.true(stdout.replace(/\s+/g, ' ').includes(`(env: ${environmentName(option)}${option.default === undefined ? '' : `; default: ${option.default}`})`), option.flag);
+    t.true(
+      stdout
+        .replace(/\s+/g, ' ')
+        .includes(`(env: ${environmentName(option)}${option.default === undefined ? '' : `; default: ${option.default}`})`),
+      option.flag,
+    );
   }
 });
 
-for (const args of [[], ['bogus'], ['serve', 'extra'], ['serve', '--bind-adress=::'], ['serve', '--secure-port=-1'], ['serve', '--config=/absent.yaml'], ['cache-server', '--secure-prt=1']]) {
+for (const args of [
+  [],
+  ['bogus'],
+  ['serve', 'extra'],
+  ['serve', '--bind-adress=::'],
+  ['serve', '--secure-port=-1'],
+  ['serve', '--config=/absent.yaml'],
+  ['cache-server', '--secure-prt=1'],
+]) {
   test(`a wrong call ends with 2 and says why on stderr: strata ${args.join(' ')}`, (t) => {
     const { status, stdout, stderr } = strata(...args);
 

@@ -85,13 +85,19 @@ test('an empty variable and an empty section are not set', (t) => {
 
 test('a value out of its bounds names its source, the line for the file', (t) => {
   t.deepEqual(problemsOf({ flags: { 'secure-port': '65536' } }), ['--secure-port=65536: must be a whole number from 0 to 65535']);
-  t.deepEqual(problemsOf({ environment: { STRATA_QUEUE_BYTES_MAX: '1KiB' } }), ['environment variable STRATA_QUEUE_BYTES_MAX=1KiB: must be an amount of bytes from 1MiB to 16GiB, such as 64MiB']);
-  t.deepEqual(problemsOf({ file: '# ports\nlisten:\n\n  securePort: many\n' }), ['strata.yaml line 4: listen.securePort: must be a whole number from 0 to 65535']);
+  t.deepEqual(problemsOf({ environment: { STRATA_QUEUE_BYTES_MAX: '1KiB' } }), [
+    'environment variable STRATA_QUEUE_BYTES_MAX=1KiB: must be an amount of bytes from 1MiB to 16GiB, such as 64MiB',
+  ]);
+  t.deepEqual(problemsOf({ file: '# ports\nlisten:\n\n  securePort: many\n' }), [
+    'strata.yaml line 4: listen.securePort: must be a whole number from 0 to 65535',
+  ]);
   t.deepEqual(problemsOf({ file: 'listen:\n  securePort: [1]\n' }), ['strata.yaml line 2: listen.securePort: must be a single value']);
 });
 
 test('an unknown key names its line and the nearest known one', (t) => {
-  t.deepEqual(problemsOf({ file: 'log: {level: info}\nlisten:\n  securPort: 1\n' }), ['strata.yaml line 3: unknown key listen.securPort; did you mean listen.securePort?']);
+  t.deepEqual(problemsOf({ file: 'log: {level: info}\nlisten:\n  securPort: 1\n' }), [
+    'strata.yaml line 3: unknown key listen.securPort; did you mean listen.securePort?',
+  ]);
   t.deepEqual(problemsOf({ file: 'lisen:\n  securePort: 1\n' }), ['strata.yaml line 1: unknown key lisen; did you mean listen?']);
   t.deepEqual(problemsOf({ file: '__proto__: {a: 1}\n' }), ['strata.yaml line 1: unknown key __proto__']);
   t.deepEqual(problemsOf({ flags: { 'bind-adress': '::' } }), ['unknown flag --bind-adress; did you mean --bind-address?']);
@@ -122,7 +128,8 @@ test('variables that Kubernetes sets beside a service named strata are no error'
 });
 
 test('every option has its own flag, variable and key, and a sentence of help', (t) => {
-  for (const names of [all.map(([, { flag }]) => flag), all.map(([, option]) => environmentName(option)), all.map(([, { yaml }]) => yaml)]) t.is(new Set(names).size, names.length);
+  for (const names of [all.map(([, { flag }]) => flag), all.map(([, option]) => environmentName(option)), all.map(([, { yaml }]) => yaml)])
+    t.is(new Set(names).size, names.length);
   for (const [key, { flag, yaml, help }] of all) {
     t.regex(flag, /^[a-z0-9]+(-[a-z0-9]+)*$/, key);
     t.regex(yaml, /^[a-z0-9]+\.[a-zA-Z0-9]+$/, key);
@@ -142,6 +149,11 @@ test('the reference lists every option with its flag, variable, key and default'
 
   for (const [, option] of all) {
     const line = reference.split('\n').find((row) => row.startsWith(`| \`--${option.flag}\` |`));
-    t.true(line?.includes(`\`${environmentName(option)}\` | \`${option.yaml}\` | ${option.default === undefined ? '–' : `\`${option.default}\``} | ${option.help}`), option.flag);
+    t.true(
+      line?.includes(
+        `\`${environmentName(option)}\` | \`${option.yaml}\` | ${option.default === undefined ? '–' : `\`${option.default}\``} | ${option.help}`,
+      ),
+      option.flag,
+    );
   }
 });

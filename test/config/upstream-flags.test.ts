@@ -25,12 +25,24 @@ test("what kcp's sharded-test-server passes is understood", (t) => {
     '--embedded-etcd-peer-port=8011',
   );
 
-  t.deepEqual(flags, { 'root-directory': '/tmp/.kcp-cache', 'bind-address': '10.0.0.1', 'secure-port': '8012', 'synthetic-delay': '1m30s', 'client-ca-file': '/tmp/client-ca.crt' });
+  t.deepEqual(flags, {
+    'root-directory': '/tmp/.kcp-cache',
+    'bind-address': '10.0.0.1',
+    'secure-port': '8012',
+    'synthetic-delay': '1m30s',
+    'client-ca-file': '/tmp/client-ca.crt',
+  });
   t.deepEqual(warnings, ['--embedded-etcd-client-port, --embedded-etcd-peer-port: there is no embedded etcd here, the store is SQLite']);
 });
 
-test('what kcp-operator passes is understood: an empty root directory, and etcd\'s directory for the data', (t) => {
-  const { flags, warnings } = read('--root-directory=', '--embedded-etcd-directory=/var/etcd', '--tls-cert-file=/tls/tls.crt', '--tls-private-key-file=/tls/tls.key', '-v=4');
+test("what kcp-operator passes is understood: an empty root directory, and etcd's directory for the data", (t) => {
+  const { flags, warnings } = read(
+    '--root-directory=',
+    '--embedded-etcd-directory=/var/etcd',
+    '--tls-cert-file=/tls/tls.crt',
+    '--tls-private-key-file=/tls/tls.key',
+    '-v=4',
+  );
   const settings = loadSettings({ flags, environment: {}, defaults: upstreamDefaults, readFile: () => '' });
 
   t.deepEqual(warnings, []);
@@ -41,7 +53,8 @@ test('what kcp-operator passes is understood: an empty root directory, and etcd\
 });
 
 test("started in upstream's place the root directory is upstream's, unless it is told otherwise", (t) => {
-  const load = (flags: Record<string, string>, environment: Record<string, string> = {}): string => loadSettings({ flags, environment, defaults: upstreamDefaults, readFile: () => '' }).dataDirectory;
+  const load = (flags: Record<string, string>, environment: Record<string, string> = {}): string =>
+    loadSettings({ flags, environment, defaults: upstreamDefaults, readFile: () => '' }).dataDirectory;
 
   t.is(load({}), '.kcp-cache/data');
   t.is(load({}, { STRATA_ROOT_DIRECTORY: '/b' }), '/b/data');
@@ -52,13 +65,18 @@ test("every form of pflag's grammar works", (t) => {
   t.is(read('--secure-port', '1').flags['secure-port'], '1');
   t.is(read('--secure-port=1', '--secure-port=2').flags['secure-port'], '2');
   t.is(read('--secure_port=3').flags['secure-port'], '3');
-  for (const form of [['-v', '4'], ['-v4'], ['-v=4'], ['--v', '4'], ['--v=4']]) t.is(read(...form).flags['log-level'], 'debug', form.join(' '));
+  for (const form of [['-v', '4'], ['-v4'], ['-v=4'], ['--v', '4'], ['--v=4']])
+    t.is(read(...form).flags['log-level'], 'debug', form.join(' '));
   t.is(read('-v=2').flags['log-level'], 'info');
   t.is(read('--disable-http2-serving').flags['http2'], 'false');
   t.is(read('--disable-http2-serving=false').flags['http2'], 'true');
   t.is(read('--http2=F').flags['http2'], 'false');
   t.deepEqual(read('--disable-http2-serving', '--secure-port=1').flags, { http2: 'false', 'secure-port': '1' });
-  t.deepEqual(read('--secure-port=1', '--', '--secure-port=2'), { kind: 'read', flags: { 'secure-port': '1' }, warnings: ['"--secure-port=2": arguments are ignored'] });
+  t.deepEqual(read('--secure-port=1', '--', '--secure-port=2'), {
+    kind: 'read',
+    flags: { 'secure-port': '1' },
+    warnings: ['"--secure-port=2": arguments are ignored'],
+  });
   t.is(readUpstreamFlags(['--secure-port=1', '-h']).kind, 'help');
 });
 
@@ -95,7 +113,11 @@ test('an external etcd is refused with the reason', (t) => {
 test('what only tunes a machine we do not have is accepted with one warning per reason', (t) => {
   t.is(read('--etcd-prefix=/cache', '--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
   t.is(read('--feature-gates=A=true', '--vmodule=a=1', '--log-json-split-stream', '--watch-cache=false').warnings.length, 3);
-  t.deepEqual(read('--storage-media-type=application/json', '--permit-address-sharing', '--authorization-always-allow-paths=/healthz,/readyz,/livez').warnings, []);
+  t.deepEqual(
+    read('--storage-media-type=application/json', '--permit-address-sharing', '--authorization-always-allow-paths=/healthz,/readyz,/livez')
+      .warnings,
+    [],
+  );
 });
 
 test('a minimum version of TLS is kept, never lowered', (t) => {
@@ -107,6 +129,10 @@ test('a minimum version of TLS is kept, never lowered', (t) => {
 test('every option of ours is understood as well, and every flag has a meaning', (t) => {
   const described = describeUpstreamFlags();
 
-  for (const { flag } of Object.values(options)) t.true(described.some((one) => one.flag === flag), flag);
+  for (const { flag } of Object.values(options))
+    t.true(
+      described.some((one) => one.flag === flag),
+      flag,
+    );
   for (const { flag, meaning } of described) t.not(meaning, '', flag);
 });

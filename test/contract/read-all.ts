@@ -10,7 +10,11 @@ import type { Scope } from '../../src/domain/scope.js';
 type Reading = Readonly<{ revision?: Revision; between?: () => Promise<unknown> }>;
 
 /** The objects of a scope at a revision, page by page; `between` runs after every page. */
-export async function list(store: Objects & Revisions, scope: Scope, { revision = store.published, between = async () => {} }: Reading = {}): Promise<StoredObject[]> {
+export async function list(
+  store: Objects & Revisions,
+  scope: Scope,
+  { revision = store.published, between = async () => {} }: Reading = {},
+): Promise<StoredObject[]> {
   const snapshot = store.snapshot(scope, revision);
   const found: StoredObject[] = [];
   let after: Key | undefined;

@@ -21,7 +21,13 @@ export type Engine = {
 };
 
 /** What a test narrows; anything left out is wide enough not to matter. */
-export type EngineBounds = Readonly<{ changesMax?: number; tombstonesMax?: number; mutationsMax?: number; pageRowsMax?: number; pageBytesMax?: number }>;
+export type EngineBounds = Readonly<{
+  changesMax?: number;
+  tombstonesMax?: number;
+  mutationsMax?: number;
+  pageRowsMax?: number;
+  pageBytesMax?: number;
+}>;
 
 export function registerStoreContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
   const opened = async (t: ExecutionContext, bounds: EngineBounds = {}): Promise<Store> => (await open(t, bounds)).store;
@@ -56,7 +62,10 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       }),
     );
 
-    t.deepEqual(answered, answered.toSorted((a, b) => a - b));
+    t.deepEqual(
+      answered,
+      answered.toSorted((a, b) => a - b),
+    );
     t.is(new Set(answered).size, 1000);
     t.is(answered.at(-1), store.published);
   });
@@ -76,7 +85,10 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
       outcomes.map((outcome) => (outcome.kind === 'refused' ? outcome.why : outcome.kind)),
       ['written', 'exists', 'written', 'written', 'changed'],
     );
-    t.deepEqual((await changesBehind(store, aScope(), 0)).map(({ kind }) => kind), ['put', 'delete', 'put']);
+    t.deepEqual(
+      (await changesBehind(store, aScope(), 0)).map(({ kind }) => kind),
+      ['put', 'delete', 'put'],
+    );
   });
 
   test('a full queue is answered 429 and keeps nothing of what it refuses', async (t) => {
@@ -131,14 +143,19 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const seen: Promise<unknown>[] = [];
     const subscription = store.subscribe((commit) => {
       t.is(store.published, commit.revision);
-      t.deepEqual(commit.changes.map(({ revision }) => revision), commit.changes.map(({ revision }) => revision).toSorted((a, b) => a - b));
+      t.deepEqual(
+        commit.changes.map(({ revision }) => revision),
+        commit.changes.map(({ revision }) => revision).toSorted((a, b) => a - b),
+      );
       for (const { key, revision } of commit.changes) {
         order.push(`heard ${key.name}`);
         seen.push(store.get(key).then((object) => t.is(object?.revision, revision)));
       }
     });
 
-    await Promise.all(['a', 'b', 'c'].map(async (name) => order.push(`answered ${(await mustWrite(store, aPut({ name }, 'absent'))).object.key.name}`)));
+    await Promise.all(
+      ['a', 'b', 'c'].map(async (name) => order.push(`answered ${(await mustWrite(store, aPut({ name }, 'absent'))).object.key.name}`)),
+    );
     await Promise.all(seen);
     subscription.cancel();
     await mustWrite(store, aPut({ name: 'unheard' }, 'absent'));
@@ -154,11 +171,19 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
     const first = await mustWrite(store, aPut({ name: 'a' }, 'absent'));
     await mustWrite(store, aPut({ name: 'a' }, first.revision));
-    await Promise.all([store.submit(aPut({ name: 'b' }, 'absent')), store.submit(aDelete({ name: 'a' })), store.submit(aPut({ name: 'a' }, 'absent')), store.submit(aDelete({ name: 'b' }))]);
+    await Promise.all([
+      store.submit(aPut({ name: 'b' }, 'absent')),
+      store.submit(aDelete({ name: 'a' })),
+      store.submit(aPut({ name: 'a' }, 'absent')),
+      store.submit(aDelete({ name: 'b' })),
+    ]);
 
     const logged = (await changesBehind(store, aScope(), 0)).map(changeText);
     t.deepEqual(heard, logged);
-    t.deepEqual(logged.map((text) => text.split(' ')[1]), ['create', 'update', 'create', 'delete', 'create', 'delete']);
+    t.deepEqual(
+      logged.map((text) => text.split(' ')[1]),
+      ['create', 'update', 'create', 'delete', 'create', 'delete'],
+    );
   });
 
   test('a commit in which everything was refused is not heard', async (t) => {
@@ -182,7 +207,11 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const log = await changesBehind(store, aScope(), 0);
     t.deepEqual(
       log.map((change) => [change.kind, change.revision, change.kind === 'put' && change.created]),
-      [['put', object.revision, true], ['delete', deleted.revision, false], ['put', again.revision, true]],
+      [
+        ['put', object.revision, true],
+        ['delete', deleted.revision, false],
+        ['put', again.revision, true],
+      ],
     );
     t.is(log[1]?.previous()?.revision, object.revision);
     t.is(log[2]?.previous(), undefined);
@@ -193,7 +222,8 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     for (const shard of ['amber', 'birch', 'cedar']) await mustWrite(store, aPut({ shard, namespace: 'x', name: 'p' }, 'absent'));
     await mustWrite(store, aPut({ shard: 'amber', namespace: 'x', name: 'q' }, 'absent'));
     await store.submit(aDelete({ shard: 'cedar', namespace: 'x', name: 'p' }));
-    const found = async (place: Place): Promise<string[]> => (await store.find(aScope({ cluster: 'acme', namespace: 'x', name: 'p', ...place }))).map(({ key }) => key.shard);
+    const found = async (place: Place): Promise<string[]> =>
+      (await store.find(aScope({ cluster: 'acme', namespace: 'x', name: 'p', ...place }))).map(({ key }) => key.shard);
 
     t.deepEqual(await found({}), ['amber', 'birch']);
     t.deepEqual(await found({ shard: 'birch' }), ['birch']);
@@ -204,10 +234,22 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a scope selects by shard, cluster, namespace, name and identity, all identities included', async (t) => {
     const store = await opened(t, { pageRowsMax: 1 });
-    await mustWrite(store, aPut({ shard: 'amber', cluster: 'a1', namespace: 'x', name: 'p', resource: 'things', identity: 'h1' }, 'absent'));
-    await mustWrite(store, aPut({ shard: 'birch', cluster: 'a1', namespace: 'y', name: 'p', resource: 'things', identity: 'h1' }, 'absent'));
-    const last = await mustWrite(store, aPut({ shard: 'birch', cluster: 'b1', namespace: 'x', name: 'q', resource: 'things', identity: 'h2' }, 'absent'));
-    await mustWrite(store, aPut({ shard: 'birch', cluster: 'b1', namespace: 'x', name: 'q', resource: 'others', identity: 'h2' }, 'absent'));
+    await mustWrite(
+      store,
+      aPut({ shard: 'amber', cluster: 'a1', namespace: 'x', name: 'p', resource: 'things', identity: 'h1' }, 'absent'),
+    );
+    await mustWrite(
+      store,
+      aPut({ shard: 'birch', cluster: 'a1', namespace: 'y', name: 'p', resource: 'things', identity: 'h1' }, 'absent'),
+    );
+    const last = await mustWrite(
+      store,
+      aPut({ shard: 'birch', cluster: 'b1', namespace: 'x', name: 'q', resource: 'things', identity: 'h2' }, 'absent'),
+    );
+    await mustWrite(
+      store,
+      aPut({ shard: 'birch', cluster: 'b1', namespace: 'x', name: 'q', resource: 'others', identity: 'h2' }, 'absent'),
+    );
     const things = { resource: 'things' };
     const size = async (place: Place): Promise<number> => (await list(store, aScope({ ...things, ...place }))).length;
 
@@ -227,7 +269,8 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a snapshot shows its revision exactly, whatever is written, deleted and made again while it is read', async (t) => {
     const store = await opened(t, { pageRowsMax: 7 });
-    for (let i = 0; i < 60; i++) await mustWrite(store, aPut({ shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` }, 'absent'));
+    for (let i = 0; i < 60; i++)
+      await mustWrite(store, aPut({ shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` }, 'absent'));
     const expected = await listTexts(store, aScope());
     const inCluster = await listTexts(store, aScope({ cluster: 'c3' }));
     const onShard = await listTexts(store, aScope({ shard: 'amber' }));
@@ -254,7 +297,11 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a list goes on behind any key in another snapshot of the same revision, as a continue token does, its key deleted or not', async (t) => {
     const store = await opened(t, { pageRowsMax: 4 });
-    for (let i = 0; i < 30; i++) await mustWrite(store, aPut({ shard: i % 3 ? 'amber' : 'birch', cluster: `c${i % 2}`, namespace: i % 4 ? 'x' : '', name: `n${i}` }, 'absent'));
+    for (let i = 0; i < 30; i++)
+      await mustWrite(
+        store,
+        aPut({ shard: i % 3 ? 'amber' : 'birch', cluster: `c${i % 2}`, namespace: i % 4 ? 'x' : '', name: `n${i}` }, 'absent'),
+      );
     const revision = store.published;
 
     for (const scope of [aScope(), aScope({ cluster: 'c1' }), aScope({ shard: 'amber' }), aScope({ shard: 'amber', cluster: 'c0' })]) {
@@ -282,7 +329,8 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('a page ends at its bytes, and the whole is still exact', async (t) => {
     const store = await opened(t, { pageBytesMax: 2000 });
-    for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent', { spec: 'x'.repeat(i * 100) }));
+    for (let i = 0; i < 20; i++)
+      await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent', { spec: 'x'.repeat(i * 100) }));
     const snapshot = store.snapshot(aScope(), store.published);
 
     const first = await snapshot.page(undefined);
@@ -296,18 +344,25 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   test('changes come in rising revision, each once, of the scope alone, within both ends', async (t) => {
     const store = await opened(t);
-    for (let i = 0; i < 700; i++) void store.submit(aPut({ shard: i % 2 ? 'amber' : 'birch', name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }));
+    for (let i = 0; i < 700; i++)
+      void store.submit(aPut({ shard: i % 2 ? 'amber' : 'birch', name: `n${i}` }, 'absent', { spec: 'x'.repeat(1000) }));
     await mustWrite(store, aPut({ name: 'last', resource: 'others' }, 'absent'));
     const all = await changesBehind(store, aScope(), 0);
     const revisions = all.map(({ revision }) => revision);
 
     t.is(all.length, 700);
-    t.deepEqual(revisions, revisions.toSorted((a, b) => a - b));
+    t.deepEqual(
+      revisions,
+      revisions.toSorted((a, b) => a - b),
+    );
     t.is((await changesBehind(store, aScope({ shard: 'amber' }), 0)).length, 350);
     t.is((await changesBehind(store, aScope({ name: 'n17' }), 0)).length, 1);
     t.is((await changesBehind(store, aScope({ resource: 'unknown' }), 0)).length, 0);
     const [after, upTo] = [revisions[99]!, revisions[599]!];
-    t.deepEqual((await changesBehind(store, aScope(), after, upTo)).map(({ revision }) => revision), revisions.slice(100, 600));
+    t.deepEqual(
+      (await changesBehind(store, aScope(), after, upTo)).map(({ revision }) => revision),
+      revisions.slice(100, 600),
+    );
     t.deepEqual(await changesBehind(store, aScope(), upTo, upTo), []);
   });
 
@@ -339,7 +394,10 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(Buffer.from(again!.body.bytes), Buffer.from(winner.object.body.bytes));
     const log = await changesBehind(store, aScope(), winner.revision);
     t.deepEqual(log.map(changeText), heard);
-    t.deepEqual(log.map(({ kind, key }) => `${kind} ${key.shard}`), ['delete amber', 'put birch']);
+    t.deepEqual(
+      log.map(({ kind, key }) => `${kind} ${key.shard}`),
+      ['delete amber', 'put birch'],
+    );
     t.like(log[1], { created: false, revision: store.published });
     t.is((await mustWrite(store, aDelete({ shard: 'birch' }, again!.revision))).object.revision, again!.revision);
   });
@@ -412,7 +470,13 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     const store = await engine.restart();
 
     t.is(store.published, published);
-    t.deepEqual(texts.map((text) => store.locate(text)), [{ kind: 'ours', revision: 5 }, { kind: 'ours', revision: published }]);
+    t.deepEqual(
+      texts.map((text) => store.locate(text)),
+      [
+        { kind: 'ours', revision: 5 },
+        { kind: 'ours', revision: published },
+      ],
+    );
     t.deepEqual((await changesBehind(store, aScope(), 0)).map(changeText), log);
     t.deepEqual(await listTexts(store, aScope()), listed);
     t.deepEqual(await store.clustersAt(parseCanonicalPath('root:acme')!), ['acme' as never]);
@@ -441,7 +505,10 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     await t.throwsAsync(changesBehind(store, aScope(), store.compacted - 1), { instanceOf: Refused });
     t.throws(() => store.snapshot(aScope(), store.compacted - 1), { instanceOf: Refused });
     t.true(store.remembers(2));
-    t.deepEqual((await touchedBehind(store, aScope(), 3)).map((text) => text.split('/').at(-1)), ['busy', 'gone']);
+    t.deepEqual(
+      (await touchedBehind(store, aScope(), 3)).map((text) => text.split('/').at(-1)),
+      ['busy', 'gone'],
+    );
     const again = await engine.restart();
     t.is(again.compacted, store.compacted);
   });

@@ -19,7 +19,9 @@ const kills = Number(process.env['STRATA_KILLS'] ?? 20);
 
 /** Runs the churning process for a while, kills it, and answers what it had told. */
 async function churn(directory: string, turn: number, forMs: number): Promise<readonly Told[]> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./churn.js', import.meta.url)), directory, String(turn)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./churn.js', import.meta.url)), directory, String(turn)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   const exited = once(child, 'close');
@@ -28,7 +30,10 @@ async function churn(directory: string, turn: number, forMs: number): Promise<re
   child.kill('SIGKILL');
   await exited;
   // The last line may have been cut.
-  return text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Told);
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Told);
 }
 
 test('a store that is killed while it compacts is whole, and goes on compacting', async (t) => {
@@ -54,10 +59,19 @@ test('a store that is killed while it compacts is whole, and goes on compacting'
     t.is(store.format(store.published).slice(0, 7), epoch);
 
     const now = (await list(store, aScope())).map(textOf);
-    const replayed = new Map((await list(store, aScope(), { revision: store.compacted })).map((object) => [`${object.key.shard}/${object.key.name}`, textOf(object)]));
+    const replayed = new Map(
+      (await list(store, aScope(), { revision: store.compacted })).map((object) => [
+        `${object.key.shard}/${object.key.name}`,
+        textOf(object),
+      ]),
+    );
     for (const change of await changesBehind(store, aScope(), store.compacted)) {
       const at = `${change.key.shard}/${change.key.name}`;
-      t.is(change.previous() === undefined ? undefined : textOf(change.previous()!), replayed.get(at), `turn ${turn}: what ${change.revision} replaced`);
+      t.is(
+        change.previous() === undefined ? undefined : textOf(change.previous()!),
+        replayed.get(at),
+        `turn ${turn}: what ${change.revision} replaced`,
+      );
       if (change.kind === 'delete') replayed.delete(at);
       else replayed.set(at, textOf(change.object));
     }

@@ -25,7 +25,9 @@ export function unacknowledgedOrLost(truth: readonly Change[], acknowledged: rea
     extra += history.length - at;
     if (extra > kills) violations.push(`${key} has ${extra} changes that nobody was told of, with ${kills} kills`);
   }
-  for (const key of histories.keys()) if (!acknowledged.some((write) => write.key === key) && histories.get(key)!.length > kills) violations.push(`${key} was never acknowledged`);
+  for (const key of histories.keys())
+    if (!acknowledged.some((write) => write.key === key) && histories.get(key)!.length > kills)
+      violations.push(`${key} was never acknowledged`);
   return violations;
 }
 
@@ -51,5 +53,7 @@ function byKey<T extends { readonly key: ObjectKey }>(all: readonly T[]): Map<Ob
 }
 
 function describe(write: Acknowledged): string {
-  return write.kind === 'put' ? `${write.turn} of ${write.key} at ${write.position}` : `the deletion of ${write.key} behind ${write.behind}`;
+  return write.kind === 'put'
+    ? `${write.turn} of ${write.key} at ${write.position}`
+    : `the deletion of ${write.key} behind ${write.behind}`;
 }

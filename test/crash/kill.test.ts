@@ -27,7 +27,10 @@ test('a server that is killed keeps every promise it has made', async (t) => {
   const random = seeded(seed);
   await using server = await StrataProcess.start({ environment: { STRATA_BOOKMARK_INTERVAL: '100ms' } });
   const client = server.client();
-  const writers = Array.from({ length: writersMax }, (_, index) => new Writer(server.client(), seeded(seed + index + 1), { index, places: 6 }));
+  const writers = Array.from(
+    { length: writersMax },
+    (_, index) => new Writer(server.client(), seeded(seed + index + 1), { index, places: 6 }),
+  );
   const born = positionOf(await client.list(wildcardPath));
   const watches: SeenWatch[] = [];
   const lists: SeenList[] = [];
@@ -58,7 +61,8 @@ test('a server that is killed keeps every promise it has made', async (t) => {
       resumeFrom.set(name, { position: recorder.position, id: recorder.id });
       if (recorder.position > highest) highest = recorder.position;
     }
-    for (const write of writers.flatMap(({ acknowledged }) => acknowledged.slice(-1))) if (write.kind === 'put' && write.position > highest) highest = write.position;
+    for (const write of writers.flatMap(({ acknowledged }) => acknowledged.slice(-1)))
+      if (write.kind === 'put' && write.position > highest) highest = write.position;
     // Now and then it dies while it starts, too.
     if (random.chance(0.2)) await diesWhileItStarts(server, random.below(250));
     await server.resume();
@@ -78,13 +82,21 @@ test('a server that is killed keeps every promise it has made', async (t) => {
   const truth = truthOf(full.events);
   const acknowledged = writers.flatMap((writer) => writer.acknowledged);
   const events = watches.reduce((sum, watch) => sum + watch.events.length, 0);
-  t.log(`${kills} kills, ${acknowledged.length} acknowledged writes, ${truth.length} changes, ${events} events on ${watches.length} watches`);
+  t.log(
+    `${kills} kills, ${acknowledged.length} acknowledged writes, ${truth.length} changes, ${events} events on ${watches.length} watches`,
+  );
   t.true(acknowledged.length > kills * 5, 'enough was written to mean something');
   t.deepEqual(unacknowledgedOrLost(truth, acknowledged, kills), []);
   t.deepEqual(validate({ truth, watches, lists }), []);
   const told = [
     ...acknowledged.flatMap((write) => (write.kind === 'put' ? [{ position: write.position, what: `${write.key} ${write.turn}` }] : [])),
-    ...watches.flatMap(({ id, events: seen }) => (id.startsWith('red') ? [] : seen.filter(({ type }) => type === 'ADDED' || type === 'MODIFIED').map(({ position, key, labels }) => ({ position, what: `${key} ${labels['turn']}` })))),
+    ...watches.flatMap(({ id, events: seen }) =>
+      id.startsWith('red')
+        ? []
+        : seen
+            .filter(({ type }) => type === 'ADDED' || type === 'MODIFIED')
+            .map(({ position, key, labels }) => ({ position, what: `${key} ${labels['turn']}` })),
+    ),
   ];
   t.deepEqual(reused(told), []);
   const epochs = new Set(told.map(({ position }) => position / 10n ** 12n));
@@ -104,13 +116,31 @@ test('the judge finds what is lost, what nobody was told of, and a version that 
   t.is(unacknowledgedOrLost(truth, [put(3n, 'b'), put(1n, 'a')], 9).length, 1, 'out of order');
   t.is(unacknowledgedOrLost(truth, [{ kind: 'delete', key: 'k', behind: 2n }], 9).length, 1);
   t.is(unacknowledgedOrLost(truth, [], 1).length, 1);
-  t.deepEqual(reused([{ position: 1n, what: 'a' }, { position: 1n, what: 'a' }, { position: 2n, what: 'b' }, { position: 1n, what: 'c' }]), ['1 was a and then c']);
+  t.deepEqual(
+    reused([
+      { position: 1n, what: 'a' },
+      { position: 1n, what: 'a' },
+      { position: 2n, what: 'b' },
+      { position: 1n, what: 'c' },
+    ]),
+    ['1 was a and then c'],
+  );
 });
 
-function begin(client: ReturnType<StrataProcess['client']>, watch: { id: string; position: bigint; covered: Covered; query: Readonly<Record<string, string>>; resumes?: string }): WatchRecorder {
+function begin(
+  client: ReturnType<StrataProcess['client']>,
+  watch: { id: string; position: bigint; covered: Covered; query: Readonly<Record<string, string>>; resumes?: string },
+): WatchRecorder {
   const { id, position, covered, query, resumes } = watch;
   const options = { query: { resourceVersion: String(position), allowWatchBookmarks: 'true', ...query } };
-  const recorder = new WatchRecorder(client, { id, path: wildcardPath, began: { kind: 'behind', position }, covered, options, ...(resumes === undefined ? {} : { resumes }) });
+  const recorder = new WatchRecorder(client, {
+    id,
+    path: wildcardPath,
+    began: { kind: 'behind', position },
+    covered,
+    options,
+    ...(resumes === undefined ? {} : { resumes }),
+  });
   // It ends when the server is killed; `close` answers what it saw.
   recorder.ended().catch(() => {});
   return recorder;

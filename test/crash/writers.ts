@@ -9,7 +9,9 @@ import { keyOf, positionOf, type ObjectKey, type Position } from '../support/wat
 import type { Random } from './random.js';
 
 /** `turn` is the label that tells a put apart. Who deletes is told no position, only that of what was deleted, `behind`. */
-export type Acknowledged = Readonly<{ kind: 'put'; key: ObjectKey; position: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }>;
+export type Acknowledged = Readonly<
+  { kind: 'put'; key: ObjectKey; position: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
+>;
 
 type Place = Readonly<{ shard: string; cluster: string; name: string }>;
 
@@ -26,7 +28,11 @@ export class Writer {
   constructor(client: KubeClient, random: Random, { index, places }: { index: number; places: number }) {
     this.#client = client;
     this.#random = random;
-    this.#places = Array.from({ length: places }, (_, i) => ({ shard: i % 2 ? 'amber' : 'birch', cluster: `${i % 2 ? 'amber' : 'birch'}-${i % 3}`, name: `w${index}-${i}` }));
+    this.#places = Array.from({ length: places }, (_, i) => ({
+      shard: i % 2 ? 'amber' : 'birch',
+      cluster: `${i % 2 ? 'amber' : 'birch'}-${i % 3}`,
+      name: `w${index}-${i}`,
+    }));
   }
 
   /** Takes for current what the server shows. */
@@ -64,7 +70,9 @@ export class Writer {
       return;
     }
     const object = this.#object(place, turn, current);
-    const stored = await (current === undefined ? this.#client.create(path, object) : this.#client.replace(`${path}/${place.name}`, object));
+    const stored = await (current === undefined
+      ? this.#client.create(path, object)
+      : this.#client.replace(`${path}/${place.name}`, object));
     this.#current.set(place, stored);
     this.acknowledged.push({ kind: 'put', key, position: positionOf(stored), turn });
   }
@@ -73,7 +81,12 @@ export class Writer {
     const { resourceVersion } = current?.metadata ?? {};
     const labels = { turn, colour: this.#random.chance(0.5) ? 'red' : 'blue' };
     const spec = { filling: 'x'.repeat(this.#random.below(4000)) };
-    return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: place.name, labels, ...(resourceVersion === undefined ? {} : { resourceVersion }) }, spec };
+    return {
+      apiVersion: 'apis.kcp.io/v1alpha2',
+      kind: 'APIExport',
+      metadata: { name: place.name, labels, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
+      spec,
+    };
   }
 }
 

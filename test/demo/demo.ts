@@ -38,15 +38,20 @@ async function demo(directory: string, port: string): Promise<void> {
   const watched = await watchUntilSynced(client);
   await push(client, objects);
   const list = await client.list(exports);
-  say(`\nA wildcard list of APIExports shows ${list.items.length} objects of all shards, as of resourceVersion ${list.metadata.resourceVersion}:`);
-  for (const { metadata } of list.items.slice(0, 6)) say(`  ${metadata.annotations?.['kcp.io/shard']}  ${metadata.annotations?.['kcp.io/cluster']}  ${metadata.name}`);
+  say(
+    `\nA wildcard list of APIExports shows ${list.items.length} objects of all shards, as of resourceVersion ${list.metadata.resourceVersion}:`,
+  );
+  for (const { metadata } of list.items.slice(0, 6))
+    say(`  ${metadata.annotations?.['kcp.io/shard']}  ${metadata.annotations?.['kcp.io/cluster']}  ${metadata.name}`);
   say(`\nA watch that was open all along saw ${await watched.eventsFor(list.items.length)} of them come in. Now one changes:`);
   await touchOne(client);
   say(`  ${await watched.next()}`);
   watched.close();
 
   say(`\nTry it:\n  kubectl --kubeconfig ${kubeconfig} get apiexports\n  kubectl --kubeconfig ${kubeconfig} get workspacetypes --watch`);
-  say(`  curl --cacert ${join(directory, 'apiserver.crt')} --cert ${files.paths.certificate} --key ${files.paths.key} '${server.url}${exports}?limit=2'`);
+  say(
+    `  curl --cacert ${join(directory, 'apiserver.crt')} --cert ${files.paths.certificate} --key ${files.paths.key} '${server.url}${exports}?limit=2'`,
+  );
   client.close();
   if (values.once) return server.stop();
   say('\nIt stays up until you press Ctrl-C.');
@@ -65,19 +70,39 @@ async function writeCertificates(directory: string) {
 }
 
 function start(directory: string, port: string, ca: string): Promise<RunningServer> {
-  const flags = { 'root-directory': directory, 'bind-address': '127.0.0.1', 'secure-port': port, 'client-ca-file': ca, 'log-level': 'warn', 'log-format': 'pretty' };
+  const flags = {
+    'root-directory': directory,
+    'bind-address': '127.0.0.1',
+    'secure-port': port,
+    'client-ca-file': ca,
+    'log-level': 'warn',
+    'log-format': 'pretty',
+  };
   const settings = loadSettings({ flags, environment: {}, readFile: () => '' });
-  return startServer(settings, { log: createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat }), clock: systemClock, random: Math.random });
+  return startServer(settings, {
+    log: createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat }),
+    clock: systemClock,
+    random: Math.random,
+  });
 }
 
 /** kubectl sees one logical cluster on one shard: the one that recorded the root workspace. */
-async function writeKubeconfig(directory: string, url: string, { paths }: { paths: { certificate: string; key: string } }): Promise<string> {
+async function writeKubeconfig(
+  directory: string,
+  url: string,
+  { paths }: { paths: { certificate: string; key: string } },
+): Promise<string> {
   const file = join(directory, 'cache.kubeconfig');
   const named = (name: string, what: string, value: unknown): unknown => ({ name, [what]: value });
   const config = {
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [named('cache', 'cluster', { server: `${url}/services/cache/shards/root/clusters/root`, 'certificate-authority': join(directory, 'apiserver.crt') })],
+    clusters: [
+      named('cache', 'cluster', {
+        server: `${url}/services/cache/shards/root/clusters/root`,
+        'certificate-authority': join(directory, 'apiserver.crt'),
+      }),
+    ],
     users: [named('demo', 'user', { 'client-certificate': paths.certificate, 'client-key': paths.key })],
     contexts: [named('cache', 'context', { cluster: 'cache', user: 'demo' })],
     'current-context': 'cache',
@@ -102,7 +127,8 @@ async function watchUntilSynced(client: KubeClient) {
   const stop = new AbortController();
   const query = { watch: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' };
   const events = client.watch(exports, { query, signal: stop.signal });
-  for (let event = await events.next(); event.value?.type !== 'BOOKMARK'; event = await events.next()) if (event.done === true) throw new Error('the watch has ended');
+  for (let event = await events.next(); event.value?.type !== 'BOOKMARK'; event = await events.next())
+    if (event.done === true) throw new Error('the watch has ended');
   return {
     eventsFor: async (count: number): Promise<number> => {
       let seen = 0;

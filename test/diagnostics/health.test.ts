@@ -19,8 +19,14 @@ test('a failed check is told without being asked, its reason only to the log', (
 });
 
 test('an excluded check is not asked, and one that does not exist is told', (t) => {
-  t.is(report('readyz', [ping, store], { verbose: true, excluded: ['store'] }).text, '[+]ping ok\n[+]store excluded: ok\nreadyz check passed\n');
-  t.is(report('readyz', [ping], { verbose: true, excluded: ['b"', 'a', 'a'] }).text, '[+]ping ok\nwarn: some health checks cannot be excluded: no matches for "a","b\\""\nreadyz check passed\n');
+  t.is(
+    report('readyz', [ping, store], { verbose: true, excluded: ['store'] }).text,
+    '[+]ping ok\n[+]store excluded: ok\nreadyz check passed\n',
+  );
+  t.is(
+    report('readyz', [ping], { verbose: true, excluded: ['b"', 'a', 'a'] }).text,
+    '[+]ping ok\nwarn: some health checks cannot be excluded: no matches for "a","b\\""\nreadyz check passed\n',
+  );
 });
 
 test('readiness ends when the shutdown begins, life goes on', (t) => {
@@ -44,5 +50,8 @@ test('a check of life is a check of readiness, not the reverse', (t) => {
   t.is(health.report('livez', { verbose: true, excluded: [] }).text, '[+]ping ok\n[+]loop ok\nlivez check passed\n');
   t.is(health.report('readyz', quiet).status, 500);
   synced = true;
-  t.is(health.report('readyz', { verbose: true, excluded: [] }).text, '[+]ping ok\n[+]loop ok\n[+]synced ok\n[+]shutdown ok\nreadyz check passed\n');
+  t.is(
+    health.report('readyz', { verbose: true, excluded: [] }).text,
+    '[+]ping ok\n[+]loop ok\n[+]synced ok\n[+]shutdown ok\nreadyz check passed\n',
+  );
 });

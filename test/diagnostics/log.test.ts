@@ -15,7 +15,13 @@ test('an event is one line of JSON with its time, level and fields, written when
 
   log.info('shard.connected', { shard: 'amber', revision: 7 });
 
-  t.deepEqual(JSON.parse(written()), { level: 'info', time: '2026-03-01T12:00:00.000Z', event: 'shard.connected', shard: 'amber', revision: 7 });
+  t.deepEqual(JSON.parse(written()), {
+    level: 'info',
+    time: '2026-03-01T12:00:00.000Z',
+    event: 'shard.connected',
+    shard: 'amber',
+    revision: 7,
+  });
 });
 
 test('what is less important than the level is not written', (t) => {

@@ -8,13 +8,22 @@ import { projectFile } from '../support/project.js';
 
 const encoder = new TextEncoder();
 
-type Said = Readonly<{ group?: string; resource?: string; version?: string; identity?: string | undefined; kind?: string | undefined; scope?: string | undefined }>;
+type Said = Readonly<{
+  group?: string;
+  resource?: string;
+  version?: string;
+  identity?: string | undefined;
+  kind?: string | undefined;
+  scope?: string | undefined;
+}>;
 
 function aClusterCachedResource(said: Said = {}): Uint8Array {
   const { group = 'machines.svm.io', resource = 'instances', version = 'v1alpha1' } = said;
   const { identity, kind, scope } = { identity: 'hash-a', kind: 'Instance', scope: 'Cluster', ...said };
   const annotations = { 'cache.kcp.io/resource-kind': kind, 'cache.kcp.io/resource-scope': scope };
-  return encoder.encode(JSON.stringify({ metadata: { annotations }, spec: { group, resource, version }, status: { identityHash: identity } }));
+  return encoder.encode(
+    JSON.stringify({ metadata: { annotations }, spec: { group, resource, version }, status: { identityHash: identity } }),
+  );
 }
 
 function aPlace(place: Partial<Place> = {}): Place {
@@ -22,7 +31,15 @@ function aPlace(place: Partial<Place> = {}): Place {
 }
 
 function aRequest(request: Partial<TypeRequest> = {}): TypeRequest {
-  return { group: 'machines.svm.io', version: 'v1alpha1', resource: 'instances', identity: undefined, cluster: 'acme', partial: false, ...request };
+  return {
+    group: 'machines.svm.io',
+    version: 'v1alpha1',
+    resource: 'instances',
+    identity: undefined,
+    cluster: 'acme',
+    partial: false,
+    ...request,
+  };
 }
 
 /** What was found, in one word: the identity to look under, or 'unknown'. */
@@ -34,8 +51,16 @@ test('every informer that a kcp shard waits for finds its type, under the wildca
   const catalogue = new Catalogue(kcpTypes);
   const waitedFor = [
     ['rbac.authorization.k8s.io', 'v1', ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings']],
-    ['admissionregistration.k8s.io', 'v1', ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations', 'validatingadmissionpolicies']],
-    ['admissionregistration.k8s.io', 'v1', ['validatingadmissionpolicybindings', 'mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']],
+    [
+      'admissionregistration.k8s.io',
+      'v1',
+      ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations', 'validatingadmissionpolicies'],
+    ],
+    [
+      'admissionregistration.k8s.io',
+      'v1',
+      ['validatingadmissionpolicybindings', 'mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'],
+    ],
     ['apiextensions.k8s.io', 'v1', ['customresourcedefinitions']],
     ['apis.kcp.io', 'v1alpha2', ['apiexports']],
     ['apis.kcp.io', 'v1alpha1', ['apiresourceschemas', 'apiconversions', 'apiexportendpointslices', 'apiexports']],
@@ -56,12 +81,18 @@ test('the data of a type is whole: preferred version stored, versions in order, 
   for (const type of kcpTypes) {
     const versions = type.versions.map(({ name }) => name);
     t.true(versions[0] === type.storageVersion);
-    t.deepEqual(versions, versions.toSorted((left, right) => compareVersions(left, right)));
+    t.deepEqual(
+      versions,
+      versions.toSorted((left, right) => compareVersions(left, right)),
+    );
     t.is(type.listKind, `${type.kind}List`);
     t.is(type.singular, type.kind.toLowerCase());
     t.is(type.nameRule, type.group === 'rbac.authorization.k8s.io' ? 'path-segment' : 'subdomain');
   }
-  t.deepEqual(kcpTypes.filter(({ namespaced }) => namespaced).map(({ resource }) => resource), ['roles', 'rolebindings']);
+  t.deepEqual(
+    kcpTypes.filter(({ namespaced }) => namespaced).map(({ resource }) => resource),
+    ['roles', 'rolebindings'],
+  );
 });
 
 test('the identity in the URL of a built-in type is dropped, and its version counts unless only metadata is wanted everywhere', (t) => {
@@ -76,7 +107,8 @@ test('the identity in the URL of a built-in type is dropped, and its version cou
     [{ version: 'v1', partial: true }, 'unknown'],
     [{ version: 'v1', cluster: '*', partial: true }, ''],
   ];
-  for (const [request, answer] of cases) t.is(shown(catalogue.resolve(aRequest({ ...exports, ...request }))), answer, JSON.stringify(request));
+  for (const [request, answer] of cases)
+    t.is(shown(catalogue.resolve(aRequest({ ...exports, ...request }))), answer, JSON.stringify(request));
 });
 
 test('names that every JavaScript object has are unknown, as group, resource, identity, version and cluster', (t) => {
@@ -134,7 +166,10 @@ test('a declared type has kind and scope of the annotations and all versions of 
   t.is(resolution.kind, 'found');
   if (resolution.kind !== 'found') return;
   const { versions, ...type } = resolution.type;
-  t.deepEqual(versions.map(({ name }) => name), ['v2', 'v1', 'v1beta1', 'v1alpha1']);
+  t.deepEqual(
+    versions.map(({ name }) => name),
+    ['v2', 'v1', 'v1beta1', 'v1alpha1'],
+  );
   t.deepEqual(type, {
     group: 'machines.svm.io',
     resource: 'instances',
@@ -192,7 +227,10 @@ test('a built-in type cannot be declared over', (t) => {
 test('the core group is the same whether it is spelled core or left out', (t) => {
   for (const group of ['', 'core']) {
     const catalogue = new Catalogue(kcpTypes);
-    catalogue.declare(aPlace(), aClusterCachedResource({ group, resource: 'configmaps', version: 'v1', kind: 'ConfigMap', scope: 'Namespaced' }));
+    catalogue.declare(
+      aPlace(),
+      aClusterCachedResource({ group, resource: 'configmaps', version: 'v1', kind: 'ConfigMap', scope: 'Namespaced' }),
+    );
     for (const asked of ['', 'core']) {
       t.is(shown(catalogue.resolve(aRequest({ group: asked, resource: 'configmaps', version: 'v1' }))), 'hash-a');
       t.is(shown(catalogue.resolve(aRequest({ group: asked, resource: 'configmaps', version: 'v1', cluster: '*', partial: true }))), '*');
@@ -213,10 +251,16 @@ test('an identity is reported once, when the last that declared it changes its m
   t.is(shown(catalogue.resolve(aRequest())), 'hash-a', 'the other shard still has the same ClusterCachedResource');
   t.deepEqual(catalogue.withdraw(aPlace({ shard: 'birch' })), []);
   t.is(shown(catalogue.resolve(aRequest())), 'unknown');
-  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ version: 'v2' })), [], 'another version, the same identity');
+  t.deepEqual(
+    catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ version: 'v2' })),
+    [],
+    'another version, the same identity',
+  );
   t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' })), gone);
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', identity: 'hash-a' }))), 'unknown');
-  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: undefined })), [{ ...gone[0], identity: 'hash-b' }]);
+  t.deepEqual(catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: undefined })), [
+    { ...gone[0], identity: 'hash-b' },
+  ]);
   t.deepEqual(catalogue.withdraw(aPlace({ cluster: 'beta' })), []);
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', partial: true }))), 'unknown');
 });
@@ -225,7 +269,10 @@ test('what is served does not depend on the order in which ClusterCachedResource
   const seen: [Place, Uint8Array][] = [
     [aPlace({ name: 'b' }), aClusterCachedResource({ identity: 'hash-b', kind: 'Second' })],
     [aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-a', kind: 'First' })],
-    [aPlace({ name: 'c', cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-a', kind: 'Third', scope: 'Namespaced', version: 'v1' })],
+    [
+      aPlace({ name: 'c', cluster: 'beta' }),
+      aClusterCachedResource({ identity: 'hash-a', kind: 'Third', scope: 'Namespaced', version: 'v1' }),
+    ],
   ];
   const views = [seen, seen.toReversed()].map((order) => {
     const catalogue = new Catalogue([]);
@@ -239,8 +286,15 @@ test('discovery below a cluster shows the built-in types and what that cluster d
   const catalogue = new Catalogue(kcpTypes);
   catalogue.declare(aPlace(), aClusterCachedResource());
   catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' }));
-  catalogue.declare(aPlace({ cluster: 'beta', name: 'disks' }), aClusterCachedResource({ identity: 'hash-c', resource: 'disks', kind: 'Disk' }));
-  const declaredIn = (cluster: string) => catalogue.forCluster(cluster).slice(kcpTypes.length).map(({ resource, identity }) => `${resource}:${identity}`);
+  catalogue.declare(
+    aPlace({ cluster: 'beta', name: 'disks' }),
+    aClusterCachedResource({ identity: 'hash-c', resource: 'disks', kind: 'Disk' }),
+  );
+  const declaredIn = (cluster: string) =>
+    catalogue
+      .forCluster(cluster)
+      .slice(kcpTypes.length)
+      .map(({ resource, identity }) => `${resource}:${identity}`);
 
   t.deepEqual(catalogue.forCluster('acme').slice(0, kcpTypes.length), [...kcpTypes]);
   t.deepEqual(declaredIn('acme'), ['instances:hash-a']);
@@ -253,21 +307,31 @@ test('discovery below a cluster shows the built-in types and what that cluster d
 test('Kubernetes prefers stable to beta to alpha, then high numbers, and what is spelled otherwise last', (t) => {
   const versions = ['foo10', 'v1', 'v11alpha2', 'v3beta1', 'foo1', 'v10', 'v12alpha1', 'v10beta3', 'v11beta2', 'v2', 'v0', 'v1gamma1'];
 
-  t.deepEqual(versions.toSorted((left, right) => compareVersions(left, right)), ['v10', 'v2', 'v1', 'v11beta2', 'v10beta3', 'v3beta1', 'v12alpha1', 'v11alpha2', 'foo1', 'foo10', 'v0', 'v1gamma1']);
+  t.deepEqual(
+    versions.toSorted((left, right) => compareVersions(left, right)),
+    ['v10', 'v2', 'v1', 'v11beta2', 'v10beta3', 'v3beta1', 'v12alpha1', 'v11alpha2', 'foo1', 'foo10', 'v0', 'v1gamma1'],
+  );
 });
 
 test('a ClusterCachedResource as kcp wrote it declares its type from the moment its identity is there until it is gone', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const place = { shard: 'root', cluster: '2jru3535m9df8fm6', name: 'instances' };
-  const lines = readFileSync(projectFile('test/golden/kcp-identity.jsonl'), 'utf8').split('\n').filter((text) => text !== '');
-  const writes = lines.map((line) => JSON.parse(line)).filter(({ method, url, status }) => method !== 'GET' && url.includes('/clustercachedresources') && status < 300);
+  const lines = readFileSync(projectFile('test/golden/kcp-identity.jsonl'), 'utf8')
+    .split('\n')
+    .filter((text) => text !== '');
+  const writes = lines
+    .map((line) => JSON.parse(line))
+    .filter(({ method, url, status }) => method !== 'GET' && url.includes('/clustercachedresources') && status < 300);
   t.true(writes.length > 5);
   for (const { body } of writes) {
     const gone = catalogue.declare(place, encoder.encode(body));
 
     const identity = JSON.parse(body).status?.identityHash;
     t.deepEqual(gone, []);
-    t.deepEqual(catalogue.declared().map((type) => [type.kind, type.group, type.namespaced, type.identity]), identity === undefined ? [] : [['Instance', 'machines.svm.io', false, identity]]);
+    t.deepEqual(
+      catalogue.declared().map((type) => [type.kind, type.group, type.namespaced, type.identity]),
+      identity === undefined ? [] : [['Instance', 'machines.svm.io', false, identity]],
+    );
   }
   t.is(catalogue.withdraw(place).length, 1);
   t.deepEqual(catalogue.declared(), []);

@@ -11,24 +11,46 @@ const decoder = new TextDecoder();
 const shard = parseShardName('amber')!;
 const cluster = parseClusterName('acme')!;
 
-type Read = Readonly<{ kind?: string; metadata: Record<string, unknown> & { name?: string; labels?: unknown; annotations?: Record<string, string>; resourceVersion?: string } }>;
+type Read = Readonly<{
+  kind?: string;
+  metadata: Record<string, unknown> & { name?: string; labels?: unknown; annotations?: Record<string, string>; resourceVersion?: string };
+}>;
 
 function composed(text: string, metadata: MetadataStamp = {}): { stored: string; read: Read; raw: string } {
-  const body = compose(scanObject(encoder.encode(text), 1000), { place: { shard, cluster }, apiVersion: 'apis.kcp.io/v1', version: 'v1', metadata });
+  const body = compose(scanObject(encoder.encode(text), 1000), {
+    place: { shard, cluster },
+    apiVersion: 'apis.kcp.io/v1',
+    version: 'v1',
+    metadata,
+  });
   const raw = decoder.decode(spliceRevision(body, '4711'));
   const { metadataStart, metadataEnd, annotationsAt } = body.marks;
   const stored = decoder.decode(body.bytes);
   const span = JSON.parse(decoder.decode(body.bytes.subarray(metadataStart, metadataEnd)));
   const parsed = JSON.parse(raw);
-  if (JSON.stringify(Object.keys(span).toSorted()) !== JSON.stringify(Object.keys(parsed.metadata).filter((k) => k !== 'resourceVersion').toSorted())) throw new Error(`metadata marks of ${raw}`);
-  const annotated = JSON.parse(decoder.decode(body.bytes.subarray(0, annotationsAt)) + '"x/y":"z",' + decoder.decode(body.bytes.subarray(annotationsAt)));
+  if (
+    JSON.stringify(Object.keys(span).toSorted()) !==
+    JSON.stringify(
+      Object.keys(parsed.metadata)
+        .filter((k) => k !== 'resourceVersion')
+        .toSorted(),
+    )
+  )
+    throw new Error(`metadata marks of ${raw}`);
+  const annotated = JSON.parse(
+    decoder.decode(body.bytes.subarray(0, annotationsAt)) + '"x/y":"z",' + decoder.decode(body.bytes.subarray(annotationsAt)),
+  );
   if (annotated.metadata.annotations['x/y'] !== 'z') throw new Error(`annotation mark of ${raw}`);
   return { stored, read: parsed, raw };
 }
 
 test('a body that carries both place annotations comes back byte for byte, its revision where it stood', (t) => {
-  const head = '{"apiVersion":"apis.kcp.io/v1","kind":"X","metadata":{"annotations":{"kcp.io/cluster":"acme","kcp.io/shard":"amber"},"name":"n",';
-  for (const tail of ['"resourceVersion":"4711","uid":"u"},"spec":{"a":1.0,"b":9007199254740993,"__proto__":{}}}', '"uid":"u","resourceVersion":"4711"},"spec":1e3}']) {
+  const head =
+    '{"apiVersion":"apis.kcp.io/v1","kind":"X","metadata":{"annotations":{"kcp.io/cluster":"acme","kcp.io/shard":"amber"},"name":"n",';
+  for (const tail of [
+    '"resourceVersion":"4711","uid":"u"},"spec":{"a":1.0,"b":9007199254740993,"__proto__":{}}}',
+    '"uid":"u","resourceVersion":"4711"},"spec":1e3}',
+  ]) {
     t.is(composed(head + tail).raw, head + tail);
   }
 });
@@ -38,11 +60,23 @@ test('what a text lacks is inserted, what differs is replaced, what is not store
     ['{"kind":"X","metadata":{"name":"n"}}', { uid: '"u"', generation: '1' }, { name: 'n', uid: 'u', generation: 1 }],
     ['{"kind":"X","metadata":{"resourceVersion":"5","name":"n"}}', { uid: '"u"' }, { name: 'n', uid: 'u' }],
     ['{"kind":"X","metadata":{"name":"n","deletionTimestamp":"t","resourceVersion":"5"}}', { deletionTimestamp: undefined }, { name: 'n' }],
-    ['{"kind":"X","metadata":{"selfLink":"s","name":"n","resourceVersion":"5","selfLink2":"s"}}', { uid: '"longer"' }, { name: 'n', selfLink2: 's', uid: 'longer' }],
-    ['{"kind":"X","metadata":{"uid":"old","resourceVersion":"5"}}', { uid: '"much longer"', name: '"n"' }, { name: 'n', uid: 'much longer' }],
+    [
+      '{"kind":"X","metadata":{"selfLink":"s","name":"n","resourceVersion":"5","selfLink2":"s"}}',
+      { uid: '"longer"' },
+      { name: 'n', selfLink2: 's', uid: 'longer' },
+    ],
+    [
+      '{"kind":"X","metadata":{"uid":"old","resourceVersion":"5"}}',
+      { uid: '"much longer"', name: '"n"' },
+      { name: 'n', uid: 'much longer' },
+    ],
     ['{"kind":"X","metadata":{"name":"n","annotations":null}}', {}, { name: 'n' }],
     ['{"kind":"X","metadata":{"name":"n","annotations":{}}}', {}, { name: 'n' }],
-    ['{"kind":"X","metadata": { "name" : "n" , "resourceVersion" : "5" , "annotations" : { "kcp.io/shard" : "birch" } } }', {}, { name: 'n' }],
+    [
+      '{"kind":"X","metadata": { "name" : "n" , "resourceVersion" : "5" , "annotations" : { "kcp.io/shard" : "birch" } } }',
+      {},
+      { name: 'n' },
+    ],
   ];
   for (const [text, stamp, expected] of cases) {
     const { annotations, resourceVersion, ...rest } = composed(text, stamp).read.metadata;
@@ -74,7 +108,28 @@ test('the scanner accepts exactly what JSON.parse accepts', (t) => {
   const bodies = fc.oneof(
     fc.json({ maxDepth: 6 }),
     fc.json().map((text) => text.slice(0, -1)),
-    fc.constantFrom('01', '-', '1.', '1e', '.5', '"\\x"', '"\\u12g4"', 'tru', 'nul', '[1,]', '{"a":1,}', '[1 2]', '{"a" 1}', '"\u0001"', '-0.5e+10', '1E-2', '[]', '{}', '[[],{}]', ''),
+    fc.constantFrom(
+      '01',
+      '-',
+      '1.',
+      '1e',
+      '.5',
+      '"\\x"',
+      '"\\u12g4"',
+      'tru',
+      'nul',
+      '[1,]',
+      '{"a":1,}',
+      '[1 2]',
+      '{"a" 1}',
+      '"\u0001"',
+      '-0.5e+10',
+      '1E-2',
+      '[]',
+      '{}',
+      '[[],{}]',
+      '',
+    ),
   );
   fc.assert(
     fc.property(bodies, (value) => {

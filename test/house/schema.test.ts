@@ -46,8 +46,10 @@ function planViolations(database: Connection, text: string): readonly string[] {
     if (detail.includes('AUTOMATIC')) violations.push('makes an index of its own');
     if (detail.startsWith('USE TEMP B-TREE') && !sorted.some((known) => known.test(sql))) violations.push('sorts');
   }
-  for (const [, index] of sql.matchAll(/INDEXED BY (\w+)/g)) if (!has(`INDEX ${index} `) && !plan.some((detail) => detail.endsWith(`INDEX ${index}`))) violations.push(`does not use ${index}`);
-  for (const [, columns = ''] of sql.matchAll(/\(([\w, ]+)\) > \(/g)) if (!has(`(${columns.replaceAll(' ', '')})>(`)) violations.push(`filters by (${columns})`);
+  for (const [, index] of sql.matchAll(/INDEXED BY (\w+)/g))
+    if (!has(`INDEX ${index} `) && !plan.some((detail) => detail.endsWith(`INDEX ${index}`))) violations.push(`does not use ${index}`);
+  for (const [, columns = ''] of sql.matchAll(/\(([\w, ]+)\) > \(/g))
+    if (!has(`(${columns.replaceAll(' ', '')})>(`)) violations.push(`filters by (${columns})`);
   return violations.map((violation) => `${violation}: ${sql}\n    ${plan.join('\n    ')}`);
 }
 
@@ -87,9 +89,14 @@ test('every statement uses its index and reads no table that grows', async (t) =
   const sources = readSources(findProjectRoot(), ['src/store']);
   t.true(statements.size > 30);
   t.deepEqual(unprepared(sources, [...statements]), []);
-  const unmarked = sources.filter(({ text }) => /\bprepare(?:<[^(]*>)?\(\s*[`'](?!SELECT sqlite_version)/.test(text)).map(({ path }) => path);
+  const unmarked = sources
+    .filter(({ text }) => /\bprepare(?:<[^(]*>)?\(\s*[`'](?!SELECT sqlite_version)/.test(text))
+    .map(({ path }) => path);
   t.deepEqual(unmarked, [], 'statements are marked as SQL, so that they are found here');
-  t.deepEqual([...statements].flatMap((sql) => planViolations(database, sql)), []);
+  t.deepEqual(
+    [...statements].flatMap((sql) => planViolations(database, sql)),
+    [],
+  );
 });
 
 test('a plan that reads a whole table, filters by row values, sorts, or passes its index by is found', (t) => {

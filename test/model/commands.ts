@@ -33,7 +33,13 @@ const names = ['a', 'b'];
 const namespaces = ['', 'x'];
 const identities = ['h1', 'h2'];
 
-const place = fc.record({ shard: fc.constantFrom(...shards), cluster: fc.constantFrom('acme', 'bold'), namespace: fc.constantFrom(...namespaces), name: fc.constantFrom(...names), identity: fc.constantFrom(...identities) });
+const place = fc.record({
+  shard: fc.constantFrom(...shards),
+  cluster: fc.constantFrom('acme', 'bold'),
+  namespace: fc.constantFrom(...namespaces),
+  name: fc.constantFrom(...names),
+  identity: fc.constantFrom(...identities),
+});
 
 const narrow = fc.record(
   {
@@ -46,7 +52,14 @@ const narrow = fc.record(
   { requiredKeys: ['shard', 'cluster', 'identity'] },
 );
 
-const scope = fc.oneof(narrow, fc.constantFrom({ shard: '*', cluster: '*', identity: '*' }, { shard: '*', cluster: 'acme', identity: '*' }, { shard: 'amber', cluster: '*', identity: 'h1' }));
+const scope = fc.oneof(
+  narrow,
+  fc.constantFrom(
+    { shard: '*', cluster: '*', identity: '*' },
+    { shard: '*', cluster: 'acme', identity: '*' },
+    { shard: 'amber', cluster: '*', identity: 'h1' },
+  ),
+);
 
 /** Whether a writer knows the state it writes over. */
 const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
@@ -60,8 +73,12 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
   const ranged = fc.tuple(scope, share, share);
   return fc.commands(
     [
-      fc.array(mutation, { minLength: 1, maxLength: 12, size: 'max' }).map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
-      fc.array(mutation, { minLength: 1, maxLength: 12, size: 'max' }).map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
+      fc
+        .array(mutation, { minLength: 1, maxLength: 12, size: 'max' })
+        .map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
+      fc
+        .array(mutation, { minLength: 1, maxLength: 12, size: 'max' })
+        .map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
       fc.tuple(scope, share).map(([at, back]) => new Open(aScope(typed(at)), back)),
       fc.nat(3).map((which) => new ReadPage(which)),
       fc.nat(3).map((which) => new ReadPage(which)),
@@ -97,13 +114,16 @@ class Write implements Command {
       return store.submit(mutation);
     });
 
-    const told = (await Promise.all(outcomes)).map((outcome) => (outcome.kind === 'written' ? { kind: outcome.kind, revision: outcome.revision } : outcome));
+    const told = (await Promise.all(outcomes)).map((outcome) =>
+      outcome.kind === 'written' ? { kind: outcome.kind, revision: outcome.revision } : outcome,
+    );
 
     assert.deepEqual(told, expected);
     assert.equal(store.published, model.published, 'published');
   }
 
-  toString = (): string => `write ${this.#asked.map(({ kind, knowledge, place: at }) => `${kind} ${knowledge} ${keyText(aKey(at))}`).join(', ')}`;
+  toString = (): string =>
+    `write ${this.#asked.map(({ kind, knowledge, place: at }) => `${kind} ${knowledge} ${keyText(aKey(at))}`).join(', ')}`;
 }
 
 class Open implements Command {
@@ -238,7 +258,10 @@ class Compact implements Command {
     const wanted = Math.max(before, published - changesMax);
     assert.ok(compacted >= before, 'the compacted revision never falls');
     // A reading holds it back, for a bounded time.
-    assert.ok(compacted === wanted || (compacted < wanted && compacted >= Math.min(wanted, lowest)), `compacted ${compacted}, wanted ${wanted}, held at ${lowest}`);
+    assert.ok(
+      compacted === wanted || (compacted < wanted && compacted >= Math.min(wanted, lowest)),
+      `compacted ${compacted}, wanted ${wanted}, held at ${lowest}`,
+    );
   }
 
   toString = (): string => 'compact';

@@ -48,7 +48,9 @@ export class ModelStore {
   }
 
   changes(scope: Scope, after: Revision, upTo: Revision): readonly string[] {
-    return this.#between(scope, after, upTo).map(({ kind, key, revision, replaced }) => `${revision} ${kind} ${keyText(key)} of ${replaced}`);
+    return this.#between(scope, after, upTo).map(
+      ({ kind, key, revision, replaced }) => `${revision} ${kind} ${keyText(key)} of ${replaced}`,
+    );
   }
 
   touched(scope: Scope, after: Revision, upTo: Revision): readonly string[] {

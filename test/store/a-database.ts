@@ -41,4 +41,3 @@ export function rowsOf(database: Connection): string[] {
     .all()
     .map(({ revision, kind }) => `${revision}${kind === 2 ? ' tombstone' : ''}`);
 }
-

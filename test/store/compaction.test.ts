@@ -13,7 +13,14 @@ const step = { tombstonesUpTo: 0, tombstonesMax: 1_000_000, rowsMax: 200 };
 /** 1 put a, 2 put b, 3 put a, 4 delete b, 5 put c, 6 delete a. */
 function aHistory(t: ExecutionContext): WritingHalf {
   const half = aWritingHalf(t);
-  half.commit(aPut({ name: 'a' }, 'absent'), aPut({ name: 'b' }, 'absent'), aPut({ name: 'a' }, 1), aDelete({ name: 'b' }), aPut({ name: 'c' }, 'absent'), aDelete({ name: 'a' }));
+  half.commit(
+    aPut({ name: 'a' }, 'absent'),
+    aPut({ name: 'b' }, 'absent'),
+    aPut({ name: 'a' }, 1),
+    aDelete({ name: 'b' }),
+    aPut({ name: 'c' }, 'absent'),
+    aDelete({ name: 'a' }),
+  );
   return half;
 }
 
@@ -100,10 +107,21 @@ test('tombstones go by age or by count, whichever asks for more, never above the
 test('the bytes of the log are those of the bodies above the compacted revision, survivors stated again included', (t) => {
   const { commit, compaction, database } = aWritingHalf(t);
   const above = (): number =>
-    Number(database.prepare('SELECT coalesce(sum(length(body)), 0) FROM changes WHERE revision > ?').pluck().get(readMeta(database, 'compacted')));
+    Number(
+      database
+        .prepare('SELECT coalesce(sum(length(body)), 0) FROM changes WHERE revision > ?')
+        .pluck()
+        .get(readMeta(database, 'compacted')),
+    );
   const told: number[] = [];
 
-  told.push(commit(aPut({ shard: 'amber' }, 'absent', { spec: 'x'.repeat(500) }), aPut({ shard: 'birch' }, 'absent', { spec: 'y'.repeat(700) }), aPut({ name: 'two' }, 'absent')).logBytes);
+  told.push(
+    commit(
+      aPut({ shard: 'amber' }, 'absent', { spec: 'x'.repeat(500) }),
+      aPut({ shard: 'birch' }, 'absent', { spec: 'y'.repeat(700) }),
+      aPut({ name: 'two' }, 'absent'),
+    ).logBytes,
+  );
   told.push(commit(aDelete({ shard: 'amber' })).logBytes);
   t.is(told[1], above());
   for (let upTo = 1; upTo <= 5; upTo++) {
@@ -178,7 +196,12 @@ test('a store that stopped in the middle of a compaction goes on with it, though
   await engine.store.close();
   const { database } = reopened(t, engine);
   // Compacted in the books, the rows still there: what a step by an older release, or a lowered bound, leaves.
-  for (let i = 0; i < 50; i++) database.prepare(`INSERT INTO changes SELECT ?, resource, 2, 0, shard, cluster, namespace, ?, '', 0, 0, 0, 0, NULL FROM changes WHERE revision = 1`).run(i + 10_000, `t${i}`);
+  for (let i = 0; i < 50; i++)
+    database
+      .prepare(
+        `INSERT INTO changes SELECT ?, resource, 2, 0, shard, cluster, namespace, ?, '', 0, 0, 0, 0, NULL FROM changes WHERE revision = 1`,
+      )
+      .run(i + 10_000, `t${i}`);
   database.prepare(`UPDATE meta SET value = 20000 WHERE name = 'revision' OR name = 'compacted'`).run();
   database.close();
 

@@ -2,7 +2,13 @@ import test from 'ava';
 import fc from 'fast-check';
 import { compactionRowsMax, Holds, nextCompacted, type HistoryLimits, type LogState } from '../../src/store/sqlite/compactor.js';
 
-const wide: HistoryLimits = { historyAgeMs: 1e12, historyChangesMax: 1_000_000, historyBytesMax: 1e12, tombstoneAgeMs: 1e12, tombstonesMax: 1e9 };
+const wide: HistoryLimits = {
+  historyAgeMs: 1e12,
+  historyChangesMax: 1_000_000,
+  historyBytesMax: 1e12,
+  tombstoneAgeMs: 1e12,
+  tombstonesMax: 1e9,
+};
 const state: LogState = { published: 1000, compacted: 100, bytes: 5000, agedRevision: 0, heldRevision: undefined };
 
 test('the compacted revision rises by age, count or bytes, whichever asks for most, never past a hold, a step at a time', (t) => {
@@ -30,12 +36,29 @@ test('the compacted revision rises by age, count or bytes, whichever asks for mo
 test('the compacted revision never falls, never passes what is published or held, and rises by one step at most', (t) => {
   const revision = fc.nat(2000);
   fc.assert(
-    fc.property(revision, revision, fc.nat(10_000), revision, fc.option(revision, { nil: undefined }), fc.nat(3000), fc.nat(10_000), (a, b, bytes, aged, held, changesMax, bytesMax) => {
-      const compacted = Math.min(a, b);
-      const published = Math.max(a, b);
-      const next = nextCompacted({ published, compacted, bytes, agedRevision: aged, heldRevision: held }, { ...wide, historyChangesMax: changesMax, historyBytesMax: bytesMax });
-      return next >= compacted && next <= published && next <= compacted + compactionRowsMax && (held === undefined || next <= Math.max(compacted, held));
-    }),
+    fc.property(
+      revision,
+      revision,
+      fc.nat(10_000),
+      revision,
+      fc.option(revision, { nil: undefined }),
+      fc.nat(3000),
+      fc.nat(10_000),
+      (a, b, bytes, aged, held, changesMax, bytesMax) => {
+        const compacted = Math.min(a, b);
+        const published = Math.max(a, b);
+        const next = nextCompacted(
+          { published, compacted, bytes, agedRevision: aged, heldRevision: held },
+          { ...wide, historyChangesMax: changesMax, historyBytesMax: bytesMax },
+        );
+        return (
+          next >= compacted &&
+          next <= published &&
+          next <= compacted + compactionRowsMax &&
+          (held === undefined || next <= Math.max(compacted, held))
+        );
+      },
+    ),
   );
   t.pass();
 });

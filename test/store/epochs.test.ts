@@ -61,7 +61,10 @@ test('every revision leads back to itself, and texts rise with it across epochs'
 });
 
 test('two epochs of a store that was rolled back to nothing do not quarrel over revision 0', (t) => {
-  const epochs = new Epochs([{ epoch: 1_000_000, firstRevision: 1 }, { epoch: 1_000_500, firstRevision: 1 }]);
+  const epochs = new Epochs([
+    { epoch: 1_000_000, firstRevision: 1 },
+    { epoch: 1_000_500, firstRevision: 1 },
+  ]);
 
   t.is(epochs.format(1), '1000500000000000001');
   t.deepEqual(epochs.locate(epochs.format(0), 0), { kind: 'ours', revision: 0 });
@@ -70,8 +73,20 @@ test('two epochs of a store that was rolled back to nothing do not quarrel over 
 });
 
 test('a store is born with 7 digits, and a new epoch is higher by 1 to 1000', (t) => {
-  t.is(firstEpoch(() => 0), 1_000_000);
-  t.is(firstEpoch(() => 0.999_999_999), 7_999_999);
-  t.is(nextEpoch(1_000_000, () => 0), 1_000_001);
-  t.is(nextEpoch(1_000_000, () => 0.999_999_999), 1_001_000);
+  t.is(
+    firstEpoch(() => 0),
+    1_000_000,
+  );
+  t.is(
+    firstEpoch(() => 0.999_999_999),
+    7_999_999,
+  );
+  t.is(
+    nextEpoch(1_000_000, () => 0),
+    1_000_001,
+  );
+  t.is(
+    nextEpoch(1_000_000, () => 0.999_999_999),
+    1_001_000,
+  );
 });

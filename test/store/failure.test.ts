@@ -29,14 +29,20 @@ test('a batch that is refused leaves no trace, and revisions go on without a gap
 
   const outcomes = await Promise.all(batch.map((mutation) => store.submit(mutation)));
 
-  t.deepEqual(outcomes.map(({ kind }) => kind), ['unavailable', 'unavailable', 'unavailable']);
+  t.deepEqual(
+    outcomes.map(({ kind }) => kind),
+    ['unavailable', 'unavailable', 'unavailable'],
+  );
   t.like(outcomes[0], { refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (SQLITE_CONSTRAINT_NOTNULL)' } });
   t.truthy(store.lastFailure);
   t.is(store.published, 2);
   t.is((await store.get(aKey({ name: 'before' })))?.revision, 1);
   t.is((await mustWrite(store, aPut({ name: 'good', resource: 'news' }, 'absent'))).revision, 3);
   t.is(store.lastFailure, undefined);
-  t.deepEqual((await changesBehind(store, aScope({ resource: 'news' }), 0)).map(({ revision }) => revision), [3]);
+  t.deepEqual(
+    (await changesBehind(store, aScope({ resource: 'news' }), 0)).map(({ revision }) => revision),
+    [3],
+  );
 });
 
 test('a store that failed tries again by itself, and what was only refused does not count as written', async (t) => {
@@ -84,7 +90,9 @@ test('a full disk: writers are told, reads go on, the store is not ready, and he
 
   fill(disk);
   t.is(statfsSync(disk).bfree, 0);
-  const outcomes = await Promise.all(Array.from({ length: 20 }, (_, i) => store.submit(aPut({ name: `m${i}` }, 'absent', { spec: large }))));
+  const outcomes = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => store.submit(aPut({ name: `m${i}` }, 'absent', { spec: large }))),
+  );
   const failed = outcomes.filter(({ kind }) => kind === 'unavailable');
   t.true(failed.length > 0);
   for (const outcome of failed) t.like(outcome, { refusal: { reason: 'ServiceUnavailable' } });

@@ -15,11 +15,13 @@ const epochOf = (resourceVersion: string): number => Number(resourceVersion.slic
 /** Writes objects until the store has come to `revision`; answers the versions that were acknowledged. */
 async function writeUpTo({ store }: SqliteEngine, revision: number, tag = ''): Promise<string[]> {
   const texts: string[] = [];
-  while (store.published < revision) texts.push((await mustWrite(store, aPut({ name: `n${store.published}${tag}` }, 'absent'))).resourceVersion);
+  while (store.published < revision)
+    texts.push((await mustWrite(store, aPut({ name: `n${store.published}${tag}` }, 'absent'))).resourceVersion);
   return texts;
 }
 
-const nextVersion = async ({ store }: SqliteEngine): Promise<string> => (await mustWrite(store, aPut({ name: `next${store.published}` }, 'absent'))).resourceVersion;
+const nextVersion = async ({ store }: SqliteEngine): Promise<string> =>
+  (await mustWrite(store, aPut({ name: `next${store.published}` }, 'absent'))).resourceVersion;
 
 /** An engine that has written ten objects, a copy of its database then, and ten more. */
 async function aBackup(t: ExecutionContext, surroundings: Surroundings = {}) {
@@ -88,12 +90,25 @@ test('an older database under a witness of later writes begins a higher epoch; w
   const store = await engine.open();
 
   t.is(store.published, 10);
-  t.deepEqual(lost.map((text) => store.locate(text).kind), lost.map(() => 'above'));
+  t.deepEqual(
+    lost.map((text) => store.locate(text).kind),
+    lost.map(() => 'above'),
+  );
   const again = await writeUpTo(engine, 25, 'again');
   t.true(epochOf(again[0]!) > epochOf(lost[0]!));
-  t.deepEqual(lost.map((text) => store.locate(text).kind), lost.map(() => 'below'));
-  t.deepEqual(kept.map((text) => store.locate(text)), kept.map((_, i) => ({ kind: 'ours', revision: i + 1 })));
-  t.deepEqual([...kept, ...lost, ...again].map(BigInt), [...kept, ...lost, ...again].map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)), 'versions never fall');
+  t.deepEqual(
+    lost.map((text) => store.locate(text).kind),
+    lost.map(() => 'below'),
+  );
+  t.deepEqual(
+    kept.map((text) => store.locate(text)),
+    kept.map((_, i) => ({ kind: 'ours', revision: i + 1 })),
+  );
+  t.deepEqual(
+    [...kept, ...lost, ...again].map(BigInt),
+    [...kept, ...lost, ...again].map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)),
+    'versions never fall',
+  );
   t.is((await changesBehind(store, aScope(), 5)).length, 20);
   t.true((await listTexts(store, aScope(), { revision: 7 })).length === 7);
   await engine.restart();
@@ -121,7 +136,11 @@ test('the same backup restored twice begins a higher epoch each time, whatever t
 });
 
 test('a database without its witness, or with one that says nothing, may be any copy and begins a new epoch', async (t) => {
-  for (const spoil of [(file: string) => rmSync(file), (file: string) => writeFileSync(file, ''), (file: string) => writeFileSync(file, 'x y z')]) {
+  for (const spoil of [
+    (file: string) => rmSync(file),
+    (file: string) => writeFileSync(file, ''),
+    (file: string) => writeFileSync(file, 'x y z'),
+  ]) {
     const engine = await SqliteEngine.start(t);
     const texts = await writeUpTo(engine, 3);
     await engine.store.close();
@@ -171,7 +190,10 @@ test('a wiped database is born anew above what its witness has seen, and knows n
   await engine.open();
 
   t.is(engine.store.published, 0);
-  t.deepEqual(texts.map((text) => engine.store.locate(text).kind), texts.map(() => 'below'));
+  t.deepEqual(
+    texts.map((text) => engine.store.locate(text).kind),
+    texts.map(() => 'below'),
+  );
   t.true(epochOf(engine.store.format(0)) > epochOf(texts[0]!));
 });
 

@@ -9,7 +9,10 @@ test('a second server on the same directory is refused in words, until the first
   const directory = storeDirectory(t);
   const first = await openTestStore(directory);
 
-  await t.throwsAsync(openTestStore(directory), { instanceOf: CacheError, message: `the data directory ${directory} is in use by another server` });
+  await t.throwsAsync(openTestStore(directory), {
+    instanceOf: CacheError,
+    message: `the data directory ${directory} is in use by another server`,
+  });
   await first.close();
   const second = await openTestStore(directory);
   await second.close();
@@ -19,7 +22,9 @@ test('a second server on the same directory is refused in words, until the first
 
 test('the lock holds between processes, and is gone with a process that was killed (F6)', async (t) => {
   const directory = storeDirectory(t);
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./hold-store.js', import.meta.url)), directory], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./hold-store.js', import.meta.url)), directory], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   t.teardown(() => child.kill('SIGKILL'));
   await once(child.stdout, 'data');
 

@@ -22,7 +22,8 @@ function aDatabase(t: ExecutionContext): { database: Connection; steps: (files: 
 }
 
 const schemaOf = (database: Connection): number => Number(database.pragma('user_version', { simple: true }));
-const tablesOf = (database: Connection): unknown[] => database.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`).pluck().all();
+const tablesOf = (database: Connection): unknown[] =>
+  database.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`).pluck().all();
 
 const first = { '0001-one.sql': 'CREATE TABLE one (a INTEGER) STRICT;' };
 const second = { ...first, '0002-two.sql': 'CREATE TABLE two (a INTEGER) STRICT; INSERT INTO two (a) SELECT a FROM one;' };
@@ -45,12 +46,19 @@ test('data of a newer release is refused in words, and left alone (F26)', (t) =>
   const { database, steps } = aDatabase(t);
   migrate(database, steps(second));
 
-  t.throws(() => migrate(database, steps(first)), { instanceOf: CacheError, message: 'the data was written by a newer release (schema 2, this one knows 1)' });
+  t.throws(() => migrate(database, steps(first)), {
+    instanceOf: CacheError,
+    message: 'the data was written by a newer release (schema 2, this one knows 1)',
+  });
   t.deepEqual(tablesOf(database), ['one', 'two']);
 });
 
 test('steps with a gap, twice the same number, or out of order are refused before they do anything', (t) => {
-  for (const files of [{ '0002-two.sql': 'CREATE TABLE two (a);' }, { ...first, '0001-zwei.sql': 'CREATE TABLE two (a);' }, { ...first, '0003-three.sql': 'CREATE TABLE two (a);' }]) {
+  for (const files of [
+    { '0002-two.sql': 'CREATE TABLE two (a);' },
+    { ...first, '0001-zwei.sql': 'CREATE TABLE two (a);' },
+    { ...first, '0003-three.sql': 'CREATE TABLE two (a);' },
+  ]) {
     const { database, steps } = aDatabase(t);
     t.throws(() => migrate(database, steps(files)), { instanceOf: CacheError, message: /^migration \d{4}-\w+\.sql is out of order$/ });
     t.false(tablesOf(database).includes('two'));
@@ -87,7 +95,8 @@ test('the steps of this release make the schema on a fresh database', (t) => {
 });
 
 test('a library that may lose commits is refused', (t) => {
-  for (const version of ['3.51.2', '3.50.9', '3.7.0', '2.99.99', '0']) t.throws(() => assertSqliteVersion(version), { instanceOf: CacheError, message: /WAL-reset bug/ }, version);
+  for (const version of ['3.51.2', '3.50.9', '3.7.0', '2.99.99', '0'])
+    t.throws(() => assertSqliteVersion(version), { instanceOf: CacheError, message: /WAL-reset bug/ }, version);
   for (const version of ['3.51.3', '3.51.10', '3.52.0', '3.100.0', '4.0.0', '4']) t.notThrows(() => assertSqliteVersion(version), version);
 });
 

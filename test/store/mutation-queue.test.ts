@@ -62,7 +62,14 @@ test('a batch ends at its count, at its bytes, but a mutation larger than a batc
   t.deepEqual(counted.batches.map(namesOf), [['a'], ['b', 'c'], ['d']]);
 
   const weighed = aQueue({ batchBytesMax: 3000 });
-  for (const [name, bytes] of [['a', 1], ['b', 900], ['c', 900], ['d', 5000], ['e', 1]] as const) void weighed.queue.submit(named(name, bytes));
+  for (const [name, bytes] of [
+    ['a', 1],
+    ['b', 900],
+    ['c', 900],
+    ['d', 5000],
+    ['e', 1],
+  ] as const)
+    void weighed.queue.submit(named(name, bytes));
   weighed.settle();
   weighed.settle();
   weighed.settle();

@@ -16,23 +16,43 @@ test('what is durable but not yet published is not seen: no create, no update, n
   const fillers = Array.from({ length: 8 }, (_, i) => store.submit(aPut({ name: `filler${i}` }, 'absent')));
   const place = (name: string) => ({ name, namespace: 'x' });
   const waiting = [
-    aPut(place('updated'), 1), aDelete(place('deleted')), aDelete(place('replaced')), aPut(place('replaced'), 'absent'),
-    aDelete(place('twice')), aPut(place('twice'), 'absent'), aDelete(place('twice')), aPut(place('created'), 'absent'),
+    aPut(place('updated'), 1),
+    aDelete(place('deleted')),
+    aDelete(place('replaced')),
+    aPut(place('replaced'), 'absent'),
+    aDelete(place('twice')),
+    aPut(place('twice'), 'absent'),
+    aDelete(place('twice')),
+    aPut(place('created'), 'absent'),
   ].map((mutation) => store.submit(mutation));
   await Promise.all(fillers);
   const { published } = store;
   t.is(published, names.length + fillers.length);
 
   const reads: Promise<unknown>[] = [];
-  for (const start = performance.now(); performance.now() - start < heldMs; ) {
+  for (const start = performance.now(); performance.now() - start < heldMs;) {
     for (const [i, name] of names.entries()) {
       reads.push(store.get(aKey(place(name))).then((object) => t.is(object?.revision, i + 1, `get ${name}`)));
-      reads.push(store.find(aScope({ ...place(name), cluster: 'acme' })).then((found) => t.deepEqual(found.map(({ revision }) => revision), [i + 1], `find ${name}`)));
+      reads.push(
+        store.find(aScope({ ...place(name), cluster: 'acme' })).then((found) =>
+          t.deepEqual(
+            found.map(({ revision }) => revision),
+            [i + 1],
+            `find ${name}`,
+          ),
+        ),
+      );
     }
     reads.push(store.get(aKey(place('created'))).then((object) => t.is(object, undefined)));
     reads.push(store.find(aScope({ ...place('created'), cluster: 'acme' })).then((found) => t.deepEqual(found, [])));
     const snapshot = store.snapshot(aScope({ namespace: 'x' }), published);
-    reads.push(snapshot.page(undefined).then(({ objects }) => t.is(objects.map(textOf).join(), 'amber/acme/x/deleted@2,amber/acme/x/replaced@3,amber/acme/x/twice@4,amber/acme/x/updated@1')));
+    reads.push(
+      snapshot
+        .page(undefined)
+        .then(({ objects }) =>
+          t.is(objects.map(textOf).join(), 'amber/acme/x/deleted@2,amber/acme/x/replaced@3,amber/acme/x/twice@4,amber/acme/x/updated@1'),
+        ),
+    );
     snapshot.close();
   }
   t.is(store.published, published, 'the tick is still held');

@@ -44,7 +44,11 @@ export class SqliteEngine {
     this.#log = log;
   }
 
-  static async start(t: { teardown: (run: () => unknown) => void }, bounds: Bounds = {}, surroundings: Surroundings = {}): Promise<SqliteEngine> {
+  static async start(
+    t: { teardown: (run: () => unknown) => void },
+    bounds: Bounds = {},
+    surroundings: Surroundings = {},
+  ): Promise<SqliteEngine> {
     const engine = new SqliteEngine(bounds, surroundings);
     t.teardown(async () => {
       await engine.store?.close();

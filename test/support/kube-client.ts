@@ -227,7 +227,10 @@ export class KubeClient {
   ): Promise<Opened> {
     const session = await this.#connected();
     // Without a word on its end, Node ends the request of a DELETE before its body.
-    const stream = session.request({ ':method': method, ':path': path, ...headers }, { endStream: bytes === undefined, ...(signal === undefined ? {} : { signal }) });
+    const stream = session.request(
+      { ':method': method, ':path': path, ...headers },
+      { endStream: bytes === undefined, ...(signal === undefined ? {} : { signal }) },
+    );
     // Who waits for the answer or reads it is told; an abort when nobody does is no error.
     stream.on('error', () => {});
     if (bytes !== undefined) stream.end(bytes);

@@ -8,7 +8,15 @@ import type { Body } from '../../src/domain/object.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
 
-export type Place = Readonly<{ shard?: string; cluster?: string; namespace?: string; name?: string; group?: string; resource?: string; identity?: string }>;
+export type Place = Readonly<{
+  shard?: string;
+  cluster?: string;
+  namespace?: string;
+  name?: string;
+  group?: string;
+  resource?: string;
+  identity?: string;
+}>;
 
 export function shardName(text: string): ShardName {
   const name = parseShardName(text);
@@ -23,13 +31,29 @@ export function clusterName(text: string): ClusterName {
 }
 
 export function aKey(place: Place = {}): Key {
-  const { shard = 'amber', cluster = 'acme', namespace = '', name = 'one', group = 'apis.kcp.io', resource = 'apiexports', identity = '' } = place;
+  const {
+    shard = 'amber',
+    cluster = 'acme',
+    namespace = '',
+    name = 'one',
+    group = 'apis.kcp.io',
+    resource = 'apiexports',
+    identity = '',
+  } = place;
   return { resource: { group, resource, identity }, shard: shardName(shard), cluster: clusterName(cluster), namespace, name };
 }
 
 export function aScope(place: Place = {}): Scope {
   const { shard = '*', cluster = '*', group = 'apis.kcp.io', resource = 'apiexports', identity = '', namespace, name } = place;
-  return { group, resource, identity, shard: shard === '*' ? '*' : shardName(shard), cluster: cluster === '*' ? '*' : clusterName(cluster), namespace, name };
+  return {
+    group,
+    resource,
+    identity,
+    shard: shard === '*' ? '*' : shardName(shard),
+    cluster: cluster === '*' ? '*' : clusterName(cluster),
+    namespace,
+    name,
+  };
 }
 
 export function aBody(key: Key, content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {}): Body {
@@ -49,9 +73,19 @@ export function aBody(key: Key, content: { labels?: Record<string, string>; path
   return compose(scanObject(bytes, 100), { place: key, apiVersion: text.apiVersion, version: 'v1alpha2', metadata: {} });
 }
 
-export function aPut(place: Place, expect: 'absent' | number, content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {}): Mutation {
+export function aPut(
+  place: Place,
+  expect: 'absent' | number,
+  content: { labels?: Record<string, string>; path?: string; spec?: unknown } = {},
+): Mutation {
   const key = aKey(place);
-  return { kind: 'put', key, body: aBody(key, content), path: content.path === undefined ? undefined : parseCanonicalPath(content.path), expect };
+  return {
+    kind: 'put',
+    key,
+    body: aBody(key, content),
+    path: content.path === undefined ? undefined : parseCanonicalPath(content.path),
+    expect,
+  };
 }
 
 export function aDelete(place: Place, expect: 'any' | number = 'any'): Mutation {
@@ -60,19 +94,34 @@ export function aDelete(place: Place, expect: 'any' | number = 'any'): Mutation 
 
 /** The URL of a collection, or of one of its objects. */
 export function aPath(place: Place & { version?: string } = {}): string {
-  const { shard = 'amber', cluster = 'acme', namespace, name, group = 'apis.kcp.io', resource = 'apiexports', identity = '', version = 'v1alpha2' } = place;
+  const {
+    shard = 'amber',
+    cluster = 'acme',
+    namespace,
+    name,
+    group = 'apis.kcp.io',
+    resource = 'apiexports',
+    identity = '',
+    version = 'v1alpha2',
+  } = place;
   const api = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   const inNamespace = namespace === undefined ? '' : `/namespaces/${namespace}`;
   return `/services/cache/shards/${shard}/clusters/${cluster}${api}${inNamespace}/${resource}${identity === '' ? '' : `:${identity}`}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
 }
 
 /** An APIExport as a client sends it. */
-export function anApiExport(metadata: Readonly<Record<string, unknown>> = {}, rest: Readonly<Record<string, unknown>> = { spec: {} }): Record<string, unknown> {
+export function anApiExport(
+  metadata: Readonly<Record<string, unknown>> = {},
+  rest: Readonly<Record<string, unknown>> = { spec: {} },
+): Record<string, unknown> {
   return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'one', ...metadata }, ...rest };
 }
 
 /** A ClusterCachedResource that declares `instances.machines.svm.io` under the identity. */
-export function aClusterCachedResource(identity: string, { name = 'instances', kind = 'Instance', scope = 'Cluster', version = 'v1' } = {}): Record<string, unknown> {
+export function aClusterCachedResource(
+  identity: string,
+  { name = 'instances', kind = 'Instance', scope = 'Cluster', version = 'v1' } = {},
+): Record<string, unknown> {
   return {
     apiVersion: 'cache.kcp.io/v1alpha1',
     kind: 'ClusterCachedResource',

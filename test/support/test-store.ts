@@ -16,7 +16,13 @@ const mebibyte = 1024 * 1024;
 
 export const storeLimits: StoreLimits = {
   queue: { mutationsMax: 10_000, bytesMax: 64 * mebibyte, batchMutationsMax: 512, batchBytesMax: 8 * mebibyte },
-  history: { historyAgeMs: 86_400_000, historyChangesMax: 1_000_000, historyBytesMax: 4096 * mebibyte, tombstoneAgeMs: 30 * 86_400_000, tombstonesMax: 1_000_000 },
+  history: {
+    historyAgeMs: 86_400_000,
+    historyChangesMax: 1_000_000,
+    historyBytesMax: 4096 * mebibyte,
+    tombstoneAgeMs: 30 * 86_400_000,
+    tombstonesMax: 1_000_000,
+  },
   snapshot: { rowsMax: 500, bytesMax: 262_144, resurrectedMax: 100_000 },
   snapshotHoldMs: 60_000,
   recentBytesMax: 8 * mebibyte,
@@ -34,7 +40,12 @@ export function storeDirectory(t: ExecutionContext): string {
 
 export function openTestStore(directory: string, limits: Partial<StoreLimits> = {}, clock: Clock = systemClock): Promise<SqliteStore> {
   const observe = { committed: () => {}, compacted: () => {} };
-  return openStore(directory, projectFile('migrations'), { ...storeLimits, ...limits }, { log: silent, clock, random: Math.random, observe });
+  return openStore(
+    directory,
+    projectFile('migrations'),
+    { ...storeLimits, ...limits },
+    { log: silent, clock, random: Math.random, observe },
+  );
 }
 
 /** Submits and expects it to be written. */

@@ -62,11 +62,30 @@ test('aggregated discovery says by its Content-Type what it is and tells each ty
     t.is(answer.contentType, `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`);
     t.is(kind, 'APIGroupDiscoveryList');
     t.is(apiVersion, `apidiscovery.k8s.io/${form}`);
-    t.deepEqual(items.map((item: { metadata: { name: string } }) => item.metadata.name), ['apis.kcp.io', 'core.kcp.io', 'migration.kcp.io', 'cache.kcp.io', 'tenancy.kcp.io', 'rbac.authorization.k8s.io', 'admissionregistration.k8s.io', 'apiextensions.k8s.io']);
-    t.deepEqual(items[0].versions.map(({ version, freshness, resources }: DiscoveredVersion) => [version, freshness, resources.map(({ resource }) => resource)]), [
-      ['v1alpha2', 'Current', ['apiexports']],
-      ['v1alpha1', 'Current', ['apiresourceschemas', 'apiconversions', 'apiexports', 'apiexportendpointslices']],
-    ]);
+    t.deepEqual(
+      items.map((item: { metadata: { name: string } }) => item.metadata.name),
+      [
+        'apis.kcp.io',
+        'core.kcp.io',
+        'migration.kcp.io',
+        'cache.kcp.io',
+        'tenancy.kcp.io',
+        'rbac.authorization.k8s.io',
+        'admissionregistration.k8s.io',
+        'apiextensions.k8s.io',
+      ],
+    );
+    t.deepEqual(
+      items[0].versions.map(({ version, freshness, resources }: DiscoveredVersion) => [
+        version,
+        freshness,
+        resources.map(({ resource }) => resource),
+      ]),
+      [
+        ['v1alpha2', 'Current', ['apiexports']],
+        ['v1alpha1', 'Current', ['apiresourceschemas', 'apiconversions', 'apiexports', 'apiexportendpointslices']],
+      ],
+    );
     t.deepEqual(items[0].versions[0].resources[0], {
       resource: 'apiexports',
       responseKind: { group: 'apis.kcp.io', version: 'v1alpha2', kind: 'APIExport' },
@@ -88,7 +107,13 @@ test('the legacy list names groups with their versions, the preferred one first'
   const v1alpha2 = { groupVersion: 'apis.kcp.io/v1alpha2', version: 'v1alpha2' };
   const versions = [v1alpha2, { groupVersion: 'apis.kcp.io/v1alpha1', version: 'v1alpha1' }];
   t.deepEqual(groups[0], { name: 'apis.kcp.io', versions, preferredVersion: v1alpha2 });
-  t.deepEqual(read(apiGroup(kcpTypes, 'apis.kcp.io')), { kind: 'APIGroup', apiVersion: 'v1', name: 'apis.kcp.io', versions, preferredVersion: v1alpha2 });
+  t.deepEqual(read(apiGroup(kcpTypes, 'apis.kcp.io')), {
+    kind: 'APIGroup',
+    apiVersion: 'v1',
+    name: 'apis.kcp.io',
+    versions,
+    preferredVersion: v1alpha2,
+  });
 });
 
 test('a group version lists its types', (t) => {
@@ -111,7 +136,10 @@ test('/api is answered without types of the core group too, but names no version
   t.deepEqual(read(coreVersions(types, 'legacy')).versions, ['v1']);
   const [core] = read(coreVersions(types, 'v2')).items;
   t.deepEqual([core.metadata.name, core.versions[0].version, core.versions[0].resources[0].resource], ['', 'v1', 'configmaps']);
-  t.deepEqual(read(apiResources(types, '', 'v1')).resources.map(({ name }: { name: string }) => name), ['configmaps']);
+  t.deepEqual(
+    read(apiResources(types, '', 'v1')).resources.map(({ name }: { name: string }) => name),
+    ['configmaps'],
+  );
   t.false(read(apiGroups(types, 'legacy')).groups.some(({ name }: { name: string }) => name === ''));
 });
 
@@ -128,6 +156,16 @@ test('the version is Kubernetes’ own in form, every member a string, ours behi
   const version = read(versionAnswer('0.1.0'));
 
   t.is(version.gitVersion, 'v1.36.0+strata-v0.1.0');
-  t.deepEqual(Object.keys(version), ['major', 'minor', 'gitVersion', 'gitCommit', 'gitTreeState', 'buildDate', 'goVersion', 'compiler', 'platform']);
+  t.deepEqual(Object.keys(version), [
+    'major',
+    'minor',
+    'gitVersion',
+    'gitCommit',
+    'gitTreeState',
+    'buildDate',
+    'goVersion',
+    'compiler',
+    'platform',
+  ]);
   t.true(Object.values(version).every((member) => typeof member === 'string'));
 });

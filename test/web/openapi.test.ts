@@ -45,13 +45,18 @@ test('paths follow the scope of the type, and every reference leads to a schema 
 
   t.true(`${prefix}/namespaces/{namespace}/roles/{name}` in paths);
   t.true(`${prefix}/clusterroles/{name}` in paths);
-  t.deepEqual(paths[`${prefix}/namespaces/{namespace}/roles/{name}`].parameters.map(({ name }: { name: string }) => name), ['namespace', 'name']);
+  t.deepEqual(
+    paths[`${prefix}/namespaces/{namespace}/roles/{name}`].parameters.map(({ name }: { name: string }) => name),
+    ['namespace', 'name'],
+  );
   t.is(components.schemas['io.k8s.authorization.rbac.v1.Role']['x-kubernetes-group-version-kind'][0].kind, 'Role');
   for (const [, name = ''] of JSON.stringify(paths).matchAll(/#\/components\/schemas\/([^"]+)"/g)) t.true(name in components.schemas, name);
 });
 
 test('the core group has its documents below api', (t) => {
-  const types = kcpTypes.slice(0, 1).map((type) => ({ ...type, group: '', resource: 'configmaps', kind: 'ConfigMap', versions: [{ name: 'v1', columns: [] }] }));
+  const types = kcpTypes
+    .slice(0, 1)
+    .map((type) => ({ ...type, group: '', resource: 'configmaps', kind: 'ConfigMap', versions: [{ name: 'v1', columns: [] }] }));
 
   t.deepEqual(Object.keys(JSON.parse(openApiIndex(types).body).paths), ['api/v1']);
   t.true('/api/v1/configmaps/{name}' in JSON.parse(openApiDocument(types, '', 'v1')?.body ?? '').paths);

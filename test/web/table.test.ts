@@ -18,7 +18,9 @@ function withColumn(type: string, jsonPath = '.spec.x'): ServedType {
 }
 
 test('columns and cells are those of upstream', (t) => {
-  const lines = readFileSync(projectFile('test/golden/basics.upstream.jsonl'), 'utf8').split('\n').filter((text) => text !== '');
+  const lines = readFileSync(projectFile('test/golden/basics.upstream.jsonl'), 'utf8')
+    .split('\n')
+    .filter((text) => text !== '');
   const steps = lines.map((line) => JSON.parse(line)).filter(({ title }) => title === 'watch table' || title.startsWith('table'));
   t.is(steps.length, 4);
   for (const { title, answer } of steps) {
@@ -33,7 +35,13 @@ test('columns and cells are those of upstream', (t) => {
 test('a type without columns shows Name and Age, and so does a version it does not have', (t) => {
   for (const version of ['v1', 'v9']) {
     const definitions = columnDefinitions(builtIn('clusterroles'), version);
-    t.deepEqual(definitions.map(({ name, type }) => [name, type]), [['Name', 'string'], ['Age', 'date']]);
+    t.deepEqual(
+      definitions.map(({ name, type }) => [name, type]),
+      [
+        ['Name', 'string'],
+        ['Age', 'date'],
+      ],
+    );
     t.regex(definitions[1]?.description ?? '', /^CreationTimestamp is a timestamp/);
     const object = { metadata: { name: 'system:x', creationTimestamp: '2026-11-21T00:35:44Z' } };
     t.deepEqual(cells(builtIn('clusterroles'), version, object, now), ['system:x', '5m12s']);
@@ -41,14 +49,30 @@ test('a type without columns shows Name and Age, and so does a version it does n
 });
 
 test('columns come with their descriptions, priority and format', (t) => {
-  const type: ServedType = { ...builtIn('shards'), versions: [{ name: 'v1', columns: [{ name: 'X', type: 'integer', format: 'int32', priority: 1, description: 'what', jsonPath: '.x' }] }] };
+  const type: ServedType = {
+    ...builtIn('shards'),
+    versions: [
+      { name: 'v1', columns: [{ name: 'X', type: 'integer', format: 'int32', priority: 1, description: 'what', jsonPath: '.x' }] },
+    ],
+  };
 
   t.deepEqual(columnDefinitions(type, 'v1')[1], { name: 'X', type: 'integer', format: 'int32', description: 'what', priority: 1 });
-  t.deepEqual(columnDefinitions(builtIn('shards'), 'v1alpha1').map(({ name }) => name), ['Name', 'Region', 'URL', 'External URL', 'Age']);
+  t.deepEqual(
+    columnDefinitions(builtIn('shards'), 'v1alpha1').map(({ name }) => name),
+    ['Name', 'Region', 'URL', 'External URL', 'Age'],
+  );
 });
 
 test('a filtered column shows the matching condition', (t) => {
-  const object = { metadata: { name: 'one' }, status: { conditions: [{ type: 'Other', status: 'x' }, { type: 'VirtualWorkspaceURLsReady', status: 'True' }] } };
+  const object = {
+    metadata: { name: 'one' },
+    status: {
+      conditions: [
+        { type: 'Other', status: 'x' },
+        { type: 'VirtualWorkspaceURLsReady', status: 'True' },
+      ],
+    },
+  };
 
   t.deepEqual(cells(builtIn('apiexports'), 'v1alpha1', object, now), ['one', null, 'True']);
 });
@@ -79,7 +103,8 @@ test('a cell has the type of its column or is null', (t) => {
     ['date', '2026-11-21T00:40:00.123456789Z', '55s'],
     ['object', {}, null],
   ];
-  for (const [type, x, cell] of cases) t.deepEqual(cells(withColumn(type), 'v1', { metadata: { name: 'n' }, spec: { x } }, now), ['n', cell], `${type} ${String(x)}`);
+  for (const [type, x, cell] of cases)
+    t.deepEqual(cells(withColumn(type), 'v1', { metadata: { name: 'n' }, spec: { x } }, now), ['n', cell], `${type} ${String(x)}`);
 });
 
 test('of several values the first is shown; what is no object has no cells', (t) => {
@@ -123,6 +148,14 @@ test('ages are written like those of Kubernetes', (t) => {
 });
 
 test('includeObject is one of three words and Metadata when it is not said', (t) => {
-  const cases = [[undefined, 'Metadata'], ['', 'Metadata'], ['Metadata', 'Metadata'], ['Object', 'Object'], ['None', 'None'], ['none', undefined], ['All', undefined]] as const;
+  const cases = [
+    [undefined, 'Metadata'],
+    ['', 'Metadata'],
+    ['Metadata', 'Metadata'],
+    ['Object', 'Object'],
+    ['None', 'None'],
+    ['none', undefined],
+    ['All', undefined],
+  ] as const;
   for (const [text, answer] of cases) t.is(parseIncludeObject(text), answer);
 });

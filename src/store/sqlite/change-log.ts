@@ -108,10 +108,11 @@ function prepare(database: Connection) {
   const columns = 'revision, resource, kind, replaced, shard, cluster, namespace, name';
   return {
     rememberedFrom: database.prepare<[], Revision>(/*sql*/ `SELECT value FROM meta WHERE name = 'tombstones_from'`).pluck(),
-    ofResource: database.prepare<[number, Revision, Revision, number], ChangeRow>(
-      /*sql*/ `SELECT ${columns} FROM changes INDEXED BY changes_by_resource
-               WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
-    ),
+    ofResource: database.prepare<
+      [number, Revision, Revision, number],
+      ChangeRow
+    >(/*sql*/ `SELECT ${columns} FROM changes INDEXED BY changes_by_resource
+               WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision LIMIT ?`),
     ofAll: database.prepare<[Revision, Revision, number], ChangeRow>(
       /*sql*/ `SELECT ${columns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
     ),

@@ -3,7 +3,13 @@ import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { WireBatch } from './wire-batch.js';
 
-export type CommitterOptions = Readonly<{ databaseFile: string; witnessFile: string; nonce: string; epoch: number; momentIntervalMs: number }>;
+export type CommitterOptions = Readonly<{
+  databaseFile: string;
+  witnessFile: string;
+  nonce: string;
+  epoch: number;
+  momentIntervalMs: number;
+}>;
 
 export type ToCommitter =
   | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>

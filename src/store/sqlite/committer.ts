@@ -94,8 +94,16 @@ export class Committer {
     const { bytes, version, marks } = mutation.body;
     const [resource, ...names] = place;
     this.#statements.appendPut.run(
-      revision, resource, replaced, ...names, version,
-      marks.metadataStart, marks.metadataEnd, marks.annotationsAt, marks.revisionAt, bytes,
+      revision,
+      resource,
+      replaced,
+      ...names,
+      version,
+      marks.metadataStart,
+      marks.metadataEnd,
+      marks.annotationsAt,
+      marks.revisionAt,
+      bytes,
     );
     this.#statements.setCurrent.run(...place, revision);
     this.#logBytes += bytes.length;
@@ -169,44 +177,49 @@ function prepare(database: Connection) {
     current: pluck<Place, Revision>(
       /*sql*/ `SELECT revision FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
-    appendPut: database.prepare(
-      /*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ),
-    appendDelete: database.prepare(
-      /*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL)`,
-    ),
-    restate: pluck<[Revision, Revision], number>(
-      /*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
+    appendPut:
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
+               VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    appendDelete:
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
+               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL)`),
+    restate: pluck<
+      [Revision, Revision],
+      number
+    >(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
                SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
-               FROM changes WHERE revision = ? RETURNING length(body)`,
-    ),
-    setCurrent: database.prepare(
-      /*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision) VALUES (?, ?, ?, ?, ?, ?)
-               ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET revision = excluded.revision`,
-    ),
+               FROM changes WHERE revision = ? RETURNING length(body)`),
+    setCurrent:
+      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision) VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET revision = excluded.revision`),
     removeCurrent: database.prepare<Place>(
       /*sql*/ `DELETE FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
-    survivor: database.prepare<[string, number, string, string], { shard: string; revision: Revision }>(
-      /*sql*/ `SELECT shard, revision FROM objects INDEXED BY objects_by_cluster
-               WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`,
+    survivor: database.prepare<
+      [string, number, string, string],
+      { shard: string; revision: Revision }
+    >(/*sql*/ `SELECT shard, revision FROM objects INDEXED BY objects_by_cluster
+               WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
+    anyOfCluster: pluck<[string, string], number>(
+      /*sql*/ `SELECT 1 FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND shard = ? LIMIT 1`,
     ),
-    anyOfCluster: pluck<[string, string], number>(/*sql*/ `SELECT 1 FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND shard = ? LIMIT 1`),
     path: pluck<[string, string], string>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
     setPath: database.prepare(
       /*sql*/ `INSERT INTO paths (shard, cluster, path) VALUES (?, ?, ?) ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path`,
     ),
     removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
     addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
-    resource: pluck<[string, string, string], number>(/*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`),
+    resource: pluck<[string, string, string], number>(
+      /*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`,
+    ),
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
     // A page that would not change is not written, hence the count.
     countProbe: database.prepare(
       /*sql*/ `INSERT INTO meta (name, value) VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1`,
     ),
-    setMoment: database.prepare(/*sql*/ `INSERT INTO moments (revision, at_ms) VALUES (?, ?) ON CONFLICT (revision) DO UPDATE SET at_ms = excluded.at_ms`),
+    setMoment: database.prepare(
+      /*sql*/ `INSERT INTO moments (revision, at_ms) VALUES (?, ?) ON CONFLICT (revision) DO UPDATE SET at_ms = excluded.at_ms`,
+    ),
     lastMoment: pluck<[], number>(/*sql*/ `SELECT at_ms FROM moments ORDER BY revision DESC LIMIT 1`),
   };
 }

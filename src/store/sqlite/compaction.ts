@@ -27,7 +27,17 @@ export class Compaction {
    * Raises C towards `upTo` over at most `rowsMax` changes, and drops as many tombstones that are at or below C and either
    * at or below `tombstonesUpTo` or beyond the `tombstonesMax` newest.
    */
-  step({ upTo, tombstonesUpTo, tombstonesMax, rowsMax }: { upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; rowsMax: number }): CompactionStep {
+  step({
+    upTo,
+    tombstonesUpTo,
+    tombstonesMax,
+    rowsMax,
+  }: {
+    upTo: Revision;
+    tombstonesUpTo: Revision;
+    tombstonesMax: number;
+    rowsMax: number;
+  }): CompactionStep {
     return this.#database
       .transaction((): CompactionStep => {
         const from = readMeta(this.#database, 'compacted');
@@ -66,8 +76,6 @@ function prepare(database: Connection) {
       .pluck(),
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
     takeBytes: database.prepare(/*sql*/ `UPDATE meta SET value = value - ? WHERE name = 'log_bytes'`),
-    forgetMoments: database.prepare(
-      /*sql*/ `DELETE FROM moments WHERE revision < (SELECT max(revision) FROM moments WHERE revision <= ?)`,
-    ),
+    forgetMoments: database.prepare(/*sql*/ `DELETE FROM moments WHERE revision < (SELECT max(revision) FROM moments WHERE revision <= ?)`),
   };
 }

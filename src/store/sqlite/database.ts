@@ -36,7 +36,8 @@ export function assertSqliteVersion(version: string): void {
   for (const [i, least] of sqliteVersionMin.entries()) {
     const part = parts[i] ?? 0;
     if (part > least) return;
-    if (part < least) throw new CacheError(`SQLite ${version} may lose commits (WAL-reset bug); ${sqliteVersionMin.join('.')} or later is needed`);
+    if (part < least)
+      throw new CacheError(`SQLite ${version} may lose commits (WAL-reset bug); ${sqliteVersionMin.join('.')} or later is needed`);
   }
 }
 

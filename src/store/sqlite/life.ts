@@ -53,7 +53,11 @@ function bear(database: Connection, nonce: string, epoch: number): void {
 }
 
 function facts(database: Connection): { nonce: string; previousNonce: string; revision: number } {
-  return { nonce: readText(database, 'nonce'), previousNonce: readText(database, 'previous_nonce'), revision: readMeta(database, 'revision') };
+  return {
+    nonce: readText(database, 'nonce'),
+    previousNonce: readText(database, 'previous_nonce'),
+    revision: readMeta(database, 'revision'),
+  };
 }
 
 function addEpoch(database: Connection, epoch: number, firstRevision: Revision): Epoch {

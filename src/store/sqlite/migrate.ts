@@ -10,7 +10,9 @@ import type { Connection } from './database.js';
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
 export function migrate(database: Connection, directory: string): void {
-  const steps = readdirSync(directory).filter((name) => fileName.test(name)).toSorted();
+  const steps = readdirSync(directory)
+    .filter((name) => fileName.test(name))
+    .toSorted();
   const taken = Number(database.pragma('user_version', { simple: true }));
   if (taken > steps.length) {
     throw new CacheError(`the data was written by a newer release (schema ${taken}, this one knows ${steps.length})`);

@@ -29,7 +29,10 @@ export class MutationQueue {
   #busy = false;
 
   /** `send` hands a batch to the committer; `settled` must follow. `soon` runs a task behind what this turn of the event loop still brings. */
-  constructor(limits: QueueLimits, { send, soon }: Readonly<{ send: (batch: readonly Waiting[]) => void; soon: (task: () => void) => void }>) {
+  constructor(
+    limits: QueueLimits,
+    { send, soon }: Readonly<{ send: (batch: readonly Waiting[]) => void; soon: (task: () => void) => void }>,
+  ) {
     this.#limits = limits;
     this.#send = send;
     this.#soon = soon;

@@ -41,7 +41,14 @@ export class Publication {
     let read: { previous: StoredObject | undefined } | undefined;
     const previous = (): StoredObject | undefined => (read ??= { previous: this.#rows.object(replaced) }).previous;
     if (mutation.kind === 'delete') return { kind: 'delete', key, revision, resourceVersion, previous };
-    return { kind: 'put', key, revision, object: { key, revision, resourceVersion, body: mutation.body }, created: replaced === 0, previous };
+    return {
+      kind: 'put',
+      key,
+      revision,
+      object: { key, revision, resourceVersion, body: mutation.body },
+      created: replaced === 0,
+      previous,
+    };
   }
 
   #outcomeOf(change: Change): Outcome {

@@ -42,12 +42,16 @@ export class Reader {
     const { cluster, namespace, name } = scope;
     assert(cluster !== '*' && namespace !== undefined && name !== undefined, 'a place to find names cluster, namespace and name');
     return this.#parts.rows.database.transaction(() => {
-      const standing = this.#parts.rows.resourceIds(scope).flatMap((id) =>
-        this.#statements.shardsWith
-          .all(cluster, id, namespace, name)
-          .map((shard) => ({ resource: this.#parts.rows.resource(id), shard, cluster, namespace, name }) as Key),
+      const standing = this.#parts.rows
+        .resourceIds(scope)
+        .flatMap((id) =>
+          this.#statements.shardsWith
+            .all(cluster, id, namespace, name)
+            .map((shard) => ({ resource: this.#parts.rows.resource(id), shard, cluster, namespace, name }) as Key),
+        );
+      const keys = [...standing, ...this.#deletedUnpublished(scope).map((row) => this.#parts.rows.key(row))].filter((key) =>
+        matches(scope, key),
       );
-      const keys = [...standing, ...this.#deletedUnpublished(scope).map((row) => this.#parts.rows.key(row))].filter((key) => matches(scope, key));
       const distinct = new Map(keys.map((key) => [`${key.resource.identity}|${key.shard}`, key]));
       return [...distinct.values()].flatMap((key) => this.#get(key) ?? []);
     })();
@@ -91,7 +95,9 @@ export class Reader {
 
   /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */
   #deletedUnpublished(scope: Scope): readonly ChangeRow[] {
-    return this.#parts.walks.deletedSince(this.#parts.published(), this.#limits.commitMax).filter((row) => matches(scope, this.#parts.rows.key(row)));
+    return this.#parts.walks
+      .deletedSince(this.#parts.published(), this.#limits.commitMax)
+      .filter((row) => matches(scope, this.#parts.rows.key(row)));
   }
 }
 
@@ -113,9 +119,7 @@ function prepare(database: Connection) {
     reachedBefore: database
       .prepare<[number], Revision>(/*sql*/ `SELECT revision FROM moments WHERE at_ms <= ? ORDER BY revision DESC LIMIT 1`)
       .pluck(),
-    resources: database.prepare<[], Resource>(
-      /*sql*/ `SELECT api_group AS "group", resource, identity FROM resources AS r
-               WHERE EXISTS (SELECT 1 FROM objects WHERE resource = r.id) ORDER BY id`,
-    ),
+    resources: database.prepare<[], Resource>(/*sql*/ `SELECT api_group AS "group", resource, identity FROM resources AS r
+               WHERE EXISTS (SELECT 1 FROM objects WHERE resource = r.id) ORDER BY id`),
   };
 }

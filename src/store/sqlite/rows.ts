@@ -58,7 +58,12 @@ export class Rows {
       body: {
         bytes: row.body,
         version: row.version,
-        marks: { metadataStart: row.metadata_start, metadataEnd: row.metadata_end, annotationsAt: row.annotations_at, revisionAt: row.revision_at },
+        marks: {
+          metadataStart: row.metadata_start,
+          metadataEnd: row.metadata_end,
+          annotationsAt: row.annotations_at,
+          revisionAt: row.revision_at,
+        },
       },
     };
     this.#recent.add(object);
@@ -101,10 +106,11 @@ export class Rows {
 
 function prepare(database: Connection) {
   return {
-    body: database.prepare<[Revision], BodyRow>(
-      /*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
-               FROM changes WHERE revision = ?`,
-    ),
+    body: database.prepare<
+      [Revision],
+      BodyRow
+    >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
+               FROM changes WHERE revision = ?`),
     link: database.prepare<[Revision], { revision: Revision; kind: number; replaced: Revision }>(
       /*sql*/ `SELECT revision, kind, replaced FROM changes WHERE revision = ?`,
     ),

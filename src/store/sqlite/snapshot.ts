@@ -34,7 +34,12 @@ export class SqliteSnapshot implements Snapshot {
   #deletesSeen: Revision;
   readonly #resurrected: Entry[] = [];
 
-  constructor(scope: Scope, revision: Revision, parts: { rows: Rows; walks: Walks; assertCovered: () => void; release: () => void }, limits: SnapshotLimits) {
+  constructor(
+    scope: Scope,
+    revision: Revision,
+    parts: { rows: Rows; walks: Walks; assertCovered: () => void; release: () => void },
+    limits: SnapshotLimits,
+  ) {
     this.revision = revision;
     this.#scope = scope;
     this.#rows = parts.rows;

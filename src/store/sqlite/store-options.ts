@@ -6,7 +6,13 @@ import type { HistoryLimits } from './compactor.js';
 import type { QueueLimits } from './mutation-queue.js';
 import type { SnapshotLimits } from './snapshot.js';
 
-export type StoreLimits = Readonly<{ queue: QueueLimits; history: HistoryLimits; snapshot: SnapshotLimits; snapshotHoldMs: number; recentBytesMax: number }>;
+export type StoreLimits = Readonly<{
+  queue: QueueLimits;
+  history: HistoryLimits;
+  snapshot: SnapshotLimits;
+  snapshotHoldMs: number;
+  recentBytesMax: number;
+}>;
 
 export type StoreParts = Readonly<{
   log: Log;

@@ -84,21 +84,27 @@ export class SqliteStore implements Store {
     this.#publication = new Publication(this.#rows, this.#changeLog, (revision) => this.format(revision));
     this.#health = new WriteHealth({ ...parts, probe: () => this.#post({ kind: 'probe' }) });
     this.#holds = new Holds(limits.snapshotHoldMs);
-    this.#points = new Reader({ rows: this.#rows, walks: this.#walks, published: () => this.#published }, { rowsMax: limits.snapshot.rowsMax, commitMax: limits.queue.batchMutationsMax });
+    this.#points = new Reader(
+      { rows: this.#rows, walks: this.#walks, published: () => this.#published },
+      { rowsMax: limits.snapshot.rowsMax, commitMax: limits.queue.batchMutationsMax },
+    );
     this.#queue = new MutationQueue(limits.queue, { send: (batch) => this.#send(batch), soon: setImmediate });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
     worker.on('exit', (code) => this.#fail(new CacheError(`the committer has stopped (exit code ${code})`)));
-    this.#compaction = new CompactionSchedule({
-      clock: parts.clock,
-      state: (nowMs) => this.#logState(nowMs),
-      agedTombstones: (nowMs) => this.#points.reachedBefore(nowMs - limits.history.tombstoneAgeMs),
-      rememberedFrom: () => this.#changeLog.rememberedFrom,
-      step: (step) => {
-        this.#compacted = step.upTo;
-        this.#post({ kind: 'compact', ...step });
+    this.#compaction = new CompactionSchedule(
+      {
+        clock: parts.clock,
+        state: (nowMs) => this.#logState(nowMs),
+        agedTombstones: (nowMs) => this.#points.reachedBefore(nowMs - limits.history.tombstoneAgeMs),
+        rememberedFrom: () => this.#changeLog.rememberedFrom,
+        step: (step) => {
+          this.#compacted = step.upTo;
+          this.#post({ kind: 'compact', ...step });
+        },
       },
-    }, limits.history);
+      limits.history,
+    );
   }
 
   get published(): Revision {
@@ -241,7 +247,10 @@ export class SqliteStore implements Store {
   #publish(committed: Committed): void {
     const batch = this.#inFlight;
     this.#inFlight = [];
-    const { changes, outcomes } = this.#publication.of(batch.map(({ mutation }) => mutation), committed);
+    const { changes, outcomes } = this.#publication.of(
+      batch.map(({ mutation }) => mutation),
+      committed,
+    );
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
     this.#logBytes = committed.logBytes;
@@ -253,7 +262,10 @@ export class SqliteStore implements Store {
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
     outcomes.forEach((outcome, i) => batch[i]?.answer(outcome));
     if (changes.length > 0) this.#health.wrote();
-    this.#parts.observe.committed({ written: changes.length, refused: batch.length + committed.restated.length - changes.length }, committed.elapsedMs);
+    this.#parts.observe.committed(
+      { written: changes.length, refused: batch.length + committed.restated.length - changes.length },
+      committed.elapsedMs,
+    );
   }
 
   #answerFailed(code: string, message: string): void {

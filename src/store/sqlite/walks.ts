@@ -25,14 +25,23 @@ export class Walks {
 
   page(scope: Scope, after: Key | undefined, rowsMax: number): { entries: readonly Entry[]; last: Key | undefined } {
     const ids = this.#rows.resourceIds(scope);
-    const first = after === undefined ? 0 : Math.max(0, ids.findIndex((id) => this.#rows.resource(id).identity === after.resource.identity));
+    const first =
+      after === undefined
+        ? 0
+        : Math.max(
+            0,
+            ids.findIndex((id) => this.#rows.resource(id).identity === after.resource.identity),
+          );
     for (const [i, id] of ids.entries()) {
       if (i < first) continue;
       const behind = after !== undefined && i === first ? after : undefined;
       const rows = this.#read(scope, id, behind, rowsMax);
       if (rows.length === 0) continue;
       const resource = this.#rows.resource(id);
-      const entries = rows.map(([shard, cluster, namespace, name, revision]): Entry => ({ key: { resource, shard, cluster, namespace, name }, revision }));
+      const entries = rows.map(([shard, cluster, namespace, name, revision]): Entry => ({
+        key: { resource, shard, cluster, namespace, name },
+        revision,
+      }));
       const isEnd = rows.length < rowsMax && i === ids.length - 1;
       return { entries, last: isEnd ? undefined : entries.at(-1)?.key };
     }
@@ -77,29 +86,26 @@ function prepare(database: Connection) {
   const keys = <Parameters extends Bound>(sql: string) => database.prepare<[Parameters], KeyRow>(sql).raw();
   type Bound = { resource: number; rowsMax: number; shard: string; cluster: string; namespace: string; name: string };
   return {
-    everything: keys<Bound>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
+    everything: keys<Bound>(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
                WHERE resource = @resource AND (shard, cluster, namespace, name) > (@shard, @cluster, @namespace, @name)
-               ORDER BY shard, cluster, namespace, name LIMIT @rowsMax`,
-    ),
-    shard: keys<Bound & { inShard: string }>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
+               ORDER BY shard, cluster, namespace, name LIMIT @rowsMax`),
+    shard: keys<Bound & { inShard: string }>(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
                WHERE resource = @resource AND shard = @inShard AND (cluster, namespace, name) > (@cluster, @namespace, @name)
-               ORDER BY cluster, namespace, name LIMIT @rowsMax`,
-    ),
-    shardCluster: keys<Bound & { inShard: string; inCluster: string }>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
+               ORDER BY cluster, namespace, name LIMIT @rowsMax`),
+    shardCluster: keys<
+      Bound & { inShard: string; inCluster: string }
+    >(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
                WHERE resource = @resource AND shard = @inShard AND cluster = @inCluster AND (namespace, name) > (@namespace, @name)
-               ORDER BY namespace, name LIMIT @rowsMax`,
-    ),
-    cluster: keys<Bound & { inCluster: string }>(
-      /*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects INDEXED BY objects_by_cluster
+               ORDER BY namespace, name LIMIT @rowsMax`),
+    cluster: keys<
+      Bound & { inCluster: string }
+    >(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects INDEXED BY objects_by_cluster
                WHERE cluster = @inCluster AND resource = @resource AND (namespace, name, shard) > (@namespace, @name, @shard)
-               ORDER BY namespace, name, shard LIMIT @rowsMax`,
-    ),
-    deletedSince: database.prepare<[Revision, number], ChangeRow>(
-      /*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name FROM changes INDEXED BY changes_tombstones
-               WHERE kind = ${tombstone} AND revision > ? ORDER BY revision LIMIT ?`,
-    ),
+               ORDER BY namespace, name, shard LIMIT @rowsMax`),
+    deletedSince: database.prepare<
+      [Revision, number],
+      ChangeRow
+    >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name FROM changes INDEXED BY changes_tombstones
+               WHERE kind = ${tombstone} AND revision > ? ORDER BY revision LIMIT ?`),
   };
 }

@@ -40,7 +40,10 @@ export function packBatch(mutations: readonly Mutation[]): WireBatch {
     bytes.set(body.bytes, start);
     end += body.bytes.length;
     texts.push(shard, cluster, namespace, name, body.version, path ?? '');
-    numbers.set([put, known.index, expect === 'absent' ? absent : expect, start, end, metadataStart, metadataEnd, annotationsAt, revisionAt], i * numbersEach);
+    numbers.set(
+      [put, known.index, expect === 'absent' ? absent : expect, start, end, metadataStart, metadataEnd, annotationsAt, revisionAt],
+      i * numbersEach,
+    );
   });
   return { resources: [...resources.values()].map(({ resource }) => resource), texts, numbers, bytes };
 }
@@ -48,11 +51,18 @@ export function packBatch(mutations: readonly Mutation[]): WireBatch {
 /** The same mutations again; bodies are views of the batch's buffer. */
 export function unpackBatch({ resources, texts, numbers, bytes }: WireBatch): readonly Mutation[] {
   return Array.from({ length: numbers.length / numbersEach }, (_, i): Mutation => {
-    const [kind, index = 0, expect = absent, start = 0, end = 0, metadataStart = 0, metadataEnd = 0, annotationsAt = 0, revisionAt = 0] = numbers.subarray(i * numbersEach, (i + 1) * numbersEach);
+    const [kind, index = 0, expect = absent, start = 0, end = 0, metadataStart = 0, metadataEnd = 0, annotationsAt = 0, revisionAt = 0] =
+      numbers.subarray(i * numbersEach, (i + 1) * numbersEach);
     const [shard, cluster, namespace, name, version = '', path = ''] = texts.slice(i * textsEach, (i + 1) * textsEach);
     const key = { resource: resources[index], shard, cluster, namespace, name } as Key;
     if (kind !== put) return { kind: 'delete', key, expect: expect === any ? 'any' : expect };
     const body = { bytes: bytes.subarray(start, end), version, marks: { metadataStart, metadataEnd, annotationsAt, revisionAt } };
-    return { kind: 'put', key, body, path: path === '' ? undefined : (path as Extract<Mutation, { kind: 'put' }>['path']), expect: expect === absent ? 'absent' : expect };
+    return {
+      kind: 'put',
+      key,
+      body,
+      path: path === '' ? undefined : (path as Extract<Mutation, { kind: 'put' }>['path']),
+      expect: expect === absent ? 'absent' : expect,
+    };
   });
 }

@@ -28,7 +28,10 @@ export function readWitness(file: string): Testimony | undefined {
 }
 
 /** Whether a store with these facts may have been rolled back since the testimony was given. */
-export function wasRolledBack(store: { nonce: string; previousNonce: string; revision: number }, testimony: Testimony | undefined): boolean {
+export function wasRolledBack(
+  store: { nonce: string; previousNonce: string; revision: number },
+  testimony: Testimony | undefined,
+): boolean {
   if (testimony === undefined) return true;
   if (testimony.nonce !== store.nonce && testimony.nonce !== store.previousNonce) return true;
   return store.revision < testimony.revision;
