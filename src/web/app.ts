@@ -4,6 +4,7 @@
  */
 import type { Http2ServerResponse } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import Router from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
@@ -27,10 +28,12 @@ export type AppParts = Readonly<{
   version: string;
 }>;
 
-export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; requestsInFlightMax: number }>;
+export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number; requestsInFlightMax: number }>;
 
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 const indentSpaces = 2;
+/** Writes of one object: a collection may take as long as a list. */
+const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 /** Longer and deeper text is for programs: to indent it would hold everybody up, and 10,000 levels would grow a hundredfold. */
 const indentedBytesMax = 256 * 1024;
 const indentedDepthMax = 32;
@@ -69,14 +72,16 @@ function routes({ health, log, metrics, callerOf }: AppParts): Router {
 async function kubeFace(context: Context, { ports, callerOf, version }: AppParts, limits: AppLimits, inFlight: InFlight): Promise<void> {
   const target = context.req.url ?? '/';
   const { req: request, res: response } = context;
-  let verb: Verb | undefined;
   const release = inFlight.enter();
-  // Watches have a time of their own; everything else gets `requestTimeoutMs`, then its connection is gone.
-  const cancel = ports.clock.after(limits.requestTimeoutMs, () => verb === 'watch' || response.destroy());
-  const noteVerb = (known: Verb): void => {
-    verb = known;
-    context.state['verb'] = known;
-    if (known === 'watch') release();
+  const limit = (ms: number): (() => void) => ports.clock.after(ms, () => cutShort(response));
+  let cancel = limit(limits.requestTimeoutMs);
+  const noteVerb = (verb: Verb): void => {
+    context.state['verb'] = verb;
+    const isWatch = verb === 'watch';
+    // Watches have a time of their own.
+    if (isWatch || writes.includes(verb)) cancel();
+    if (isWatch) release();
+    else if (writes.includes(verb)) cancel = limit(Math.min(limits.requestTimeoutMs, limits.writeTimeoutMs));
   };
   try {
     const answered = await answer({ target, caller: callerOf(socketOf(context)), request, response }, ports, version, noteVerb);
@@ -85,6 +90,17 @@ async function kubeFace(context: Context, { ports, callerOf, version }: AppParts
     cancel();
     release();
   }
+}
+
+/** A request whose time is up: 504 while nothing has been said yet, else the connection is gone. */
+function cutShort(response: ServerResponse): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { code, text: status } = failure({ reason: 'Timeout', message: 'the request did not complete within its time' });
+  response.writeHead(code, { 'content-type': 'application/json', ...(response.req.httpVersionMajor === 1 && { connection: 'close' }) });
+  response.end(status);
 }
 
 function respond(context: Context, answered: FaceAnswer): void {

@@ -7,7 +7,7 @@ import { mustParse } from '../domain/parsed.js';
 import { parseYaml } from '../domain/yaml.js';
 
 /** Reading YAML takes a hundred times as long as reading JSON, and nobody else gets a turn meanwhile. */
-const yamlBytesMax = 512 * 1024;
+const yamlBytesMax = 32 * 1024;
 /** Media types that Kubernetes' own messages name. */
 const acceptedBodies = 'application/json, application/yaml';
 const decoder = new TextDecoder();
