@@ -4,7 +4,6 @@
  */
 import type { Http2ServerResponse } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import Router from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
@@ -28,7 +27,12 @@ export type AppParts = Readonly<{
   version: string;
 }>;
 
-export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number; requestsInFlightMax: number }>;
+export type AppLimits = Readonly<{
+  syntheticDelayMs: number;
+  requestTimeoutMs: number;
+  writeTimeoutMs: number;
+  requestsInFlightMax: number;
+}>;
 
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 const indentSpaces = 2;
@@ -73,7 +77,7 @@ async function kubeFace(context: Context, { ports, callerOf, version }: AppParts
   const target = context.req.url ?? '/';
   const { req: request, res: response } = context;
   const release = inFlight.enter();
-  const limit = (ms: number): (() => void) => ports.clock.after(ms, () => cutShort(response));
+  const limit = (ms: number): (() => void) => ports.clock.after(ms, () => cutShort(context));
   let cancel = limit(limits.requestTimeoutMs);
   const noteVerb = (verb: Verb): void => {
     context.state['verb'] = verb;
@@ -93,13 +97,15 @@ async function kubeFace(context: Context, { ports, callerOf, version }: AppParts
 }
 
 /** A request whose time is up: 504 while nothing has been said yet, else the connection is gone. */
-function cutShort(response: ServerResponse): void {
+function cutShort(context: Context): void {
+  const response = context.res;
   if (response.headersSent) {
     response.destroy();
     return;
   }
   const { code, text: status } = failure({ reason: 'Timeout', message: 'the request did not complete within its time' });
-  response.writeHead(code, { 'content-type': 'application/json', ...(response.req.httpVersionMajor === 1 && { connection: 'close' }) });
+  abandonBody(context);
+  response.writeHead(code, { 'content-type': 'application/json' });
   response.end(status);
 }
 

@@ -13,7 +13,7 @@ const clocks = /^src\/(?:main\.ts|clock\.ts|diagnostics\/)/;
 
 const rules: readonly Rule[] = [
   { banned: /\bconsole\s*\./g, instead: 'log an event', where: inSource },
-  { banned: /\bMath\.random\b/g, instead: 'take randomness as a parameter', where: inSource },
+  { banned: /\bMath\.random\b/g, instead: 'take randomness as a parameter', where: inSource, except: /^src\/main\.ts$/ },
   { banned: /\bDate\.now\b|\bnew Date\(\s*\)/g, instead: 'take a Clock', where: inSource, except: clocks },
   { banned: /(?<![.\w$])set(?:Timeout|Interval)\s*\(/g, instead: 'take a Clock', where: inSource, except: clocks },
   { banned: /\bEventEmitter\b/g, instead: 'an AsyncIterable or a port: rooms share no emitters', where: inSource },
@@ -35,7 +35,12 @@ const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?
 const linesMax = 300;
 
 /** Files that may be longer, each with the reason. */
-export const longFiles: ReadonlyMap<string, string> = new Map([]);
+export const longFiles: ReadonlyMap<string, string> = new Map([
+  [
+    'src/store/sqlite/store.ts',
+    'it is the Store port: one short method for each of its members, and the wiring of what stands behind them',
+  ],
+]);
 
 export function tidyViolations(sources: readonly Source[], long: ReadonlyMap<string, string> = longFiles): readonly string[] {
   return sources.flatMap((source) => [...rules.flatMap((rule) => ruleViolations(rule, source)), ...fileViolations(source, long)]);

@@ -425,9 +425,10 @@ test.serial('headers that trickle and a body that trickles lose their connection
     if (!stream.closed) stream.write(' ');
   }, 100);
 
+  t.teardown(() => clearInterval(trickle));
+
   await until(() => slow.every(({ closed }) => closed()) && stream.closed, 9_000);
 
-  clearInterval(trickle);
   t.is(await stored(cluster), 0);
   session.destroy();
 });
