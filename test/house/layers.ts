@@ -44,7 +44,6 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   commander: ['main.ts', 'config'],
   zod: ['config'],
   yaml: ['domain'],
-  'lossless-json': ['domain'],
 };
 
 /** Node's own modules that compute and touch nothing outside. */
