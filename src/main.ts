@@ -16,6 +16,7 @@ import { SettingsError, loadSettings, type Settings } from './config/settings.js
 import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults } from './config/upstream-flags.js';
 import { systemClock } from './clock.js';
 import { createLog, type Log } from './diagnostics/log.js';
+import { version } from './version.js';
 
 const exitFailure = 1;
 const exitUsage = 2;
@@ -125,11 +126,6 @@ function exitOnBugs(log: Log): void {
 function upstreamHelp(): string {
   const lines = describeUpstreamFlags().map(({ flag, meaning }) => `  ${`${flag.length === 1 ? '-' : '--'}${flag}`.padEnd(46)} ${meaning}`);
   return `Usage: cache-server [flags]\n\nRuns strata in the place of kcp's cache server.\n\n${lines.join('\n')}\n`;
-}
-
-function version(): string {
-  const { version: text } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
-  return text;
 }
 
 /** One clear line, and every cause in it: whoever reads it has no log yet. */

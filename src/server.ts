@@ -20,6 +20,7 @@ import { Intake } from './intake/intake.js';
 import { openStore } from './store/sqlite/open-store.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import type { StoreLimits } from './store/sqlite/store-options.js';
+import { version } from './version.js';
 import { Hub } from './watch/hub.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
@@ -200,9 +201,4 @@ function readCa(file: string): string {
 function urlHost(bindAddress: string): string {
   if (bindAddress === '0.0.0.0' || bindAddress === '::') return 'localhost';
   return bindAddress.includes(':') ? `[${bindAddress}]` : bindAddress;
-}
-
-function version(): string {
-  const { version: text } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
-  return text;
 }

@@ -154,10 +154,11 @@ export class Watcher implements OpenWatch {
     for await (const keys of this.#parts.history.touched(scope, { after: since, upTo: at })) {
       // Telling twice is harmless, remembering without end is not.
       if (told.size > toldMax) told.clear();
-      const gone = await this.#notInView(
-        keys.filter((key) => !told.has(formatClientKey(key)) && told.add(formatClientKey(key))),
-        at,
-      );
+      const untold = keys.filter((key) => {
+        const clientKey = formatClientKey(key);
+        return !told.has(clientKey) && told.add(clientKey);
+      });
+      const gone = await this.#notInView(untold, at);
       if (gone.length > 0) yield [representation.forgotten(gone, this.#parts.revisions.format(at))];
     }
   }

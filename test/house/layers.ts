@@ -11,9 +11,10 @@ import type { Source } from './sources.js';
 
 /** Besides itself, which rooms a room may import. */
 const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
-  'main.ts': ['domain', 'diagnostics', 'config', 'certificates', 'clock.ts', 'server.ts'],
+  'main.ts': ['domain', 'diagnostics', 'config', 'certificates', 'clock.ts', 'version.ts', 'server.ts'],
   'server.ts': 'all',
   'clock.ts': ['domain'],
+  'version.ts': [],
   config: ['domain', 'diagnostics'],
   diagnostics: ['domain'],
   certificates: ['domain', 'diagnostics'],

@@ -1,0 +1,7 @@
+/** Which release this is, as package.json says: asked for by the command line and by the server it starts. */
+import { readFileSync } from 'node:fs';
+
+export function version(): string {
+  const { version: text } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+  return text;
+}
