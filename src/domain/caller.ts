@@ -1,10 +1,30 @@
-/** Who sent a request, as told by a verified client certificate: CN and the Os. */
-export type Caller = Readonly<{ user: string; groups: readonly string[] }>;
+import type { ShardName } from './shard.js';
+
+/** Whom a certificate speaks for (D8): the one URI `strata://shard/NAME` or `strata://cache/ID` in it. */
+export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; cacheId: string }>;
+
+/** Who sent a request, as told by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
+export type Caller = Readonly<{ user: string; groups: readonly string[]; speaksFor?: SpokenFor; validUntilMs?: number }>;
 
 /** What a connection without a certificate, or with one that no trusted CA signed, is called. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };
 
+/** Who a caller is by now: a connection may outlive the certificate it was opened with. */
+export function callerAt(caller: Caller, nowMs: number): Caller {
+  return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;
+}
+
 /** May do everything: what kcp's own clients hold (D8, P16). */
 export function isMaster(caller: Caller): boolean {
   return caller.groups.includes('system:masters');
+}
+
+/** May read everything: masters, and every shard and cache (D8). */
+export function mayRead(caller: Caller): boolean {
+  return isMaster(caller) || caller.speaksFor !== undefined;
+}
+
+/** May write what belongs to a shard: masters, and that shard. */
+export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
+  return isMaster(caller) || (caller.speaksFor?.kind === 'shard' && caller.speaksFor.shard === shard);
 }

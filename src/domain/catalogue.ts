@@ -13,7 +13,7 @@
  * hence by the store.
  */
 import { comparePlaces, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
-import { formatResource } from './resource.js';
+import { formatResource, type Resource } from './resource.js';
 import { compareTexts, compareVersions } from './version-order.js';
 
 /** A printer column, as a CustomResourceDefinition has it. */
@@ -81,6 +81,14 @@ export class Catalogue {
 
     if (wildcardPartial) return { kind: 'found', type, identity: builtIn === undefined ? '*' : '' };
     return serves(type, request.version) ? { kind: 'found', type, identity: type.identity } : unknown;
+  }
+
+  /** The type that objects of exactly this resource are of; undefined when nothing declares it. */
+  find({ group, resource, identity }: Resource): ServedType | undefined {
+    const family = formatFamily(group, resource);
+    const builtIn = this.#builtIn.get(family);
+    if (builtIn !== undefined) return identity === '' ? builtIn : undefined;
+    return typeOf(this.#declaredTypes.get(family)?.get(identity));
   }
 
   /**

@@ -9,6 +9,7 @@ import type { ClusterName } from './cluster.js';
 import { duplicates, member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
 import type { Body, Marks } from './object.js';
 import type { ShardName } from './shard.js';
+import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from './text-edits.js';
 
 /** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */
 export type MetadataStamp = Readonly<
@@ -29,8 +30,6 @@ export type Stamp = Readonly<{
   metadata: MetadataStamp;
 }>;
 
-type Edit = Readonly<{ start: number; end: number; text: string }>;
-
 const encoder = new TextEncoder();
 const newline = 0x0a;
 const carriageReturn = 0x0d;
@@ -43,10 +42,9 @@ export function compose(text: ObjectText, stamp: Stamp): Body {
   if (text.metadata === undefined) throw new Error('an object without metadata was not refused');
 
   const edits = [...outside(text), ...versionEdit(text, stamp), ...metadataEdits(text, text.metadata, stamp)];
-  const annotationEdits = annotationsEdits(text, text.metadata, stamp);
-  const sorted = merge([...edits, ...annotationEdits]);
+  const sorted = mergeEdits([...edits, ...placeEdits(text, text.metadata, stamp)]);
   return {
-    bytes: whole(onOneLine(apply(text.bytes, sorted))),
+    bytes: whole(onOneLine(applyEdits(text.bytes, sorted))),
     version: stamp.version,
     marks: marks(text, text.metadata, dropped(stamp), sorted),
   };
@@ -90,76 +88,13 @@ function metadataEdits({ bytes }: ObjectText, metadata: Members, stamp: Stamp): 
   return edits;
 }
 
-function annotationsEdits({ bytes, annotations }: ObjectText, metadata: Members, { place }: Stamp): readonly Edit[] {
+function placeEdits(text: ObjectText, metadata: Members, { place }: Stamp): readonly Edit[] {
   if (place === undefined) return [];
-  const wanted = Object.entries({ 'kcp.io/cluster': JSON.stringify(place.cluster), 'kcp.io/shard': JSON.stringify(place.shard) });
-  if (annotations === undefined) {
-    const whole = `{${wanted.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
-    const found = member(metadata, 'annotations');
-    if (found === undefined) return [{ start: metadata.start + 1, end: metadata.start + 1, text: `"annotations":${whole},` }];
-    return [{ start: found.valueStart, end: found.valueEnd, text: whole }];
-  }
-  const edits: Edit[] = [];
-  const missing: string[] = [];
-  for (const [name, value] of wanted) {
-    const found = member(annotations, name);
-    if (found === undefined) missing.push(`"${name}":${value}`);
-    else if (valueText(bytes, found) !== value) edits.push({ start: found.valueStart, end: found.valueEnd, text: value });
-  }
-  const at = annotations.start + 1;
-  if (missing.length > 0) edits.push({ start: at, end: at, text: missing.join(',') + (annotations.list.length > 0 ? ',' : '') });
-  return edits;
+  return annotationEdits(text, metadata, { 'kcp.io/cluster': place.cluster, 'kcp.io/shard': place.shard });
 }
 
 function dropped(stamp: Stamp): ReadonlySet<string> {
   return new Set([...neverStored, ...Object.entries(stamp.metadata).flatMap(([name, value]) => (value === undefined ? [name] : []))]);
-}
-
-/** One edit per member to drop; a run at the end also takes the comma before it. */
-function removals(members: Members, gone: ReadonlySet<string>): readonly Edit[] {
-  const { list } = members;
-  const lastKept = list.findLastIndex(({ name }) => !gone.has(name));
-  const edits: Edit[] = [];
-  list.slice(0, lastKept + 1).forEach(({ name, keyStart }, i) => {
-    const next = list[i + 1];
-    if (gone.has(name) && next !== undefined) edits.push({ start: keyStart, end: next.keyStart, text: '' });
-  });
-  const last = list.at(-1);
-  if (last !== undefined && lastKept < list.length - 1) {
-    edits.push({ start: list[lastKept]?.valueEnd ?? members.start + 1, end: last.valueEnd, text: '' });
-  }
-  return edits;
-}
-
-/** In order of place; insertions at one place become one. */
-function merge(edits: readonly Edit[]): readonly Edit[] {
-  const sorted = edits.toSorted((a, b) => a.start - b.start || a.end - b.end);
-  const merged: Edit[] = [];
-  for (const edit of sorted) {
-    const before = merged.at(-1);
-    if (before !== undefined && before.start === edit.start && before.end === before.start) {
-      merged[merged.length - 1] = { start: before.start, end: edit.end, text: before.text + edit.text };
-    } else merged.push(edit);
-  }
-  return merged;
-}
-
-function apply(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array {
-  if (edits.length === 0) return bytes;
-  const texts = edits.map(({ text }) => encoder.encode(text));
-  const length = edits.reduce((sum, { start, end }, i) => sum + (texts[i]?.length ?? 0) - (end - start), bytes.length);
-  const out = new Uint8Array(length);
-  let from = 0;
-  let to = 0;
-  edits.forEach(({ start, end }, i) => {
-    const text = texts[i] ?? new Uint8Array(0);
-    out.set(bytes.subarray(from, start), to);
-    out.set(text, to + start - from);
-    to += start - from + text.length;
-    from = end;
-  });
-  out.set(bytes.subarray(from), to);
-  return out;
 }
 
 /** Where the marks of the new text stand, told from the old text and the edits. */

@@ -1,5 +1,6 @@
 /** What a ClusterCachedResource declares: a type that is served while the object exists (P5, P8). */
 import type { Resource } from './resource.js';
+import { textAt } from './text-at.js';
 import { compareTexts } from './version-order.js';
 
 /** Where a ClusterCachedResource lives. */
@@ -30,15 +31,6 @@ export function parseDeclaration(place: Place, body: Uint8Array): Declaration | 
   if (!/^(?:[a-z0-9][a-z0-9.-]*)?$/.test(group) || !/^[A-Za-z][A-Za-z0-9-]*$/.test(kind)) return undefined;
   if (![resource, version, identity].every((name) => /^[A-Za-z0-9][A-Za-z0-9-]*$/.test(name))) return undefined;
   return { place, group: group === 'core' ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
-}
-
-function textAt(value: unknown, ...path: readonly string[]): string | undefined {
-  let found = value;
-  for (const name of path) {
-    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = (found as Record<string, unknown>)[name];
-  }
-  return typeof found === 'string' ? found : undefined;
 }
 
 /** The order in which ClusterCachedResources speak where they disagree (C3). */

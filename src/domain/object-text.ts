@@ -3,8 +3,8 @@
  * `metadata.labels`, in one pass that also checks every byte against RFC 8259. Nothing is decoded but the names found
  * on the way: a body is spliced by its spans and never re-serialised (D1).
  *
- * Bounds: nesting is counted, never recursed into below `metadata`; deeper than `nestingMax` is refused.
- * The caller has checked that the bytes are UTF-8.
+ * Bounds: nesting is counted, never recursed into below `metadata`; deeper than `nestingMax` is refused, and more than `membersMax`
+ * members whose spans are kept. The caller has checked that the bytes are UTF-8.
  */
 
 /** A member of an object, as byte offsets: `"name" : value`. */
@@ -34,9 +34,9 @@ const colon = 0x3a;
 const comma = 0x2c;
 const decoder = new TextDecoder();
 
-/** Throws NotJson when the bytes are not one JSON object, nested no deeper than `nestingMax`. */
-export function scanObject(bytes: Uint8Array, nestingMax: number): ObjectText {
-  const scanner = new Scanner(bytes, nestingMax);
+/** Throws NotJson when the bytes are not one JSON object within the bounds. */
+export function scanObject(bytes: Uint8Array, nestingMax: number, membersMax = Infinity): ObjectText {
+  const scanner = new Scanner(bytes, nestingMax, membersMax);
   const start = scanner.skipSpace(0);
   let metadata: Members | undefined;
   let annotations: Members | undefined;
@@ -88,10 +88,13 @@ function repeated(members: Members | undefined, prefix: string): string[] {
 class Scanner {
   readonly #bytes: Uint8Array;
   readonly #nestingMax: number;
+  readonly #membersMax: number;
+  #members = 0;
 
-  constructor(bytes: Uint8Array, nestingMax: number) {
+  constructor(bytes: Uint8Array, nestingMax: number, membersMax: number) {
     this.#bytes = bytes;
     this.#nestingMax = nestingMax;
+    this.#membersMax = membersMax;
   }
 
   fail(at: number, where: string): never {
@@ -125,6 +128,8 @@ class Scanner {
       const name = this.#name(keyStart, keyEnd);
       const valueEnd = descend(name, valueStart) ?? this.#value(valueStart, depth);
       list.push({ name, keyStart, valueStart, valueEnd });
+      this.#members += 1;
+      if (this.#members > this.#membersMax) throw new NotJson(`more than ${this.#membersMax} members, labels and annotations`);
       i = this.skipSpace(valueEnd);
       if (bytes[i] === closeBrace) return { start: at, end: i + 1, list };
       if (bytes[i] !== comma) this.fail(i, 'after object key:value pair');

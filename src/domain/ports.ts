@@ -12,6 +12,9 @@ import type { Resource } from './resource.js';
 import type { Located, Revision } from './revision.js';
 import type { Scope } from './scope.js';
 import type { Selector } from './selector.js';
+import type { ShardName } from './shard.js';
+import type { StatusReport } from './status.js';
+import type { Push, PushOutcome, ShardState, SliceState } from './push.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './write-request.js';
 
 /** The engine's positions and their texts. */
@@ -63,6 +66,23 @@ export interface Writer {
   submit(mutation: Mutation): Promise<Outcome>;
 }
 
+/** The way into the store for those who say how things are. Lanes take turns, so that a full one delays the others by a commit at most. */
+export interface Pushes {
+  /** A queue of its own, for one writer. */
+  lane(): PushLane;
+  /** Every shard that ever claimed or was removed, at the published revision. */
+  shards(): Promise<readonly ShardState[]>;
+  /** Every slice that holds objects or was ever stated, at the published revision. */
+  slices(): Promise<readonly SliceState[]>;
+}
+
+export interface PushLane {
+  /** Resolves once there is room for more: pushers wait, and nothing of theirs is refused for want of it. */
+  room(): Promise<void>;
+  /** Decides all of them, in order and behind what the lane was given before; resolves when all outcomes are durable and published. */
+  push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
+}
+
 /** Where writes over HTTP come in. Each throws Refused. */
 export interface Intake {
   create(bytes: Uint8Array, request: CreateRequest): Promise<Stored>;
@@ -85,7 +105,14 @@ export interface CanonicalPaths {
   clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
 }
 
-export interface Store extends Revisions, Objects, History, Writer, Commits, CanonicalPaths {
+/** Which cache this is, and which life of its store: together they tell a pusher whether what it was acknowledged is here. */
+export interface StoreIdentity {
+  /** Made at the birth of the store. */
+  readonly cacheId: string;
+  readonly epoch: number;
+}
+
+export interface Store extends StoreIdentity, Revisions, Objects, History, Writer, Pushes, Commits, CanonicalPaths {
   /** Resolves once what was submitted is decided and the files are closed. */
   close(): Promise<void>;
 }
@@ -144,6 +171,17 @@ export interface Watches {
   open(request: WatchRequest): OpenWatch;
   /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */
   endOf(resource: Resource): void;
+}
+
+/** How fresh each shard's part of this cache is (D10). */
+export interface Freshness {
+  report(): Promise<StatusReport>;
+}
+
+/** What an operator does to shards as a whole. */
+export interface Shards {
+  /** Fences the shard and removes its objects; tells how many. Undefined when it was never heard of. Throws Refused when it cannot be done now. */
+  remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
 }
 
 /** Time, injected so that tests own it. */

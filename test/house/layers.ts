@@ -11,10 +11,12 @@ import type { Source } from './sources.js';
 
 /** Besides itself, which rooms a room may import. */
 const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
-  'main.ts': ['domain', 'diagnostics', 'config', 'certificates', 'clock.ts', 'version.ts', 'server.ts'],
+  'main.ts': ['domain', 'diagnostics', 'config', 'commands', 'clock.ts', 'version.ts', 'server.ts'],
   'server.ts': 'all',
+  'client.ts': ['domain', 'diagnostics', 'frames', 'sender', 'clock.ts'],
   'clock.ts': ['domain'],
   'version.ts': [],
+  commands: ['domain', 'diagnostics', 'config', 'certificates', 'frames', 'sender', 'shard', 'clock.ts', 'version.ts'],
   config: ['domain', 'diagnostics'],
   diagnostics: ['domain'],
   certificates: ['domain', 'diagnostics'],
@@ -36,6 +38,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   '@koa/router': ['web'],
   ws: ['frames'],
   msgpackr: ['frames'],
+  '@kubernetes/client-node': ['shard'],
   pino: ['diagnostics'],
   'pino-pretty': ['diagnostics'],
   'prom-client': ['diagnostics'],

@@ -1,0 +1,83 @@
+/**
+ * What is changed in the text of an object: spans and what stands there instead. Everything between them is copied, byte for
+ * byte (D1). Edits may touch but never overlap.
+ */
+import { member, valueText, type Members, type ObjectText } from './object-text.js';
+
+/** The bytes from `start` to `end`, of the old text, become `text`. Where both are the same, it is inserted. */
+export type Edit = Readonly<{ start: number; end: number; text: string }>;
+
+const encoder = new TextEncoder();
+
+/** Each annotation gets its value: replaced where it stands with another one, else inserted before all others. */
+export function annotationEdits(
+  { bytes, annotations }: ObjectText,
+  metadata: Members,
+  values: Readonly<Record<string, string>>,
+): readonly Edit[] {
+  const wanted = Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)] as const);
+  if (annotations === undefined) {
+    const whole = `{${wanted.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
+    const found = member(metadata, 'annotations');
+    if (found !== undefined) return [{ start: found.valueStart, end: found.valueEnd, text: whole }];
+    const at = metadata.start + 1;
+    return [{ start: at, end: at, text: `"annotations":${whole}${metadata.list.length > 0 ? ',' : ''}` }];
+  }
+  const edits: Edit[] = [];
+  const missing: string[] = [];
+  for (const [name, value] of wanted) {
+    const found = member(annotations, name);
+    if (found === undefined) missing.push(`"${name}":${value}`);
+    else if (valueText(bytes, found) !== value) edits.push({ start: found.valueStart, end: found.valueEnd, text: value });
+  }
+  const at = annotations.start + 1;
+  if (missing.length > 0) edits.push({ start: at, end: at, text: missing.join(',') + (annotations.list.length > 0 ? ',' : '') });
+  return edits;
+}
+
+/** One edit per member to drop; a run at the end also takes the comma before it. */
+export function removals(members: Members, gone: ReadonlySet<string>): readonly Edit[] {
+  const { list } = members;
+  const lastKept = list.findLastIndex(({ name }) => !gone.has(name));
+  const edits: Edit[] = [];
+  list.slice(0, lastKept + 1).forEach(({ name, keyStart }, i) => {
+    const next = list[i + 1];
+    if (gone.has(name) && next !== undefined) edits.push({ start: keyStart, end: next.keyStart, text: '' });
+  });
+  const last = list.at(-1);
+  if (last !== undefined && lastKept < list.length - 1) {
+    edits.push({ start: list[lastKept]?.valueEnd ?? members.start + 1, end: last.valueEnd, text: '' });
+  }
+  return edits;
+}
+
+/** In order of place; insertions at one place become one. */
+export function mergeEdits(edits: readonly Edit[]): readonly Edit[] {
+  const sorted = edits.toSorted((a, b) => a.start - b.start || a.end - b.end);
+  const merged: Edit[] = [];
+  for (const edit of sorted) {
+    const before = merged.at(-1);
+    if (before !== undefined && before.start === edit.start && before.end === before.start) {
+      merged[merged.length - 1] = { start: before.start, end: edit.end, text: before.text + edit.text };
+    } else merged.push(edit);
+  }
+  return merged;
+}
+
+export function applyEdits(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array {
+  if (edits.length === 0) return bytes;
+  const texts = edits.map(({ text }) => encoder.encode(text));
+  const length = edits.reduce((sum, { start, end }, i) => sum + (texts[i]?.length ?? 0) - (end - start), bytes.length);
+  const out = new Uint8Array(length);
+  let from = 0;
+  let to = 0;
+  edits.forEach(({ start, end }, i) => {
+    const text = texts[i] ?? new Uint8Array(0);
+    out.set(bytes.subarray(from, start), to);
+    out.set(text, to + start - from);
+    to += start - from + text.length;
+    from = end;
+  });
+  out.set(bytes.subarray(from), to);
+  return out;
+}

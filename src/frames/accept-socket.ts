@@ -1,0 +1,68 @@
+/**
+ * The server's end of the upgrade to a websocket. Whether the caller may have one has been decided: here it is made, or the
+ * request is answered with an error of plain HTTP and a Status as its body, and the connection ends.
+ */
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WebSocketServer, type WebSocket } from 'ws';
+import type { Clock } from '../domain/ports.js';
+import { FrameSocket } from './frame-socket.js';
+import { subprotocol, websocketLimits, type FrameSocketOptions } from './socket-options.js';
+
+export class SocketAcceptor {
+  readonly #server: WebSocketServer;
+  readonly #clock: Clock;
+  readonly #options: FrameSocketOptions;
+
+  constructor({ clock }: Readonly<{ clock: Clock }>, options: FrameSocketOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#server = new WebSocketServer({
+      ...websocketLimits(options),
+      noServer: true,
+      clientTracking: false,
+      // Offered, or it would not have come to this.
+      handleProtocols: () => subprotocol,
+    });
+    this.#server.on('wsClientError', (error, socket) => refuseBadRequest(socket, error.message));
+  }
+
+  /** Undefined when the handshake was none, which has been answered. */
+  async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<FrameSocket | undefined> {
+    if (!offersSubprotocol(request)) {
+      refuseBadRequest(socket, `the websocket subprotocol ${subprotocol} was not offered`);
+      return undefined;
+    }
+    const peer = `${request.socket.remoteAddress}:${request.socket.remotePort}`;
+    const accepted: FrameSocket[] = [];
+    // Calls back in this tick or never: nothing is asked in between.
+    this.#server.handleUpgrade(request, socket, head, (websocket: WebSocket) => {
+      accepted.push(new FrameSocket({ socket: websocket, peer, clock: this.#clock }, this.#options));
+    });
+    return accepted[0];
+  }
+}
+
+/** Answers an upgrade with an error and closes, whether the peer reads it or not. `json` is a Status. */
+export function refuseUpgrade(socket: Duplex, httpCode: number, json: string, headers: Readonly<Record<string, string>> = {}): void {
+  const lines = Object.entries({
+    ...headers,
+    connection: 'close',
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(json)),
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  // The HTTP server listens no longer, and a peer that is gone must not end the process.
+  socket.on('error', () => socket.destroy());
+  socket.once('finish', () => socket.destroy());
+  socket.end(`HTTP/1.1 ${httpCode} ${STATUS_CODES[httpCode] ?? ''}\r\n${lines.join('')}\r\n${json}`);
+}
+
+function refuseBadRequest(socket: Duplex, message: string): void {
+  const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason: 'BadRequest', code: 400 };
+  refuseUpgrade(socket, status.code, JSON.stringify(status));
+}
+
+function offersSubprotocol({ headers }: IncomingMessage): boolean {
+  const offered = headers['sec-websocket-protocol'] ?? '';
+  return offered.split(',').some((one) => one.trim() === subprotocol);
+}

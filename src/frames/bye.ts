@@ -1,0 +1,21 @@
+/** Why a session ends: the reason of a bye frame and the websocket close code that goes with it. */
+export const byes = {
+  /** The side that says it is stopping. Come back, to another URL first. */
+  shutdown: { code: 4001 },
+  /** A newer incarnation has the shard, or it was removed. Do not come back. */
+  fenced: { code: 4002 },
+  /** The same incarnation has connected again. */
+  replaced: { code: 4003 },
+  /** What came is no frame, or not one that may come now. */
+  protocol: { code: 4004 },
+  /** The certificate does not allow it. */
+  forbidden: { code: 4005 },
+  /** No common version, or a role that is not taken here. */
+  unsupported: { code: 4006 },
+  /** No room for another session, or the store cannot write. Come back later. */
+  unavailable: { code: 4007 },
+  /** Nothing came for too long. */
+  timeout: { code: 4008 },
+} as const;
+
+export type ByeReason = keyof typeof byes;

@@ -1,0 +1,10 @@
+/** How long the parts of a frame may be. A key's texts have no bound of their own: a bad key is refused alone, and its frame is taken. */
+export const frameBounds = Object.freeze({
+  /** Of names, ids, versions, hashes. */
+  nameCharactersMax: 1024,
+  /** Of what is meant for people; longer ones are cut by the writer. */
+  messageCharactersMax: 4096,
+  policyCharactersMax: 256 * 1024,
+  /** Members of a list, and mutations in a frame. */
+  listMax: 10_000,
+});

@@ -1,0 +1,61 @@
+/**
+ * Finds out a peer that is gone without a word: it is asked every `pingIntervalMs`, and dead when nothing came for
+ * `pongTimeoutMs` behind that. So it is noticed after both, at the latest.
+ *
+ *   ask ── anything heard ── pingIntervalMs ── ask ── pongTimeoutMs ── dead
+ *
+ * While we do not read, its answer may lie unread: then it gets the time once more.
+ */
+import type { Clock } from '../domain/ports.js';
+
+export type LivenessPeer = Readonly<{
+  ask: () => void;
+  /** Whether what the peer sends is being read. */
+  listening: () => boolean;
+  dead: () => void;
+}>;
+
+export type LivenessOptions = Readonly<{ pingIntervalMs: number; pongTimeoutMs: number }>;
+
+export class Liveness {
+  readonly #clock: Clock;
+  readonly #peer: LivenessPeer;
+  readonly #options: LivenessOptions;
+  #asked = false;
+  #cancel: () => void;
+
+  constructor(clock: Clock, peer: LivenessPeer, options: LivenessOptions) {
+    this.#clock = clock;
+    this.#peer = peer;
+    this.#options = options;
+    this.#cancel = this.#askLater();
+  }
+
+  /** Something came from the peer. */
+  heard(): void {
+    if (!this.#asked) return;
+    this.#asked = false;
+    this.#cancel();
+    this.#cancel = this.#askLater();
+  }
+
+  stop(): void {
+    this.#asked = false;
+    this.#cancel();
+  }
+
+  #askLater(): () => void {
+    return this.#clock.after(this.#options.pingIntervalMs, () => {
+      this.#asked = true;
+      this.#cancel = this.#judgeLater();
+      this.#peer.ask();
+    });
+  }
+
+  #judgeLater(): () => void {
+    return this.#clock.after(this.#options.pongTimeoutMs, () => {
+      if (this.#peer.listening()) return this.#peer.dead();
+      this.#cancel = this.#judgeLater();
+    });
+  }
+}

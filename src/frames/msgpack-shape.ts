@@ -1,0 +1,130 @@
+/**
+ * Looks once over a message before msgpackr sees it, and refuses all that frames do not use. msgpackr believes lengths, recurses
+ * as deep as it is told and knows types that run code; this believes nothing and allocates nothing by what a message declares.
+ *
+ * Taken: nil, booleans, whole numbers from 0 to 2^53 - 1 however they are spelled, texts in valid UTF-8, bytes, arrays.
+ * Not taken: maps, extensions, negative numbers and fractions.
+ *
+ * Bounds: depthMax arrays in one another, valuesMax values, no length beyond the bytes that are there. Bytes are stepped over.
+ */
+import { isUtf8 } from 'node:buffer';
+import { BadFrame } from './bad-frame.js';
+
+/** A frame needs 4: frame, positions, position, slice. */
+const depthMax = 8;
+/** A hello with the longest lists that it may have needs 140,012. What a message of nothing but empty arrays costs stays within a few MiB. */
+const valuesMax = 150_000;
+/** Up to here a loop over a text is cheaper than a call out of JavaScript. */
+const loopedBytesMax = 64;
+
+export function checkShape(bytes: Uint8Array): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  /** What each open array still lacks, without the innermost. */
+  const outer: number[] = [];
+  let missing = 1;
+  let at = 0;
+
+  for (let values = 1; ; values += 1) {
+    if (values > valuesMax) throw new BadFrame('it has too many values');
+    if (at >= bytes.length) throw endsEarly();
+    const type = view.getUint8(at);
+    at += 1;
+    missing -= 1;
+
+    const width = arrayWidths[type] ?? 0;
+    if (width > 0) {
+      if (outer.length >= depthMax) throw new BadFrame('its arrays are nested too deep');
+      outer.push(missing);
+      missing = width === 1 ? type & 0x0f : lengthAt(view, at, width - 1);
+      at += width - 1;
+      if (missing > bytes.length - at) throw endsEarly();
+    } else {
+      at = afterScalar(bytes, view, { type, at });
+    }
+
+    while (missing === 0) {
+      const above = outer.pop();
+      if (above === undefined) return checkEnd(at, bytes.length);
+      missing = above;
+    }
+  }
+}
+
+/** By type: how wide the header of an array is; 0 for what is no array. */
+const arrayWidths = Uint8Array.from({ length: 256 }, (_, type) => {
+  if (type >= 0x90 && type <= 0x9f) return 1;
+  if (type === 0xdc) return 3;
+  return type === 0xdd ? 5 : 0;
+});
+
+function checkEnd(at: number, length: number): void {
+  if (at < length) throw new BadFrame('there is more behind its end');
+}
+
+/** Where the value ends whose type stands before `at`. */
+function afterScalar(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
+  if (type < 0x80) return at;
+  if (type >= 0xa0 && type <= 0xbf) return afterText(bytes, at, type & 0x1f);
+  switch (type) {
+    case 0xc0:
+    case 0xc2:
+    case 0xc3:
+      return at;
+    case 0xc4:
+      return afterBytes(bytes, at + 1, lengthAt(view, at, 1));
+    case 0xc5:
+      return afterBytes(bytes, at + 2, lengthAt(view, at, 2));
+    case 0xc6:
+      return afterBytes(bytes, at + 4, lengthAt(view, at, 4));
+    case 0xcc:
+      return afterBytes(bytes, at, 1);
+    case 0xcd:
+      return afterBytes(bytes, at, 2);
+    case 0xce:
+      return afterBytes(bytes, at, 4);
+    case 0xcb:
+    case 0xcf:
+      return afterWideNumber(bytes, view, { type, at });
+    case 0xd9:
+      return afterText(bytes, at + 1, lengthAt(view, at, 1));
+    case 0xda:
+      return afterText(bytes, at + 2, lengthAt(view, at, 2));
+    case 0xdb:
+      return afterText(bytes, at + 4, lengthAt(view, at, 4));
+    default:
+      throw new BadFrame(`it has a value of type 0x${type.toString(16)}, which frames do not use`);
+  }
+}
+
+function lengthAt(view: DataView, at: number, width: number): number {
+  if (width > view.byteLength - at) throw endsEarly();
+  if (width === 1) return view.getUint8(at);
+  return width === 2 ? view.getUint16(at) : view.getUint32(at);
+}
+
+function afterBytes(bytes: Uint8Array, at: number, length: number): number {
+  if (length > bytes.length - at) throw endsEarly();
+  return at + length;
+}
+
+function afterText(bytes: Uint8Array, at: number, length: number): number {
+  const end = afterBytes(bytes, at, length);
+  let ascii = at;
+  if (length <= loopedBytesMax) while (ascii < end && (bytes[ascii] ?? 0) < 0x80) ascii += 1;
+  if (ascii < end && !isUtf8(bytes.subarray(ascii, end))) throw new BadFrame('it has a text that is not UTF-8');
+  return end;
+}
+
+/** Eight bytes, as an integer or as a float. */
+function afterWideNumber(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
+  const end = afterBytes(bytes, at, 8);
+  const value = type === 0xcf ? Number(view.getBigUint64(at)) : view.getFloat64(at);
+  // The sign is looked for in the bytes: a zero may have one.
+  const negative = type === 0xcb && view.getUint8(at) >= 0x80;
+  if (negative || !Number.isSafeInteger(value)) throw new BadFrame('it has a number that is none from 0 to 2^53 - 1');
+  return end;
+}
+
+function endsEarly(): BadFrame {
+  return new BadFrame('it ends early');
+}

@@ -1,0 +1,26 @@
+/** msgpackr declares no types for its build without generated code. These are the parts that frames use. */
+declare module 'msgpackr/index-no-eval' {
+  export type Options = Readonly<{
+    useRecords: false;
+    mapsAsObjects: false;
+    moreTypes: false;
+    structuredClone: false;
+    bundleStrings: false;
+    copyBuffers: false;
+    useToJSON: false;
+    encodeUndefinedAsNil: false;
+    useFloat32: 0;
+    int64AsType: 'number';
+  }>;
+
+  export class Packr {
+    constructor(options: Options);
+    /** The bytes are a view of a buffer that goes on being used, but not over them. */
+    pack(value: unknown): Uint8Array;
+  }
+
+  export class Unpackr {
+    constructor(options: Options);
+    unpack(bytes: Uint8Array): unknown;
+  }
+}

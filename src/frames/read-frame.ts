@@ -1,0 +1,230 @@
+/**
+ * The one reader of the grammar in frame.ts. Checks every member it knows and ignores those behind them: they are of a later
+ * rung of the ladder.
+ *
+ * Bodies are views of the message. Slices are parsed, because they become keys; a key's own texts are as they came.
+ */
+import { unreachable } from '../domain/errors.js';
+import { parseShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
+import { BadFrame } from './bad-frame.js';
+import { byes, type ByeReason } from './bye.js';
+import { frameBounds } from './frame-bounds.js';
+import {
+  asBytes,
+  asCount,
+  asFlag,
+  asList,
+  asListOf,
+  asMessage,
+  asOptional,
+  asParsed,
+  asPositive,
+  asRows,
+  asText,
+} from './frame-members.js';
+import type { Member } from './frame-members.js';
+import { frameNumbers } from './frame-numbers.js';
+import type { Credit, Frame, FrameLimits, Position, PushedKey, PushedObject, SliceFreshness } from './frame.js';
+import { unpack } from './msgpack.js';
+
+type Kind = Frame['kind'];
+
+/** Throws BadFrame. */
+export function readFrame(bytes: Uint8Array): Frame {
+  const message = unpack(bytes);
+  if (!Array.isArray(message)) throw new BadFrame('it is no list');
+  const [number, ...members]: readonly unknown[] = message;
+  const kind = kinds.get(number);
+  if (kind === undefined) throw new BadFrame('its kind is none');
+  return read(kind, (index, name) => ({ value: members[index], name: `${kind}.${name}` }));
+}
+
+const kinds = new Map<unknown, Kind>(Object.entries(frameNumbers).map(([kind, number]) => [number, kind as Kind]));
+
+function read(kind: Kind, member: (index: number, name: string) => Member): Frame {
+  switch (kind) {
+    case 'hello':
+      return {
+        kind,
+        protocol: asPositive(member(0, 'protocol')),
+        role: asParsed(member(1, 'role'), asRole),
+        name: asText(member(2, 'name')),
+        incarnation: asPositive(member(3, 'incarnation')),
+        route: asListOf(member(4, 'route'), asText),
+        slices: asListOf(member(5, 'slices'), asSlice),
+        positions: asListOf(member(6, 'positions'), asPosition),
+        agent: asText(member(7, 'agent')),
+      };
+    case 'welcome':
+      return {
+        kind,
+        protocol: asPositive(member(0, 'protocol')),
+        cacheId: asText(member(1, 'cacheId')),
+        epoch: asCount(member(2, 'epoch')),
+        stated: asListOf(member(3, 'stated'), asSlice),
+        credit: asCredit(member(4, 'credit')),
+        limits: asLimits(member(5, 'limits')),
+      };
+    case 'put':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        version: asText(member(2, 'version')),
+        objects: asRows(member(3, 'objects'), objectWidth, asObject),
+      };
+    case 'delete':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        keys: asRows(member(2, 'keys'), keyWidth, asKey),
+      };
+    case 'begin':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        revision: asText(member(2, 'revision')),
+      };
+    case 'end':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        revision: asText(member(2, 'revision')),
+        count: asCount(member(3, 'count')),
+        digest: asText(member(4, 'digest')),
+      };
+    case 'restate':
+      return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
+    case 'progress':
+      return { kind, positions: asListOf(member(0, 'positions'), asPosition) };
+    case 'claim':
+      return {
+        kind,
+        shard: asParsed(member(0, 'shard'), parseShardName),
+        incarnation: asPositive(member(1, 'incarnation')),
+        removed: asFlag(member(2, 'removed')),
+      };
+    case 'route':
+      return { kind, route: asListOf(member(0, 'route'), asText) };
+    case 'policy':
+      return { kind, rules: asText(member(0, 'rules'), frameBounds.policyCharactersMax), hash: asText(member(1, 'hash')) };
+    case 'digest':
+      return {
+        kind,
+        slice: asSlice(member(0, 'slice')),
+        epoch: asCount(member(1, 'epoch')),
+        revision: asCount(member(2, 'revision')),
+        value: asText(member(3, 'value')),
+      };
+    case 'ack':
+      return { kind, sequence: asCount(member(0, 'sequence')), credit: asCredit(member(1, 'credit')) };
+    case 'refuse':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        reason: asText(member(1, 'reason')),
+        message: asMessage(member(2, 'message')),
+      };
+    case 'status':
+      return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness) };
+    case 'bye':
+      return {
+        kind,
+        reason: asParsed(member(0, 'reason'), asByeReason),
+        message: asMessage(member(1, 'message')),
+        retryAfterMs: asOptional(member(2, 'retryAfterMs'), asCount),
+      };
+    default:
+      return unreachable(kind);
+  }
+}
+
+function asRole(text: string): 'shard' | 'cache' | undefined {
+  return text === 'shard' || text === 'cache' ? text : undefined;
+}
+
+function asByeReason(text: string): ByeReason | undefined {
+  return Object.hasOwn(byes, text) ? (text as ByeReason) : undefined;
+}
+
+/** What a group, a plural and an identity can be made of, in any Kubernetes API: nothing that separates the parts of a key. */
+const groupPattern = /^[a-z0-9.-]{0,253}$/;
+const pluralPattern = /^[a-z0-9-]{1,253}$/;
+const identityPattern = /^[A-Za-z0-9.-]{0,253}$/;
+
+function asSlice(member: Member): Slice {
+  const [shard, group, resource, identity] = asList(member);
+  const part = (value: unknown, name: string, pattern: RegExp): string =>
+    asParsed({ value, name: `${member.name}.${name}` }, (text) => (pattern.test(text) ? text : undefined));
+  return {
+    shard: asParsed({ value: shard, name: `${member.name}.shard` }, parseShardName),
+    resource: {
+      group: part(group, 'group', groupPattern),
+      resource: part(resource, 'resource', pluralPattern),
+      identity: part(identity, 'identity', identityPattern),
+    },
+  };
+}
+
+function asPosition({ value, name }: Member): Position {
+  const [slice, epoch, revision, policyHash] = asList({ value, name });
+  return {
+    slice: asSlice({ value: slice, name: `${name}.slice` }),
+    epoch: asCount({ value: epoch, name: `${name}.epoch` }),
+    revision: asCount({ value: revision, name: `${name}.revision` }),
+    policyHash: asText({ value: policyHash, name: `${name}.policyHash` }),
+  };
+}
+
+function asFreshness({ value, name }: Member): SliceFreshness {
+  const [slice, connected, synced, lagMs] = asList({ value, name });
+  return {
+    slice: asSlice({ value: slice, name: `${name}.slice` }),
+    connected: asFlag({ value: connected, name: `${name}.connected` }),
+    synced: asFlag({ value: synced, name: `${name}.synced` }),
+    lagMs: asCount({ value: lagMs, name: `${name}.lagMs` }),
+  };
+}
+
+function asCredit({ value, name }: Member): Credit {
+  const [mutations, bytes] = asList({ value, name });
+  return { mutations: asCount({ value: mutations, name: `${name}.mutations` }), bytes: asCount({ value: bytes, name: `${name}.bytes` }) };
+}
+
+function asLimits({ value, name }: Member): FrameLimits {
+  const [frameBytesMax, frameMutationsMax, bodyBytesMax] = asList({ value, name });
+  return {
+    frameBytesMax: asPositive({ value: frameBytesMax, name: `${name}.frameBytes` }),
+    frameMutationsMax: asPositive({ value: frameMutationsMax, name: `${name}.frameMutations` }),
+    bodyBytesMax: asPositive({ value: bodyBytesMax, name: `${name}.bodyBytes` }),
+  };
+}
+
+/** How many members a record has that lies in a list end to end with others. */
+const objectWidth = 5;
+const keyWidth = 3;
+
+function asObject(members: readonly unknown[], at: number): PushedObject {
+  const body = members[at + 4];
+  return {
+    cluster: asKeyText(members[at]),
+    namespace: asKeyText(members[at + 1]),
+    name: asKeyText(members[at + 2]),
+    sourceVersion: asKeyText(members[at + 3]),
+    body: body === null ? undefined : asBytes({ value: body, name: 'put.body' }),
+  };
+}
+
+function asKey(members: readonly unknown[], at: number): PushedKey {
+  return { cluster: asKeyText(members[at]), namespace: asKeyText(members[at + 1]), name: asKeyText(members[at + 2]) };
+}
+
+/** Of any length: one object's key must not be able to end a session (frame-bounds.ts). */
+function asKeyText(value: unknown): string {
+  if (typeof value !== 'string') throw new BadFrame('part of a key is no text');
+  return value;
+}

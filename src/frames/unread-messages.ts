@@ -1,0 +1,66 @@
+/**
+ * Messages that have come and wait for their one reader.
+ *
+ * Bounds: messagesMax of them, or bytesMax together; from then on the owner is told to stop the network. What the last piece
+ * from the network held beyond that is still taken, and a piece is 64 KiB at most.
+ */
+import { deferred, type Deferred } from '../domain/deferred.js';
+
+export type UnreadOptions = Readonly<{ messagesMax: number; bytesMax: number }>;
+
+export class UnreadMessages {
+  readonly #options: UnreadOptions;
+  #messages: Uint8Array[] = [];
+  #bytes = 0;
+  /** Nothing comes any more; with the error that is to be thrown behind what is here. */
+  #end: Readonly<{ error: Error | undefined }> | undefined;
+  #arrival: Deferred<void> | undefined;
+
+  constructor(options: UnreadOptions) {
+    this.#options = options;
+  }
+
+  get full(): boolean {
+    return this.#messages.length >= this.#options.messagesMax || this.#bytes >= this.#options.bytesMax;
+  }
+
+  put(message: Uint8Array): void {
+    if (this.#end !== undefined) return;
+    this.#messages.push(message);
+    this.#bytes += message.byteLength;
+    this.#wake();
+  }
+
+  /** The first end counts. */
+  end(error?: Error): void {
+    this.#end ??= { error };
+    this.#wake();
+  }
+
+  /** Ends, and forgets what was not read. */
+  drop(): void {
+    this.#messages = [];
+    this.#bytes = 0;
+    this.end();
+  }
+
+  /** The next message; undefined behind the last. Throws what it ended with. */
+  async take(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      const message = this.#messages.shift();
+      if (message !== undefined) {
+        this.#bytes -= message.byteLength;
+        return message;
+      }
+      if (this.#end?.error !== undefined) throw this.#end.error;
+      if (this.#end !== undefined) return undefined;
+      this.#arrival ??= deferred();
+      await this.#arrival.promise;
+    }
+  }
+
+  #wake(): void {
+    this.#arrival?.resolve();
+    this.#arrival = undefined;
+  }
+}

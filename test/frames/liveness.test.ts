@@ -1,0 +1,68 @@
+import test from 'ava';
+import { Liveness } from '../../src/frames/liveness.js';
+import { ManualClock } from '../store/manual-clock.js';
+
+function aPeer(): { clock: ManualClock; liveness: Liveness; seen: string[]; reading: { now: boolean } } {
+  const clock = new ManualClock();
+  const seen: string[] = [];
+  const reading = { now: true };
+  const peer = { ask: () => seen.push('asked'), listening: () => reading.now, dead: () => seen.push('dead') };
+  return { clock, liveness: new Liveness(clock, peer, { pingIntervalMs: 100, pongTimeoutMs: 30 }), seen, reading };
+}
+
+test('a peer that never answers is dead after the interval and the timeout', (t) => {
+  const { clock, seen } = aPeer();
+
+  clock.advance(129);
+  t.deepEqual(seen, ['asked']);
+  clock.advance(1);
+  t.deepEqual(seen, ['asked', 'dead']);
+  clock.advance(1000);
+  t.deepEqual(seen, ['asked', 'dead']);
+});
+
+test('a peer that answers is asked again an interval later', (t) => {
+  const { clock, liveness, seen } = aPeer();
+
+  for (let round = 0; round < 5; round += 1) {
+    clock.advance(120);
+    liveness.heard();
+    clock.advance(99);
+    liveness.heard();
+    clock.advance(1);
+    liveness.heard();
+  }
+
+  t.deepEqual(seen, Array(10).fill('asked'));
+});
+
+test('what is heard before it is asked is no answer', (t) => {
+  const { clock, liveness, seen } = aPeer();
+
+  liveness.heard();
+  clock.advance(130);
+
+  t.deepEqual(seen, ['asked', 'dead']);
+});
+
+test('while nothing is read nobody is dead', (t) => {
+  const { clock, seen, reading } = aPeer();
+
+  reading.now = false;
+  clock.advance(1000);
+  t.deepEqual(seen, ['asked']);
+  reading.now = true;
+  clock.advance(30);
+
+  t.deepEqual(seen, ['asked', 'dead']);
+});
+
+test('a connection that has ended leaves no timer behind', (t) => {
+  for (const elapsed of [0, 110, 500]) {
+    const { clock, liveness } = aPeer();
+    clock.advance(elapsed);
+    liveness.stop();
+    liveness.heard();
+    t.is(clock.pending, 0);
+  }
+});

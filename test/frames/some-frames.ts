@@ -1,0 +1,178 @@
+/** Frames for tests: one of each kind, as it might be sent, and any at all. */
+import fc from 'fast-check';
+import { byes, type ByeReason } from '../../src/frames/bye.js';
+import type { Frame, FrameOf, Position } from '../../src/frames/frame.js';
+import { parseShardName, type ShardName } from '../../src/domain/shard.js';
+import type { Slice } from '../../src/domain/slice.js';
+
+function shardNamed(text: string): ShardName {
+  const name = parseShardName(text);
+  if (name === undefined) throw new Error(`${text} is no shard name`);
+  return name;
+}
+
+const amber = shardNamed('amber');
+
+export const exportsOfAmber: Slice = { shard: amber, resource: { group: 'apis.kcp.io', resource: 'apiexports', identity: '' } };
+
+const position: Position = { slice: exportsOfAmber, epoch: 1_234_567, revision: 42, policyHash: 'p1' };
+
+export function aPut(change: Partial<FrameOf<'put'>> = {}): FrameOf<'put'> {
+  const key = { cluster: '1k2j3h4g', namespace: '', name: 'today' };
+  const body = Buffer.from('{"kind":"APIExport"}');
+  return {
+    kind: 'put',
+    sequence: 2,
+    slice: exportsOfAmber,
+    version: 'v1alpha2',
+    objects: [{ ...key, sourceVersion: '1001', body }],
+    ...change,
+  };
+}
+
+/** One of each kind, in the order of their numbers, and a second where a kind has two faces. */
+export const someFrames: readonly Frame[] = [
+  {
+    kind: 'hello',
+    protocol: 1,
+    role: 'shard',
+    name: 'amber',
+    incarnation: 1_795_000_000_000,
+    route: [],
+    slices: [exportsOfAmber, { shard: amber, resource: { group: '', resource: 'instances', identity: 'a1b2c3' } }],
+    positions: [],
+    agent: 'strata 0.1.0',
+  },
+  {
+    kind: 'hello',
+    protocol: 1,
+    role: 'cache',
+    name: 'cache-birch',
+    incarnation: 7,
+    route: ['cache-birch', 'cache-root'],
+    slices: [],
+    positions: [position],
+    agent: 'strata 0.1.0',
+  },
+  {
+    kind: 'welcome',
+    protocol: 1,
+    cacheId: 'cache-root',
+    epoch: 1_234_567,
+    stated: [exportsOfAmber],
+    credit: { mutations: 2048, bytes: 8_388_608 },
+    limits: { frameBytesMax: 4_194_304, frameMutationsMax: 512, bodyBytesMax: 3_145_728 },
+  },
+  aPut({
+    objects: [
+      { cluster: '1k2j3h4g', namespace: '', name: 'today', sourceVersion: '1001', body: Buffer.from('{"kind":"APIExport"}') },
+      { cluster: 'root', namespace: 'default', name: 'grün', sourceVersion: '1002', body: undefined },
+    ],
+  }),
+  {
+    kind: 'delete',
+    sequence: 4,
+    slice: exportsOfAmber,
+    keys: [
+      { cluster: '1k2j3h4g', namespace: '', name: 'today' },
+      { cluster: 'root', namespace: 'default', name: '__proto__' },
+    ],
+  },
+  { kind: 'begin', sequence: 1, slice: exportsOfAmber, revision: '1003' },
+  { kind: 'end', sequence: 300, slice: exportsOfAmber, revision: '1003', count: 70_000, digest: '' },
+  { kind: 'restate', slice: exportsOfAmber, reason: 'a gap in the sequence' },
+  { kind: 'progress', positions: [position] },
+  { kind: 'claim', shard: amber, incarnation: 1_795_000_000_000, removed: true },
+  { kind: 'route', route: ['cache-birch', 'cache-root'] },
+  { kind: 'policy', rules: '[]', hash: 'p1' },
+  { kind: 'digest', slice: exportsOfAmber, epoch: 1_234_567, revision: 42, value: 'd1' },
+  { kind: 'ack', sequence: 255, credit: { mutations: 2048, bytes: 8_388_608 } },
+  { kind: 'refuse', sequence: 3, reason: 'Invalid', message: 'metadata.name: it is not "today"' },
+  { kind: 'status', freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12 }] },
+  { kind: 'bye', reason: 'shutdown', message: 'the server is stopping', retryAfterMs: 0 },
+  { kind: 'bye', reason: 'fenced', message: 'a newer incarnation has the shard', retryAfterMs: undefined },
+];
+
+/** Frames whose bodies are compared as bytes, whatever kind of view they are. */
+export function plain(frame: Frame): unknown {
+  if (frame.kind !== 'put') return frame;
+  return {
+    ...frame,
+    objects: frame.objects.map((object) => ({ ...object, body: object.body && Buffer.from(object.body).toString('hex') })),
+  };
+}
+
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 80 }),
+  fc.constantFrom('', '__proto__', 'constructor', 'prototype', 'toString', 'x'.repeat(1024)),
+);
+const count = fc.oneof(fc.nat(), fc.maxSafeNat());
+const positive = fc.oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }));
+const shard = fc.stringMatching(/^[a-z0-9:-]{1,61}$/).map(shardNamed);
+const resource = fc.record({
+  group: fc.oneof(fc.constant(''), fc.stringMatching(/^[a-z0-9.-]{1,60}$/)),
+  resource: fc.oneof(fc.constant('constructor'), fc.stringMatching(/^[a-z0-9-]{1,60}$/)),
+  identity: fc.stringMatching(/^[a-f0-9]{0,64}$/),
+});
+const slice = fc.record({ shard, resource });
+const list = <T>(one: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> => fc.array(one, { maxLength: 20 });
+const positions = list(fc.record({ slice, epoch: count, revision: count, policyHash: text }));
+const credit = fc.record({ mutations: count, bytes: count });
+const key = { cluster: text, namespace: text, name: fc.oneof(text, fc.constant('n'.repeat(70_000))) };
+const body = fc.option(fc.uint8Array({ maxLength: 400 }), { nil: undefined });
+
+export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
+  fc.record({
+    kind: fc.constant('hello' as const),
+    protocol: positive,
+    role: fc.constantFrom('shard' as const, 'cache' as const),
+    name: text,
+    incarnation: positive,
+    route: list(text),
+    slices: list(slice),
+    positions,
+    agent: text,
+  }),
+  fc.record({
+    kind: fc.constant('welcome' as const),
+    protocol: positive,
+    cacheId: text,
+    epoch: count,
+    stated: list(slice),
+    credit,
+    limits: fc.record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive }),
+  }),
+  fc.record({
+    kind: fc.constant('put' as const),
+    sequence: positive,
+    slice,
+    version: text,
+    objects: fc.array(fc.record({ ...key, sourceVersion: text, body }), { minLength: 1, maxLength: 20 }),
+  }),
+  fc.record({
+    kind: fc.constant('delete' as const),
+    sequence: positive,
+    slice,
+    keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }),
+  }),
+  fc.record({ kind: fc.constant('begin' as const), sequence: positive, slice, revision: text }),
+  fc.record({ kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, digest: text }),
+  fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),
+  fc.record({ kind: fc.constant('progress' as const), positions }),
+  fc.record({ kind: fc.constant('claim' as const), shard, incarnation: positive, removed: fc.boolean() }),
+  fc.record({ kind: fc.constant('route' as const), route: list(text) }),
+  fc.record({ kind: fc.constant('policy' as const), rules: text, hash: text }),
+  fc.record({ kind: fc.constant('digest' as const), slice, epoch: count, revision: count, value: text }),
+  fc.record({ kind: fc.constant('ack' as const), sequence: count, credit }),
+  fc.record({ kind: fc.constant('refuse' as const), sequence: positive, reason: text, message: text }),
+  fc.record({
+    kind: fc.constant('status' as const),
+    freshness: list(fc.record({ slice, connected: fc.boolean(), synced: fc.boolean(), lagMs: count })),
+  }),
+  fc.record({
+    kind: fc.constant('bye' as const),
+    reason: fc.constantFrom(...(Object.keys(byes) as ByeReason[])),
+    message: text,
+    retryAfterMs: fc.option(count, { nil: undefined }),
+  }),
+);

@@ -1,0 +1,60 @@
+import test from 'ava';
+import { UnreadMessages } from '../../src/frames/unread-messages.js';
+
+const bytes = (length: number): Uint8Array => new Uint8Array(length);
+
+test('messages are taken in order, and waited for', async (t) => {
+  const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 100 });
+  unread.put(bytes(1));
+  unread.put(bytes(2));
+
+  const taken = [await unread.take(), await unread.take()];
+  const waiting = unread.take();
+  unread.put(bytes(3));
+
+  t.deepEqual(
+    [...taken, await waiting].map((message) => message?.length),
+    [1, 2, 3],
+  );
+});
+
+test('it is full by number or by bytes, until something is taken', async (t) => {
+  const byNumber = new UnreadMessages({ messagesMax: 2, bytesMax: 100 });
+  const byBytes = new UnreadMessages({ messagesMax: 100, bytesMax: 10 });
+
+  byNumber.put(bytes(0));
+  byBytes.put(bytes(9));
+  t.deepEqual([byNumber.full, byBytes.full], [false, false]);
+  byNumber.put(bytes(0));
+  byBytes.put(bytes(1));
+  t.deepEqual([byNumber.full, byBytes.full], [true, true]);
+  await byNumber.take();
+  await byBytes.take();
+
+  t.deepEqual([byNumber.full, byBytes.full], [false, false]);
+});
+
+test('what came before the end is taken before it', async (t) => {
+  const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 100 });
+  unread.put(bytes(1));
+  unread.end(new Error('broken'));
+  unread.end();
+  unread.put(bytes(2));
+
+  t.is((await unread.take())?.length, 1);
+  await t.throwsAsync(unread.take(), { message: 'broken' });
+});
+
+test('what is dropped is not taken, and who waits is told', async (t) => {
+  const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
+  const waiting = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
+  unread.put(bytes(3));
+  const last = waiting.take();
+
+  unread.drop();
+  waiting.drop();
+
+  t.is(await unread.take(), undefined);
+  t.is(await last, undefined);
+  t.false(unread.full);
+});
