@@ -2,17 +2,20 @@
 /**
  * The command line; the only file that knows `process`.
  *
- * Exit codes: 0 stopped as asked · 1 could not start, failed, or a second signal cut the stop short · 2 called wrongly.
+ * Exit codes: 0 done, or stopped as asked · 1 could not start, failed, or a second signal cut the stop short · 2 called wrongly.
  * The first line keeps V8 from growing its young generation to 48 MiB, where short-lived buffers would wait for collection.
  * Started under the name `cache-server` it is kcp's cache server, flags and all (P18). The server itself is loaded only when
  * it is to run, so that help and usage errors come at once and need no native module.
  */
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { Command, CommanderError, Option as CommanderOption } from 'commander';
-import { environmentName, type Option } from './config/option.js';
+import { CommanderError } from 'commander';
+import { commandGroups, commands } from './commands/commands.js';
+import type { Surroundings } from './commands/command.js';
+import { runCommandLine, type DeclaredCommand } from './config/command-line.js';
 import { configFileOption, options } from './config/options.js';
-import { SettingsError, loadSettings, type Settings } from './config/settings.js';
+import { loadSettings, type Settings } from './config/settings.js';
+import { SettingsError } from './config/settings-error.js';
 import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults } from './config/upstream-flags.js';
 import { systemClock } from './clock.js';
 import { createLog, type Log } from './diagnostics/log.js';
@@ -21,42 +24,34 @@ import { version } from './version.js';
 const exitFailure = 1;
 const exitUsage = 2;
 
-class UsageError extends Error {}
+const surroundings: Surroundings = {
+  print: (text) => void process.stdout.write(text),
+  environment: process.env,
+  clock: systemClock,
+  random: Math.random,
+  logStream: process.stderr,
+  untilStopped: (log) => {
+    exitOnBugs(log);
+    return firstSignal();
+  },
+};
 
-function commandLine(): Command {
-  const program = new Command('strata')
-    .description('A hierarchical cache server for kcp')
-    .version(version(), '--version')
-    .exitOverride()
-    .configureOutput({ outputError: () => {} });
+const serve: DeclaredCommand = {
+  words: ['serve'],
+  operands: '',
+  help: 'Run a cache server',
+  options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options)],
+  run: ({ flags }) => run(settingsFrom(flags, {}), []),
+};
 
-  const serve = program.command('serve').description('Run a cache server').allowExcessArguments(false);
-  const flagByAttribute = new Map<string, string>();
-  for (const option of commanderOptions()) {
-    serve.addOption(option);
-    flagByAttribute.set(option.attributeName(), option.long!.slice(2));
-  }
-  serve.action(async (values: Readonly<Record<string, string>>) => {
-    const flags = Object.fromEntries(Object.entries(values).map(([attribute, value]) => [flagByAttribute.get(attribute)!, value]));
-    await run(settingsFrom(flags, {}), []);
-  });
-
-  // Listed for the help alone: commander would take some of upstream's flags for its own, so they never come here.
-  program.command('cache-server').description("Run a cache server with the flags of kcp's own; --help lists them");
-  return program;
-}
-
-function commanderOptions(): CommanderOption[] {
-  const config = new CommanderOption(
-    `--${configFileOption.flag} <file>`,
-    `${configFileOption.help} (env: ${environmentName(configFileOption)})`,
-  );
-  const rest = Object.values<Option<unknown>>(options).map((option) => {
-    const byDefault = option.default === undefined ? '' : `; default: ${option.default}`;
-    return new CommanderOption(`--${option.flag} <${option.placeholder}>`, `${option.help} (env: ${environmentName(option)}${byDefault})`);
-  });
-  return [config, ...rest];
-}
+/** Listed for the help alone: commander would take some of upstream's flags for its own, so they never come here. */
+const cacheServerHelp: DeclaredCommand = {
+  words: ['cache-server'],
+  operands: '',
+  help: "Run a cache server with the flags of kcp's own; --help lists them",
+  options: [],
+  run: () => cacheServer([]),
+};
 
 async function cacheServer(args: readonly string[]): Promise<void> {
   const read = readUpstreamFlags(args);
@@ -65,7 +60,7 @@ async function cacheServer(args: readonly string[]): Promise<void> {
       process.stdout.write(upstreamHelp());
       return;
     case 'refused':
-      throw new UsageError(read.problems.join('\n'));
+      throw new SettingsError(read.problems);
     case 'read':
       return run(settingsFrom(read.flags, upstreamDefaults), read.warnings);
   }
@@ -78,12 +73,12 @@ function settingsFrom(flags: Readonly<Record<string, string>>, defaults: Readonl
 /** Runs a server until a signal or its own failure ends it. */
 async function run(settings: Settings, warnings: readonly string[]): Promise<void> {
   const log = createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat });
-  exitOnBugs(log);
   for (const warning of warnings) log.warn('flags.ignored', { warning });
   if (settings.clientCaFile === undefined)
     log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused; give --client-ca-file' });
 
-  const stopAsked = firstSignal(log);
+  const stopAsked = surroundings.untilStopped(log);
+  void stopAsked.then((signal) => log.info('server.stopping', { signal }));
   const { startServer } = await import('./server.js');
   const server = await startServer(settings, { log, clock: systemClock, random: Math.random });
   log.info('server.started', { url: server.url, version: version() });
@@ -99,13 +94,12 @@ async function run(settings: Settings, warnings: readonly string[]): Promise<voi
 }
 
 /** The first signal asks for a stop, which waits for what is under way; whoever sends a second will not wait. */
-function firstSignal(log: Log): Promise<NodeJS.Signals> {
+function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
     const signalled = (signal: NodeJS.Signals): void => {
       if (asked) process.exit(exitFailure);
       asked = true;
-      log.info('server.stopping', { signal });
       resolve(signal);
     };
     process.on('SIGTERM', signalled);
@@ -134,25 +128,28 @@ function explain(error: unknown): string {
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;
 }
 
-/** Commander names the nearest option for `--bind-adress x`, not for `--bind-adress=x`; every option of ours takes a value. */
-function detachValues(args: readonly string[]): string[] {
-  return args.flatMap((arg) => {
-    const equals = arg.indexOf('=');
-    return arg.startsWith('--') && equals !== -1 ? [arg.slice(0, equals), arg.slice(equals + 1)] : [arg];
-  });
-}
-
 async function main(): Promise<void> {
   const [, script = '', ...args] = process.argv;
   const name = basename(script) === 'cache-server' ? 'cache-server' : 'strata';
   try {
     if (name === 'cache-server') await cacheServer(args);
     else if (args[0] === 'cache-server') await cacheServer(args.slice(1));
-    else await commandLine().parseAsync(detachValues(args), { from: 'user' });
+    else {
+      await runCommandLine(
+        {
+          name,
+          description: 'A hierarchical cache server for kcp',
+          version: version(),
+          groups: commandGroups,
+          commands: [serve, cacheServerHelp, ...commands.map((command) => command(surroundings))],
+        },
+        args,
+      );
+    }
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
     if (error instanceof CommanderError && error.code === 'commander.help') process.exit(exitUsage);
-    const misused = error instanceof CommanderError || error instanceof UsageError || error instanceof SettingsError;
+    const misused = error instanceof CommanderError || error instanceof SettingsError;
     process.stderr.write(`${name}: ${explain(error).replace(/^error: /, '')}\n`);
     process.exit(misused ? exitUsage : exitFailure);
   }

@@ -9,7 +9,9 @@ import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
+import type { SpokenFor } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
+import { formatSpokenFor } from './spoken-for.js';
 
 /** A certificate and its private key (PKCS #8), both PEM. */
 export type CertificateAndKey = Readonly<{ certificatePem: string; keyPem: string }>;
@@ -35,6 +37,10 @@ export class Authority {
     this.#key = key;
     this.certificatePem = formatPem(certificate);
     this.keyPem = keyPem;
+  }
+
+  get validUntilMs(): number {
+    return this.#certificate.notAfter.getTime();
   }
 
   static async create({ clock }: { clock: Clock }, { name, validityDays }: { name: string } & Validity): Promise<Authority> {
@@ -71,9 +77,16 @@ export class Authority {
     ]);
   }
 
-  /** A certificate that makes its bearer `user`, a member of `groups` (P16). */
-  async issueClient({ user, groups, validityDays }: { user: string; groups: readonly string[] } & Validity): Promise<CertificateAndKey> {
-    return this.#issue(subject(user, groups), validityDays, x509.ExtendedKeyUsage.clientAuth, []);
+  /** A certificate that makes its bearer `user`, a member of `groups` (P16), and, in the group `strata`, speak for a shard or a cache (D8). */
+  async issueClient({
+    user,
+    groups,
+    speaksFor,
+    validityDays,
+  }: { user: string; groups: readonly string[]; speaksFor?: SpokenFor } & Validity): Promise<CertificateAndKey> {
+    const uris =
+      speaksFor === undefined ? [] : [new x509.SubjectAlternativeNameExtension([{ type: 'url', value: formatSpokenFor(speaksFor) }])];
+    return this.#issue(subject(user, groups), validityDays, x509.ExtendedKeyUsage.clientAuth, uris);
   }
 
   async #issue(

@@ -1,5 +1,5 @@
 /**
- * Who is at the other end of a TLS connection (D8, P16).
+ * Who is at the other end of a TLS connection, and whom they speak for (D8, P16).
  *
  * A caller is named only by a certificate that a trusted CA signed. `authorized` alone is not enough: Node calls a TLS 1.3
  * session that was resumed without any certificate authorized too. The names are read from the DER: a subject
@@ -7,8 +7,9 @@
  */
 import 'reflect-metadata';
 import type { TLSSocket } from 'node:tls';
-import { X509Certificate } from '@peculiar/x509';
+import { SubjectAlternativeNameExtension, X509Certificate } from '@peculiar/x509';
 import { anonymous, type Caller } from '../domain/caller.js';
+import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 
 /**
  * A connection's certificate stays, its requests are many. This is module state, against the rule, because it is a memory
@@ -28,8 +29,29 @@ export function callerOf(socket: TLSSocket): Caller {
 
 /** The last CN and every O, as Go reads them. Without a CN the certificate names nobody. */
 export function parseCaller(der: Uint8Array): Caller {
-  const { subjectName } = new X509Certificate(Uint8Array.from(der));
+  const certificate = new X509Certificate(Uint8Array.from(der));
+  const { subjectName } = certificate;
   const user = subjectName.getField('CN').at(-1);
   if (user === undefined || user === '') return anonymous;
-  return Object.freeze({ user, groups: Object.freeze(subjectName.getField('O')) });
+  const groups = Object.freeze(subjectName.getField('O'));
+  const speaksFor = groups.includes(speakersGroup) ? parseSpokenFor(urisOf(certificate)) : undefined;
+  return Object.freeze({
+    user,
+    groups,
+    validUntilMs: certificate.notAfter.getTime(),
+    ...(speaksFor === undefined ? {} : { speaksFor: Object.freeze(speaksFor) }),
+  });
+}
+
+/**
+ * The URIs of every subject alternative name. What cannot be read has none: such a certificate speaks for nobody, and is
+ * otherwise who it is, because a name of a kind unknown here is no mistake.
+ */
+function urisOf(certificate: X509Certificate): readonly string[] {
+  try {
+    const names = certificate.getExtensions(SubjectAlternativeNameExtension).flatMap(({ names }) => names.items);
+    return names.filter(({ type }) => type === 'url').map(({ value }) => value);
+  } catch {
+    return [];
+  }
 }

@@ -10,8 +10,8 @@
  *                  │no                              newer and broken ⇒ logged, the old one stays
  *                  └──▶ kept? ──yes, in date──▶ used           ──no or expired──▶ made, kept
  */
-import { X509Certificate, createPrivateKey, type KeyObject } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -19,6 +19,7 @@ import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Authority, type CertificateAndKey } from './authority.js';
+import { readPair, replaceFile, type PairFiles, type SecureContextPair } from './pair-files.js';
 
 /** Either both files, or neither and a directory to keep a self-made pair in. */
 export type ServingCertificateOptions = Readonly<{
@@ -28,21 +29,16 @@ export type ServingCertificateOptions = Readonly<{
   bindAddress: string;
 }>;
 
-/** What `tls.createServer` and `tls.Server.setSecureContext` take. */
-export type SecureContextPair = Readonly<{ cert: string; key: string }>;
-
-type Files = Readonly<{ certFile: string; keyFile: string }>;
-
 /** Nothing rotates a self-made certificate, so it outlives the machine; whoever wants rotation gives files. */
 const selfMadeValidityDays = 3650;
 const authorityName = 'strata self-signed';
 
 export class ServingCertificate {
-  readonly #files: Files;
+  readonly #files: PairFiles;
   readonly #log: Log;
   #pair: SecureContextPair;
 
-  private constructor(files: Files, pair: SecureContextPair, log: Log) {
+  private constructor(files: PairFiles, pair: SecureContextPair, log: Log) {
     this.#files = files;
     this.#pair = pair;
     this.#log = log;
@@ -123,18 +119,8 @@ export function servingNames(bindAddress: string): [string, ...string[]] {
   return ['localhost', ...others];
 }
 
-/** Checks what TLS would only find out at the first handshake: that both parse and belong together. */
-function readPair({ certFile, keyFile }: Files): SecureContextPair {
-  const cert = readText(certFile, 'TLS certificate');
-  const key = readText(keyFile, 'TLS private key');
-  const certificate = parse(certFile, 'no PEM certificate', () => new X509Certificate(cert));
-  const privateKey = parse(keyFile, 'no PEM private key (an encrypted one cannot be used)', (): KeyObject => createPrivateKey(key));
-  if (!certificate.checkPrivateKey(privateKey)) throw new CacheError(`${keyFile} is not the key of the certificate in ${certFile}`);
-  return { cert, key };
-}
-
 /** The kept pair; nothing when there is none or it has expired. A certificate without its key is not ours to overwrite. */
-function readKept(files: Files, clock: Clock): SecureContextPair | undefined {
+function readKept(files: PairFiles, clock: Clock): SecureContextPair | undefined {
   if (!existsSync(files.certFile)) return undefined;
   try {
     const pair = readPair(files);
@@ -147,7 +133,7 @@ function readKept(files: Files, clock: Clock): SecureContextPair | undefined {
   }
 }
 
-async function makePair(files: Files, clock: Clock, names: [string, ...string[]]): Promise<SecureContextPair> {
+async function makePair(files: PairFiles, clock: Clock, names: [string, ...string[]]): Promise<SecureContextPair> {
   const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.now()}`, validityDays: selfMadeValidityDays });
   const leaf: CertificateAndKey = await authority.issueServing({ names, validityDays: selfMadeValidityDays });
   const pair = { cert: leaf.certificatePem + authority.certificatePem, key: leaf.keyPem };
@@ -161,32 +147,9 @@ async function makePair(files: Files, clock: Clock, names: [string, ...string[]]
   return pair;
 }
 
-function replaceFile(path: string, text: string, mode: number): void {
-  const beside = `${path}.new`;
-  writeFileSync(beside, text, { mode });
-  chmodSync(beside, mode);
-  renameSync(beside, path);
-}
-
 function covers(pair: SecureContextPair, name: string): boolean {
   const certificate = new X509Certificate(pair.cert);
   return (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
-}
-
-function readText(path: string, what: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new CacheError(`cannot read the ${what} ${path}`, { cause });
-  }
-}
-
-function parse<T>(path: string, complaint: string, read: () => T): T {
-  try {
-    return read();
-  } catch (cause) {
-    throw new CacheError(`${path} holds ${complaint}`, { cause });
-  }
 }
 
 function modified(path: string): string {

@@ -6,30 +6,39 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseBytes, parseDurationMs } from './quantity.js';
 
-export type Option<Value> = Readonly<{
+/** What every option has. One of a command, which runs once, has no more; a file would be longer than its call. */
+export type CommandOption<Value> = Readonly<{
   /** Without dashes. Where upstream's cache server has the same thing, upstream's name. */
   flag: string;
-  /** Section and key in the configuration file. */
-  yaml: string;
-  /** As an operator would write it; `<root-directory>` stands for that setting. Undefined: the setting may be absent. */
+  /** As an operator would write it; `<root-directory>` stands for that setting. Undefined: it may be absent, or must be given. */
   default: string | undefined;
   schema: z.ZodType<Value>;
-  /** The word for its value in the help. */
+  /** The word for its value in the help; '' for a flag that stands alone. */
   placeholder: string;
   /** What it takes, with its bounds, as the end of "must be …". */
   accepts: string;
   help: string;
+  /** It may be given several times: its text is then all of them with commas between. */
+  repeatable?: boolean;
 }>;
 
+/** One of the server's. */
+export type Option<Value> = CommandOption<Value> &
+  Readonly<{
+    /** Section and key in the configuration file. */
+    yaml: string;
+  }>;
+
 /** The environment variable is made from the flag, so the two cannot drift apart. */
-export function environmentName({ flag }: Pick<Option<unknown>, 'flag'>): string {
+export function environmentName({ flag }: Pick<CommandOption<unknown>, 'flag'>): string {
   return `STRATA_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
-type Place = Readonly<{ flag: string; yaml: string; help: string }>;
+type Place = Readonly<{ flag: string; help: string }>;
+type Kind<Value> = Pick<CommandOption<Value>, 'placeholder' | 'accepts' | 'schema'>;
 type Bounds<Limit> = Readonly<{ default: string; min: Limit; max: Limit }>;
 
-export function count({ min, max, ...rest }: Place & Bounds<number>): Option<number> {
+export function count<P extends Place & Bounds<number>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
   const accepts = `a whole number from ${min} to ${max}`;
   return {
     ...rest,
@@ -39,13 +48,13 @@ export function count({ min, max, ...rest }: Place & Bounds<number>): Option<num
   };
 }
 
-export function bytes({ min, max, ...rest }: Place & Bounds<string>): Option<number> {
+export function bytes<P extends Place & Bounds<string>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
   const accepts = `an amount of bytes from ${min} to ${max}, such as 64MiB`;
   return { ...rest, placeholder: 'bytes', accepts, schema: bounded(accepts, parseBytes(min)!, parseBytes(max)!, parseBytes) };
 }
 
 /** The setting is in milliseconds, whatever unit the text has. */
-export function duration({ min, max, ...rest }: Place & Bounds<string>): Option<number> {
+export function duration<P extends Place & Bounds<string>>({ min, max, ...rest }: P): Omit<P, 'min' | 'max'> & Kind<number> {
   const accepts = `a duration from ${min} to ${max}, such as 250ms, 1m30s or 24h`;
   return {
     ...rest,
@@ -55,24 +64,37 @@ export function duration({ min, max, ...rest }: Place & Bounds<string>): Option<
   };
 }
 
-export function toggle(rest: Place & Readonly<{ default: 'true' | 'false' }>): Option<boolean> {
+export function toggle<P extends Place & Readonly<{ default: 'true' | 'false' }>>(rest: P): P & Kind<boolean> {
   const schema = texts.transform((text, context) =>
     text === 'true' || text === 'false' ? text === 'true' : complain(context, 'true or false'),
   );
   return { ...rest, placeholder: 'boolean', accepts: 'true or false', schema };
 }
 
-export function choice<const Word extends string>({
+export function choice<const Word extends string, P extends Place & Readonly<{ default: Word; words: readonly Word[] }>>({
   words,
   ...rest
-}: Place & Readonly<{ default: Word; words: readonly Word[] }>): Option<Word> {
+}: P & Readonly<{ words: readonly Word[] }>): Omit<P, 'words'> & Kind<Word> {
   const accepts = words.join(' or ');
   const schema = texts.transform((text, context) => words.find((word) => word === text) ?? complain(context, accepts));
   return { ...rest, placeholder: words.join('|'), accepts, schema };
 }
 
+/** Texts separated by commas; empty means none. */
+export function list<P extends Place & Readonly<{ default: string; pattern: RegExp; accepts: string }>>({
+  pattern,
+  accepts,
+  ...rest
+}: P): Omit<P, 'pattern' | 'accepts'> & Kind<readonly string[]> {
+  const schema = texts.transform((text, context) => {
+    const found = text.split(',').filter((each) => each !== '');
+    return found.every((each) => pattern.test(each)) ? found : complain(context, accepts);
+  });
+  return { ...rest, placeholder: 'list', accepts, schema };
+}
+
 /** Empty means every interface, as upstream has it. */
-export function address(rest: Place & Readonly<{ default: string }>): Option<string> {
+export function address<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   const accepts = 'an IP address';
   const schema = texts.transform((text, context) => (text === '' ? '0.0.0.0' : isIP(text) === 0 ? complain(context, accepts) : text));
   return { ...rest, placeholder: 'ip', accepts, schema };
@@ -82,12 +104,12 @@ const pathCharactersMax = 4096;
 const acceptsPath = `a path of at most ${pathCharactersMax} characters`;
 
 /** Empty means the working directory: kcp-operator passes `--root-directory=`. */
-export function directory(rest: Place & Readonly<{ default: string }>): Option<string> {
+export function directory<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   return { ...rest, placeholder: 'directory', accepts: acceptsPath, schema: path.transform((text) => (text === '' ? '.' : text)) };
 }
 
 /** Absent by default; empty means absent as well, so that a flag can take back what a file says. */
-export function file(rest: Place): Option<string | undefined> {
+export function file<P extends Place>(rest: P): P & Readonly<{ default: undefined }> & Kind<string | undefined> {
   return {
     ...rest,
     default: undefined,
@@ -97,9 +119,34 @@ export function file(rest: Place): Option<string | undefined> {
   };
 }
 
+/** A file without which there is nothing to do. */
+export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: undefined }> & Kind<string> {
+  return {
+    ...rest,
+    default: undefined,
+    placeholder: 'file',
+    accepts: acceptsPath,
+    schema: path.refine((text) => text !== '', mustBe(acceptsPath)),
+  };
+}
+
+/** A flag that stands alone; as a variable, true or false. */
+export function bare<P extends Place>(rest: P): P & Readonly<{ default: 'false' }> & Kind<boolean> {
+  return { ...toggle({ ...rest, default: 'false' }), placeholder: '' };
+}
+
+/** Whatever else can be parsed. It may be absent exactly when '' can be. */
+export function parsedBy<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
+  parse,
+  ...rest
+}: P & Readonly<{ parse: (text: string) => Value | undefined }>): Omit<P, 'parse'> & Readonly<{ default: undefined }> & Kind<Value> {
+  const schema = texts.transform((text, context) => parse(text) ?? complain(context, rest.accepts));
+  return { ...rest, default: undefined, schema };
+}
+
 /** Flags and variables are texts; YAML has numbers and booleans of its own, whose text means the same. */
 const texts = z.union([z.string(), z.number().transform(String), z.boolean().transform(String)], { error: 'must be a single value' });
-const path = texts.refine((text) => text.length <= pathCharactersMax && !text.includes('\0'), { error: `must be ${acceptsPath}` });
+const path = texts.refine((text) => text.length <= pathCharactersMax && !text.includes('\0'), mustBe(acceptsPath));
 
 function bounded(accepts: string, min: number, max: number, parse: (text: string) => number | undefined): z.ZodType<number> {
   return texts.transform((text, context) => {
@@ -109,6 +156,10 @@ function bounded(accepts: string, min: number, max: number, parse: (text: string
 }
 
 function complain(context: z.RefinementCtx, accepts: string): never {
-  context.addIssue({ code: 'custom', message: `must be ${accepts}` });
+  context.addIssue({ code: 'custom', message: mustBe(accepts).error });
   return z.NEVER;
+}
+
+function mustBe(accepts: string): { error: string } {
+  return { error: `must be ${accepts}` };
 }

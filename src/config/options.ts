@@ -4,7 +4,9 @@
  * Flags that upstream's cache server has are spelled as there, so that one spelling works for both.
  */
 import { logFormats, logLevels } from '../diagnostics/log.js';
+import { historyOptions } from './history-options.js';
 import { address, bytes, choice, count, directory, duration, file, toggle } from './option.js';
+import { pushOptions } from './push-options.js';
 
 export const options = {
   rootDirectory: directory({
@@ -209,6 +211,8 @@ export const options = {
     help: 'How many bytes make one commit at most.',
   }),
 
+  ...pushOptions,
+
   recentBytesMax: bytes({
     flag: 'recent-bytes-max',
     yaml: 'watch.recentBytesMax',
@@ -250,46 +254,7 @@ export const options = {
     help: 'A watch that names no timeout ends after this to twice this.',
   }),
 
-  historyAgeMaxMs: duration({
-    flag: 'history-age-max',
-    yaml: 'history.ageMax',
-    default: '24h',
-    min: '0s',
-    max: '365d',
-    help: 'How long a superseded change stays readable.',
-  }),
-  historyChangesMax: count({
-    flag: 'history-changes-max',
-    yaml: 'history.changesMax',
-    default: '1000000',
-    min: 0,
-    max: 1_000_000_000,
-    help: 'How many superseded changes stay readable.',
-  }),
-  historyBytesMax: bytes({
-    flag: 'history-bytes-max',
-    yaml: 'history.bytesMax',
-    default: '4GiB',
-    min: '0B',
-    max: '1024TiB',
-    help: 'How many bytes of superseded changes stay readable.',
-  }),
-  tombstoneAgeMaxMs: duration({
-    flag: 'tombstone-age-max',
-    yaml: 'history.tombstoneAgeMax',
-    default: '30d',
-    min: '0s',
-    max: '3650d',
-    help: 'How long it is remembered that a key was deleted.',
-  }),
-  tombstonesMax: count({
-    flag: 'tombstones-max',
-    yaml: 'history.tombstonesMax',
-    default: '1000000',
-    min: 0,
-    max: 1_000_000_000,
-    help: 'How many deleted keys are remembered.',
-  }),
+  ...historyOptions,
 } as const;
 
 /** The file itself is named by a flag or a variable, never by a file. */

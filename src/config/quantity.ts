@@ -1,4 +1,4 @@
-/** Durations and amounts of bytes as people write them; both have a unit, for `--timeout 60` means something else to everybody. */
+/** Durations and amounts of bytes as people write and read them; both have a unit, for `--timeout 60` means something else to everybody. */
 
 const durationUnitsMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -43,4 +43,28 @@ export function parseBytes(text: string): number | undefined {
   if (match === null) return undefined;
   const bytes = Number(match[1]) * byteUnits[match[2] ?? '']!;
   return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+const durationSteps = [
+  ['d', 8.64e7],
+  ['h', 3.6e6],
+  ['m', 6e4],
+  ['s', 1e3],
+] as const;
+
+/** To be read at a glance: the two largest units, `3d4h`, `2m5s`; below a second in milliseconds. */
+export function formatDuration(ms: number): string {
+  const first = durationSteps.findIndex(([, unitMs]) => ms >= unitMs);
+  if (first < 0) return `${Math.round(ms)}ms`;
+  const [large, largeMs] = durationSteps[first]!;
+  const next = durationSteps[first + 1];
+  const whole = Math.floor(ms / largeMs);
+  const rest = next === undefined ? 0 : Math.floor((ms % largeMs) / next[1]);
+  return `${whole}${large}${rest === 0 ? '' : `${rest}${next![0]}`}`;
+}
+
+/** Three digits or so: `512 B`, `29.5 KiB`, `1.2 GiB`. */
+export function formatBytes(bytes: number): string {
+  const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((name) => bytes >= byteUnits[name]!);
+  return unit === undefined ? `${bytes} B` : `${(bytes / byteUnits[unit]!).toFixed(1)} ${unit}`;
 }

@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import { ConfigSyntaxError, parseConfigDocument, type ConfigDocument } from '../domain/config-document.js';
 import { nearest } from './nearest.js';
-import { environmentName, type Option } from './option.js';
+import { fromCommandLine, setVariable, type Given } from './given.js';
+import type { Option } from './option.js';
 import { configFileOption, options } from './options.js';
+import { SettingsError } from './settings-error.js';
 
 export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> };
 
@@ -22,19 +24,6 @@ export type SettingsSources = Readonly<{
   defaults?: Readonly<Record<string, string>>;
 }>;
 
-/** What the operator has to put right, one sentence each. */
-export class SettingsError extends Error {
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'));
-    this.name = 'SettingsError';
-    this.problems = problems;
-  }
-}
-
-type Given = Readonly<{ value: unknown; source: string }>;
-
 export function loadSettings({ flags, environment, readFile, defaults = {} }: SettingsSources): Settings {
   const problems = unknownFlags(flags);
   const configFile = flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
@@ -43,10 +32,7 @@ export function loadSettings({ flags, environment, readFile, defaults = {} }: Se
 
   for (const [key, option] of Object.entries<Option<unknown>>(options)) {
     const given =
-      fromFlag(option, flags) ??
-      fromEnvironment(option, environment) ??
-      file?.get(option.yaml) ??
-      fromDefault(option, defaults, settings['rootDirectory']);
+      fromCommandLine(option, { flags, environment }) ?? file?.get(option.yaml) ?? fromDefault(option, defaults, settings['rootDirectory']);
     const result = option.schema.safeParse(given?.value ?? '');
     if (result.success) settings[key] = result.data;
     else problems.push(`${given?.source ?? key}: ${result.error.issues[0]?.message ?? 'is wrong'}`);
@@ -59,6 +45,9 @@ export function loadSettings({ flags, environment, readFile, defaults = {} }: Se
   return Object.freeze(complete);
 }
 
+/** What may stand around a body in its frame. */
+const frameOverheadBytes = 64 * 1024;
+
 /** What no option can see by itself. */
 const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwise: string }>[] = [
   {
@@ -70,28 +59,20 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
     holds: (s) => s.bodyBytesMax <= s.commitBytesMax,
     otherwise: '--body-bytes-max must not be above --commit-bytes-max, or the largest body could never commit',
   },
+  {
+    holds: (s) => s.frameBytesMax >= s.bodyBytesMax + frameOverheadBytes,
+    otherwise: '--frame-bytes-max must be at least 64KiB above --body-bytes-max, or the largest body could not be pushed',
+  },
+  {
+    holds: (s) => s.pushBytesMax >= s.frameBytesMax && s.pushMutationsMax >= s.frameMutationsMax,
+    otherwise: '--push-bytes-max and --push-mutations-max must not be below --frame-bytes-max and --frame-mutations-max',
+  },
   { holds: (s) => s.commitBytesMax <= s.queueBytesMax, otherwise: '--commit-bytes-max must not be above --queue-bytes-max' },
   {
     holds: (s) => s.commitMutationsMax <= s.queueMutationsMax,
     otherwise: '--commit-mutations-max must not be above --queue-mutations-max',
   },
 ];
-
-function fromFlag(option: Option<unknown>, flags: SettingsSources['flags']): Given | undefined {
-  const value = flags[option.flag];
-  return value === undefined ? undefined : { value, source: `--${option.flag}=${value}` };
-}
-
-function fromEnvironment(option: Option<unknown>, environment: SettingsSources['environment']): Given | undefined {
-  const value = setVariable(environment, option);
-  return value === undefined ? undefined : { value, source: `environment variable ${environmentName(option)}=${value}` };
-}
-
-/** A variable that is empty is not set: a manifest cannot leave one out. */
-function setVariable(environment: SettingsSources['environment'], option: Pick<Option<unknown>, 'flag'>): string | undefined {
-  const value = environment[environmentName(option)];
-  return value === '' ? undefined : value;
-}
 
 function fromDefault(option: Option<unknown>, defaults: Readonly<Record<string, string>>, rootDirectory: unknown): Given | undefined {
   const text = defaults[option.flag] ?? option.default;

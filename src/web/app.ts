@@ -1,25 +1,30 @@
 /**
- * The HTTP application: health for everybody, metrics and the kube face for those who may. Whatever a handler throws is
+ * The HTTP application: health for everybody, metrics, status and the kube face for those who may. Whatever a handler throws is
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
  */
 import type { Http2ServerResponse } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
-import Router from '@koa/router';
+import Router, { type RouterContext } from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
-import type { Caller } from '../domain/caller.js';
-import { Refused, type Refusal } from '../domain/errors.js';
+import { callerAt, type Caller } from '../domain/caller.js';
+import { badRequest, Refused, type Refusal } from '../domain/errors.js';
+import type { Freshness, Shards } from '../domain/ports.js';
+import { parseShardName } from '../domain/shard.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
 import type { Metrics } from '../diagnostics/metrics.js';
+import { jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import type { KubePorts } from './call.js';
-import { answer, type FaceAnswer } from './kube-face.js';
+import { answer, withoutQuery, type FaceAnswer } from './kube-face.js';
 import type { Verb } from './kube-request.js';
 import { failure } from './status.js';
 
 export type AppParts = Readonly<{
   ports: KubePorts;
+  freshness: Freshness;
+  shards: Shards;
   log: Log;
   metrics: Metrics;
   health: Health;
@@ -54,7 +59,8 @@ export function createApp(parts: AppParts, limits: AppLimits): Koa {
   return app;
 }
 
-function routes({ health, log, metrics, callerOf }: AppParts): Router {
+function routes(parts: AppParts): Router {
+  const { health, log, metrics, freshness, shards } = parts;
   const router = new Router();
   for (const endpoint of healthEndpoints) {
     router.get(`/${endpoint}`, (context: Context) => {
@@ -65,15 +71,36 @@ function routes({ health, log, metrics, callerOf }: AppParts): Router {
     });
   }
   router.get('/metrics', async (context: Context) => {
-    const forbidden = authorize(callerOf(socketOf(context)), { path: '/metrics', method: 'GET', resource: undefined, verb: undefined });
-    if (forbidden !== undefined) throw new Refused(forbidden);
+    authorizePath(context, parts);
     context.set('content-type', metrics.contentType);
     context.body = Buffer.from(await metrics.render());
+  });
+  router.get('/services/cache/status', async (context: Context) => {
+    authorizePath(context, parts);
+    respond(context, jsonAnswer(200, JSON.stringify(await freshness.report())));
+  });
+  router.delete('/services/cache/shards/:name', async (context: Context & RouterContext) => {
+    authorizePath(context, parts);
+    const { name = '' } = context.params;
+    const shard = parseShardName(name);
+    if (shard === undefined) throw new Refused(badRequest(`invalid shard: ${JSON.stringify(name)} does not match the regex`));
+    const done = await shards.remove(shard);
+    if (done === undefined)
+      throw new Refused({ reason: 'NotFound', message: `shard ${JSON.stringify(shard)} not found`, details: { name } });
+    respond(context, jsonAnswer(200, JSON.stringify({ shard, objectsRemoved: done.removed })));
   });
   return router;
 }
 
-async function kubeFace(context: Context, { ports, callerOf, version }: AppParts, limits: AppLimits, inFlight: InFlight): Promise<void> {
+/** For what is no resource of a shard: reading it is for those who read, the rest for masters. Throws Refused(403). */
+function authorizePath(context: Context, parts: AppParts): void {
+  const asked = { path: pathOf(context), method: context.method, shard: undefined, resource: undefined, verb: undefined };
+  const forbidden = authorize(callerNow(context, parts), asked);
+  if (forbidden !== undefined) throw new Refused(forbidden);
+}
+
+async function kubeFace(context: Context, parts: AppParts, limits: AppLimits, inFlight: InFlight): Promise<void> {
+  const { ports, version } = parts;
   const target = context.req.url ?? '/';
   const { req: request, res: response } = context;
   const release = inFlight.enter();
@@ -88,7 +115,7 @@ async function kubeFace(context: Context, { ports, callerOf, version }: AppParts
     else if (writes.includes(verb)) cancel = limit(Math.min(limits.requestTimeoutMs, limits.writeTimeoutMs));
   };
   try {
-    const answered = await answer({ target, caller: callerOf(socketOf(context)), request, response }, ports, version, noteVerb);
+    const answered = await answer({ target, caller: callerNow(context, parts), request, response }, ports, version, noteVerb);
     respond(context, answered);
   } finally {
     cancel();
@@ -145,12 +172,14 @@ async function observe(context: Context, next: Next, { metrics, ports }: AppPart
   if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
 }
 
-async function answerRefusals(context: Context, next: Next, { log, metrics }: AppParts): Promise<void> {
+async function answerRefusals(context: Context, next: Next, parts: AppParts): Promise<void> {
+  const { log, metrics } = parts;
   try {
     await next();
   } catch (error) {
     const refusal = error instanceof Refused ? error.refusal : internalError;
     if (!(error instanceof Refused)) log.error('request.failed', { method: context.method, path: context.path, error });
+    if (refusal.reason === 'Forbidden') logForbidden(context, parts);
     metrics.refusals.add(1, { reason: refusal.reason });
     if (context.res.headersSent) {
       context.respond = false;
@@ -165,6 +194,13 @@ async function answerRefusals(context: Context, next: Next, { log, metrics }: Ap
     abandonBody(context);
     context.body = Buffer.from(status);
   }
+}
+
+/** The audit line: who was refused what. Never the query or the body, which may hold anything. */
+function logForbidden(context: Context, parts: AppParts): void {
+  const { user, groups, speaksFor } = callerNow(context, parts);
+  const verb = (context.state['verb'] as Verb | undefined) ?? context.method.toLowerCase();
+  parts.log.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path: pathOf(context) });
 }
 
 /** What is left of a body that was not read to its end is not waited for. */
@@ -211,8 +247,12 @@ function indented(bytes: Uint8Array): Buffer {
   return Buffer.from(`${out}\n`);
 }
 
-function socketOf(context: Context): TLSSocket {
-  return context.req.socket as TLSSocket;
+function callerNow(context: Context, { callerOf, ports }: AppParts): Caller {
+  return callerAt(callerOf(context.req.socket as TLSSocket), ports.clock.now());
+}
+
+function pathOf(context: Context): string {
+  return withoutQuery(context.req.url ?? '/');
 }
 
 const internalError: Refusal = {

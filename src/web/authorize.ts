@@ -1,14 +1,33 @@
-/** Who may do what (D8, P16): members of system:masters everything, everyone else nothing but ask for health. */
-import { isMaster, type Caller } from '../domain/caller.js';
+/**
+ * Who may do what (D8, P16): members of system:masters everything; whoever speaks for a shard or a cache reads everything, and a shard
+ * writes what is its own; everyone else nothing but ask for health.
+ */
+import { isMaster, mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
+import type { ShardName } from '../domain/shard.js';
 import type { ResourcePath, Verb } from './kube-request.js';
 
+export type AskedFor = Readonly<{
+  path: string;
+  method: string;
+  shard: ShardName | '*' | undefined;
+  resource: ResourcePath | undefined;
+  verb: Verb | undefined;
+}>;
+
 /** The refusal for a caller who may not, in Kubernetes' words; undefined for one who may. */
-export function authorize(
-  caller: Caller,
-  asked: Readonly<{ path: string; method: string; resource: ResourcePath | undefined; verb: Verb | undefined }>,
-): Refusal | undefined {
-  if (isMaster(caller)) return undefined;
+export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined {
+  return mayAsk(caller, asked) ? undefined : forbidden(caller, asked);
+}
+
+/** Asked for with GET, anything is a read. A write is one of kube's verbs on a resource of one shard: what else there is to write, shards themselves, is the masters'. */
+function mayAsk(caller: Caller, { method, shard, verb }: AskedFor): boolean {
+  if (isMaster(caller)) return true;
+  if (method === 'GET' || method === 'HEAD') return mayRead(caller);
+  return verb !== undefined && shard !== undefined && shard !== '*' && mayWriteFor(caller, shard);
+}
+
+function forbidden(caller: Caller, asked: AskedFor): Refusal {
   const user = JSON.stringify(caller.user);
   const { resource, verb } = asked;
   if (resource === undefined || verb === undefined) {

@@ -39,10 +39,10 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const { target, caller, request, response } = asked;
   const method = request.method ?? 'GET';
   const understood = attempt(() => understand(target, method));
-  const { resource, verb } = understood.kind === 'parsed' ? understood.value : { resource: undefined, verb: undefined };
+  const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
   // Who may not ask is not told either whether the question was understood.
-  const forbidden = authorize(caller, { path: target.split('?', 1)[0] ?? '', method, resource, verb });
+  const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb });
   if (forbidden !== undefined) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
   if (path.shard === undefined && path.rest[0] !== 'version') throw new Refused(badRequest('a shard name is required'));
@@ -72,6 +72,13 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
   return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, response }, ports);
 }
+
+/** Of a request's target, what may be logged and told to everybody. */
+export function withoutQuery(target: string): string {
+  return target.split('?', 1)[0] ?? '';
+}
+
+const notUnderstood = { path: undefined, resource: undefined, verb: undefined };
 
 function understand(
   target: string,

@@ -8,6 +8,7 @@
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { SecureVersion } from 'node:tls';
 import { deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
@@ -30,6 +31,9 @@ export type ListenerOptions = Readonly<{
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
+/** Takes over a connection of HTTP/1.1 that asks for another protocol. */
+type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
 /** What one HTTP/2 session may hold in unsent and unread frames: many full watches share it. */
 const sessionMemoryMaxMB = 256;
 /** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
@@ -48,7 +52,7 @@ export class Listener {
   readonly #http1 = new Map<Socket, number>();
   #stopping = false;
 
-  constructor(pair: Pair, handler: Handler, options: ListenerOptions) {
+  constructor(pair: Pair, { handle, upgrade }: Readonly<{ handle: Handler; upgrade: UpgradeHandler }>, options: ListenerOptions) {
     this.#options = options;
     this.#server = createSecureServer({
       ...this.#context(pair),
@@ -82,8 +86,13 @@ export class Listener {
     this.#server.on('tlsClientError', (_, socket) => socket.destroy());
     this.#server.on('clientError', (_: Error, socket: Socket) => socket.destroy());
     this.#server.on('request', (request, response) =>
-      this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, handler),
+      this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, handle),
     );
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      // From here on it is not a connection that stands idle between requests.
+      this.#http1.delete(socket);
+      upgrade(request, socket, head);
+    });
   }
 
   get port(): number {

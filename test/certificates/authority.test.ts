@@ -8,6 +8,7 @@ import test from 'ava';
 import { Authority } from '../../src/certificates/authority.js';
 import { parseCaller } from '../../src/certificates/caller-from-certificate.js';
 import { anonymous } from '../../src/domain/caller.js';
+import { parseShardName } from '../../src/domain/shard.js';
 
 const run = promisify(execFile);
 const nowMs = Date.parse('2026-03-01T12:00:00Z');
@@ -48,6 +49,19 @@ test('two certificates of one authority never share a serial', async (t) => {
   t.is(new Set(issued.map(({ certificatePem }) => new X509Certificate(certificatePem).serialNumber)).size, 20);
 });
 
+test('a certificate speaks for the shard or the cache it was issued for', async (t) => {
+  const authority = await create();
+  const spokenFor = [
+    { kind: 'shard', shard: parseShardName('amber')! },
+    { kind: 'cache', cacheId: 'region-1' },
+  ] as const;
+
+  for (const speaksFor of spokenFor) {
+    const issued = await authority.issueClient({ user: 'amber', groups: ['strata'], speaksFor, validityDays: 1 });
+    t.deepEqual(parseCaller(new X509Certificate(issued.certificatePem).raw).speaksFor, speaksFor);
+  }
+});
+
 test('an authority taken up again signs as the one that was written down', async (t) => {
   const { certificatePem, keyPem } = await create();
 
@@ -73,7 +87,7 @@ for (const { user, groups } of oddNames) {
 
     const { certificatePem } = await authority.issueClient({ user, groups, validityDays: 1 });
 
-    t.deepEqual(parseCaller(new X509Certificate(certificatePem).raw), { user, groups });
+    t.deepEqual(parseCaller(new X509Certificate(certificatePem).raw), { user, groups, validUntilMs: nowMs + 86_400_000 });
   });
 }
 

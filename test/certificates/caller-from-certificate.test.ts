@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectHttp2, createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -5,7 +6,8 @@ import { connect, createServer, type ConnectionOptions, type TLSSocket } from 'n
 import test, { type ExecutionContext } from 'ava';
 import { Authority, type CertificateAndKey } from '../../src/certificates/authority.js';
 import { callerOf } from '../../src/certificates/caller-from-certificate.js';
-import { anonymous, isMaster, type Caller } from '../../src/domain/caller.js';
+import { anonymous, callerAt, isMaster, type Caller } from '../../src/domain/caller.js';
+import { parseShardName } from '../../src/domain/shard.js';
 
 const clock = { now: () => Date.now(), after: () => () => {} };
 const validityDays = 2;
@@ -43,6 +45,7 @@ async function serverOf(
 }
 
 const asClient = ({ certificatePem, keyPem }: CertificateAndKey): Partial<ConnectionOptions> => ({ cert: certificatePem, key: keyPem });
+const named = ({ user, groups }: Caller): Caller => ({ user, groups });
 const newAuthority = (name: string): Promise<Authority> => Authority.create({ clock }, { name, validityDays });
 
 test('a certificate of the trusted CA names its caller with every group', async (t) => {
@@ -53,7 +56,7 @@ test('a certificate of the trusted CA names its caller with every group', async 
     asClient(await authority.issueClient({ user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'], validityDays })),
   );
 
-  t.deepEqual(caller, { user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'] });
+  t.deepEqual(named(caller), { user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'] });
   t.true(isMaster(caller));
   t.is(callerOf(socket), caller);
 });
@@ -127,6 +130,36 @@ test('every request of one HTTP/2 connection has the same caller, read once', as
   t.teardown(() => session.destroy());
   for (let request = 0; request < 2; request++) await once(session.request({ ':path': '/' }).resume(), 'end');
 
-  t.deepEqual(callers[0], { user: 'cache-client', groups: ['system:masters'] });
+  t.deepEqual(named(callers[0]!), { user: 'cache-client', groups: ['system:masters'] });
   t.is(callers[1], callers[0]);
+});
+
+test('a caller is who the certificate names until it runs out, and nobody from then on', async (t) => {
+  const authority = await newAuthority('amber');
+  const dial = await serverOf(t, authority);
+  const issued = await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays });
+
+  const { caller } = await dial(asClient(issued));
+
+  const untilMs = Date.parse(new X509Certificate(issued.certificatePem).validTo);
+  t.is(caller.validUntilMs, untilMs);
+  t.is(callerAt(caller, untilMs), caller);
+  t.is(callerAt(caller, untilMs + 1), anonymous);
+  t.is(callerAt(anonymous, untilMs + 1), anonymous);
+});
+
+test('a certificate of another CA, an expired one and one that is no client’s speak for nobody', async (t) => {
+  const authority = await newAuthority('amber');
+  const dial = await serverOf(t, authority);
+  const speaker = { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: parseShardName('amber')! } } as const;
+
+  const [right, foreign, expired, serving] = await Promise.all([
+    authority.issueClient({ ...speaker, validityDays }),
+    newAuthority('amber').then((impostor) => impostor.issueClient({ ...speaker, validityDays })),
+    authority.issueClient({ ...speaker, validityDays: -0.01 }),
+    authority.issueServing({ names: ['amber'], validityDays }),
+  ]);
+
+  t.deepEqual((await dial(asClient(right))).caller.speaksFor, { kind: 'shard', shard: parseShardName('amber')! });
+  for (const wrong of [foreign, expired, serving]) t.is((await dial(asClient(wrong))).caller, anonymous);
 });

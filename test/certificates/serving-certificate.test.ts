@@ -9,7 +9,8 @@ import { connect, createServer, type Server } from 'node:tls';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { Authority } from '../../src/certificates/authority.js';
-import { ServingCertificate, servingNames, type SecureContextPair } from '../../src/certificates/serving-certificate.js';
+import type { SecureContextPair } from '../../src/certificates/pair-files.js';
+import { ServingCertificate, servingNames } from '../../src/certificates/serving-certificate.js';
 import type { Log } from '../../src/diagnostics/log.js';
 
 const run = promisify(execFile);

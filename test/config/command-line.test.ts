@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { environmentName, type Option } from '../../src/config/option.js';
+import { agentOptions, certOptions, operatorOptions, statusOptions } from '../../src/config/command-options.js';
+import { environmentName, type CommandOption, type Option } from '../../src/config/option.js';
 import { options } from '../../src/config/options.js';
 import { builtMain } from '../support/project.js';
 
@@ -33,9 +34,53 @@ test('the help of serve lists every option with its variable and default', (t) =
   }
 });
 
+test('the help of a command lists its options with their variables', (t) => {
+  for (const [words, table] of [
+    [['push'], agentOptions],
+    [['status'], statusOptions],
+    [['shards', 'list'], operatorOptions],
+    [['shards', 'remove'], operatorOptions],
+    [['cert', 'shard'], certOptions],
+    [['cert', 'serving'], certOptions],
+  ] as const) {
+    const { status, stdout } = strata(...words, '--help');
+    t.is(status, 0);
+    for (const option of Object.values<CommandOption<unknown>>(table)) {
+      t.true(stdout.includes(`--${option.flag}`), `${words.join(' ')} --${option.flag}`);
+      t.true(stdout.includes(environmentName(option)), `${words.join(' ')} ${environmentName(option)}`);
+    }
+  }
+});
+
+test('a command does its work, prints what it did and ends with 0; asked again it fails with 1 and one line', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-bin-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const cert = ['cert', 'shard', 'amber', `--ca-directory=${join(folder, 'ca')}`, '--out-directory', folder];
+
+  const first = strata(...cert);
+  const again = strata(...cert);
+  const forced = strata(...cert, '--force');
+
+  t.is(first.status, 0);
+  t.regex(first.stdout, /^Wrote .*amber\.crt/);
+  t.is(again.status, 1);
+  t.is(again.stdout, '');
+  t.regex(again.stderr, /^strata: [^\n]*--force does so\n$/);
+  t.is(forced.status, 0);
+});
+
 for (const args of [
   [],
   ['bogus'],
+  ['push'],
+  ['shards'],
+  ['shards', 'bogus'],
+  ['shards', 'remove', '--cache=https://a', '--cert-file=a', '--key-file=b'],
+  ['status', 'extra'],
+  ['status', '--cache=ftp://a', '--cert-file=a', '--key-file=b'],
+  ['cert', 'shard', 'BAD', '--ca-directory=/nonexistent/ca'],
+  ['cert', 'admin', '--force=true'],
+  ['cert', 'serving'],
   ['serve', 'extra'],
   ['serve', '--bind-adress=::'],
   ['serve', '--secure-port=-1'],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import test from 'ava';
 import { nearest } from '../../src/config/nearest.js';
-import { parseBytes, parseDurationMs } from '../../src/config/quantity.js';
+import { formatBytes, formatDuration, parseBytes, parseDurationMs } from '../../src/config/quantity.js';
 
 const durations: readonly [string, number | undefined][] = [
   ['100ms', 100],
@@ -61,4 +61,33 @@ test('the nearest word is the one meant, and nothing when none is near', (t) => 
   t.is(nearest('bind-adress', ['root-directory', 'bind-address']), 'bind-address');
   t.is(nearest('xyzzy', ['root-directory', 'bind-address']), undefined);
   t.is(nearest('', []), undefined);
+});
+
+test('a duration is told in its two largest units, and never rounded up', (t) => {
+  const told: readonly [number, string][] = [
+    [0, '0ms'],
+    [0.4, '0ms'],
+    [999, '999ms'],
+    [1_000, '1s'],
+    [59_999, '59s'],
+    [64_000, '1m4s'],
+    [3_600_000, '1h'],
+    [7_199_999, '1h59m'],
+    [86_400_000 * 3 + 3_600_000 * 4 + 5_000, '3d4h'],
+    [86_400_000 * 400, '400d'],
+  ];
+
+  for (const [ms, text] of told) t.is(formatDuration(ms), text);
+});
+
+test('an amount of bytes is told in the largest unit it fills', (t) => {
+  t.deepEqual([0, 1_023, 1_024, 30_211, 5 * 2 ** 20, 1.5 * 2 ** 30, 2 ** 50].map(formatBytes), [
+    '0 B',
+    '1023 B',
+    '1.0 KiB',
+    '29.5 KiB',
+    '5.0 MiB',
+    '1.5 GiB',
+    '1024.0 TiB',
+  ]);
 });

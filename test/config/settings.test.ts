@@ -2,7 +2,8 @@ import test from 'ava';
 import { environmentName, type Option } from '../../src/config/option.js';
 import { renderOptionsReference } from '../../src/config/options-reference.js';
 import { options } from '../../src/config/options.js';
-import { SettingsError, loadSettings, type Settings } from '../../src/config/settings.js';
+import { loadSettings, type Settings } from '../../src/config/settings.js';
+import { SettingsError } from '../../src/config/settings-error.js';
 
 type Given = { flags?: Record<string, string>; environment?: Record<string, string>; file?: string; defaults?: Record<string, string> };
 

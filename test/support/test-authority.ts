@@ -3,6 +3,7 @@
  * issue what it later accepts. Keys are P-256, because making them takes milliseconds.
  */
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -13,7 +14,15 @@ const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-n
 /** A certificate and its key, as files (for other programs) and as text (for our own clients). */
 export type Certificate = Readonly<{ certificateFile: string; keyFile: string; certificate: string; key: string }>;
 
-export type Subject = Readonly<{ user: string; groups: readonly string[]; uris?: readonly string[] }>;
+export type Subject = Readonly<{
+  user: string;
+  groups: readonly string[];
+  uris?: readonly string[];
+  /** Of what holds a certificate's names instead of `uris`, as openssl's configuration spells it: `DNS:amber`, `DER:0500`. */
+  alternativeNames?: string;
+  /** How long it is valid from now on; negative makes an expired one. */
+  validityDays?: number;
+}>;
 
 export class TestAuthority {
   readonly certificateFile: string;
@@ -47,16 +56,16 @@ export class TestAuthority {
   }
 
   /** A client certificate of this authority: CN is the user, each O a group, each URI a subject alternative name. */
-  async issue({ user, groups, uris = [] }: Subject): Promise<Certificate> {
+  async issue({ user, groups, uris = [], alternativeNames, validityDays = 30 }: Subject): Promise<Certificate> {
     const stem = join(this.#folder, `client-${(this.#issued += 1)}`);
     const [keyFile, requestFile, extensionsFile, certificateFile] = [`${stem}.key`, `${stem}.csr`, `${stem}.ext`, `${stem}.crt`];
-    const names = uris.length === 0 ? '' : `subjectAltName=${uris.map((uri) => `URI:${uri}`).join(',')}\n`;
-    await writeFile(extensionsFile, `extendedKeyUsage=clientAuth\n${names}`);
+    const names = alternativeNames ?? uris.map((uri) => `URI:${uri}`).join(',');
+    await writeFile(extensionsFile, `extendedKeyUsage=clientAuth\n${names === '' ? '' : `subjectAltName=${names}\n`}`);
     await run('openssl', [
       'req',
       ...newKey,
       '-subj',
-      `${groups.map((group) => `/O=${group}`).join('')}/CN=${user}`,
+      [...groups.map((group) => `/O=${escaped(group)}`), `/CN=${escaped(user)}`].join(''),
       '-keyout',
       keyFile,
       '-out',
@@ -71,9 +80,11 @@ export class TestAuthority {
       this.certificateFile,
       '-CAkey',
       this.#keyFile,
-      '-CAcreateserial',
+      // Numbers of our own: openssl keeps its last one in a file, which two at a time would tear.
+      '-set_serial',
+      `0x${randomBytes(8).toString('hex')}`,
       '-days',
-      '30',
+      String(validityDays),
       '-extfile',
       extensionsFile,
       '-out',
@@ -83,4 +94,9 @@ export class TestAuthority {
     const [certificate, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
     return { certificateFile, keyFile, certificate, key };
   }
+}
+
+/** What openssl would take for the end of a name. */
+function escaped(name: string): string {
+  return name.replace(/[\\/+]/g, '\\$&');
 }

@@ -1,4 +1,7 @@
-/** Who may do what (P16, D8, F31): members of system:masters everything, everyone else health. */
+/**
+ * Who may do what (P16, D8, F18, F31): members of system:masters everything; shards and caches read everything, a shard
+ * writes what is its own; everyone else gets health.
+ */
 import test from 'ava';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +11,10 @@ import { aPath, anApiExport } from '../support/objects.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { TestServer } from '../support/test-server.js';
 
-type Known = Readonly<{ server: TestServer; strangers: readonly (readonly [string, KubeClient])[] }>;
+type Clients = readonly (readonly [string, KubeClient])[];
+type Known = Readonly<{ server: TestServer; strangers: Clients; amber: KubeClient; readers: Clients }>;
+
+const shardAmber = { user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] };
 
 const known: Promise<Known> = (async () => {
   const server = await TestServer.start();
@@ -19,29 +25,50 @@ const known: Promise<Known> = (async () => {
     ['a certificate of another CA', await other.issue({ user: 'admin', groups: ['system:masters'] })],
     ['a certificate without system:masters', await server.authority.issue({ user: 'dev', groups: ['developers'] })],
     ['a certificate without groups', await server.authority.issue({ user: 'system:masters', groups: [] })],
-    ['a shard’s certificate', await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] })],
+    ['a shard’s certificate of another CA', await other.issue(shardAmber)],
+    ['a shard’s certificate that has run out', await server.authority.issue({ ...shardAmber, validityDays: -1 })],
+    ['a shard’s certificate without the group', await server.authority.issue({ ...shardAmber, groups: [] })],
+    [
+      'a certificate of two shards',
+      await server.authority.issue({ ...shardAmber, uris: ['strata://shard/amber', 'strata://shard/birch'] }),
+    ],
+    ['a shard’s name in the CN', await server.authority.issue({ user: 'strata://shard/amber', groups: ['strata'] })],
   ] as const;
   rmSync(folder, { recursive: true });
   await server.client().create(aPath(), anApiExport());
   const strangers = certificates.flatMap(([who, as]) =>
     [false, true].map((http2) => [`${who}, HTTP/${http2 ? 2 : '1.1'}`, server.client({ as, http2 })] as const),
   );
-  return { server, strangers };
+  const amber = server.client({ as: await server.authority.issue(shardAmber) });
+  const [birch, cache] = await Promise.all(
+    ['strata://shard/birch', 'strata://cache/region-1'].map((uri) =>
+      server.authority.issue({ user: 'amber', groups: ['strata'], uris: [uri] }),
+    ),
+  );
+  const readers = [
+    ['another shard', server.client({ as: birch! })],
+    ['a cache', server.client({ as: cache! })],
+  ] as const;
+  return { server, strangers, amber, readers };
 })();
 
 test.after.always(async () => (await known).server.close());
 
-const requests = [
-  ['GET', aPath()],
-  ['GET', aPath({ name: 'one' })],
-  ['HEAD', aPath({ name: 'one' })],
-  ['GET', aPath({ name: 'none' })],
-  ['GET', `${aPath()}?watch=true`],
+const writes = [
   ['POST', aPath()],
   ['PUT', aPath({ name: 'one' })],
   ['PATCH', aPath({ name: 'one' })],
   ['DELETE', aPath({ name: 'one' })],
   ['DELETE', aPath()],
+] as const;
+
+const requests = [
+  ...writes,
+  ['GET', aPath()],
+  ['GET', aPath({ name: 'one' })],
+  ['HEAD', aPath({ name: 'one' })],
+  ['GET', aPath({ name: 'none' })],
+  ['GET', `${aPath()}?watch=true`],
   ['OPTIONS', aPath()],
   ['GET', aPath({ resource: 'unknown' })],
   ['GET', '/services/cache/shards/amber/clusters/acme/apis'],
@@ -51,13 +78,16 @@ const requests = [
   ['GET', '/services/cache/shards/amber/clusters/%zz/apis'],
   ['GET', '/version'],
   ['GET', '/metrics'],
+  ['GET', '/services/cache/status'],
+  ['DELETE', '/services/cache/shards/amber'],
+  ['DELETE', '/services/cache/shards/BAD'],
   ['GET', '/'],
   ['GET', '//'],
   ['POST', '/healthz'],
   ['GET', '/nothing'],
 ] as const;
 
-test('everyone else is answered 403 to everything, as a Status that names them, and changes nothing', async (t) => {
+test.serial('everyone else is answered 403 to everything, as a Status that names them, and changes nothing', async (t) => {
   const { server, strangers } = await known;
 
   for (const [who, client] of strangers) {
@@ -75,14 +105,114 @@ test('everyone else is answered 403 to everything, as a Status that names them, 
   t.is((await server.client().list(aPath({ cluster: '*', shard: '*' }))).items.length, 1);
 });
 
-test('health is for everybody', async (t) => {
+test.serial('shards and caches read everything, and write nothing of another shard', async (t) => {
+  const { server, amber, readers } = await known;
+
+  for (const [who, client] of [...readers, ['the shard itself', amber] as const]) {
+    for (const shard of ['amber', '*']) t.is((await client.list(aPath({ shard, cluster: '*' }))).items.length, 1, who);
+    t.is((await client.raw('GET', aPath({ name: 'one' }))).status, 200, who);
+    for (const path of ['/services/cache/shards/amber/clusters/acme/apis', '/version', '/metrics'])
+      t.is((await client.raw('GET', path)).status, 200, `${who}: ${path}`);
+    t.is((await client.raw('GET', aPath({ name: 'none' }))).status, 404, who);
+    t.is((await client.raw('GET', '/services/cache/shards/BAD/clusters/acme/apis')).status, 400, who);
+  }
+  const before = (await server.client().raw('GET', aPath({ name: 'one' }))).text;
+  for (const [who, client] of readers) {
+    for (const [method, path] of writes) {
+      const answer = await client.raw(method, path, method === 'POST' ? { body: anApiExport({ name: 'theirs' }) } : {});
+      t.is(answer.status, 403, `${who}: ${method} ${path}`);
+    }
+  }
+  t.is((await server.client().raw('GET', aPath({ name: 'one' }))).text, before);
+});
+
+test.serial('a shard writes its own objects with every verb, and whatever names another place is told 403', async (t) => {
+  const { server, amber } = await known;
+  const own = { shard: 'amber', cluster: 'written' };
+  const theirs = { shard: 'birch', cluster: 'elsewhere' };
+
+  await server.client().create(aPath(theirs), anApiExport({ name: 'mine' }));
+  const kept = (await server.client().raw('GET', aPath({ ...theirs, name: 'mine' }))).text;
+  const created = await amber.create(aPath(own), anApiExport({ name: 'mine' }));
+  t.is((await amber.raw('PUT', aPath({ ...own, name: 'mine' }), { body: { ...created, spec: { n: 2 } } })).status, 200);
+  await amber.mergePatch(aPath({ ...own, name: 'mine' }), { spec: { n: 3 } });
+  t.is((await amber.raw('DELETE', aPath({ ...own, name: 'mine' }))).status, 200);
+  t.is((await amber.raw('DELETE', aPath(own))).status, 200);
+
+  const elsewhere = [
+    aPath(theirs),
+    aPath({ ...theirs, shard: '*' }),
+    aPath({ ...theirs, shard: '%62irch' }),
+    aPath({ ...theirs, shard: 'amber%2F..%2Fbirch' }),
+    aPath(theirs).replace('/services/cache', ''),
+    '/services/cache/shards/birch',
+    '/services/cache/shards/amber',
+    '/services/cache/shards/amber/clusters/written',
+  ];
+  for (const path of elsewhere) {
+    t.is((await amber.raw('POST', path, { body: anApiExport({ name: 'other' }) })).status, 403, `POST ${path}`);
+    t.is((await amber.raw('DELETE', path)).status, 403, `DELETE ${path}`);
+  }
+  const claims = { ...anApiExport({ name: 'claims' }), metadata: { name: 'claims', annotations: { 'kcp.io/shard': 'birch' } } };
+  await amber.raw('POST', aPath(own), { body: claims });
+
+  t.is((await server.client().raw('GET', aPath({ ...theirs, name: 'mine' }))).text, kept);
+  t.is((await server.client().list(aPath({ ...theirs, cluster: '*' }))).items.length, 1);
+  await server.client().raw('DELETE', aPath(theirs));
+  await server.client().raw('DELETE', aPath(own));
+});
+
+test.serial('who may not write is told so before anything that is wrong with the request; who may is told that', async (t) => {
+  const { server, amber, readers } = await known;
+  const wildcard = aPath({ shard: '*' });
+  const [, birch] = readers[0]!;
+
+  t.is((await birch.raw('POST', wildcard, { body: 'junk' })).status, 403);
+  t.is((await birch.raw('POST', aPath({ cluster: 'root:org' }), { body: 'junk' })).status, 403);
+  t.is((await amber.raw('POST', aPath({ cluster: '*' }), { body: anApiExport() })).status, 400);
+  t.is((await server.client().raw('POST', wildcard, { body: anApiExport() })).status, 400);
+});
+
+test.serial('every 403 is counted, and logged with who, what and where, and never with the query', async (t) => {
+  const { server, amber, strangers } = await known;
+  const before = await server.metric('strata_refusals_total');
+  const logged = server.logged.length;
+
+  await amber.raw('DELETE', `${aPath({ shard: 'birch', name: 'one' })}?token=secret`);
+  await strangers[0]![1].raw('PATCH', '/nothing?token=secret');
+
+  t.is(await server.metric('strata_refusals_total'), before + 2);
+  t.deepEqual(
+    server.logged.slice(logged).filter(({ event }) => event === 'request.forbidden'),
+    [
+      {
+        level: 'warn',
+        event: 'request.forbidden',
+        fields: {
+          user: 'amber',
+          groups: ['strata'],
+          speaksFor: { kind: 'shard', shard: 'amber' },
+          verb: 'delete',
+          path: aPath({ shard: 'birch', name: 'one' }),
+        },
+      },
+      {
+        level: 'warn',
+        event: 'request.forbidden',
+        fields: { user: 'system:anonymous', groups: ['system:unauthenticated'], verb: 'patch', path: '/nothing' },
+      },
+    ],
+  );
+});
+
+test.serial('health is for everybody', async (t) => {
   const { strangers } = await known;
 
   for (const [who, client] of strangers)
     for (const path of ['/healthz', '/livez', '/readyz']) t.deepEqual([who, (await client.raw('GET', path)).text], [who, 'ok']);
 });
 
-test('the refusal is in kube’s words', async (t) => {
+test.serial('the refusal is in kube’s words', async (t) => {
   const { strangers } = await known;
   const [, anonymous] = strangers[0]!;
 
@@ -95,7 +225,7 @@ test('the refusal is in kube’s words', async (t) => {
   t.deepEqual(details, { name: 'one', group: 'apis.kcp.io', kind: 'apiexports' });
 });
 
-test('without a client CA nobody is believed', async (t) => {
+test.serial('without a client CA nobody is believed', async (t) => {
   const server = await TestServer.start({ flags: { 'client-ca-file': '' } });
   t.teardown(() => server.close());
 

@@ -1,0 +1,98 @@
+/**
+ * An authority for those who have none: two files in a directory, `ca.crt`, which everybody may have, and `ca.key`, with which
+ * whoever has it makes masters.
+ *
+ * A1 Made when neither file is there, and never overwritten: with another authority every certificate so far would be worthless.
+ * A2 The key is written first, so that a crash leaves a key that signed nothing, and an error that says so.
+ */
+import { X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import { Authority, type CertificateAndKey } from './authority.js';
+import { readPair, replaceFile, type PairFiles } from './pair-files.js';
+
+const authorityName = 'strata authority';
+const validityDays = 3650;
+const privateMode = 0o600;
+const publicMode = 0o644;
+const stem = 'ca';
+
+export class LocalAuthority {
+  readonly authority: Authority;
+  readonly files: PairFiles;
+  /** Whether it was made just now. */
+  readonly isNew: boolean;
+  readonly #directory: string;
+
+  private constructor(directory: string, authority: Authority, isNew: boolean) {
+    this.authority = authority;
+    this.files = filesIn(directory, stem);
+    this.isNew = isNew;
+    this.#directory = directory;
+  }
+
+  /** Throws CacheError when it cannot be used or made. */
+  static async open({ clock }: { clock: Clock }, directory: string): Promise<LocalAuthority> {
+    const { certFile, keyFile } = filesIn(directory, stem);
+    const [hasCertificate, hasKey] = [existsSync(certFile), existsSync(keyFile)];
+    if (hasCertificate && hasKey) return new LocalAuthority(directory, await load({ clock }, { certFile, keyFile }), false);
+    if (hasCertificate !== hasKey) {
+      const [there, missing] = hasCertificate ? [certFile, keyFile] : [keyFile, certFile];
+      throw new CacheError(
+        `${there} is there and ${missing} is not: put it back, or remove ${there} to have a new authority made, which nobody trusts yet`,
+      );
+    }
+
+    const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.now()}`, validityDays });
+    wrapped(`cannot keep an authority in ${directory}`, () => {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      writeFileSync(keyFile, authority.keyPem, { mode: privateMode, flag: 'wx' });
+      writeFileSync(certFile, authority.certificatePem, { mode: publicMode, flag: 'wx' });
+    });
+    return new LocalAuthority(directory, authority, true);
+  }
+
+  /** Writes `NAME.crt` and `NAME.key`. Without `force` nothing is replaced; with it, the authority itself is not. Throws CacheError. */
+  write(
+    { certificatePem, keyPem }: CertificateAndKey,
+    { directory, name, force }: { directory: string; name: string; force: boolean },
+  ): PairFiles {
+    const { certFile, keyFile } = filesIn(directory, name);
+    wrapped(`cannot write ${certFile}`, () => mkdirSync(directory, { recursive: true }));
+    if (name === stem && realpathSync(directory) === realpathSync(this.#directory))
+      throw new CacheError(`${certFile} is the authority itself; choose another --out-directory`);
+    const there = [certFile, keyFile].filter((file) => existsSync(file));
+    if (there.length > 0 && !force) throw new CacheError(`${there.join(' and ')} would be overwritten; --force does so`);
+    wrapped(`cannot write ${certFile}`, () => {
+      replaceFile(keyFile, keyPem, privateMode);
+      replaceFile(certFile, certificatePem, publicMode);
+    });
+    return { certFile, keyFile };
+  }
+}
+
+async function load({ clock }: { clock: Clock }, files: PairFiles): Promise<Authority> {
+  const { cert: certificatePem, key: keyPem } = readPair(files);
+  const { ca, validTo } = new X509Certificate(certificatePem);
+  if (!ca) throw new CacheError(`${files.certFile} is no certificate of an authority`);
+  if (Date.parse(validTo) <= clock.now()) throw new CacheError(`${files.certFile} has run out on ${validTo}`);
+  try {
+    return await Authority.load({ clock }, { certificatePem, keyPem });
+  } catch (cause) {
+    throw new CacheError(`${files.keyFile} cannot sign here: only ECDSA keys of the curve P-256 can`, { cause });
+  }
+}
+
+function filesIn(directory: string, name: string): PairFiles {
+  return { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
+}
+
+function wrapped(failure: string, write: () => void): void {
+  try {
+    write();
+  } catch (cause) {
+    throw new CacheError(failure, { cause });
+  }
+}

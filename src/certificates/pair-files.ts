@@ -1,0 +1,43 @@
+/** A certificate and its key as two PEM files: read together, and written so that nobody ever sees half of one. */
+import { X509Certificate, createPrivateKey, type KeyObject } from 'node:crypto';
+import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { CacheError } from '../domain/errors.js';
+
+export type PairFiles = Readonly<{ certFile: string; keyFile: string }>;
+
+/** What `tls.createServer` and `tls.Server.setSecureContext` take. */
+export type SecureContextPair = Readonly<{ cert: string; key: string }>;
+
+/** Checks what TLS would only find out at the first handshake: that both parse and belong together. Throws CacheError. */
+export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
+  const cert = readText(certFile, 'TLS certificate');
+  const key = readText(keyFile, 'TLS private key');
+  const certificate = parse(certFile, 'no PEM certificate', () => new X509Certificate(cert));
+  const privateKey = parse(keyFile, 'no PEM private key (an encrypted one cannot be used)', (): KeyObject => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) throw new CacheError(`${keyFile} is not the key of the certificate in ${certFile}`);
+  return { cert, key };
+}
+
+export function replaceFile(path: string, text: string, mode: number): void {
+  const beside = `${path}.new`;
+  writeFileSync(beside, text, { mode });
+  chmodSync(beside, mode);
+  renameSync(beside, path);
+}
+
+/** Throws CacheError. */
+export function readText(path: string, what: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new CacheError(`cannot read the ${what} ${path}`, { cause });
+  }
+}
+
+function parse<T>(path: string, complaint: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new CacheError(`${path} holds ${complaint}`, { cause });
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * One question to a cache, as an operator asks it: over TLS, with a client certificate, answered by JSON or a Status.
+ *
+ * What can go wrong is told in one sentence that says what to look at. Bounds: `timeoutMs` from the first byte to the last,
+ * `answerBytesMax` of answer.
+ */
+import { request } from 'node:https';
+import { readPair, readText, type SecureContextPair } from '../certificates/pair-files.js';
+import type { operatorOptions } from '../config/command-options.js';
+import type { CommandValues } from '../config/command-values.js';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+
+export type CacheAccess = CommandValues<typeof operatorOptions>;
+
+type Question = Readonly<{ method: 'GET' | 'DELETE'; path: string }>;
+type Answer = Readonly<{ status: number; text: string }>;
+
+const answerBytesMax = 64 * 1024 * 1024;
+
+/** The JSON text of a success. Throws CacheError for everything else. */
+export async function askCache({ clock }: { clock: Clock }, access: CacheAccess, question: Question): Promise<string> {
+  const ca = access.caFile === undefined ? undefined : readText(access.caFile, 'CA of the cache');
+  const pair = readPair(access);
+  let answer: Answer;
+  try {
+    answer = await exchange({ clock }, { ...access, ...pair, ca }, question);
+  } catch (cause) {
+    throw new CacheError(complaintOf(cause, access), { cause });
+  }
+  const { status, text } = answer;
+  const told = parseJson(text);
+  if (status >= 200 && status < 300 && told !== undefined) return text;
+  throw new CacheError(refusalOf(status, told, access.cache));
+}
+
+async function exchange(
+  { clock }: { clock: Clock },
+  { cache, timeoutMs, cert, key, ca }: Pick<CacheAccess, 'cache' | 'timeoutMs'> & SecureContextPair & Readonly<{ ca: string | undefined }>,
+  { method, path }: Question,
+): Promise<Answer> {
+  const overdue = new AbortController();
+  const cancel = clock.after(timeoutMs, () => overdue.abort(new CacheError('the time is up')));
+  try {
+    return await new Promise<Answer>((resolve, reject) => {
+      const asked = request(
+        new URL(path, cache),
+        {
+          method,
+          cert,
+          key,
+          ...(ca === undefined ? {} : { ca }),
+          agent: false,
+          signal: overdue.signal,
+          headers: { accept: 'application/json' },
+        },
+        (response) => {
+          const chunks: Buffer[] = [];
+          let bytes = 0;
+          response.on('data', (chunk: Buffer) => {
+            bytes += chunk.length;
+            if (bytes > answerBytesMax) response.destroy(new CacheError(`the answer is longer than ${answerBytesMax} bytes`));
+            else chunks.push(chunk);
+          });
+          response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+          response.on('error', reject);
+        },
+      );
+      asked.on('error', reject);
+      asked.end();
+    });
+  } finally {
+    cancel();
+  }
+}
+
+function complaintOf(cause: unknown, { cache, caFile, timeoutMs }: CacheAccess): string {
+  const code = memberOf(cause, 'code');
+  switch (code) {
+    case 'ECONNREFUSED':
+      return `nothing listens at ${cache}`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `the host of ${cache} is unknown`;
+    case 'ABORT_ERR':
+      return `${cache} did not answer within ${timeoutMs / 1000} s`;
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return `the certificate that ${cache} shows is for other names`;
+    case 'CERT_HAS_EXPIRED':
+    case 'CERT_NOT_YET_VALID':
+      return `the certificate that ${cache} shows is not valid now`;
+    default:
+      if (typeof code === 'string' && untrusted.has(code))
+        return `the certificate that ${cache} shows is not one that ${caFile === undefined ? 'Node trusts; give its CA as --ca-file' : `${caFile} vouches for`}`;
+      return `${cache} cannot be asked`;
+  }
+}
+
+const untrusted: ReadonlySet<string> = new Set([
+  'CERT_SIGNATURE_FAILURE',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** A Status says why in its own words; what is none did not come from a cache. */
+function refusalOf(status: number, told: unknown, cache: string): string {
+  const message = memberOf(told, 'message');
+  if (typeof message !== 'string') return `${cache} answered ${status} and is probably no cache`;
+  const isNobody = status === 403 && message.includes('"system:anonymous"');
+  return `${cache} refused (${status}): ${message}${isNobody ? '; it does not know the CA of the client certificate, or that has run out' : ''}`;
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** A command of the command line: what it takes, and what it does with it. What it knows of the process is given to it. */
+import type { Called, DeclaredCommand } from '../config/command-line.js';
+import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-values.js';
+import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
+
+export type Surroundings = Readonly<{
+  /** Where answers go; what goes wrong is thrown. */
+  print: (text: string) => void;
+  environment: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+  /** For commands that go on until they are asked to stop: where they log. */
+  logStream: NodeJS.WritableStream;
+  /** Resolves with the signal that asks. From its call on, the process logs why it crashes. */
+  untilStopped: (log: Log) => Promise<string>;
+}>;
+
+/** Runs in surroundings that are known only when it is called. */
+export type Command = (surroundings: Surroundings) => DeclaredCommand;
+
+type Declaration<Options extends CommandOptions> = Readonly<{
+  words: DeclaredCommand['words'];
+  operands: string;
+  help: string;
+  options: Options;
+  /** Throws SettingsError for what the caller has to put right, CacheError for what failed. */
+  run: (called: Readonly<{ operands: Called['operands']; options: CommandValues<Options> }>, surroundings: Surroundings) => Promise<void>;
+}>;
+
+export function command<const Options extends CommandOptions>({ options, run, ...declared }: Declaration<Options>): Command {
+  return (surroundings) => ({
+    ...declared,
+    options: Object.values(options),
+    run: async ({ operands, flags }) => {
+      const values = readCommandValues(options, { flags, environment: surroundings.environment });
+      await run({ operands, options: values }, surroundings);
+    },
+  });
+}

@@ -1,0 +1,96 @@
+/**
+ * `strata push`: the agent of one kcp shard. Only wiring: the agent reads the shard, the sender carries what it reads into the
+ * cache, until a signal asks it to stop (it ends well) or the cache will not have it (it fails, with the reason).
+ *
+ * The certificate is read anew for each connection, so that a rotated one is shown without a restart.
+ */
+import { readPair, readText } from '../certificates/pair-files.js';
+import { agentOptions } from '../config/command-options.js';
+import type { CommandValues } from '../config/command-values.js';
+import { createLog } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import { connectPath } from '../frames/socket-options.js';
+import type { Sender } from '../sender/sender.js';
+import { version } from '../version.js';
+import { command, type Command } from './command.js';
+
+/** Lines of progress come no more often. */
+const progressIntervalMs = 1_000;
+
+export const push: Command = command({
+  words: ['push'],
+  operands: '',
+  help: 'Push the objects of a kcp shard into a cache',
+  options: agentOptions,
+  run: async ({ options }, { print, clock, random, logStream, untilStopped }) => {
+    const { kubeconfig, context, allowInsecure, shardName: shard, caches, systemClusters, logLevel: level, logFormat: format } = options;
+    // Loaded only when they are to run, so that help comes at once.
+    const [{ loadKubeconfig }, { ShardAgent }, { Sender }, { defaultSenderBounds }, { connectSocket, defaultConnectOptions }] =
+      await Promise.all([
+        import('../shard/kubeconfig.js'),
+        import('../shard/agent.js'),
+        import('../sender/sender.js'),
+        import('../sender/sender-options.js'),
+        import('../frames/connect-socket.js'),
+      ]);
+    const access = await loadKubeconfig({ path: kubeconfig, context: context === '' ? undefined : context, allowInsecure });
+    readIdentity(options);
+
+    const log = createLog({ clock, stream: logStream }, { level, format });
+    const stopping = new AbortController();
+    void untilStopped(log).then((signal) => {
+      log.info('agent.stopping', { signal });
+      stopping.abort();
+    });
+    const sender = new Sender(
+      {
+        clock,
+        random,
+        log,
+        connect: async (url, signal) => connectSocket(url, readIdentity(options), { clock, signal }, defaultConnectOptions),
+      },
+      {
+        ...defaultSenderBounds,
+        shard,
+        incarnation: clock.now(),
+        urls: caches.map((cache) => `${cache}${connectPath}`),
+        agent: `strata ${version()}`,
+      },
+    );
+    const agent = new ShardAgent({ access, sink: sender, clock, random, log }, { shard, systemClusters });
+    agent.start();
+    log.info('agent.started', { shard, source: access.server, caches });
+    const [end] = await Promise.all([sender.run(stopping.signal).finally(() => agent.close()), tellProgress(sender, { clock, print })]);
+    if (end.kind === 'refused') throw new CacheError(`the cache takes nothing of the shard ${shard} (${end.reason}): ${end.message}`);
+    log.info('agent.stopped');
+  },
+});
+
+function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentOptions>): {
+  ca: string | undefined;
+  certificate: string;
+  key: string;
+} {
+  const { cert: certificate, key } = readPair({ certFile, keyFile });
+  return { ca: caFile === undefined ? undefined : readText(caFile, 'CA of the cache'), certificate, key };
+}
+
+/** A line whenever the first statement has come further, until it is through or the sender has ended. */
+async function tellProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
+  const { formatProgress } = await import('../shard/progress.js');
+  const told = new AbortController();
+  let last = '';
+  let nextMs = clock.now();
+  for await (const state of sender.states(told.signal)) {
+    const isThrough = state.slices.every(({ phase }) => phase === 'stated');
+    const line = formatProgress(state);
+    const isDue = isThrough || clock.now() >= nextMs;
+    if (isDue && line !== last && state.connection.kind === 'connected') {
+      print(`${line}\n`);
+      last = line;
+      nextMs = clock.now() + progressIntervalMs;
+    }
+    if (isThrough) told.abort();
+  }
+}

@@ -1,0 +1,83 @@
+/** A status report for people: one row per shard and type, the columns in line. */
+import { formatBytes, formatDuration } from '../config/quantity.js';
+import { formatGroupResource } from '../domain/resource.js';
+import { unreachable } from '../domain/errors.js';
+import type { ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+
+const heading = ['SHARD', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
+const nothing = '–';
+/** Enough of an identity hash to tell two apart. */
+const identityCharactersShown = 8;
+const gap = '   ';
+
+export function formatStatusTable({ cache, shards }: StatusReport): string {
+  const ready = cache.ready ? 'ready' : 'not ready';
+  const title = `cache ${cache.id}, strata ${cache.version}, ${ready}, resourceVersion ${cache.resourceVersion}`;
+  const rows = shards.flatMap(rowsOf);
+  return `${title}\n\n${rows.length === 0 ? 'no shards yet' : aligned([heading, ...rows])}\n`;
+}
+
+/** What was heard of the shards themselves, one row each. */
+export function formatShardList({ shards }: StatusReport): string {
+  const rows = shards.map((shard) => {
+    const sum = (count: (slice: SliceStatus) => number): number => shard.slices.reduce((total, slice) => total + count(slice), 0);
+    const synced = `${shard.slices.filter((slice) => slice.synced).length} of ${shard.slices.length}`;
+    return [shard.shard, connectionOf(shard), synced, String(sum(({ objects }) => objects)), formatBytes(sum(({ bytes }) => bytes))];
+  });
+  return rows.length === 0 ? 'no shards yet\n' : `${aligned([['SHARD', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
+}
+
+function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
+  const empty = [shard.shard, nothing, connectionOf(shard), nothing, '0', '0 B', nothing, nothing];
+  if (shard.slices.length === 0) return [empty];
+  return shard.slices.map((slice) => [
+    shard.shard,
+    typeOf(slice),
+    `${connectionOf(shard)}${slice.sourceConnected === false ? ', source away' : ''}`,
+    syncedOf(slice),
+    String(slice.objects),
+    formatBytes(slice.bytes),
+    slice.changedAgoMs === null ? 'never' : `${formatDuration(slice.changedAgoMs)} ago`,
+    slice.lagMs === null ? nothing : formatDuration(slice.lagMs),
+  ]);
+}
+
+function typeOf({ group, resource, identity }: SliceStatus): string {
+  const type = formatGroupResource({ group, resource });
+  return identity === '' ? type : `${type}:${identity.slice(0, identityCharactersShown)}`;
+}
+
+function connectionOf({ removed, connection }: Pick<ShardStatus, 'removed' | 'connection'>): string {
+  return removed ? 'removed' : formatConnection(connection);
+}
+
+function formatConnection(connection: ShardConnection): string {
+  switch (connection.kind) {
+    case 'connected':
+      return `connected ${formatDuration(connection.forMs)}`;
+    case 'away':
+      return `away ${formatDuration(connection.forMs)}`;
+    case 'plain':
+      return 'plain HTTP';
+    default:
+      return unreachable(connection);
+  }
+}
+
+/** What its present pusher stated in full needs no more words. */
+function syncedOf({ synced, stated }: SliceStatus): string {
+  const word = synced ? 'yes' : 'no';
+  return stated === 'earlier' || stated === 'assumed' ? `${word}, ${stated}` : word;
+}
+
+function aligned(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join(gap)
+        .trimEnd(),
+    )
+    .join('\n');
+}

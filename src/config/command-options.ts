@@ -1,0 +1,101 @@
+/**
+ * What the commands beside `serve` take: a flag and a variable each. The same flag means the same in every command, for they
+ * share a variable.
+ */
+import { parseShardName } from '../domain/shard.js';
+import { bare, choice, directory, duration, file, neededFile, parsedBy } from './option.js';
+import { options } from './options.js';
+
+/** `strata cert …` */
+export const certOptions = {
+  caDirectory: directory({
+    flag: 'ca-directory',
+    default: 'strata-ca',
+    help: 'Where the authority is kept: ca.crt, which caches are given, and ca.key, which nobody is. Made when neither is there.',
+  }),
+  outDirectory: directory({ flag: 'out-directory', default: '.', help: 'Where the certificate and its key are written.' }),
+  validityMs: duration({
+    flag: 'validity',
+    default: '365d',
+    min: '1m',
+    max: '3650d',
+    help: 'How long the certificate is valid.',
+  }),
+  force: bare({ flag: 'force', help: 'Replaces a certificate and a key that are there already.' }),
+} as const;
+
+/** Whatever asks a cache as an operator does. */
+export const operatorOptions = {
+  cache: parsedBy({
+    flag: 'cache',
+    placeholder: 'url',
+    accepts: 'the URL of a cache without a path, such as https://localhost:6443',
+    parse: parseCacheUrl,
+    help: 'The cache to ask.',
+  }),
+  caFile: file({ flag: 'ca-file', help: 'The CAs (PEM) that vouch for the cache; without it those that Node knows.' }),
+  certFile: neededFile({ flag: 'cert-file', help: 'The client certificate (PEM) to show.' }),
+  keyFile: neededFile({ flag: 'key-file', help: 'Its key (PEM).' }),
+  timeoutMs: duration({ flag: 'timeout', default: '60s', min: '100ms', max: '1h', help: 'How long the cache may take to answer.' }),
+} as const;
+
+/** `strata status` */
+export const statusOptions = {
+  ...operatorOptions,
+  output: choice({
+    flag: 'output',
+    default: 'table',
+    words: ['table', 'json'],
+    help: 'A table for people, or the JSON as the cache sent it.',
+  }),
+} as const;
+
+/** `strata push` */
+export const agentOptions = {
+  kubeconfig: neededFile({ flag: 'kubeconfig', help: 'How to reach the shard.' }),
+  context: parsedBy({
+    flag: 'context',
+    placeholder: 'name',
+    accepts: 'the name of a context',
+    parse: (text) => text,
+    help: 'The context of the kubeconfig to use; its current one when left out.',
+  }),
+  allowInsecure: bare({
+    flag: 'allow-insecure-kubeconfig',
+    help: 'Takes a kubeconfig that asks not to check the certificate of the shard; it is refused otherwise.',
+  }),
+  shardName: parsedBy({
+    flag: 'shard-name',
+    placeholder: 'name',
+    accepts: 'the name of a shard',
+    parse: parseShardName,
+    help: 'The shard to push for; the certificate must speak for it.',
+  }),
+  caches: parsedBy({
+    flag: 'cache',
+    placeholder: 'url',
+    accepts: 'one or several URLs of caches without a path, such as https://localhost:6443',
+    parse: parseCacheUrls,
+    repeatable: true,
+    help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
+  }),
+  caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that vouch for the cache; without it those that Node knows.' }),
+  certFile: operatorOptions.certFile,
+  keyFile: operatorOptions.keyFile,
+  systemClusters: options.systemClusters,
+  logLevel: options.logLevel,
+  logFormat: options.logFormat,
+} as const;
+
+function parseCacheUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, origin, pathname, search, hash, username, password } = new URL(text);
+  const isBare = pathname === '/' && search === '' && hash === '' && username === '' && password === '';
+  return protocol === 'https:' && isBare ? origin : undefined;
+}
+
+function parseCacheUrls(text: string): readonly string[] | undefined {
+  const urls = text.split(',').map(parseCacheUrl);
+  const known = urls.filter((url) => url !== undefined);
+  return known.length === urls.length ? [...new Set(known)] : undefined;
+}

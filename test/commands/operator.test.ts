@@ -1,0 +1,226 @@
+/** `strata status` and `strata shards` against the application behind real TLS, and everything that can be wrong on the way. */
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server, type ServerOptions } from 'node:https';
+import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RequestListener } from 'node:http';
+import test, { type ExecutionContext } from 'ava';
+import { Authority } from '../../src/certificates/authority.js';
+import { callerOf } from '../../src/certificates/caller-from-certificate.js';
+import { systemClock } from '../../src/clock.js';
+import type { Command } from '../../src/commands/command.js';
+import { parseStatusReport } from '../../src/commands/parse-status-report.js';
+import { shardsList, shardsRemove } from '../../src/commands/shards.js';
+import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
+import { status } from '../../src/commands/status.js';
+import { SettingsError } from '../../src/config/settings-error.js';
+import { Health } from '../../src/diagnostics/health.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import { createMetrics } from '../../src/diagnostics/metrics.js';
+import { CacheError } from '../../src/domain/errors.js';
+import { parseShardName } from '../../src/domain/shard.js';
+import { createApp } from '../../src/web/app.js';
+import type { KubePorts } from '../../src/web/call.js';
+import { aStatusReport } from '../support/status-report.js';
+import { TestAuthority } from '../support/test-authority.js';
+import { called } from './called.js';
+
+const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };
+const limits = { syntheticDelayMs: 0, requestTimeoutMs: 1_000, writeTimeoutMs: 1_000, requestsInFlightMax: 10 };
+
+type Town = Readonly<{
+  folder: string;
+  issuer: TestAuthority;
+  /** Flags that show a certificate of that authority. */
+  as: (user: string, group: string, uris?: readonly string[], validityDays?: number) => Promise<Readonly<Record<string, string>>>;
+  /** A server with a certificate of another authority, which `ca-file` vouches for. */
+  serve: (
+    t: ExecutionContext,
+    handler: RequestListener,
+    options?: Readonly<{ names?: readonly [string, ...string[]]; validityDays?: number }>,
+  ) => Promise<string>;
+}>;
+
+const town: Promise<Town> = (async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-operator-'));
+  const issuer = await TestAuthority.create(folder);
+  const serving = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
+  await writeFile(join(folder, 'serving-ca.crt'), serving.certificatePem);
+  const clientCa = await readFile(issuer.certificateFile, 'utf8');
+  return {
+    folder,
+    issuer,
+    as: async (user, group, uris = [], validityDays = 1) => {
+      const { certificateFile, keyFile } = await issuer.issue({ user, groups: [group], uris, validityDays });
+      return { 'cert-file': certificateFile, 'key-file': keyFile, 'ca-file': join(folder, 'serving-ca.crt') };
+    },
+    serve: async (t, handler, { names = ['127.0.0.1'] as const, validityDays = 5 } = {}) => {
+      const { certificatePem, keyPem } = await serving.issueServing({ names, validityDays });
+      const options: ServerOptions = { cert: certificatePem, key: keyPem, ca: clientCa, requestCert: true, rejectUnauthorized: false };
+      return listening(t, createServer(options, handler));
+    },
+  };
+})();
+
+test.after.always(async () => rm((await town).folder, { recursive: true, force: true }));
+
+async function listening(t: ExecutionContext, server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The real application, whose shards can be removed once. */
+function aCache(): RequestListener {
+  const known = new Set([parseShardName('amber')!]);
+  return createApp(
+    {
+      ports: { clock: systemClock } as unknown as KubePorts,
+      freshness: { report: async () => aStatusReport() },
+      shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined) },
+      log: silent,
+      metrics: createMetrics({ processMetrics: false }),
+      health: new Health(),
+      callerOf,
+      version: '0.1.0',
+    },
+    limits,
+  ).callback();
+}
+
+async function failure(
+  t: ExecutionContext,
+  command: Command,
+  flags: Readonly<Record<string, string>>,
+  operands: readonly string[] = [],
+): Promise<string> {
+  const error = await t.throwsAsync(called(command, { operands, flags }), { instanceOf: CacheError });
+  return error.message;
+}
+
+test('status prints a table for people, and the JSON of the cache for programs', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
+
+  t.is(await called(status, { flags }), formatStatusTable(aStatusReport()));
+  t.deepEqual(JSON.parse(await called(status, { flags: { ...flags, output: 'json' } })), aStatusReport());
+  t.is(await called(shardsList, { flags }), formatShardList(aStatusReport()));
+});
+
+test('a shard’s own certificate reads the status, and removes nothing', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('amber', 'strata', ['strata://shard/amber'])) };
+
+  t.is(await called(status, { flags }), formatStatusTable(aStatusReport()));
+  t.regex(await failure(t, shardsRemove, flags, ['amber']), /refused \(403\): forbidden: User "amber" cannot delete path/);
+});
+
+test('removing a shard tells how many objects went, and a second time that it is unknown', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
+
+  t.is(await called(shardsRemove, { operands: ['amber'], flags }), 'Removed the shard amber and 7 objects of it.\n');
+  t.is(await failure(t, shardsRemove, flags, ['amber']), `${flags.cache} refused (404): shard "amber" not found`);
+  await t.throwsAsync(called(shardsRemove, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
+});
+
+test('who is nobody to the cache is told what may be the reason', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters', [], -1)) };
+
+  t.regex(
+    await failure(t, status, flags),
+    /refused \(403\): .*"system:anonymous".*; it does not know the CA of the client certificate, or that has run out$/,
+  );
+});
+
+test('a server that cannot be trusted is told apart from one that is not there', async (t) => {
+  const { as, serve, issuer } = await town;
+  const admin = await as('admin', 'system:masters');
+  const url = await serve(t, aCache());
+
+  t.regex(
+    await failure(t, status, { ...admin, cache: url, 'ca-file': issuer.certificateFile }),
+    /shows is not one that .*ca\.crt vouches for$/,
+  );
+  t.regex(await failure(t, status, { ...admin, cache: url, 'ca-file': '' }), /give its CA as --ca-file$/);
+  t.regex(await failure(t, status, { ...admin, cache: await serve(t, aCache(), { names: ['elsewhere.example'] }) }), /is for other names$/);
+  t.regex(await failure(t, status, { ...admin, cache: await serve(t, aCache(), { validityDays: -0.01 }) }), /is not valid now$/);
+  const closed = await aClosedPort();
+  t.is(await failure(t, status, { ...admin, cache: closed }), `nothing listens at ${closed}`);
+});
+
+async function aClosedPort(): Promise<string> {
+  const server = createTcpServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return `https://127.0.0.1:${port}`;
+}
+
+test('what answers and is no cache, answers too late, or hangs up is an error that says so', async (t) => {
+  const { as, serve } = await town;
+  const admin = await as('admin', 'system:masters');
+  const from = async (handler: RequestListener, flags = {}): Promise<string> =>
+    failure(t, status, { ...admin, cache: await serve(t, handler), ...flags });
+
+  t.regex(await from((_, response) => response.end('<html>')), /answered 200 and is probably no cache$/);
+  t.regex(await from((_, response) => response.writeHead(502).end('bad gateway')), /answered 502 and is probably no cache$/);
+  t.regex(await from((_, response) => response.end('{"cache":{}}')), /is no status of a cache: a text is missing$/);
+  t.regex(await from(() => {}, { timeout: '100ms' }), /did not answer within 0\.1 s$/);
+  t.regex(await from((_, response) => void response.write('{'), { timeout: '100ms' }), /did not answer within 0\.1 s$/);
+  t.regex(await from(({ socket }) => socket.destroy()), /cannot be asked$/);
+  t.regex(await from((_, response) => void (response.write('{'), response.socket?.destroy())), /cannot be asked$/);
+});
+
+test('a plain port is no cache', async (t) => {
+  const server = createTcpServer((socket) => socket.end('hello\n')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+
+  t.is(
+    await failure(t, status, { ...(await (await town).as('a', 'b')), cache: `https://127.0.0.1:${port}` }),
+    `https://127.0.0.1:${port} cannot be asked`,
+  );
+});
+
+test('files that are missing or do not belong together are named before anybody is asked', async (t) => {
+  const { as } = await town;
+  const [one, two] = [await as('admin', 'system:masters'), await as('admin', 'system:masters')];
+  const cache = 'https://127.0.0.1:1';
+
+  t.regex(await failure(t, status, { ...one, cache, 'cert-file': '/absent.crt' }), /cannot read the TLS certificate \/absent\.crt/);
+  t.regex(await failure(t, status, { ...one, cache, 'ca-file': '/absent.crt' }), /cannot read the CA of the cache \/absent\.crt/);
+  t.regex(await failure(t, status, { ...one, cache, 'key-file': two['key-file']! }), /is not the key of the certificate/);
+});
+
+test('a status is read from caches that tell more, and not from ones that tell less', (t) => {
+  const report = aStatusReport();
+  const newer = {
+    ...report,
+    link: {},
+    cache: { ...report.cache, tier: 2 },
+    shards: report.shards.map((shard) => ({ ...shard, policy: '…' })),
+  };
+
+  t.deepEqual(parseStatusReport(JSON.stringify(newer)), report);
+  for (const junk of [
+    null,
+    1,
+    '',
+    [],
+    {},
+    { ...report, shards: [{}] },
+    { ...report, shards: [{ ...report.shards[0], shard: 'BAD' }] },
+    { ...report, shards: {} },
+  ])
+    t.throws(() => parseStatusReport(JSON.stringify(junk)), { instanceOf: CacheError });
+});

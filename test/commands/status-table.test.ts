@@ -1,0 +1,38 @@
+import test from 'ava';
+import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
+import { aStatusReport } from '../support/status-report.js';
+
+test('the table has a row for each shard and type, and for a shard without any', (t) => {
+  t.is(
+    formatStatusTable(aStatusReport()),
+    `cache c-1, strata 0.1.0, ready, resourceVersion 1234567000000000042
+
+SHARD     TYPE                                 CONNECTION                     SYNCED         OBJECTS   BYTES      CHANGED     LAG
+amber     apiexports.apis.kcp.io               connected 3m12s                yes            12        29.5 KiB   900ms ago   3ms
+amber     instances.machines.svm.io:abcdef01   connected 3m12s                no             12        29.5 KiB   900ms ago   1m4s
+amber     namespaces                           connected 3m12s, source away   yes            0         0 B        never       3ms
+birch     apiexports.apis.kcp.io               away 2h                        yes, earlier   12        29.5 KiB   3d ago      –
+cedar     apiexports.apis.kcp.io               plain HTTP                     yes, assumed   12        5.0 MiB    900ms ago   –
+dogwood   –                                    removed                        –              0         0 B        –           –
+`,
+  );
+});
+
+test('the list has one row for each shard', (t) => {
+  t.is(
+    formatShardList(aStatusReport()),
+    `SHARD     CONNECTION        SYNCED TYPES   OBJECTS   BYTES
+amber     connected 3m12s   2 of 3         24        59.0 KiB
+birch     away 2h           1 of 1         12        29.5 KiB
+cedar     plain HTTP        1 of 1         12        5.0 MiB
+dogwood   removed           0 of 0         0         0 B
+`,
+  );
+});
+
+test('a cache without shards says so', (t) => {
+  const report = { ...aStatusReport([]), cache: { ...aStatusReport().cache, ready: false } };
+
+  t.is(formatStatusTable(report), 'cache c-1, strata 0.1.0, not ready, resourceVersion 1234567000000000042\n\nno shards yet\n');
+  t.is(formatShardList(report), 'no shards yet\n');
+});
