@@ -1,0 +1,78 @@
+/**
+ * Pushes what a shard has to a cache: one slice for each type that kcp replicates, and one for each identity that the shard's
+ * ClusterCachedResources declare. It keeps nothing itself: a source reads when its sender asks, and tells what it reads.
+ *
+ *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
+ *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
+ */
+import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
+import type { CachedResource } from './cached-resource.js';
+import { DeclaredSlices } from './declared-slices.js';
+import { Identities } from './identities.js';
+import { KubeClient } from './kube-client.js';
+import { KubeReader, type ReaderParts } from './kube-reader.js';
+import { replicatedTypes, type ReplicatedType, type SelectionRule } from './selection.js';
+import type { ShardAccess } from './shard-access.js';
+import { SliceReader, type Witness } from './slice-reader.js';
+import type { SliceSink } from './slice-sink.js';
+
+export type ShardAgentParts = Readonly<{ access: ShardAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
+
+export type ShardAgentOptions = Readonly<{
+  shard: ShardName;
+  /** Logical clusters that are replicated although their name begins with `system:`. */
+  systemClusters: readonly string[];
+}>;
+
+export class ShardAgent {
+  readonly #sink: SliceSink;
+  readonly #shard: ShardName;
+  readonly #systemClusters: ReadonlySet<string>;
+  readonly #client: KubeClient;
+  readonly #reading: ReaderParts;
+
+  constructor({ access, sink, clock, random, log }: ShardAgentParts, { shard, systemClusters }: ShardAgentOptions) {
+    this.#sink = sink;
+    this.#shard = shard;
+    this.#systemClusters = new Set(systemClusters);
+    this.#client = new KubeClient({ access, clock });
+    this.#reading = { client: this.#client, identities: new Identities({ client: this.#client }), clock, random, log };
+  }
+
+  /** Gives the sink every slice of the shard that needs no declaration. The others follow as they are declared. */
+  start(): void {
+    for (const type of replicatedTypes) {
+      const slice: Slice = { shard: this.#shard, resource: { group: type.group, resource: type.resource, identity: '' } };
+      this.#sink.add(slice, this.#readerOf(type, type.resource === 'clustercachedresources' ? this.#declaredBy(slice) : undefined));
+    }
+  }
+
+  /** To be called when the sink has let go of its sources. */
+  close(): void {
+    this.#client.close();
+  }
+
+  #readerOf(type: ReplicatedType, witness: Witness | undefined): SliceReader {
+    const reader = new KubeReader(this.#reading, { ...type, cluster: '*', labelSelector: '' });
+    return new SliceReader({ reader }, { type, rule: this.#rule(type.marked), ...(witness !== undefined && { witness }) });
+  }
+
+  #declaredBy(after: Slice): DeclaredSlices {
+    const readerOf = ({ collection, kind }: CachedResource): SliceReader => {
+      const { group, version } = collection;
+      const reader = new KubeReader(this.#reading, collection);
+      return new SliceReader({ reader }, { type: { group, version, kind }, rule: this.#rule(false) });
+    };
+    return new DeclaredSlices(
+      { sink: this.#sink, log: this.#reading.log, readerOf },
+      { shard: this.#shard, after, rule: this.#rule(false) },
+    );
+  }
+
+  #rule(marked: boolean): SelectionRule {
+    return { marked, systemClusters: this.#systemClusters };
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they declare: added when the first one
+ * is usable, stated anew when they change, withdrawn with the last one. It sees what the slice of ClusterCachedResources is
+ * told of, after it was told, so that the cache knows a type before its objects come.
+ */
+import type { Log } from '../diagnostics/log.js';
+import { formatResource, type Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
+import { readCachedResource, type CachedResource } from './cached-resource.js';
+import { JoinedSource } from './joined-source.js';
+import type { Read } from './kube-reader.js';
+import { select, type SelectionRule } from './selection.js';
+import type { SliceSink } from './slice-sink.js';
+import type { SliceReader, Witness } from './slice-reader.js';
+
+export type DeclaredSlicesParts = Readonly<{
+  sink: SliceSink;
+  log: Log;
+  /** Makes a reader of what one ClusterCachedResource brings. */
+  readerOf: (cached: CachedResource) => SliceReader;
+}>;
+
+/** `after`: the slice of ClusterCachedResources. `rule`: the one for them. */
+export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; rule: SelectionRule }>;
+
+/** `said`: what its parts were made from. */
+type Declared = { readonly slice: Slice; readonly source: JoinedSource; said: string };
+
+export class DeclaredSlices implements Witness {
+  readonly #parts: DeclaredSlicesParts;
+  readonly #options: DeclaredSlicesOptions;
+  /** Usable ClusterCachedResources by logical cluster and name. */
+  readonly #cached = new Map<string, CachedResource>();
+  readonly #declared = new Map<string, Declared>();
+  /** Those not named since the statement began; undefined outside of one. */
+  #unstated: Set<string> | undefined;
+
+  constructor(parts: DeclaredSlicesParts, options: DeclaredSlicesOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  see(read: Read): void {
+    switch (read.kind) {
+      case 'begin':
+        this.#unstated = new Set(this.#cached.keys());
+        return;
+      case 'end':
+        for (const place of this.#unstated ?? []) this.#note(place, undefined);
+        this.#unstated = undefined;
+        return;
+      default: {
+        if (select(read.object, this.#options.rule) === 'ignored') return;
+        const place = `${read.object.cluster}|${read.object.name}`;
+        this.#unstated?.delete(place);
+        this.#note(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options.shard));
+      }
+    }
+  }
+
+  #note(place: string, cached: CachedResource | undefined): void {
+    const former = this.#cached.get(place);
+    if (cached === undefined) this.#cached.delete(place);
+    else this.#cached.set(place, cached);
+    if (former !== undefined && (cached === undefined || formatResource(former.resource) !== formatResource(cached.resource)))
+      this.#settle(former.resource);
+    if (cached !== undefined) this.#settle(cached.resource);
+  }
+
+  /** Brings the slice of an identity in line with what is declared now. */
+  #settle(resource: Resource): void {
+    const { sink, log, readerOf } = this.#parts;
+    const { shard, after } = this.#options;
+    const name = formatResource(resource);
+    const all = [...this.#cached.values()].filter((each) => formatResource(each.resource) === name);
+    const declared = this.#declared.get(name);
+    if (all.length === 0) {
+      if (declared === undefined) return;
+      this.#declared.delete(name);
+      sink.withdraw(declared.slice);
+      log.info('shard.declared.withdrawn', { resource: name });
+      return;
+    }
+    const bringing = all.filter(({ deleting }) => !deleting);
+    const said = JSON.stringify(bringing);
+    if (declared?.said === said) return;
+    const readers = bringing.map((each) => readerOf(each));
+    log.info('shard.declared', { resource: name, clusters: bringing.map(({ collection }) => collection.cluster) });
+    if (declared !== undefined) {
+      declared.said = said;
+      declared.source.replace(readers);
+      return;
+    }
+    const added: Declared = { slice: { shard, resource }, source: new JoinedSource(readers), said };
+    this.#declared.set(name, added);
+    sink.add(added.slice, added.source, { after });
+  }
+}

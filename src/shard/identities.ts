@@ -1,0 +1,56 @@
+/**
+ * The identity hashes of kcp's own APIExports. Types bound from one are asked for in all clusters as `resource:identity`, as kcp's
+ * informers do (kcp: pkg/server/bootstrap/identity.go). The root shard has the exports themselves; every other shard keeps
+ * their identities in a ConfigMap.
+ */
+import { textAt } from '../domain/text-at.js';
+import type { KubeClient } from './kube-client.js';
+import { ShardRefusal } from './kube-client.js';
+
+const configMapPath = '/clusters/system:shard/api/v1/namespaces/default/configmaps/apiexport-identity-cache';
+const exportsPath = '/clusters/root/apis/apis.kcp.io/v1alpha2/apiexports';
+const answerMsMax = 30_000;
+const answerBytesMax = 4 * 1024 * 1024;
+
+export class Identities {
+  readonly #client: KubeClient;
+  readonly #known = new Map<string, string>();
+
+  constructor({ client }: { client: KubeClient }) {
+    this.#client = client;
+  }
+
+  /** Throws ShardRefusal(404) while the shard knows none. */
+  async of(exportName: string, signal: AbortSignal): Promise<string> {
+    const known = this.#known.get(exportName);
+    if (known !== undefined) return known;
+    const identity =
+      textAt(await this.#find(configMapPath, signal), 'data', exportName) ??
+      textAt(await this.#find(`${exportsPath}/${exportName}`, signal), 'status', 'identityHash');
+    if (identity === undefined || identity === '')
+      throw new ShardRefusal(404, 'NotFound', `the shard has no identity for the APIExport ${exportName} yet`);
+    this.#known.set(exportName, identity);
+    return identity;
+  }
+
+  /** An identity is looked up anew when nothing was found under it: the export may have been made again. */
+  forget(exportName: string): void {
+    this.#known.delete(exportName);
+  }
+
+  async #find(path: string, signal: AbortSignal): Promise<unknown> {
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of await this.#client.open({ path, silenceMsMax: answerMsMax, signal })) {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes > answerBytesMax) return undefined;
+      }
+    } catch (error) {
+      if (error instanceof ShardRefusal && error.status === 404) return undefined;
+      throw error;
+    }
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  }
+}

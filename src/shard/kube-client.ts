@@ -1,0 +1,123 @@
+/**
+ * Asks a shard over HTTPS, and gives the answer as it arrives. Connections are kept and used again; a watch has one to itself.
+ *
+ * Bounds: `silenceMsMax`, a request's own, without a byte while we want one; a refusal is read up to `refusalBytesMax`. What we do
+ * not read stays in the socket, so a slow reader slows the shard and costs no memory. A peer that is gone without a word is
+ * found by TCP's own probes, long before the silence is over.
+ */
+import { Agent, request } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import type { ShardAccess } from './shard-access.js';
+
+/** The shard answered, with something else than 200. `reason` is '' when it was no Status. */
+export class ShardRefusal extends Error {
+  readonly status: number;
+  readonly reason: string;
+
+  constructor(status: number, reason: string, message: string) {
+    super(message);
+    this.name = 'ShardRefusal';
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+/** `path` has its query. */
+export type KubeRequest = Readonly<{ path: string; silenceMsMax: number; signal: AbortSignal }>;
+
+const refusalBytesMax = 16 * 1024;
+const probeAfterMs = 30_000;
+
+export class KubeClient {
+  readonly #access: ShardAccess;
+  readonly #clock: Clock;
+  readonly #agent: Agent;
+
+  constructor({ access, clock }: { access: ShardAccess; clock: Clock }) {
+    this.#access = access;
+    this.#clock = clock;
+    this.#agent = new Agent({
+      keepAlive: true,
+      keepAliveMsecs: probeAfterMs,
+      rejectUnauthorized: !access.insecure,
+      ...(access.ca !== undefined && { ca: access.ca }),
+      ...(access.serverName !== undefined && { servername: access.serverName }),
+    });
+  }
+
+  /** Resolves when a 200 has come, with its body, which must be read or returned. Throws ShardRefusal for any other answer. */
+  async open(asked: KubeRequest): Promise<AsyncGenerator<Uint8Array, void>> {
+    const answer = await this.#send(asked);
+    answer.socket.setKeepAlive(true, probeAfterMs);
+    const chunks = this.#chunks(answer, asked.silenceMsMax);
+    if (answer.statusCode === 200) return chunks;
+    throw refusalOf(answer.statusCode ?? 0, await beginningOf(chunks));
+  }
+
+  /** Ends the connections that are kept; those in use end with their request's signal. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #send({ path, silenceMsMax, signal }: KubeRequest): Promise<IncomingMessage> {
+    const { certificate, key, authorization } = await this.#access.credentials();
+    return new Promise((resolve, reject) => {
+      const outgoing = request(`${this.#access.server}${path}`, {
+        agent: this.#agent,
+        signal,
+        headers: { accept: 'application/json', ...(authorization !== undefined && { authorization }) },
+        ...(certificate !== undefined && { cert: certificate }),
+        ...(key !== undefined && { key }),
+      });
+      const cancel = this.#clock.after(silenceMsMax, () => outgoing.destroy(new CacheError('the shard does not answer')));
+      outgoing.once('response', (answer) => {
+        cancel();
+        resolve(answer);
+      });
+      outgoing.on('error', (error) => {
+        cancel();
+        reject(error);
+      });
+      outgoing.end();
+    });
+  }
+
+  async *#chunks(answer: IncomingMessage, silenceMsMax: number): AsyncGenerator<Uint8Array, void> {
+    const arriving: AsyncIterator<Uint8Array> = answer[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const cancel = this.#clock.after(silenceMsMax, () => answer.destroy(new CacheError('the shard has gone silent')));
+        const { done, value } = await arriving.next().finally(cancel);
+        if (done === true) return;
+        yield value;
+      }
+    } finally {
+      answer.destroy();
+    }
+  }
+}
+
+async function beginningOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) {
+    text += Buffer.from(chunk).toString('utf8');
+    if (text.length > refusalBytesMax) break;
+  }
+  return text;
+}
+
+/** A Status, from an answer or from an ERROR event; other text speaks for itself. */
+export function refusalOf(status: number, text: string): ShardRefusal {
+  try {
+    const { code, reason, message } = JSON.parse(text) as { code?: unknown; reason?: unknown; message?: unknown };
+    return new ShardRefusal(
+      status === 0 && typeof code === 'number' ? code : status,
+      typeof reason === 'string' ? reason : '',
+      typeof message === 'string' ? message : text.slice(0, 200),
+    );
+  } catch {
+    return new ShardRefusal(status, '', text.trim().slice(0, 200));
+  }
+}

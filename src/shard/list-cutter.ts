@@ -1,0 +1,103 @@
+/**
+ * Cuts a page of a list into the texts of its items while it arrives, so that no page is ever held as a whole. What stands
+ * around the items is kept, for it says where the list is and where it goes on; API servers write it before or behind them.
+ *
+ *   {"kind":"…List", … "items":[ {…} , {…} , … ], "metadata":{"resourceVersion":"…","continue":"…"}}
+ *   └─ envelope ──────────────┘  └ item ┘          └─ envelope ──────────────────────────────────────┘
+ *
+ * Strings and brackets are all it reads; whoever gets an item checks its text. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
+ */
+import { CacheError } from '../domain/errors.js';
+import { textAt } from '../domain/text-at.js';
+
+export type ListEnvelope = Readonly<{ resourceVersion: string; continueToken: string }>;
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const itemsAhead = /"items"\s*:\s*$/;
+const envelopeBytesMax = 64 * 1024;
+const decoder = new TextDecoder();
+
+export class ListCutter {
+  readonly #itemBytesMax: number;
+  #envelope = '';
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  #inItems = false;
+  /** The item that is arriving, as far as earlier chunks had it. */
+  #begun: Uint8Array[] = [];
+  #begunBytes = 0;
+
+  constructor(itemBytesMax: number) {
+    this.#itemBytesMax = itemBytesMax;
+  }
+
+  /** The items that end in this chunk. */
+  push(chunk: Uint8Array): readonly Uint8Array[] {
+    const items: Uint8Array[] = [];
+    let from = 0;
+    for (let i = 0; i < chunk.length; i++) {
+      const byte = chunk[i];
+      if (this.#inString) {
+        if (this.#escaped) this.#escaped = false;
+        else if (byte === backslash) this.#escaped = true;
+        else if (byte === quote) this.#inString = false;
+      } else if (byte === quote) this.#inString = true;
+      else if (byte === openBrace || byte === openBracket) {
+        this.#depth += 1;
+        if (this.#inItems && this.#depth === 3) from = i;
+        else if (!this.#inItems && this.#depth === 2 && byte === openBracket && this.#opensItems(chunk.subarray(from, i))) {
+          this.#keep(chunk.subarray(from, i + 1));
+          this.#inItems = true;
+        }
+      } else if (byte === closeBrace || byte === closeBracket) {
+        this.#depth -= 1;
+        if (this.#inItems && this.#depth === 2) items.push(this.#item(chunk.subarray(from, i + 1)));
+        else if (this.#inItems && this.#depth === 1) {
+          this.#inItems = false;
+          from = i;
+        }
+      }
+    }
+    if (!this.#inItems) this.#keep(chunk.subarray(from));
+    else if (this.#depth > 2) this.#begin(chunk.subarray(from));
+    return items;
+  }
+
+  /** What the page says about itself; throws when it did not come to its end. */
+  end(): ListEnvelope {
+    if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
+    const parsed: unknown = JSON.parse(this.#envelope);
+    const resourceVersion = textAt(parsed, 'metadata', 'resourceVersion') ?? '';
+    if (resourceVersion === '') throw new CacheError('a list without a resourceVersion');
+    return { resourceVersion, continueToken: textAt(parsed, 'metadata', 'continue') ?? '' };
+  }
+
+  #opensItems(before: Uint8Array): boolean {
+    return itemsAhead.test(this.#envelope + decoder.decode(before));
+  }
+
+  #keep(bytes: Uint8Array): void {
+    this.#envelope += decoder.decode(bytes);
+    if (this.#envelope.length > envelopeBytesMax) throw new CacheError('this is no list: there is too much around its items');
+  }
+
+  #begin(bytes: Uint8Array): void {
+    this.#begun.push(bytes);
+    this.#begunBytes += bytes.length;
+    if (this.#begunBytes > this.#itemBytesMax) throw new CacheError(`an item of a list has more than ${this.#itemBytesMax} bytes`);
+  }
+
+  #item(end: Uint8Array): Uint8Array {
+    if (this.#begun.length === 0) return end;
+    const item = Buffer.concat([...this.#begun, end]);
+    this.#begun = [];
+    this.#begunBytes = 0;
+    return item;
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * One slice as its shard has it: what is read of a collection, selected and stamped. A pure step from what was read to what is
+ * told, and nothing of an object is kept after it.
+ *
+ * Within a statement that is made by watching, a change may follow the object it changes (R5): so what was told a moment ago
+ * may have to be taken back before `end`.
+ */
+import type { StampedType } from './stamp.js';
+import { stamp } from './stamp.js';
+import type { SliceSource, Told } from '../sender/source.js';
+import type { KubeReader, Read } from './kube-reader.js';
+import { select, type SelectionRule } from './selection.js';
+import type { SourceObject } from './source-object.js';
+
+/** Sees all objects of a slice as they are on the shard, before any is selected. */
+export interface Witness {
+  see(read: Read): void;
+}
+
+export type SliceReaderOptions = Readonly<{ type: StampedType; rule: SelectionRule; witness?: Witness }>;
+
+export class SliceReader implements SliceSource {
+  readonly #reader: KubeReader;
+  readonly #options: SliceReaderOptions;
+
+  constructor({ reader }: { reader: KubeReader }, options: SliceReaderOptions) {
+    this.#reader = reader;
+    this.#options = options;
+  }
+
+  get connected(): boolean {
+    return this.#reader.connected;
+  }
+
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[], void> {
+    const { type, rule, witness } = this.#options;
+    let stating = false;
+    for await (const reads of this.#reader.read(signal)) {
+      const batch: Told[] = [];
+      for (const read of reads) {
+        if (read.kind === 'begin') stating = true;
+        if (read.kind === 'end') stating = false;
+        const told = tell(read, stating, type, rule);
+        if (told !== undefined) batch.push(told);
+      }
+      if (batch.length > 0) yield batch;
+      // Told first and seen second: what an object brings about comes after the object.
+      if (witness !== undefined) for (const read of reads) witness.see(read);
+    }
+  }
+}
+
+function tell(read: Read, stating: boolean, type: StampedType, rule: SelectionRule): Told | undefined {
+  switch (read.kind) {
+    case 'begin':
+      // Where it will stand is known at its end.
+      return { kind: 'begin', revision: '' };
+    case 'end':
+      return read;
+    case 'deleted':
+      return select(read.object, rule) === 'ignored' ? undefined : gone(read.object);
+    case 'object':
+      switch (select(read.object, rule)) {
+        case 'put':
+          return put(read.object, type, stamp(read.object, type));
+        case 'keep':
+          return stating ? put(read.object, type, undefined) : undefined;
+        case 'gone':
+          return read.changed ? gone(read.object) : undefined;
+        case 'ignored':
+          return undefined;
+      }
+  }
+}
+
+function put({ cluster, namespace, name, resourceVersion }: SourceObject, { version }: StampedType, body: Uint8Array | undefined): Told {
+  return { kind: 'put', version, object: { cluster, namespace, name, sourceVersion: resourceVersion, body } };
+}
+
+function gone({ cluster, namespace, name }: SourceObject): Told {
+  return { kind: 'delete', key: { cluster, namespace, name } };
+}

@@ -1,0 +1,10 @@
+/** Where the agent gives its slices: the part of a sender that it needs, so that a test can take its place. */
+import type { Slice } from '../domain/slice.js';
+import type { SliceSource } from '../sender/source.js';
+
+export interface SliceSink {
+  /** `after`: the cache can take this slice only when that one was stated. */
+  add(slice: Slice, source: SliceSource, options?: Readonly<{ after?: Slice }>): void;
+  /** The slice is not told of any longer. What the cache holds of it stays until the cache removes it. */
+  withdraw(slice: Slice): void;
+}

@@ -1,0 +1,51 @@
+/**
+ * What selection and stamping look at in an object of the shard. Only these members are decoded, from their spans; the text is
+ * copied as it came. An API server is trusted to write each name once, and UTF-8; the cache checks both again.
+ */
+import { member, scanObject, valueText, type Members, type ObjectText } from '../domain/object-text.js';
+
+export type SourceObject = Readonly<{
+  text: ObjectText;
+  cluster: string;
+  /** '' for a cluster-scoped object. */
+  namespace: string;
+  name: string;
+  uid: string;
+  resourceVersion: string;
+  /** Whether its deletion was asked for. */
+  deleting: boolean;
+  hasFinalizers: boolean;
+  /** Whether it carries the annotation that kcp marks RBAC and logical clusters with. */
+  marked: boolean;
+}>;
+
+/** Go's own limit, as for what is written to the cache. */
+const nestingMax = 10_000;
+
+/** Throws NotJson. */
+export function readSourceObject(bytes: Uint8Array): SourceObject {
+  const text = scanObject(bytes, nestingMax);
+  const { metadata, annotations } = text;
+  const finalizers = valueOf(bytes, metadata, 'finalizers');
+  return {
+    text,
+    cluster: textOf(bytes, annotations, 'kcp.io/cluster'),
+    namespace: textOf(bytes, metadata, 'namespace'),
+    name: textOf(bytes, metadata, 'name'),
+    uid: textOf(bytes, metadata, 'uid'),
+    resourceVersion: textOf(bytes, metadata, 'resourceVersion'),
+    deleting: textOf(bytes, metadata, 'deletionTimestamp') !== '',
+    hasFinalizers: Array.isArray(finalizers) && finalizers.length > 0,
+    marked: textOf(bytes, annotations, 'internal.kcp.io/replicate') !== '',
+  };
+}
+
+function textOf(bytes: Uint8Array, members: Members | undefined, name: string): string {
+  const value = valueOf(bytes, members, name);
+  return typeof value === 'string' ? value : '';
+}
+
+function valueOf(bytes: Uint8Array, members: Members | undefined, name: string): unknown {
+  const found = member(members, name);
+  return found === undefined ? undefined : JSON.parse(valueText(bytes, found));
+}

@@ -1,0 +1,36 @@
+/**
+ * The text that is pushed: the shard's own, byte for byte, but for what kcp's replication controller changes.
+ *
+ * T1 Out goes `metadata.resourceVersion`, for it is the shard's and not the cache's.
+ * T2 In go the annotations that tell which version and uid the original has. They follow the original at every change; kcp's
+ *    controller leaves the version at what it was on creation.
+ * T3 `kind` and `apiVersion` are added where the shard leaves them out, as it does in lists of RBAC and admission types.
+ * T4 `kcp.io/shard` and `kcp.io/cluster` are the cache's to set: it knows whose session it is.
+ */
+import { formatApiVersion } from '../domain/resource.js';
+import { member, type ObjectText } from '../domain/object-text.js';
+import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from '../domain/text-edits.js';
+import type { SourceObject } from './source-object.js';
+
+export type StampedType = Readonly<{ group: string; version: string; kind: string }>;
+
+const dropped: ReadonlySet<string> = new Set(['resourceVersion']);
+
+/** An object without metadata has nothing to stamp, and the cache refuses it. */
+export function stamp({ text, uid, resourceVersion }: SourceObject, type: StampedType): Uint8Array {
+  if (text.metadata === undefined) return text.bytes;
+  const annotations = {
+    'cache.kcp.io/original-resource-UID': uid,
+    'cache.kcp.io/original-resource-version': resourceVersion,
+  };
+  const edits = [...typeEdits(text, type), ...removals(text.metadata, dropped), ...annotationEdits(text, text.metadata, annotations)];
+  return applyEdits(text.bytes, mergeEdits(edits));
+}
+
+function typeEdits({ top }: ObjectText, { group, version, kind }: StampedType): readonly Edit[] {
+  const values = { kind, apiVersion: formatApiVersion(group, version) };
+  const at = top.start + 1;
+  return Object.entries(values)
+    .filter(([name]) => member(top, name) === undefined)
+    .map(([name, value]) => ({ start: at, end: at, text: `"${name}":${JSON.stringify(value)},` }));
+}

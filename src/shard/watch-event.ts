@@ -1,0 +1,38 @@
+/** One line of a watch, cut into what happened and the text of the object it happened to. */
+import { CacheError } from '../domain/errors.js';
+import { member, scanObject, valueText } from '../domain/object-text.js';
+
+export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: Uint8Array }>;
+
+/** Every API server writes an event like this, and nothing behind the object; whoever looks into the object finds out if not. */
+const usual = /^\{"type":"(ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)","object":$/;
+const longestStart = '{"type":"BOOKMARK","object":'.length;
+const nestingMax = 10_000;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const decoder = new TextDecoder();
+
+export function cutWatchEvent(line: Uint8Array): WatchEvent {
+  const brace = line.indexOf(openBrace, 1);
+  if (brace > 0 && brace <= longestStart && line.at(-1) === closeBrace) {
+    const [, type] = usual.exec(decoder.decode(line.subarray(0, brace))) ?? [];
+    if (type !== undefined) return { type: parseType(type), object: line.subarray(brace, line.length - 1) };
+  }
+  const { top } = scanObject(line, nestingMax);
+  const [type, object] = [member(top, 'type'), member(top, 'object')];
+  if (type === undefined || object === undefined) throw new CacheError('a line of a watch is no event');
+  return { type: parseType(JSON.parse(valueText(line, type))), object: line.subarray(object.valueStart, object.valueEnd) };
+}
+
+function parseType(text: unknown): WatchEvent['type'] {
+  switch (text) {
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED':
+    case 'BOOKMARK':
+    case 'ERROR':
+      return text;
+    default:
+      throw new CacheError(`a watch has an event of the type ${JSON.stringify(text)}`);
+  }
+}

@@ -1,0 +1,95 @@
+/** A sink that keeps what it is told, as a cache would: what was not stated since `begin` goes at `end`. Every source is open at once. */
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
+import type { SliceSink } from '../../src/shard/slice-sink.js';
+import type { SliceSource, Told } from '../../src/sender/source.js';
+
+export type Held = Readonly<{ version: string; sourceVersion: string; text: string }>;
+
+type Following = { readonly source: SliceSource; readonly abort: AbortController; readonly ended: Promise<void> };
+
+export class CollectedSlices implements SliceSink {
+  /** Everything that was told, by slice, one word each: `begin`, `put a`, `keep a`, `delete a`, `end`. */
+  readonly told = new Map<string, string[]>();
+  readonly stated = new Set<string>();
+  readonly withdrawn: string[] = [];
+  readonly after = new Map<string, string>();
+  readonly #objects = new Map<string, Map<string, Held>>();
+  readonly #following = new Map<string, Following>();
+
+  add(slice: Slice, source: SliceSource, { after }: Readonly<{ after?: Slice }> = {}): void {
+    const name = formatSlice(slice);
+    if (this.#following.has(name)) throw new Error(`${name} was added already`);
+    if (after !== undefined) this.after.set(name, formatSlice(after));
+    const abort = new AbortController();
+    this.#following.set(name, { source, abort, ended: this.#follow(name, source, abort.signal) });
+  }
+
+  withdraw(slice: Slice): void {
+    const name = formatSlice(slice);
+    this.withdrawn.push(name);
+    this.#following.get(name)?.abort.abort();
+    this.#following.delete(name);
+  }
+
+  get slices(): readonly string[] {
+    return [...this.#following.keys()];
+  }
+
+  isConnected(slice: string): boolean {
+    return this.#following.get(slice)?.source.connected === true;
+  }
+
+  /** By `cluster|namespace|name`. */
+  objects(slice: string): Readonly<Record<string, Held>> {
+    return Object.fromEntries([...(this.#objects.get(slice) ?? [])].toSorted(([left], [right]) => (left < right ? -1 : 1)));
+  }
+
+  names(slice: string): readonly string[] {
+    return Object.keys(this.objects(slice)).map((place) => place.split('|')[2] ?? '');
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#following.values()];
+    for (const { abort } of all) abort.abort();
+    await Promise.all(all.map(({ ended }) => ended));
+  }
+
+  async #follow(name: string, source: SliceSource, signal: AbortSignal): Promise<void> {
+    const objects = new Map<string, Held>();
+    const words: string[] = [];
+    this.#objects.set(name, objects);
+    this.told.set(name, words);
+    let unstated = new Set<string>();
+    for await (const batch of source.open(signal)) {
+      if (batch.length === 0) throw new Error('a batch is never empty');
+      for (const told of batch) {
+        words.push(wordOf(told));
+        switch (told.kind) {
+          case 'begin':
+            unstated = new Set(objects.keys());
+            this.stated.delete(name);
+            break;
+          case 'put': {
+            const { cluster, namespace, name: objectName, sourceVersion, body } = told.object;
+            const place = `${cluster}|${namespace}|${objectName}`;
+            unstated.delete(place);
+            if (body !== undefined) objects.set(place, { version: told.version, sourceVersion, text: new TextDecoder().decode(body) });
+            break;
+          }
+          case 'delete':
+            objects.delete(`${told.key.cluster}|${told.key.namespace}|${told.key.name}`);
+            break;
+          case 'end':
+            for (const place of unstated) objects.delete(place);
+            this.stated.add(name);
+            break;
+        }
+      }
+    }
+  }
+}
+
+function wordOf(told: Told): string {
+  if (told.kind === 'put') return `${told.object.body === undefined ? 'keep' : 'put'} ${told.object.name}`;
+  return told.kind === 'delete' ? `delete ${told.key.name}` : told.kind;
+}

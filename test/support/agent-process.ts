@@ -1,0 +1,97 @@
+/** `strata push` as an operator runs it: a child process with a certificate that speaks for its shard alone. Killed and started again at will. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { builtMain } from './project.js';
+import type { StrataProcess } from './strata-process.js';
+import type { Certificate } from './test-authority.js';
+
+export type AgentOptions = Readonly<{ shard: string; kubeconfig: string; context?: string; flags?: readonly string[] }>;
+
+const stopMsMax = 15_000;
+
+export class AgentProcess {
+  readonly logFile: string;
+  readonly #arguments: readonly string[];
+  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
+  #child: ChildProcess | undefined;
+
+  private constructor(cache: StrataProcess, certificate: Certificate, { shard, kubeconfig, context, flags = [] }: AgentOptions) {
+    this.logFile = join(cache.folder, `agent-${shard}.log`);
+    this.#arguments = [
+      'push',
+      `--kubeconfig=${kubeconfig}`,
+      ...(context === undefined ? [] : [`--context=${context}`]),
+      `--shard-name=${shard}`,
+      `--cache=${cache.url}`,
+      `--cache-ca-file=${join(cache.dataFolder, 'apiserver.crt')}`,
+      `--cert-file=${certificate.certificateFile}`,
+      `--key-file=${certificate.keyFile}`,
+      ...flags,
+    ];
+    process.once('exit', this.#killAtExit);
+  }
+
+  static async start(cache: StrataProcess, options: AgentOptions): Promise<AgentProcess> {
+    const certificate = await cache.authority.issue({
+      user: `shard-${options.shard}`,
+      groups: ['strata'],
+      uris: [`strata://shard/${options.shard}`],
+    });
+    const agent = new AgentProcess(cache, certificate, options);
+    agent.resume();
+    return agent;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  resume(): void {
+    if (this.#child !== undefined) throw new Error('the agent is running already');
+    const log = openSync(this.logFile, 'a');
+    this.#child = spawn(builtMain(), this.#arguments, { stdio: ['ignore', log, log] });
+    closeSync(log);
+  }
+
+  /** kill -9. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** Answers the exit code. */
+  async stop(): Promise<number | null> {
+    return this.#end('SIGTERM');
+  }
+
+  /** Resolves with the exit code once it has ended by itself. */
+  async ended(): Promise<number | null> {
+    const child = this.#child;
+    if (child === undefined) return null;
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    return child.exitCode;
+  }
+
+  async log(): Promise<string> {
+    return readFile(this.logFile, 'utf8');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    process.removeListener('exit', this.#killAtExit);
+  }
+
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    const late = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
+    await exited;
+    clearTimeout(late);
+    return child.exitCode;
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * A kcp shard for tests, in this process: list and watch over HTTPS as kcp serves them, for what a test puts into its store. What
+ * goes wrong with real shards can be done to it: connections that break in the middle of an object, compaction, types that
+ * are not there, WatchList refused, an end and a new start on the same port.
+ *
+ *   const shard = await ShardStandIn.start();        t.teardown(() => shard.close());
+ *   shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name: 'a' } });
+ *   shard.cut();  shard.store.compact();  await shard.stop();  await shard.restart();
+ */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { replicatedTypes } from '../../src/shard/selection.js';
+import type { ShardAccess } from '../../src/shard/shard-access.js';
+import type { KubeObject } from './kube-client.js';
+import { seenFrom, ShardStandInStore, type StandInScope, type StandInType } from './shard-stand-in-store.js';
+
+const token = 'stand-in-token';
+const run = promisify(execFile);
+
+export class ShardStandIn {
+  readonly store = new ShardStandInStore();
+  /** As an API server before WatchList, or with it off. */
+  refusesWatchList = false;
+  /** The paths, with their queries, in the order in which they came. */
+  readonly requests: string[] = [];
+  /** Where a kubeconfig for it is. */
+  readonly kubeconfig: string;
+  readonly #folder: string;
+  readonly #certificate: Readonly<{ cert: string; key: string }>;
+  readonly #sockets = new Set<Socket>();
+  readonly #watches = new Set<Readonly<{ type: StandInType; write: (event: unknown) => void }>>();
+  #server: Server | undefined;
+  #port = 0;
+  #bytesUntilCut: number | undefined;
+
+  private constructor(folder: string, certificate: Readonly<{ cert: string; key: string }>) {
+    this.#folder = folder;
+    this.#certificate = certificate;
+    this.kubeconfig = join(folder, 'kubeconfig');
+    for (const type of replicatedTypes)
+      this.store.serve({ ...type, identity: type.identityOf === undefined ? '' : identityOf(type.identityOf) });
+  }
+
+  static async start(): Promise<ShardStandIn> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-stand-in-'));
+    const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
+    const names = ['-subj', '/CN=shard-stand-in', '-addext', 'subjectAltName=IP:127.0.0.1'];
+    await run('openssl', ['req', '-x509', ...key, '-days', '30', ...names, '-out', certFile]);
+    const [cert, keyText] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    const standIn = new ShardStandIn(folder, { cert, key: keyText });
+    await standIn.restart();
+    await writeFile(standIn.kubeconfig, standIn.#kubeconfigText());
+    return standIn;
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.#port}`;
+  }
+
+  /** As loadKubeconfig would give it. */
+  get access(): ShardAccess {
+    const credentials = { authorization: `Bearer ${token}` };
+    const { cert } = this.#certificate;
+    return { server: this.url, ca: cert, serverName: undefined, insecure: false, credentials: () => Promise.resolve(credentials) };
+  }
+
+  get openWatches(): number {
+    return this.#watches.size;
+  }
+
+  /** Breaks every connection where it is. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** The next answer breaks after so many bytes of its body. */
+  cutNextAfter(bytes: number): void {
+    this.#bytesUntilCut = bytes;
+  }
+
+  /** Tells every watch where it is. */
+  bookmark(): void {
+    for (const { type, write } of this.#watches) write(bookmarkOf(type, this.store.revision));
+  }
+
+  /** Refuses connections until `restart`. What is in the store stays. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (server === undefined) return;
+    const closed = once(server, 'close');
+    server.close();
+    this.cut();
+    await closed;
+  }
+
+  async restart(): Promise<void> {
+    const server = createServer(this.#certificate, (request, answer) => this.#answer(request, answer));
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    server.listen(this.#port, '127.0.0.1');
+    await once(server, 'listening');
+    this.#port = (server.address() as AddressInfo).port;
+    this.#server = server;
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  #answer(request: IncomingMessage, answer: ServerResponse): void {
+    const url = new URL(request.url ?? '/', this.url);
+    this.requests.push(`${url.pathname}${url.search}`);
+    if (request.headers.authorization !== `Bearer ${token}`) return refuse(answer, 401, 'Unauthorized', 'Unauthorized');
+    if (url.pathname === '/clusters/system:shard/api/v1/namespaces/default/configmaps/apiexport-identity-cache')
+      return this.#identities(answer);
+
+    const [, cluster = '', group = '', version = '', resource = '', identity = ''] =
+      /^\/clusters\/([^/]+)\/api(?:s\/([^/]+))?\/([^/]+)\/([^/:]+)(?::([^/]+))?$/.exec(decodeURIComponent(url.pathname)) ?? [];
+    const type = this.store.typeAt(group, version, resource);
+    if (type === undefined || (cluster === '*' && identity !== type.identity)) return refuse(answer, 404, '', '404 page not found');
+
+    const query = url.searchParams;
+    const labels = Object.fromEntries(
+      (query.get('labelSelector') ?? '')
+        .split(',')
+        .filter(Boolean)
+        .map((each) => each.split('=')),
+    );
+    const scope: StandInScope = { type, cluster, labels };
+    if (query.get('watch') === 'true') this.#watch(answer, scope, query);
+    else this.#list(answer, scope, query);
+  }
+
+  #identities(answer: ServerResponse): void {
+    const exports = replicatedTypes.map(({ identityOf }) => identityOf).filter((name) => name !== undefined);
+    this.#body(answer, JSON.stringify({ kind: 'ConfigMap', data: Object.fromEntries(exports.map((name) => [name, identityOf(name)])) }));
+    answer.end();
+  }
+
+  #list(answer: ServerResponse, scope: StandInScope, query: URLSearchParams): void {
+    const [page1 = String(this.store.revision), after = ''] = query.get('continue')?.split('\n') ?? [];
+    if (query.has('continue') && Number(page1) < this.store.compacted)
+      return refuse(answer, 410, 'Expired', 'the continue token is too old');
+    const limit = Number(query.get('limit') ?? '0');
+    const rest = this.store.list(scope).filter(([place]) => place > after);
+    const page = limit > 0 ? rest.slice(0, limit) : rest;
+    const items = page.map(([, object]) => (isBare(scope.type) ? object : typed(scope.type, object)));
+    const next = page.length < rest.length ? { continue: `${page1}\n${page.at(-1)?.[0] ?? ''}` } : {};
+    const { kind, group, version } = scope.type;
+    // As kcp does: members in the order of their names, so that what says where the list is comes behind its items.
+    this.#body(
+      answer,
+      JSON.stringify({ apiVersion: `${group}/${version}`, items, kind: `${kind}List`, metadata: { ...next, resourceVersion: page1 } }),
+    );
+    answer.end();
+  }
+
+  #watch(answer: ServerResponse, scope: StandInScope, query: URLSearchParams): void {
+    const states = query.get('sendInitialEvents') === 'true';
+    if (states && this.refusesWatchList) return refuse(answer, 422, 'Invalid', 'sendInitialEvents: Forbidden');
+    const from = Number(query.get('resourceVersion') ?? '0');
+    const write = (event: unknown): void => this.#body(answer, `${JSON.stringify(event)}\n`);
+    answer.writeHead(200, { 'content-type': 'application/json' });
+    answer.flushHeaders();
+    if (!states && from < this.store.compacted) {
+      const message = `too old resource version: ${from} (${this.store.compacted})`;
+      write({
+        type: 'ERROR',
+        object: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason: 'Expired', code: 410 },
+      });
+      return void answer.end();
+    }
+    if (states) {
+      for (const [, object] of this.store.list(scope)) write({ type: 'ADDED', object: typed(scope.type, object) });
+      write(bookmarkOf(scope.type, this.store.revision, { 'k8s.io/initial-events-end': 'true' }));
+    } else for (const event of this.store.since(from)) tell(event);
+
+    function tell(event: Parameters<typeof seenFrom>[1]): void {
+      const seen = seenFrom(scope, event);
+      if (seen !== undefined) write({ type: seen.type, object: typed(scope.type, seen.object) });
+    }
+    const unsubscribe = this.store.subscribe(tell);
+    const watch = { type: scope.type, write };
+    this.#watches.add(watch);
+    answer.once('close', () => {
+      unsubscribe();
+      this.#watches.delete(watch);
+    });
+  }
+
+  /** Writes, and breaks the connection where it was asked to. */
+  #body(answer: ServerResponse, text: string): void {
+    const bytes = Buffer.from(text);
+    if (this.#bytesUntilCut === undefined || bytes.length <= this.#bytesUntilCut) {
+      if (this.#bytesUntilCut !== undefined) this.#bytesUntilCut -= bytes.length;
+      answer.write(bytes);
+      return;
+    }
+    answer.write(bytes.subarray(0, this.#bytesUntilCut), () => answer.destroy());
+    this.#bytesUntilCut = undefined;
+  }
+
+  #kubeconfigText(): string {
+    const ca = Buffer.from(this.#certificate.cert).toString('base64');
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [{ name: 'stand-in', cluster: { server: `${this.url}/clusters/root`, 'certificate-authority-data': ca } }],
+      users: [{ name: 'agent', user: { token } }],
+      contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'agent' } }],
+      'current-context': 'stand-in',
+    });
+  }
+}
+
+/** What the stand-in gives an APIExport of kcp's own as its identity. */
+export function identityOf(exportName: string): string {
+  return `identity-of-${exportName.replaceAll('.', '-')}`;
+}
+
+/** Types that are not custom resources: their items in a list have no kind and no apiVersion. */
+function isBare({ group }: StandInType): boolean {
+  return !group.endsWith('.kcp.io');
+}
+
+function typed({ group, version, kind }: StandInType, object: KubeObject): KubeObject {
+  return { kind, apiVersion: group === '' ? version : `${group}/${version}`, ...object };
+}
+
+function bookmarkOf(type: StandInType, revision: number, annotations: Readonly<Record<string, string>> = {}): unknown {
+  return { type: 'BOOKMARK', object: typed(type, { metadata: { resourceVersion: String(revision), annotations } }) };
+}
+
+function refuse(answer: ServerResponse, status: number, reason: string, message: string): void {
+  answer.writeHead(status, { 'content-type': reason === '' ? 'text/plain' : 'application/json' });
+  const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code: status };
+  answer.end(reason === '' ? `${message}\n` : JSON.stringify(body));
+}
