@@ -1,6 +1,9 @@
-/** The SQLite engine as it runs, with recent objects in memory. `sqlite-from-disk.test.ts` runs the same suite without. */
+/** The SQLite engine as it runs, with recent objects in memory. `sqlite-from-disk.test.ts` runs the same suites without. */
 import { storeLimits } from '../support/test-store.js';
 import { openSqlite } from './open-sqlite.js';
+import { registerPushContract } from './push-contract.js';
 import { registerStoreContract } from './store-contract.js';
 
-registerStoreContract(openSqlite(storeLimits.recentBytesMax));
+const open = openSqlite(storeLimits.recentBytesMax);
+registerStoreContract(open);
+registerPushContract(open);

@@ -7,12 +7,15 @@ import fc from 'fast-check';
 import { Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation } from '../../src/domain/mutation.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import type { Push } from '../../src/domain/push.js';
 import type { Snapshot } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { changesBehind, changeText, keyText, listTexts, touchedBehind } from '../contract/read-all.js';
 import type { Engine } from '../contract/store-contract.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
+import { aBegin, aClaim, aClear, aDoubt, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
 import type { ModelStore } from './model-store.js';
 
 type Reading = { readonly snapshot: Snapshot; readonly scope: Scope; readonly found: string[]; after: Key | undefined };
@@ -64,12 +67,24 @@ const scope = fc.oneof(
 /** Whether a writer knows the state it writes over. */
 const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 
+/** Mostly what statements are made of; a removal empties the shard for all runs. */
+const pushKind = fc.constantFrom(
+  ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'doubt'] as const),
+  ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'clear'] as const),
+);
+
 /** How far back, in hundredths of the run; most often not at all. */
 const share = fc.oneof(fc.constant(0), fc.nat(100));
 
 export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
   const typed = (at: Place): Place => ({ ...at, group: '', resource });
   const mutation = fc.record({ kind: fc.constantFrom('put', 'put', 'delete'), place, knowledge });
+  const push = fc.record({
+    kind: pushKind,
+    place,
+    spec: fc.nat(1),
+    incarnation: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
+  });
   const ranged = fc.tuple(scope, share, share);
   return fc.commands(
     [
@@ -79,6 +94,9 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
       fc
         .array(mutation, { minLength: 1, maxLength: 12, size: 'max' })
         .map((asked) => new Write(asked.map((each) => ({ ...each, place: typed(each.place) })))),
+      fc
+        .array(push, { minLength: 1, maxLength: 24, size: 'max' })
+        .map((asked) => new Pushing(asked.map((each) => ({ ...each, place: typed(each.place) })))),
       fc.tuple(scope, share).map(([at, back]) => new Open(aScope(typed(at)), back)),
       fc.nat(3).map((which) => new ReadPage(which)),
       fc.nat(3).map((which) => new ReadPage(which)),
@@ -124,6 +142,41 @@ class Write implements Command {
 
   toString = (): string =>
     `write ${this.#asked.map(({ kind, knowledge, place: at }) => `${kind} ${knowledge} ${keyText(aKey(at))}`).join(', ')}`;
+}
+
+type PushAsked = Readonly<{ kind: Push['kind']; place: Place; spec: number; incarnation: string }>;
+
+/** Pushes given to one lane together. */
+class Pushing implements Command {
+  readonly #asked: readonly PushAsked[];
+
+  constructor(asked: readonly PushAsked[]) {
+    this.#asked = asked;
+  }
+
+  check = (): boolean => true;
+
+  async run(model: ModelStore, { engine: { store } }: Real): Promise<void> {
+    const expected: unknown[] = [];
+    const pushes = this.#asked.map((asked) => {
+      const push = pushOf(asked, model);
+      expected.push(model.push(push));
+      return push;
+    });
+
+    assert.deepEqual(await store.lane().push(pushes), expected);
+
+    assert.equal(store.published, model.published, 'published');
+    const shards = (await store.shards()).map(({ shard, incarnation, removed }) => `${shard} ${incarnation} ${removed}`);
+    assert.deepEqual(shards.toSorted(), model.shards());
+    const slices = (await store.slices()).map(
+      ({ slice, objects, stated, synced }) => `${formatSlice(slice)} ${objects} ${synced ? stated : 'never'}`,
+    );
+    assert.deepEqual(slices.toSorted(), model.slices());
+  }
+
+  toString = (): string =>
+    `push ${this.#asked.map(({ kind, incarnation, spec, place: at }) => `${kind} ${incarnation} ${spec} ${keyText(aKey(at))}`).join(', ')}`;
 }
 
 class Open implements Command {
@@ -282,6 +335,7 @@ class Restart implements Command {
     const text = engine.store.format(published);
     readings.length = 0;
 
+    model.forgetStatements();
     const store = await engine.restart();
 
     assert.equal(store.published, model.published);
@@ -297,6 +351,30 @@ function mutationOf({ kind, place: at, knowledge: known }: Asked, model: ModelSt
   const expect = known === 'absent' || held === undefined ? 'absent' : known === 'stale' ? Math.max(1, held - 1) : held;
   if (kind === 'put') return aPut(at, expect, { spec: model.published });
   return aDelete(at, expect === 'absent' ? 'any' : expect);
+}
+
+function pushOf({ kind, place: at, spec, incarnation: known }: PushAsked, model: ModelStore): Push {
+  const { shard } = aKey(at);
+  const held = model.incarnationOf(shard);
+  const incarnation = known === 'held' ? held : Math.max(0, held + (known === 'newer' ? 1 : -1));
+  switch (kind) {
+    case 'claim':
+      return aClaim(shard, incarnation);
+    case 'begin':
+      return aBegin(at, incarnation);
+    case 'state':
+      return aState(at, { spec }, incarnation);
+    case 'keep':
+      return aKeep(at, incarnation);
+    case 'retract':
+      return aRetract(at, incarnation);
+    case 'end':
+      return anEnd(at, incarnation);
+    case 'doubt':
+      return aDoubt(at, incarnation);
+    case 'clear':
+      return aClear(shard, { fence: spec === 1, nowMs: 0 });
+  }
 }
 
 function revisionAt({ published }: ModelStore, begin: Revision, back: number): Revision {

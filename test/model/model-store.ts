@@ -4,11 +4,17 @@
  */
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import { decide, type Mutation } from '../../src/domain/mutation.js';
+import type { Push, PushOutcome } from '../../src/domain/push.js';
+import { formatResource } from '../../src/domain/resource.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { keyText } from '../contract/read-all.js';
 
-type Held = Readonly<{ key: Key; revision: Revision }>;
+type Held = Readonly<{ key: Key; revision: Revision; body: string }>;
+
+/** What of a slice nobody has spoken of since its begin. */
+type Unspoken = Set<string>;
 
 type ModelChange = Readonly<{ kind: 'create' | 'update' | 'delete'; key: Key; revision: Revision; replaced: Revision }>;
 
@@ -19,6 +25,11 @@ export class ModelStore {
   readonly #changes: ModelChange[] = [];
   /** By key, now. */
   readonly #current = new Map<string, Held>();
+  readonly #shards = new Map<string, { incarnation: number; removed: boolean }>();
+  readonly #statements = new Map<string, { shard: string; unspoken: Unspoken }>();
+  readonly #stated = new Map<string, { shard: string; incarnation: number }>();
+  /** Types in the order in which they were first heard of. */
+  readonly #types = new Set<string>();
 
   get published(): Revision {
     return this.#changes.length;
@@ -26,11 +37,63 @@ export class ModelStore {
 
   submit(mutation: Mutation): ModelOutcome {
     const { key } = mutation;
+    this.#types.add(formatResource(key.resource));
     const verdict = decide(mutation, this.held(key));
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    const revision = this.#append(mutation.kind, key);
-    if (mutation.kind === 'delete') this.#restate(key);
-    return { kind: 'written', revision };
+    const shard = this.#shards.get(key.shard);
+    if (mutation.kind === 'put' && shard?.removed === true)
+      this.#shards.set(key.shard, { incarnation: shard.incarnation + 1, removed: false });
+    return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
+  }
+
+  push(push: Push): PushOutcome {
+    if (push.kind === 'claim') return this.#claim(push);
+    if (push.kind === 'clear') return this.#clear(push);
+    const slice = 'key' in push ? push.key : push.slice;
+    const shard = this.#shards.get(slice.shard);
+    if (shard?.incarnation !== push.incarnation || shard.removed) return fenced(shard);
+    this.#types.add(formatResource(slice.resource));
+    switch (push.kind) {
+      case 'begin':
+        this.#doubt(slice);
+        this.#statements.set(formatSlice(slice), { shard: slice.shard, unspoken: new Set(this.#keysOf(slice).map(keyText)) });
+        return { kind: 'unchanged' };
+      case 'doubt':
+        this.#doubt(slice);
+        return { kind: 'unchanged' };
+      case 'keep':
+        this.#speakOf(push.key);
+        return { kind: 'unchanged' };
+      case 'state':
+        if (this.#current.get(keyText(push.key))?.body !== textOf(push.body))
+          return { kind: 'written', revision: this.#put(push.key, textOf(push.body)) };
+        this.#speakOf(push.key);
+        return { kind: 'unchanged' };
+      case 'retract':
+        return this.held(push.key) === undefined ? { kind: 'unchanged' } : { kind: 'written', revision: this.#delete(push.key) };
+      default:
+        return this.#end(push);
+    }
+  }
+
+  /** What a restart forgets. */
+  forgetStatements(): void {
+    this.#statements.clear();
+  }
+
+  shards(): readonly string[] {
+    return [...this.#shards].map(([shard, { incarnation, removed }]) => `${shard} ${incarnation} ${removed}`).toSorted();
+  }
+
+  /** Each slice that holds something or was ever stated: how many, and by whom it is stated. */
+  slices(): readonly string[] {
+    const counts = new Map<string, number>([...this.#stated.keys()].map((slice) => [slice, 0]));
+    for (const { key } of this.#current.values()) counts.set(formatSlice(key), (counts.get(formatSlice(key)) ?? 0) + 1);
+    return [...counts].map(([slice, count]) => `${slice} ${count} ${this.#stated.get(slice)?.incarnation ?? 'never'}`).toSorted();
+  }
+
+  incarnationOf(shard: string): number {
+    return this.#shards.get(shard)?.incarnation ?? 0;
   }
 
   held(key: Key): Revision | undefined {
@@ -61,10 +124,65 @@ export class ModelStore {
     return this.#changes.slice(after, upTo).filter(({ key }) => matches(scope, key));
   }
 
-  #append(kind: 'put' | 'delete', key: Key): Revision {
+  #claim({ shard, incarnation }: Extract<Push, { kind: 'claim' }>): PushOutcome {
+    const known = this.#shards.get(shard);
+    const isSame = known?.incarnation === incarnation && !known.removed;
+    if (known !== undefined && known.incarnation >= incarnation && !isSame) return fenced(known);
+    this.#shards.set(shard, { incarnation, removed: false });
+    for (const [slice, statement] of this.#statements) if (statement.shard === shard) this.#statements.delete(slice);
+    return { kind: 'unchanged' };
+  }
+
+  #clear({ shard, fence, nowMs }: Extract<Push, { kind: 'clear' }>): PushOutcome {
+    if (fence) this.#shards.set(shard, { incarnation: Math.max(this.incarnationOf(shard), nowMs) + 1, removed: true });
+    for (const facts of [this.#statements, this.#stated]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
+    const types = [...this.#types];
+    const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));
+    const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => key.shard === shard);
+    for (const key of keys.toSorted((a, b) => place(a) - place(b) || inOrder(a, b))) this.#delete(key);
+    return { kind: 'swept', removed: keys.length };
+  }
+
+  #end({ slice, incarnation }: Extract<Push, { kind: 'end' }>): PushOutcome {
+    const statement = this.#statements.get(formatSlice(slice));
+    if (statement === undefined) return { kind: 'unbegun' };
+    const keys = this.#keysOf(slice).filter((key) => statement.unspoken.has(keyText(key)));
+    for (const key of keys) this.#delete(key);
+    this.#statements.delete(formatSlice(slice));
+    this.#stated.set(formatSlice(slice), { shard: slice.shard, incarnation });
+    return { kind: 'swept', removed: keys.length };
+  }
+
+  #doubt(slice: Slice): void {
+    const stated = this.#stated.get(formatSlice(slice));
+    if (stated !== undefined) stated.incarnation = 0;
+    this.#statements.delete(formatSlice(slice));
+  }
+
+  #speakOf(key: Key): void {
+    this.#statements.get(formatSlice(key))?.unspoken.delete(keyText(key));
+  }
+
+  #keysOf(slice: Slice): readonly Key[] {
+    const keys = [...this.#current.values()].map(({ key }) => key);
+    return keys.filter((key) => formatSlice(key) === formatSlice(slice)).toSorted(inOrder);
+  }
+
+  #put(key: Key, body: string): Revision {
+    this.#speakOf(key);
+    return this.#append('put', key, body);
+  }
+
+  #delete(key: Key): Revision {
+    const revision = this.#append('delete', key, '');
+    this.#restate(key);
+    return revision;
+  }
+
+  #append(kind: 'put' | 'delete', key: Key, body: string): Revision {
     const revision = this.published + 1;
     const replaced = this.held(key) ?? 0;
-    if (kind === 'put') this.#current.set(keyText(key), { key, revision });
+    if (kind === 'put') this.#current.set(keyText(key), { key, revision, body });
     else this.#current.delete(keyText(key));
     this.#changes.push({ kind: kind === 'delete' ? 'delete' : replaced === 0 ? 'create' : 'update', key, revision, replaced });
     return revision;
@@ -74,6 +192,19 @@ export class ModelStore {
   #restate(gone: Key): void {
     const namesakes = [...this.#current.values()].filter(({ key }) => formatClientKey(key) === formatClientKey(gone));
     const survivor = namesakes.toSorted((a, b) => b.revision - a.revision)[0];
-    if (survivor !== undefined) this.#append('put', survivor.key);
+    if (survivor !== undefined) this.#append('put', survivor.key, survivor.body);
   }
+}
+
+function fenced(shard: { incarnation: number; removed: boolean } | undefined): PushOutcome {
+  return { kind: 'fenced', holder: shard?.incarnation ?? 0, removed: shard?.removed ?? false };
+}
+
+function textOf({ bytes }: { bytes: Uint8Array }): string {
+  return Buffer.from(bytes).toString();
+}
+
+function inOrder(a: Key, b: Key): number {
+  const [left, right] = [a, b].map(({ cluster, namespace, name }) => [cluster, namespace, name].join('\0')) as [string, string];
+  return left === right ? 0 : left < right ? -1 : 1;
 }

@@ -1,9 +1,8 @@
 /** The committer's half of the store without its thread: what commits and compacts, on a file of its own. */
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import type { Mutation } from '../../src/domain/mutation.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
-import type { Committed } from '../../src/store/sqlite/committer-messages.js';
+import type { Asked, Committed } from '../../src/store/sqlite/committer-messages.js';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
 import { begin } from '../../src/store/sqlite/life.js';
@@ -15,7 +14,7 @@ import { storeDirectory } from '../support/test-store.js';
 export type WritingHalf = Readonly<{
   database: Connection;
   compaction: Compaction;
-  commit: (...mutations: readonly Mutation[]) => Omit<Committed, 'kind' | 'elapsedMs'>;
+  commit: (...batch: readonly Asked[]) => Committed;
 }>;
 
 export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHalf {
@@ -26,12 +25,12 @@ export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHal
   const witness = new Witness(join(directory, 'strata.witness'), { nonce: 'nonce', revision: 0, epoch: 1_000_000 });
   const committer = new Committer(database, witness, 60_000);
   t.teardown(() => (witness.close(), database.close()));
-  return { database, compaction: new Compaction(database), commit: (...mutations) => committer.commit(mutations, nowMs) };
+  return { database, compaction: new Compaction(database), commit: (...batch) => committer.commit(batch, nowMs) };
 }
 
 /** Everything the tables hold, for a test that nothing has changed. */
 export function dump(database: Connection): Record<string, unknown[]> {
-  const tables = ['meta', 'epochs', 'resources', 'changes', 'objects', 'paths', 'moments'];
+  const tables = ['meta', 'epochs', 'resources', 'changes', 'objects', 'paths', 'moments', 'shards', 'slices'];
   return Object.fromEntries(tables.map((table) => [table, database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()]));
 }
 

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { Compaction } from '../../src/store/sqlite/compaction.js';
-import { readMeta } from '../../src/store/sqlite/committer.js';
+import { readMeta } from '../../src/store/sqlite/meta.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
 import { aDelete, aPut } from '../support/objects.js';
 import { aWritingHalf, dump, rowsOf, type WritingHalf } from './a-database.js';

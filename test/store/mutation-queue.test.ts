@@ -1,16 +1,34 @@
 import test from 'ava';
 import type { Outcome } from '../../src/domain/mutation.js';
-import { MutationQueue, type QueueLimits, type Waiting } from '../../src/store/sqlite/mutation-queue.js';
+import { askedOf, type Part } from '../../src/store/sqlite/lane.js';
+import { MutationQueue, type QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
+import type { Push, PushOutcome } from '../../src/domain/push.js';
 import { aDelete, aPut } from '../support/objects.js';
+import { anEnd, aState } from '../support/pushes.js';
 
-const wide: QueueLimits = { mutationsMax: 1000, bytesMax: 1_000_000, batchMutationsMax: 1000, batchBytesMax: 1_000_000 };
+const wide: QueueLimits = {
+  mutationsMax: 1000,
+  bytesMax: 1_000_000,
+  pushMutationsMax: 1000,
+  pushBytesMax: 1_000_000,
+  batchMutationsMax: 1000,
+  batchBytesMax: 1_000_000,
+};
 const done: Outcome = { kind: 'refused', why: 'absent' };
+const unchanged: PushOutcome = { kind: 'unchanged' };
 
-function aQueue(limits: Partial<QueueLimits> = {}): { queue: MutationQueue; batches: (readonly Waiting[])[]; settle: () => void } {
-  const batches: (readonly Waiting[])[] = [];
+function aQueue(limits: Partial<QueueLimits> = {}): { queue: MutationQueue; batches: (readonly Part[])[]; settle: () => void } {
+  const batches: (readonly Part[])[] = [];
   const queue = new MutationQueue({ ...wide, ...limits }, { send: (batch) => batches.push(batch), soon: (task) => task() });
   const settle = (): void => {
-    for (const { answer } of batches.at(-1) ?? []) answer(done);
+    for (const part of batches.at(-1) ?? []) {
+      if (part.kind === 'mutation') part.answer(done);
+      else
+        queue.settlePushes(
+          part,
+          part.asked.map(() => unchanged),
+        );
+    }
     queue.settled();
     queue.pump();
   };
@@ -18,7 +36,8 @@ function aQueue(limits: Partial<QueueLimits> = {}): { queue: MutationQueue; batc
 }
 
 const named = (name: string, bytes = 10) => aPut({ name }, 'absent', { spec: 'x'.repeat(bytes) });
-const namesOf = (batch: readonly Waiting[] | undefined): string[] => (batch ?? []).map(({ mutation }) => mutation.key.name);
+const namesOf = (batch: readonly Part[] | undefined): string[] =>
+  (batch ?? []).flatMap(askedOf).map((asked) => ('key' in asked ? asked.key.name : asked.kind));
 
 test('an idle committer gets a mutation at once; what comes meanwhile forms the next batch, in order', (t) => {
   const { queue, batches, settle } = aQueue();
@@ -36,7 +55,7 @@ test('an idle committer gets a mutation at once; what comes meanwhile forms the 
 });
 
 test('what one turn of the event loop brings goes together, and a queue that is refused meanwhile sends nothing', (t) => {
-  const batches: (readonly Waiting[])[] = [];
+  const batches: (readonly Part[])[] = [];
   const tasks: (() => void)[] = [];
   const queue = new MutationQueue(wide, { send: (batch) => batches.push(batch), soon: (task) => tasks.push(task) });
 
@@ -117,4 +136,174 @@ test('everything that waits can be refused at once, and what is in flight is not
   t.is(queue.length, 0);
   t.is(queue.bytes, 0);
   t.is(batches.length, 1);
+});
+
+const pushes = (name: string, count: number, bytes = 10): readonly Push[] =>
+  Array.from({ length: count }, (_, i) => aState({ name: `${name}${i}` }, { spec: 'x'.repeat(bytes) }));
+/** How many of each lane a batch holds, by the first letter of their names. */
+const sharesOf = (batch: readonly Part[] | undefined): string => {
+  const counts = new Map<string, number>();
+  for (const name of namesOf(batch)) counts.set(name.charAt(0), (counts.get(name.charAt(0)) ?? 0) + 1);
+  return [...counts].map(([letter, count]) => `${letter}${count}`).join(' ');
+};
+
+test('lanes share a batch evenly, and what one leaves goes to the others', (t) => {
+  const { queue, batches, settle } = aQueue({ batchMutationsMax: 12 });
+  void queue.submit(named('first'));
+  const [a, b, c] = [queue.lane(), queue.lane(), queue.lane()];
+  void a.push(pushes('a', 100));
+  void b.push(pushes('b', 2));
+  void c.push(pushes('c', 100));
+  void queue.submit(named('h'));
+
+  settle();
+  settle();
+
+  t.deepEqual(batches.map(sharesOf), ['f1', 'h1 a5 b2 c4', 'a6 c6']);
+});
+
+test('lanes that are more than a batch can hold take turns, however much each has waiting', (t) => {
+  const { queue, batches, settle } = aQueue({ batchMutationsMax: 4 });
+  const flood = queue.lane();
+  void flood.push(pushes('f', 1000));
+  const lanes = [...'abcdeghi'].map((letter) => ({ letter, lane: queue.lane() }));
+  for (const { letter, lane } of lanes) void lane.push(pushes(letter, 100));
+
+  for (let i = 0; i < 4; i++) settle();
+
+  const served = batches
+    .slice(1, 4)
+    .flatMap(namesOf)
+    .map((name) => name.charAt(0));
+  for (const { letter } of lanes) t.true(served.includes(letter), `${letter} in ${served.join('')}`);
+});
+
+test('a lane whose next push is too large for what the others left is first in the next batch', (t) => {
+  const { queue, batches, settle } = aQueue({ batchBytesMax: 4_000 });
+  const [small, large] = [queue.lane(), queue.lane()];
+  void small.push(pushes('first', 1));
+  void small.push(pushes('s', 20));
+  void large.push(pushes('l', 2, 9_000));
+
+  for (let i = 0; i < 4; i++) settle();
+
+  t.deepEqual(
+    batches.slice(1).map((batch) => sharesOf(batch).replace(/\d+$/, '')),
+    ['s', 'l', 's', 'l'],
+  );
+});
+
+test('a push larger than a batch is spread over several and answered once, in order, before what stands behind it', async (t) => {
+  const { queue, batches, settle } = aQueue({ batchMutationsMax: 4 });
+  const lane = queue.lane();
+  const answered: number[] = [];
+  const all = [10, 1, 0].map((count) => lane.push(pushes('a', count)).then((outcomes) => answered.push(outcomes.length)));
+
+  for (let i = 0; i < 3; i++) settle();
+  await Promise.all(all);
+
+  t.deepEqual(
+    batches.map((batch) => namesOf(batch).length),
+    [4, 4, 3],
+  );
+  t.deepEqual(
+    answered.toSorted((a, b) => b - a),
+    [10, 1, 0],
+  );
+  t.true(answered.indexOf(10) < answered.indexOf(1));
+});
+
+test('a sweep is the last of its lane in a batch, is resumed until it is through, and what it removed adds up', async (t) => {
+  const { queue, batches } = aQueue();
+  const lane = queue.lane();
+  const answered = lane.push([...pushes('a', 2), anEnd(), ...pushes('b', 1)]);
+  const decide = (...outcomes: Parameters<MutationQueue['settlePushes']>[1]): void => {
+    const [part] = batches.at(-1) ?? [];
+    if (part?.kind !== 'pushes') throw new Error('pushes were sent');
+    queue.settlePushes(part, outcomes);
+    queue.settled();
+    queue.pump();
+  };
+
+  decide(unchanged, unchanged, { kind: 'partial', removed: 3 });
+  decide({ kind: 'partial', removed: 4 });
+  decide({ kind: 'swept', removed: 5 });
+  decide(unchanged);
+
+  t.deepEqual(batches.map(namesOf), [['a0', 'a1', 'end'], ['resume'], ['resume'], ['b0']]);
+  t.deepEqual(await answered, [unchanged, unchanged, { kind: 'swept', removed: 12 }, unchanged]);
+  t.true(queue.idle);
+  t.is(queue.bytes, 0);
+});
+
+test('a queue that is closed decides what waits, but sweeps do not go on', async (t) => {
+  const { queue, batches } = aQueue();
+  const answered = queue.lane().push([anEnd(), ...pushes('a', 1)]);
+  const refusal = { reason: 'ServiceUnavailable', message: 'closing' } as const;
+
+  queue.close(refusal);
+  const [part] = batches[0] ?? [];
+  if (part?.kind !== 'pushes') throw new Error('pushes were sent');
+  queue.settlePushes(part, [{ kind: 'partial', removed: 3 }]);
+  queue.settled();
+  queue.pump();
+  const [behind] = batches[1] ?? [];
+  if (behind?.kind !== 'pushes') throw new Error('pushes were sent');
+  queue.settlePushes(behind, [unchanged]);
+
+  t.deepEqual(await answered, [{ kind: 'unavailable', refusal }, unchanged]);
+  t.deepEqual(await queue.lane().push(pushes('b', 1)), [{ kind: 'unavailable', refusal }]);
+  t.deepEqual(await queue.submit(named('c')), { kind: 'unavailable', refusal });
+  await t.notThrowsAsync(queue.lane().room());
+});
+
+test('pushers are let in one after the other, while less waits than a lane may hold and less than all may', async (t) => {
+  const { queue, settle } = aQueue({ batchMutationsMax: 4, pushMutationsMax: 6 });
+  const [a, b, c] = [queue.lane(), queue.lane(), queue.lane()];
+  const entered: string[] = [];
+  const enter = async (name: string, lane: typeof a, count: number): Promise<void> => {
+    await lane.room();
+    entered.push(name);
+    void lane.push(pushes(name, count));
+  };
+  const settleAll = () => new Promise((resolve) => setImmediate(resolve));
+  await a.room();
+  void a.push(pushes('a', 1));
+
+  await enter('a', a, 4);
+  void enter('a again', a, 1);
+  await enter('b', b, 2);
+  void enter('c', c, 1);
+  await settleAll();
+  t.deepEqual(entered, ['a', 'b'], 'a lane is full, then all are');
+  settle();
+  await settleAll();
+
+  t.deepEqual(entered, ['a', 'b', 'a again', 'c']);
+});
+
+test('nobody is let in before the one let in last has pushed, though a batch goes meanwhile', async (t) => {
+  const tasks: (() => void)[] = [];
+  const queue = new MutationQueue({ ...wide, pushMutationsMax: 1 }, { send: () => {}, soon: (task) => tasks.push(task) });
+  const run = (): void => tasks.splice(0).forEach((task) => task());
+  const lanes = [queue.lane(), queue.lane(), queue.lane()];
+  const entered: number[] = [];
+  void lanes[0]?.push(pushes('a', 1));
+  for (const [i, lane] of lanes.entries()) {
+    void lane.room().then(() => {
+      entered.push(i);
+      void lane.push(pushes('b', 1));
+    });
+  }
+
+  run();
+  queue.settled();
+  void queue.submit(named('request'));
+  queue.pump();
+  await Promise.resolve();
+  run();
+  await Promise.resolve();
+
+  t.deepEqual(entered, [0]);
+  t.is(queue.length, 1);
 });

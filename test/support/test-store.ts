@@ -15,7 +15,14 @@ import { projectFile } from './project.js';
 const mebibyte = 1024 * 1024;
 
 export const storeLimits: StoreLimits = {
-  queue: { mutationsMax: 10_000, bytesMax: 64 * mebibyte, batchMutationsMax: 512, batchBytesMax: 8 * mebibyte },
+  queue: {
+    mutationsMax: 10_000,
+    bytesMax: 64 * mebibyte,
+    pushMutationsMax: 1_024,
+    pushBytesMax: 16 * mebibyte,
+    batchMutationsMax: 512,
+    batchBytesMax: 8 * mebibyte,
+  },
   history: {
     historyAgeMs: 86_400_000,
     historyChangesMax: 1_000_000,

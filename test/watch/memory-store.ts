@@ -29,7 +29,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
   commit(...steps: readonly Step[]): Commit {
     const changes = steps.map((step) => this.#append(step));
     this.published += changes.length;
-    const commit = { revision: this.published, changes, movedPaths: [] };
+    const commit = { revision: this.published, changes, movedPaths: [], unstated: new Set<Revision>() };
     for (const listener of this.#listeners) listener(commit);
     return commit;
   }

@@ -9,7 +9,7 @@ import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
-import { tombstone } from './committer.js';
+import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
 import type { ChangeRow, Rows } from './rows.js';
 

@@ -1,5 +1,7 @@
 /** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool (D1). */
 import type { Key } from '../../domain/key.js';
+import type { Mutation } from '../../domain/mutation.js';
+import type { Push, PushOutcome, ShardState, SliceState } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { WireBatch } from './wire-batch.js';
 
@@ -18,27 +20,46 @@ export type ToCommitter =
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
 
+/** Pushes that may take more than one commit. */
+export type Sweeping = Extract<Push, { kind: 'end' | 'clear' }>;
+
+/** What a batch is made of. `resume`: the same once more, for the commit before did not see it through. */
+export type Asked = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping }>;
+
+/** `removed` that many and is not through. */
+export type Unfinished = Readonly<{ kind: 'partial'; removed: number }>;
+
 export type Decided =
   | Readonly<{ kind: 'written'; revision: Revision; replaced: Revision }>
-  | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>;
+  | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>
+  | Exclude<PushOutcome, { kind: 'written' | 'unavailable' }>
+  | Unfinished;
 
-/** A survivor that was stated again because its namesake on another shard was deleted. */
-export type Restated = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
+/** What became of a push so far. */
+export type PushDecision = PushOutcome | Unfinished;
 
+/** A change that nobody asked for by name. */
+export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
+
+/** What a commit has done. */
 export type Committed = Readonly<{
-  kind: 'committed';
   revision: Revision;
-  /** One for each mutation, in order. */
+  /** One for each of the batch, in order. */
   decided: readonly Decided[];
-  restated: readonly Restated[];
+  /** Survivors that were stated again because their namesakes on another shard were deleted. */
+  restated: readonly Byproduct[];
+  /** What ends and removals have deleted. */
+  swept: readonly Byproduct[];
   movedPaths: readonly string[];
+  /** Those it has changed. */
+  shards: readonly ShardState[];
+  slices: readonly SliceState[];
   logBytes: number;
-  elapsedMs: number;
 }>;
 
 export type FromCommitter =
   | Readonly<{ kind: 'ready' }>
-  | Committed
+  | (Omit<Committed, 'decided'> & Readonly<{ kind: 'committed'; decisions: Float64Array; elapsedMs: number }>)
   /** Nothing of the batch was stored. */
   | Readonly<{ kind: 'failed'; message: string; code: string }>
   | Readonly<{ kind: 'not-compacted'; message: string; code: string }>

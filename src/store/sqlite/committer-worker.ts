@@ -3,10 +3,12 @@ import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { unreachable } from '../../domain/errors.js';
 import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-messages.js';
-import { Committer, readMeta } from './committer.js';
+import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
 import { openWriter } from './database.js';
+import { readMeta } from './meta.js';
 import { unpackBatch } from './wire-batch.js';
+import { packDecisions } from './wire-decisions.js';
 import { Witness } from './witness.js';
 
 const { databaseFile, witnessFile, nonce, epoch, momentIntervalMs } = workerData as CommitterOptions;
@@ -26,8 +28,8 @@ function answer(message: ToCommitter): FromCommitter {
   switch (message.kind) {
     case 'commit':
       try {
-        const committed = committer.commit(unpackBatch(message.batch), message.nowMs);
-        return { kind: 'committed', ...committed, elapsedMs: performance.now() - startedMs };
+        const { decided, ...committed } = committer.commit(unpackBatch(message.batch), message.nowMs);
+        return { kind: 'committed', ...committed, decisions: packDecisions(decided), elapsedMs: performance.now() - startedMs };
       } catch (error) {
         return { kind: 'failed', ...refusalOf(error) };
       }

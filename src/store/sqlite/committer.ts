@@ -1,32 +1,38 @@
 /**
- * The only writer (D3): one transaction per batch, with the decision on each mutation inside it, in queue order.
+ * The only writer (D3): one transaction per batch, with the decision on each mutation and push inside it, in queue order.
  *
- * I2 Revisions are gapless: each written change takes the last one + 1, in queue order.
- * I3 A batch is durable, and the witness knows it, before anyone hears of it. A batch that fails leaves no trace.
- * I4 `objects` names, for every key, the newest put in `changes`; a body stands there once.
+ * I3 A batch is durable, and the witness knows it, before anyone hears of it. A batch that fails leaves no trace: what is held in
+ *    memory is as before, and statements under way are forgotten, for some of what they heard is lost.
  */
 import assert from 'node:assert/strict';
-import { formatResource, type Resource } from '../../domain/resource.js';
-import type { Key } from '../../domain/key.js';
+import { unreachable } from '../../domain/errors.js';
 import { decide, type Mutation } from '../../domain/mutation.js';
+import type { Push } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
-import type { Committed, Decided, Restated } from './committer-messages.js';
+import { ChangeWriter } from './change-writer.js';
+import type { Asked, Byproduct, Committed, Decided, Sweeping } from './committer-messages.js';
 import type { Connection } from './database.js';
+import { Fence } from './fence.js';
+import { SliceTable } from './slice-table.js';
+import { aWalk, Statements, type Walk } from './statements.js';
+import { Sweep } from './sweep.js';
 import type { Witness } from './witness.js';
 
-export const put = 1;
-export const tombstone = 2;
+type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
 
-type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
+const unchanged: Decided = { kind: 'unchanged' };
 
 export class Committer {
   readonly #database: Connection;
   readonly #witness: Witness;
   readonly #momentIntervalMs: number;
   readonly #statements: ReturnType<typeof prepare>;
-  readonly #resources = new Map<string, number>();
-  #revision: Revision;
-  #logBytes: number;
+  readonly #underWay = new Statements();
+  readonly #fence: Fence;
+  readonly #slices: SliceTable;
+  readonly #writer: ChangeWriter;
+  readonly #sweep: Sweep;
+  #swept: Byproduct[] = [];
   #momentMs: number;
 
   constructor(database: Connection, witness: Witness, momentIntervalMs: number) {
@@ -34,44 +40,44 @@ export class Committer {
     this.#witness = witness;
     this.#momentIntervalMs = momentIntervalMs;
     this.#statements = prepare(database);
-    this.#revision = readMeta(database, 'revision');
-    this.#logBytes = readMeta(database, 'log_bytes');
+    this.#fence = new Fence(database);
+    this.#slices = new SliceTable(database);
+    this.#writer = new ChangeWriter(database, this.#slices, this.#underWay);
+    this.#sweep = new Sweep(database, this.#writer);
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;
   }
 
   /** Throws what SQLite throws when the disk takes nothing; the state is then as before. */
-  commit(mutations: readonly Mutation[], nowMs: number): Omit<Committed, 'kind' | 'elapsedMs'> {
-    const before = { revision: this.#revision, logBytes: this.#logBytes, momentMs: this.#momentMs };
-    const decided: Decided[] = [];
-    const restated: Restated[] = [];
-    const movedPaths: string[] = [];
+  commit(batch: readonly Asked[], nowMs: number): Committed {
+    const momentMs = this.#momentMs;
+    this.#writer.open();
+    this.#slices.open(nowMs);
+    this.#swept = [];
+    let done: Pick<Committed, 'decided' | 'slices'>;
     try {
-      this.#database
+      done = this.#database
         .transaction(() => {
-          for (const mutation of mutations) decided.push(this.#apply(mutation, restated, movedPaths));
-          if (this.#revision === before.revision) return;
-          this.#noteMoment(nowMs);
-          this.#statements.setMeta.run(this.#revision, 'revision');
-          this.#statements.setMeta.run(this.#logBytes, 'log_bytes');
+          const decided = batch.map((asked) => this.#decide(asked));
+          const slices = this.#slices.write();
+          if (this.#writer.written > 0) this.#note(nowMs);
+          return { decided, slices };
         })
         .immediate();
     } catch (error) {
-      this.#revision = before.revision;
-      this.#logBytes = before.logBytes;
-      this.#momentMs = before.momentMs;
-      this.#resources.clear();
+      this.#momentMs = momentMs;
+      this.#writer.undo();
+      this.#slices.undo();
+      this.#fence.undo();
+      this.#underWay.forgetAll();
       throw error;
     }
-    const written = decided.filter(({ kind }) => kind === 'written').length + restated.length;
-    assert.equal(this.#revision, before.revision + written, 'I2');
-    if (written > 0) this.#witness.testify(this.#revision);
-    return { revision: this.#revision, decided, restated, movedPaths, logBytes: this.#logBytes };
+    return this.#committed(done);
   }
 
   /** A compaction has taken that many bytes out of the log, and has noted so itself. */
   shrink(bytes: number): number {
-    this.#logBytes -= bytes;
-    return this.#logBytes;
+    this.#writer.shrink(bytes);
+    return this.#writer.logBytes;
   }
 
   /** Writes something that means nothing. Throws what SQLite throws when the disk takes nothing. */
@@ -79,139 +85,166 @@ export class Committer {
     this.#statements.countProbe.run();
   }
 
-  #apply(mutation: Mutation, restated: Restated[], movedPaths: string[]): Decided {
-    const place = this.#place(mutation.key);
-    const current = this.#statements.current.get(...place);
-    const verdict = decide(mutation, current);
-    if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    const revision = this.#next();
-    if (mutation.kind === 'put') this.#put(mutation, place, revision, current ?? 0, movedPaths);
-    else this.#delete(mutation.key, place, revision, current ?? 0, restated, movedPaths);
-    return { kind: 'written', revision, replaced: current ?? 0 };
+  #committed(done: Pick<Committed, 'decided' | 'slices'>): Committed {
+    const { revision, written, restated, movedPaths, logBytes } = this.#writer;
+    const asked = done.decided.filter(({ kind }) => kind === 'written').length;
+    assert.equal(written, asked + restated.length + this.#swept.length, 'I2');
+    if (written > 0) this.#witness.testify(revision);
+    const shards = this.#fence.changed;
+    this.#slices.keep();
+    this.#fence.keep();
+    return { revision, ...done, restated, swept: this.#swept, movedPaths, shards, logBytes };
   }
 
-  #put(mutation: Mutation & { kind: 'put' }, place: Place, revision: Revision, replaced: Revision, movedPaths: string[]): void {
-    const { bytes, version, marks } = mutation.body;
-    const [resource, ...names] = place;
-    this.#statements.appendPut.run(
-      revision,
-      resource,
-      replaced,
-      ...names,
-      version,
-      marks.metadataStart,
-      marks.metadataEnd,
-      marks.annotationsAt,
-      marks.revisionAt,
-      bytes,
-    );
-    this.#statements.setCurrent.run(...place, revision);
-    this.#logBytes += bytes.length;
-    if (mutation.path !== undefined) this.#movePath(mutation.key, mutation.path, movedPaths);
-  }
-
-  #delete(key: Key, place: Place, revision: Revision, replaced: Revision, restated: Restated[], movedPaths: string[]): void {
-    const [resource, ...names] = place;
-    this.#statements.appendDelete.run(revision, resource, replaced, ...names);
-    this.#statements.removeCurrent.run(...place);
-    this.#restateSurvivor(key, resource, restated);
-    if (this.#statements.anyOfCluster.get(key.cluster, key.shard) === undefined) {
-      const path = this.#statements.path.get(key.shard, key.cluster);
-      if (path !== undefined) movedPaths.push(path);
-      this.#statements.removePath.run(key.shard, key.cluster);
+  #decide(asked: Asked): Decided {
+    switch (asked.kind) {
+      case 'put':
+      case 'delete':
+        return this.#mutate(asked);
+      case 'claim':
+        return this.#claim(asked);
+      case 'clear':
+        return this.#clear(asked, false);
+      case 'resume':
+        return this.#resume(asked.push);
+      default:
+        return this.#fenced(asked) ?? this.#push(asked);
     }
   }
 
-  /** Informers' keys have no shard (R21): when a namesake elsewhere survives, it is stated again so that they end with it (D4). */
-  #restateSurvivor(key: Key, resource: number, restated: Restated[]): void {
-    const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
-    if (survivor === undefined) return;
-    const revision = this.#next();
-    this.#logBytes += this.#statements.restate.get(revision, survivor.revision) ?? 0;
-    this.#statements.setCurrent.run(resource, survivor.shard, key.cluster, key.namespace, key.name, revision);
-    restated.push({ key: { ...key, shard: survivor.shard as Key['shard'] }, revision, replaced: survivor.revision });
+  #mutate(mutation: Mutation): Decided {
+    const { key } = mutation;
+    const place = this.#writer.place(key);
+    const held = this.#writer.held(place);
+    const verdict = decide(mutation, held?.revision);
+    if (verdict !== 'write') return { kind: 'refused', why: verdict };
+    if (mutation.kind === 'put') {
+      this.#fence.revive(key.shard);
+      return written(this.#writer.put(key, place, mutation.body, mutation.path, held), held?.revision);
+    }
+    assert(held !== undefined, 'what is deleted is there');
+    return written(this.#writer.delete(key, place, held), held.revision);
   }
 
-  #movePath(key: Key, path: string, movedPaths: string[]): void {
-    const before = this.#statements.path.get(key.shard, key.cluster);
-    if (before === path) return;
-    if (before !== undefined) movedPaths.push(before);
-    movedPaths.push(path);
-    this.#statements.setPath.run(key.shard, key.cluster, path);
+  /** Whoever claims a shard begins anew: a statement that another connection left unfinished is none of its own. */
+  #claim({ shard, incarnation }: PushOf<'claim'>): Decided {
+    const fenced = this.#fence.claim(shard, incarnation);
+    if (fenced === undefined) this.#underWay.forgetShard(shard);
+    return fenced ?? unchanged;
   }
 
-  #noteMoment(nowMs: number): void {
+  #fenced(push: Exclude<Push, { kind: 'claim' | 'clear' }>): Decided | undefined {
+    const { shard } = 'key' in push ? push.key : push.slice;
+    return this.#fence.refuse(shard, push.incarnation);
+  }
+
+  #push(push: Exclude<Push, { kind: 'claim' | 'clear' }>): Decided {
+    switch (push.kind) {
+      case 'begin':
+        return this.#begin(push);
+      case 'state':
+        return this.#state(push);
+      case 'keep':
+        return this.#keep(push);
+      case 'retract':
+        return this.#retract(push);
+      case 'end':
+        return this.#end(push, false);
+      case 'doubt':
+        return this.#doubt(push);
+      default:
+        return unreachable(push);
+    }
+  }
+
+  #begin({ slice }: PushOf<'begin'>): Decided {
+    const resource = this.#writer.resource(slice.resource);
+    this.#slices.doubt(slice, resource);
+    this.#underWay.begin(slice.shard, resource, this.#writer.revision);
+    return unchanged;
+  }
+
+  #state({ key, body, path }: PushOf<'state'>): Decided {
+    const place = this.#writer.place(key);
+    const held = this.#writer.compare(place, body);
+    if (!held.isSame) return written(this.#writer.put(key, place, body, path, held), held.revision);
+    this.#underWay.confirm(key.shard, place[0], held.revision);
+    return unchanged;
+  }
+
+  #keep({ key }: PushOf<'keep'>): Decided {
+    const place = this.#writer.place(key);
+    const held = this.#writer.held(place);
+    if (held !== undefined) this.#underWay.confirm(key.shard, place[0], held.revision);
+    return unchanged;
+  }
+
+  #retract({ key }: PushOf<'retract'>): Decided {
+    const place = this.#writer.place(key);
+    const held = this.#writer.held(place);
+    return held === undefined ? unchanged : written(this.#writer.delete(key, place, held), held.revision);
+  }
+
+  #doubt({ slice }: PushOf<'doubt'>): Decided {
+    const resource = this.#writer.resource(slice.resource);
+    this.#slices.doubt(slice, resource);
+    this.#underWay.forget(slice.shard, resource);
+    return unchanged;
+  }
+
+  #resume(push: Sweeping): Decided {
+    return push.kind === 'clear' ? this.#clear(push, true) : (this.#fenced(push) ?? this.#end(push, true));
+  }
+
+  #end({ slice, incarnation }: PushOf<'end'>, isResumed: boolean): Decided {
+    const { shard, resource } = slice;
+    const id = this.#writer.resource(resource);
+    const statement = this.#underWay.running(shard, id);
+    // A statement without a walk is another one, which began meanwhile.
+    if (statement === undefined || (isResumed && statement.walk === undefined)) return { kind: 'unbegun' };
+    statement.walk ??= aWalk(shard, statement.survey, [{ id, resource }]);
+    const decided = this.#step(statement.walk);
+    if (decided.kind === 'partial') return decided;
+    this.#underWay.forget(shard, id);
+    this.#slices.state(slice, id, incarnation);
+    return decided;
+  }
+
+  /** Objects that are written or stated while the removal is under way stay: they are of the life after it. */
+  #clear({ shard, fence, nowMs }: PushOf<'clear'>, isResumed: boolean): Decided {
+    if (!isResumed) {
+      if (fence) this.#fence.remove(shard, nowMs);
+      this.#underWay.forgetShard(shard);
+      this.#slices.forgetStated(shard);
+    }
+    const known = isResumed ? this.#underWay.removal(shard) : undefined;
+    const decided = this.#step(known ?? this.#underWay.beginRemoval(shard, this.#writer.revision, this.#slices.heldBy(shard)));
+    if (decided.kind === 'swept') this.#underWay.endRemoval(shard);
+    return decided;
+  }
+
+  #step(walk: Walk): Extract<Decided, { kind: 'swept' | 'partial' }> {
+    const removed = this.#sweep.step(walk);
+    this.#swept.push(...removed);
+    return { kind: walk.resources.length === 0 ? 'swept' : 'partial', removed: removed.length };
+  }
+
+  #note(nowMs: number): void {
+    const { revision, logBytes } = this.#writer;
+    this.#statements.setMeta.run(revision, 'revision');
+    this.#statements.setMeta.run(logBytes, 'log_bytes');
     if (nowMs - this.#momentMs < this.#momentIntervalMs && nowMs >= this.#momentMs) return;
-    this.#statements.setMoment.run(this.#revision, nowMs);
+    this.#statements.setMoment.run(revision, nowMs);
     this.#momentMs = nowMs;
-  }
-
-  #next(): Revision {
-    this.#revision += 1;
-    return this.#revision;
-  }
-
-  #place(key: Key): Place {
-    return [this.#resource(key.resource), key.shard, key.cluster, key.namespace, key.name];
-  }
-
-  #resource(resource: Resource): number {
-    const text = formatResource(resource);
-    const known = this.#resources.get(text);
-    if (known !== undefined) return known;
-    this.#statements.addResource.run(resource.group, resource.resource, resource.identity);
-    const id = this.#statements.resource.get(resource.group, resource.resource, resource.identity);
-    assert(id !== undefined, 'a resource that was just added is there');
-    this.#resources.set(text, id);
-    return id;
   }
 }
 
-export function readMeta(database: Connection, name: string): number {
-  return Number(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = ?`).pluck().get(name));
+function written(revision: Revision, replaced: Revision = 0): Decided {
+  return { kind: 'written', revision, replaced };
 }
 
 function prepare(database: Connection) {
-  const pluck = <Parameters extends unknown[], Result>(sql: string) => database.prepare<Parameters, Result>(sql).pluck();
   return {
-    current: pluck<Place, Revision>(
-      /*sql*/ `SELECT revision FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
-    ),
-    appendPut:
-      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
-    appendDelete:
-      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL)`),
-    restate: pluck<
-      [Revision, Revision],
-      number
-    >(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
-               FROM changes WHERE revision = ? RETURNING length(body)`),
-    setCurrent:
-      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision) VALUES (?, ?, ?, ?, ?, ?)
-               ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET revision = excluded.revision`),
-    removeCurrent: database.prepare<Place>(
-      /*sql*/ `DELETE FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
-    ),
-    survivor: database.prepare<
-      [string, number, string, string],
-      { shard: string; revision: Revision }
-    >(/*sql*/ `SELECT shard, revision FROM objects INDEXED BY objects_by_cluster
-               WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
-    anyOfCluster: pluck<[string, string], number>(
-      /*sql*/ `SELECT 1 FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND shard = ? LIMIT 1`,
-    ),
-    path: pluck<[string, string], string>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
-    setPath: database.prepare(
-      /*sql*/ `INSERT INTO paths (shard, cluster, path) VALUES (?, ?, ?) ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path`,
-    ),
-    removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
-    addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
-    resource: pluck<[string, string, string], number>(
-      /*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`,
-    ),
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
     // A page that would not change is not written, hence the count.
     countProbe: database.prepare(
@@ -220,6 +253,6 @@ function prepare(database: Connection) {
     setMoment: database.prepare(
       /*sql*/ `INSERT INTO moments (revision, at_ms) VALUES (?, ?) ON CONFLICT (revision) DO UPDATE SET at_ms = excluded.at_ms`,
     ),
-    lastMoment: pluck<[], number>(/*sql*/ `SELECT at_ms FROM moments ORDER BY revision DESC LIMIT 1`),
+    lastMoment: database.prepare<[], number>(/*sql*/ `SELECT at_ms FROM moments ORDER BY revision DESC LIMIT 1`).pluck(),
   };
 }

@@ -8,7 +8,8 @@
  * I5 A live object's row never goes. I6 C never falls; a step that was cut short is taken again without harm.
  */
 import type { Revision } from '../../domain/revision.js';
-import { readMeta, tombstone } from './committer.js';
+import { readMeta } from './meta.js';
+import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
 
 /** `bytes` of bodies have left the log. */

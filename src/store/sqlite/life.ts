@@ -3,13 +3,15 @@
  * lock held, and leaves a database that every other file here may rely on.
  */
 import type { Revision } from '../../domain/revision.js';
-import { readMeta } from './committer.js';
+import { readMeta } from './meta.js';
 import type { Connection } from './database.js';
 import { firstEpoch, nextEpoch, type Epoch } from './epochs.js';
 import { wasRolledBack, type Testimony } from './witness.js';
 
 export type Life = Readonly<{
   nonce: string;
+  /** Made once, at birth; a copy has it too. */
+  cacheId: string;
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;
@@ -17,6 +19,8 @@ export type Life = Readonly<{
   /** True when a new epoch began because what the store acknowledged may have been rolled back. */
   rolledBack: boolean;
 }>;
+
+const cacheIdDigits = 16;
 
 /** `nonce` is new with every start; `random` gives [0, 1). */
 export function begin(database: Connection, testimony: Testimony | undefined, nonce: string, random: () => number): Life {
@@ -29,11 +33,19 @@ export function begin(database: Connection, testimony: Testimony | undefined, no
       const epochs = readEpochs(database);
       const revision = readMeta(database, 'revision');
       if (rolledBack) epochs.push(addEpoch(database, later(epochs.at(-1)?.epoch ?? 0), revision + 1));
+      // Of what a pusher has told some may be lost, so that nobody can go on with changes.
+      const unstate = database.prepare(/*sql*/ `UPDATE slices SET stated = 0`);
+      if (rolledBack) unstate.run();
+      // A store of the first schema has none yet.
+      database
+        .prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES ('cache_id', ?) ON CONFLICT (name) DO NOTHING`)
+        .run(randomDigits(cacheIdDigits, random));
       // Until the witness has the new nonce, the one it has now must go on matching, however often a start is cut short.
       setText(database, 'previous_nonce', isNew || rolledBack || testimony === undefined ? readText(database, 'nonce') : testimony.nonce);
       setText(database, 'nonce', nonce);
       return {
         nonce,
+        cacheId: readText(database, 'cache_id'),
         epochs,
         revision,
         compacted: readMeta(database, 'compacted'),
@@ -42,6 +54,11 @@ export function begin(database: Connection, testimony: Testimony | undefined, no
       };
     })
     .immediate();
+}
+
+/** Hexadecimal digits; `random` gives [0, 1). */
+export function randomDigits(digits: number, random: () => number): string {
+  return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
 }
 
 function bear(database: Connection, nonce: string, epoch: number): void {

@@ -1,18 +1,41 @@
 /**
- * Mutations waiting for the committer. No timer: an idle committer gets what this turn of the event loop brings, and batches form by
- * themselves while it works (D3).
+ * What waits for the committer, in lanes that take turns: one for requests over HTTP, one for every pusher. No timer: an idle
+ * committer gets what this turn of the event loop brings, and batches form by themselves while it works (D3).
  *
- *   submit ──▶ waiting ──(committer idle)──▶ in flight ──committed──▶ published, then answered, in one tick
+ *   submit ──▶ requests ┐
+ *   push ────▶ lane     ├─(committer idle)──▶ in flight ──committed──▶ published, then answered, in one tick
+ *   push ────▶ lane     ┘
  *
- * I7 At most `mutationsMax` or `bytesMax` wait; one more is answered 429 and nothing of it is kept. One may always wait.
- * I8 Answers come in the order of submission.
+ * I7 At most `mutationsMax` or `bytesMax` requests wait; one more is answered 429 and nothing of it is kept. Pushers wait: a lane has
+ *    room while less than a commit waits in it, and less than `pushMutationsMax` and `pushBytesMax` in all lanes; whoever was
+ *    told so may push once, however much. One may always wait.
+ * I8 Answers of a lane come in the order of its submissions.
+ * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next.
  */
 import type { Refusal } from '../../domain/errors.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
+import type { PushLane } from '../../domain/ports.js';
+import type { Push, PushOutcome } from '../../domain/push.js';
+import type { PushDecision } from './committer-messages.js';
+import { Lane, sizeOf, type Allowance, type Part, type PushPart } from './lane.js';
 
-export type QueueLimits = Readonly<{ mutationsMax: number; bytesMax: number; batchMutationsMax: number; batchBytesMax: number }>;
+export type QueueLimits = Readonly<{
+  mutationsMax: number;
+  bytesMax: number;
+  pushMutationsMax: number;
+  pushBytesMax: number;
+  batchMutationsMax: number;
+  batchBytesMax: number;
+}>;
 
-export type Waiting = Readonly<{ mutation: Mutation; answer: (outcome: Outcome) => void }>;
+export type QueueParts = Readonly<{
+  /** Hands a batch to the committer; `settled` must follow. */
+  send: (batch: readonly Part[]) => void;
+  /** Runs a task behind what this turn of the event loop still brings. */
+  soon: (task: () => void) => void;
+}>;
+
+type Waiter = Readonly<{ lane: Lane; enter: () => void }>;
 
 const full: Refusal = {
   reason: 'TooManyRequests',
@@ -22,45 +45,75 @@ const full: Refusal = {
 
 export class MutationQueue {
   readonly #limits: QueueLimits;
-  readonly #send: (batch: readonly Waiting[]) => void;
-  readonly #soon: (task: () => void) => void;
-  #waiting: Waiting[] = [];
-  #bytes = 0;
+  readonly #parts: QueueParts;
+  readonly #requests = new Lane();
+  readonly #pushers: Lane[] = [];
+  /** The lane that comes first in the next batch. */
+  #first: Lane = this.#requests;
+  readonly #waiters: Waiter[] = [];
+  #isAdmitting = false;
+  #isPumping = false;
   #busy = false;
+  #closed: Refusal | undefined;
 
-  /** `send` hands a batch to the committer; `settled` must follow. `soon` runs a task behind what this turn of the event loop still brings. */
-  constructor(
-    limits: QueueLimits,
-    { send, soon }: Readonly<{ send: (batch: readonly Waiting[]) => void; soon: (task: () => void) => void }>,
-  ) {
+  constructor(limits: QueueLimits, parts: QueueParts) {
     this.#limits = limits;
-    this.#send = send;
-    this.#soon = soon;
+    this.#parts = parts;
   }
 
   get length(): number {
-    return this.#waiting.length;
+    return total(this.#lanes(), 'length');
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return total(this.#lanes(), 'bytes');
   }
 
   get idle(): boolean {
-    return !this.#busy && this.#waiting.length === 0;
+    return !this.#busy && this.length === 0;
   }
 
   submit(mutation: Mutation): Promise<Outcome> {
     const { mutationsMax, bytesMax } = this.#limits;
-    const bytes = this.#bytes + sizeOf(mutation);
-    const isFull = this.#waiting.length >= mutationsMax || bytes > bytesMax;
-    if (isFull && this.#waiting.length > 0) return Promise.resolve({ kind: 'unavailable', refusal: full });
+    const lane = this.#requests;
+    if (this.#closed !== undefined) return Promise.resolve({ kind: 'unavailable', refusal: this.#closed });
+    const isFull = lane.length >= mutationsMax || lane.bytes + sizeOf(mutation) > bytesMax;
+    if (isFull && lane.length > 0) return Promise.resolve({ kind: 'unavailable', refusal: full });
     return new Promise((answer) => {
-      this.#waiting.push({ mutation, answer });
-      this.#bytes = bytes;
-      // Requests come in flocks, as the answers did: those of one turn of the event loop go together.
-      if (!this.#busy && this.#waiting.length === 1) this.#soon(() => this.pump());
+      lane.add({ kind: 'mutation', mutation, answer });
+      this.#pumpSoon();
     });
+  }
+
+  /** Lanes stay: one for every shard that ever pushes, and a few of our own. */
+  lane(): PushLane {
+    const lane = new Lane();
+    this.#pushers.push(lane);
+    return { room: () => this.#room(lane), push: (pushes) => this.#push(lane, pushes) };
+  }
+
+  /** A part of the batch is decided: `outcomes` of its pushes, the last of which may be a sweep that is not through. */
+  settlePushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
+    for (const outcome of outcomes) {
+      if (outcome.kind === 'partial') job.removed = (job.removed ?? 0) + outcome.removed;
+      else job.outcomes.push(outcome.kind === 'swept' ? { ...outcome, removed: outcome.removed + (job.removed ?? 0) } : outcome);
+    }
+    if (outcomes.at(-1)?.kind !== 'partial') job.removed = undefined;
+    else if (this.#closed === undefined) lane.putBack(job);
+    else job.outcomes.push({ kind: 'unavailable', refusal: this.#closed });
+    if (job.outcomes.length === job.pushes.length) job.answer(job.outcomes);
+  }
+
+  /** Nothing of these parts was decided. */
+  refuse(parts: readonly Part[], refusal: Refusal): void {
+    for (const part of parts) {
+      if (part.kind === 'mutation') part.answer({ kind: 'unavailable', refusal });
+      else
+        this.settlePushes(
+          part,
+          part.asked.map(() => ({ kind: 'unavailable', refusal })),
+        );
+    }
   }
 
   /** The committer has answered, or has been lent to other work. */
@@ -70,37 +123,97 @@ export class MutationQueue {
 
   /** Sends the next batch when the committer is idle; says whether it is busy now. */
   pump(): boolean {
-    if (!this.#busy && this.#waiting.length > 0) {
+    if (!this.#busy && this.length > 0) {
       this.#busy = true;
-      this.#send(this.#take());
+      this.#parts.send(this.#take());
+      this.#admit();
     }
     return this.#busy;
   }
 
-  /** Answers everything that waits with a refusal. */
-  refuseAll(refusal: Refusal): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    this.#bytes = 0;
-    for (const { answer } of waiting) answer({ kind: 'unavailable', refusal });
+  /** Takes nothing more; what waits is still decided, but sweeps do not go on. */
+  close(refusal: Refusal): void {
+    this.#closed = refusal;
+    this.#admit();
   }
 
-  #take(): readonly Waiting[] {
+  /** Answers everything that waits with a refusal. */
+  refuseAll(refusal: Refusal): void {
+    for (const lane of this.#lanes()) this.refuse(lane.takeAll(), refusal);
+  }
+
+  #lanes(): readonly Lane[] {
+    return [this.#requests, ...this.#pushers];
+  }
+
+  #pumpSoon(): void {
+    // Requests come in flocks, as the answers did: those of one turn of the event loop go together.
+    if (this.#busy || this.#isPumping) return;
+    this.#isPumping = true;
+    this.#parts.soon(() => {
+      this.#isPumping = false;
+      this.pump();
+    });
+  }
+
+  #push(lane: Lane, pushes: readonly Push[]): Promise<readonly PushOutcome[]> {
+    const refusal = this.#closed;
+    if (refusal !== undefined) return Promise.resolve(pushes.map(() => ({ kind: 'unavailable', refusal })));
+    if (pushes.length === 0) return Promise.resolve([]);
+    return new Promise((answer) => {
+      lane.add({ kind: 'pushes', pushes, answer, outcomes: [], taken: 0, removed: undefined });
+      this.#pumpSoon();
+    });
+  }
+
+  #room(lane: Lane): Promise<void> {
+    if (!this.#isAdmitting && this.#hasRoom(lane)) return Promise.resolve();
+    return new Promise((enter) => {
+      this.#waiters.push({ lane, enter });
+    });
+  }
+
+  /** Lets in who waits longest and may, one in a turn of the event loop: what it pushes counts before the next is asked. */
+  #admit(): void {
+    if (this.#isAdmitting) return;
+    const at = this.#waiters.findIndex(({ lane }) => this.#hasRoom(lane));
+    for (const { enter } of at < 0 ? [] : this.#waiters.splice(at, 1)) enter();
+    if (at < 0 || this.#waiters.length === 0) return;
+    this.#isAdmitting = true;
+    this.#parts.soon(() => {
+      this.#isAdmitting = false;
+      this.#admit();
+    });
+  }
+
+  #hasRoom(lane: Lane): boolean {
+    if (this.#closed !== undefined) return true;
+    const { batchMutationsMax, batchBytesMax, pushMutationsMax, pushBytesMax } = this.#limits;
+    if (lane.length >= batchMutationsMax || lane.bytes >= batchBytesMax) return false;
+    return total(this.#pushers, 'length') < pushMutationsMax && total(this.#pushers, 'bytes') < pushBytesMax;
+  }
+
+  #take(): readonly Part[] {
     const { batchMutationsMax, batchBytesMax } = this.#limits;
-    let bytes = 0;
-    let count = 0;
-    for (const { mutation } of this.#waiting) {
-      if (count > 0 && (count >= batchMutationsMax || bytes + sizeOf(mutation) > batchBytesMax)) break;
-      bytes += sizeOf(mutation);
-      count += 1;
+    const parts: Part[] = [];
+    const left: Allowance = { mutations: batchMutationsMax, bytes: batchBytesMax };
+    const waiting = inTurn(this.#lanes(), this.#first).filter(({ length }) => length > 0);
+    const before = waiting.map(({ length }) => length);
+    for (let hungry = waiting; hungry.length > 0;) {
+      const share = { mutations: left.mutations / hungry.length, bytes: left.bytes / hungry.length };
+      hungry = hungry.filter((lane) => lane.take(parts, share, left));
     }
-    this.#bytes -= bytes;
-    return this.#waiting.splice(0, count);
+    this.#first = waiting.find(({ length }, i) => length === before[i]) ?? waiting[1] ?? this.#first;
+    return parts;
   }
 }
 
-/** Bytes a mutation occupies while it waits: its body and an allowance for its key. */
-function sizeOf(mutation: Mutation): number {
-  const keyBytes = 256;
-  return keyBytes + (mutation.kind === 'put' ? mutation.body.bytes.length : 0);
+/** All lanes, from `first` on. */
+function inTurn(lanes: readonly Lane[], first: Lane): readonly Lane[] {
+  const at = lanes.indexOf(first);
+  return [...lanes.slice(at), ...lanes.slice(0, at)];
+}
+
+function total(lanes: readonly Lane[], what: 'length' | 'bytes'): number {
+  return lanes.reduce((sum, lane) => sum + lane[what], 0);
 }

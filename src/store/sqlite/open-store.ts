@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { deferred } from '../../domain/deferred.js';
 import type { CommitterOptions } from './committer-messages.js';
 import { openReader, openWriter } from './database.js';
-import { begin, type Life } from './life.js';
+import { begin, randomDigits, type Life } from './life.js';
 import { acquireLock } from './lock.js';
 import { migrate } from './migrate.js';
 import { SqliteStore } from './store.js';
@@ -35,8 +35,7 @@ function enter(files: { databaseFile: string; witnessFile: string }, migrations:
   const database = openWriter(files.databaseFile);
   try {
     migrate(database, migrations);
-    const nonce = Array.from({ length: nonceDigits }, () => Math.floor(random() * 16).toString(16)).join('');
-    return begin(database, readWitness(files.witnessFile), nonce, random);
+    return begin(database, readWitness(files.witnessFile), randomDigits(nonceDigits, random), random);
   } finally {
     database.close();
   }

@@ -1,13 +1,20 @@
 /** What a commit becomes: changes for those who follow, in rising revision, and an outcome for each writer, in its order. */
 import assert from 'node:assert/strict';
 import type { Change } from '../../domain/change.js';
-import type { Mutation, Outcome } from '../../domain/mutation.js';
-import type { StoredObject } from '../../domain/object.js';
+import type { Key } from '../../domain/key.js';
+import type { Outcome } from '../../domain/mutation.js';
+import type { Body, StoredObject } from '../../domain/object.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ChangeLog } from './change-log.js';
-import { put } from './committer.js';
-import type { Committed, Restated } from './committer-messages.js';
+import type { Asked, Byproduct, Committed, Decided, PushDecision } from './committer-messages.js';
+import type { MutationJob, Part, PushPart } from './lane.js';
+import { put } from './row-kind.js';
 import type { Rows } from './rows.js';
+
+/** What to tell a writer once everybody else has heard. */
+export type Answer =
+  | Readonly<{ kind: 'mutation'; job: MutationJob; outcome: Outcome }>
+  | Readonly<{ kind: 'pushes'; part: PushPart; outcomes: readonly PushDecision[] }>;
 
 export class Publication {
   readonly #rows: Rows;
@@ -20,44 +27,56 @@ export class Publication {
     this.#format = format;
   }
 
-  of(mutations: readonly Mutation[], { decided, restated }: Committed): { changes: readonly Change[]; outcomes: readonly Outcome[] } {
+  of(
+    batch: readonly Part[],
+    { decided, restated, swept }: Pick<Committed, 'decided' | 'restated' | 'swept'>,
+  ): { changes: readonly Change[]; answers: readonly Answer[] } {
     const changes: Change[] = [];
-    const outcomes = mutations.map((mutation, i): Outcome => {
-      const decision = decided[i];
-      assert(decision !== undefined, 'the committer decides every mutation');
-      if (decision.kind === 'refused') return decision;
-      const change = this.#changeOf(mutation, decision.revision, decision.replaced);
-      changes.push(change);
-      return this.#outcomeOf(change);
+    let next = 0;
+    const decision = (): Decided => {
+      const decidedNext = decided[next++];
+      assert(decidedNext !== undefined, 'the committer decides everything it is asked');
+      return decidedNext;
+    };
+    const answers = batch.map((part): Answer => {
+      if (part.kind === 'mutation') return { kind: 'mutation', job: part, outcome: this.#outcomeOf(part, decision(), changes) };
+      return { kind: 'pushes', part, outcomes: part.asked.map((asked) => this.#pushOutcomeOf(asked, decision(), changes)) };
     });
+    for (const { key, revision, replaced } of swept) changes.push(this.#changeOf(key, undefined, revision, replaced));
     for (const each of restated) changes.push(this.#restated(each));
-    return { changes: changes.toSorted((a, b) => a.revision - b.revision), outcomes };
+    return { changes: swept.length + restated.length === 0 ? changes : changes.toSorted((a, b) => a.revision - b.revision), answers };
   }
 
-  /** The body is the one that was sent: nothing is read back. */
-  #changeOf(mutation: Mutation, revision: Revision, replaced: Revision): Change {
-    const { key } = mutation;
+  #outcomeOf({ mutation }: MutationJob, decision: Decided, changes: Change[]): Outcome {
+    if (decision.kind === 'refused') return decision;
+    assert(decision.kind === 'written', 'a mutation is written or refused');
+    const { revision, replaced } = decision;
+    const change = this.#changeOf(mutation.key, mutation.kind === 'put' ? mutation.body : undefined, revision, replaced);
+    changes.push(change);
+    const object = change.kind === 'put' ? change.object : change.previous();
+    assert(object !== undefined, 'what was just replaced is still there');
+    return { kind: 'written', revision, resourceVersion: this.#format(revision), object };
+  }
+
+  #pushOutcomeOf(asked: Asked, decision: Decided, changes: Change[]): PushDecision {
+    assert(decision.kind !== 'refused', 'a push says how things are: nothing it expects can fail');
+    if (decision.kind !== 'written') return decision;
+    assert('key' in asked, 'what writes has a key');
+    const { revision, replaced } = decision;
+    changes.push(this.#changeOf(asked.key, asked.kind === 'state' ? asked.body : undefined, revision, replaced));
+    return { kind: 'written', revision };
+  }
+
+  /** The body is the one that was sent, undefined for a delete: nothing is read back. */
+  #changeOf(key: Key, body: Body | undefined, revision: Revision, replaced: Revision): Change {
     const resourceVersion = this.#format(revision);
     let read: { previous: StoredObject | undefined } | undefined;
     const previous = (): StoredObject | undefined => (read ??= { previous: this.#rows.object(replaced) }).previous;
-    if (mutation.kind === 'delete') return { kind: 'delete', key, revision, resourceVersion, previous };
-    return {
-      kind: 'put',
-      key,
-      revision,
-      object: { key, revision, resourceVersion, body: mutation.body },
-      created: replaced === 0,
-      previous,
-    };
+    if (body === undefined) return { kind: 'delete', key, revision, resourceVersion, previous };
+    return { kind: 'put', key, revision, object: { key, revision, resourceVersion, body }, created: replaced === 0, previous };
   }
 
-  #outcomeOf(change: Change): Outcome {
-    const object = change.kind === 'put' ? change.object : change.previous();
-    assert(object !== undefined, 'what was just replaced is still there');
-    return { kind: 'written', revision: change.revision, resourceVersion: this.#format(change.revision), object };
-  }
-
-  #restated({ key, revision, replaced }: Restated): Change {
+  #restated({ key, revision, replaced }: Byproduct): Change {
     const resource = this.#rows.resourceIds(key.resource)[0] ?? 0;
     const change = this.#changeLog.change({ ...key, resource, kind: put, revision, replaced }, key);
     assert(change !== undefined, 'a survivor that was restated is there');

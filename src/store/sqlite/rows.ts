@@ -5,7 +5,7 @@ import type { StoredObject } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
-import { tombstone } from './committer.js';
+import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
 

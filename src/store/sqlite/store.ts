@@ -3,6 +3,7 @@
  * connection, and shows one published revision.
  *
  *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, tell subscribers, answer writers, all in one tick
+ *   push ───▶ (lanes)
  *
  * I11 `published` rises only, and only here. I12 `compacted` is raised before the committer is told to compact, so that
  * no reader starts below it.
@@ -13,34 +14,44 @@ import type { Worker } from 'node:worker_threads';
 import type { Change, Commit } from '../../domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred } from '../../domain/deferred.js';
-import { CacheError, expired, Refused, unreachable } from '../../domain/errors.js';
+import { CacheError, expired, Refused, unreachable, type Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { Snapshot, Store, Subscription } from '../../domain/ports.js';
+import type { PushLane, Snapshot, Store, Subscription } from '../../domain/ports.js';
+import type { ShardState, SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
 import { ChangeLog } from './change-log.js';
-import type { Committed, FromCommitter, ToCommitter } from './committer-messages.js';
+import type { FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
 import { Holds, type LogState } from './compactor.js';
 import type { Connection } from './database.js';
 import { Epochs } from './epochs.js';
 import type { Life } from './life.js';
+import { askedOf, type Part } from './lane.js';
 import type { Lock } from './lock.js';
-import { MutationQueue, type Waiting } from './mutation-queue.js';
+import { MutationQueue } from './mutation-queue.js';
 import { Publication } from './publication.js';
 import { Reader } from './reader.js';
 import { RecentObjects } from './recent-objects.js';
 import { Rows } from './rows.js';
+import { ShardBook } from './shard-book.js';
 import { SqliteSnapshot } from './snapshot.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
+import { sweepDeletesMax } from './sweep.js';
 import { Walks } from './walks.js';
 import { packBatch } from './wire-batch.js';
+import { unpackDecisions } from './wire-decisions.js';
 import { WriteHealth } from './write-health.js';
 
+const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
+const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' };
+
 export class SqliteStore implements Store {
+  readonly cacheId: string;
+  readonly epoch: number;
   readonly #lock: Lock;
   readonly #worker: Worker;
   readonly #reader: Connection;
@@ -60,7 +71,8 @@ export class SqliteStore implements Store {
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
-  #inFlight: readonly Waiting[] = [];
+  readonly #book: ShardBook;
+  #inFlight: readonly Part[] = [];
   #published: Revision;
   #compacted: Revision;
   #logBytes: number;
@@ -73,6 +85,8 @@ export class SqliteStore implements Store {
     this.#reader = reader;
     this.#limits = limits;
     this.#parts = parts;
+    this.cacheId = life.cacheId;
+    this.epoch = life.epochs.at(-1)?.epoch ?? 0;
     this.#epochs = new Epochs(life.epochs);
     this.#published = life.revision;
     this.#compacted = life.compacted;
@@ -86,8 +100,9 @@ export class SqliteStore implements Store {
     this.#holds = new Holds(limits.snapshotHoldMs);
     this.#points = new Reader(
       { rows: this.#rows, walks: this.#walks, published: () => this.#published },
-      { rowsMax: limits.snapshot.rowsMax, commitMax: limits.queue.batchMutationsMax },
+      { rowsMax: limits.snapshot.rowsMax, commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
     );
+    this.#book = new ShardBook(reader);
     this.#queue = new MutationQueue(limits.queue, { send: (batch) => this.#send(batch), soon: setImmediate });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
@@ -105,6 +120,7 @@ export class SqliteStore implements Store {
       },
       limits.history,
     );
+    this.#finishRemovals();
   }
 
   get published(): Revision {
@@ -143,10 +159,19 @@ export class SqliteStore implements Store {
   }
 
   submit(mutation: Mutation): Promise<Outcome> {
-    if (this.#closing) {
-      return Promise.resolve({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the server is shutting down' } });
-    }
     return this.#queue.submit(mutation);
+  }
+
+  lane(): PushLane {
+    return this.#queue.lane();
+  }
+
+  async shards(): Promise<readonly ShardState[]> {
+    return this.#book.shards;
+  }
+
+  async slices(): Promise<readonly SliceState[]> {
+    return this.#book.slices;
   }
 
   subscribe(listener: (commit: Commit) => void): Subscription {
@@ -198,6 +223,7 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closing) return this.#closed.promise;
     this.#closing = true;
+    this.#queue.close(closing);
     this.#cancelTasks();
     if (this.#queue.idle) this.#post({ kind: 'close' });
     await this.#closed.promise;
@@ -208,9 +234,9 @@ export class SqliteStore implements Store {
     throw new Refused(expired(`too old resource version: ${this.format(position)} (${this.format(this.#compacted)})`));
   }
 
-  #send(batch: readonly Waiting[]): void {
+  #send(batch: readonly Part[]): void {
     this.#inFlight = batch;
-    const packed = packBatch(batch.map(({ mutation }) => mutation));
+    const packed = packBatch(batch.flatMap(askedOf));
     this.#post({ kind: 'commit', batch: packed, nowMs: this.#parts.clock.now() }, [packed.numbers.buffer, packed.bytes.buffer]);
   }
 
@@ -244,36 +270,37 @@ export class SqliteStore implements Store {
     }
   }
 
-  #publish(committed: Committed): void {
+  #publish(committed: Extract<FromCommitter, { kind: 'committed' }>): void {
     const batch = this.#inFlight;
     this.#inFlight = [];
-    const { changes, outcomes } = this.#publication.of(
-      batch.map(({ mutation }) => mutation),
-      committed,
-    );
+    const decided = unpackDecisions(committed.decisions);
+    const { changes, answers } = this.#publication.of(batch, { ...committed, decided });
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
     this.#logBytes = committed.logBytes;
+    this.#book.publish(committed);
     for (const change of changes) {
       if (change.kind === 'put') this.#recent.publish(change.object);
       else this.#recent.forget(change.key);
     }
-    const commit: Commit = { revision: committed.revision, changes, movedPaths: committed.movedPaths };
+    const { revision, movedPaths, swept } = committed;
+    const commit: Commit = { revision, changes, movedPaths, unstated: new Set(swept.map((each) => each.revision)) };
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
-    outcomes.forEach((outcome, i) => batch[i]?.answer(outcome));
+    for (const answer of answers) {
+      if (answer.kind === 'mutation') answer.job.answer(answer.outcome);
+      else this.#queue.settlePushes(answer.part, answer.outcomes);
+    }
     if (changes.length > 0) this.#health.wrote();
-    this.#parts.observe.committed(
-      { written: changes.length, refused: batch.length + committed.restated.length - changes.length },
-      committed.elapsedMs,
-    );
+    const refused = decided.filter(({ kind }) => kind === 'refused' || kind === 'fenced').length;
+    this.#parts.observe.committed({ written: changes.length, refused }, committed.elapsedMs);
   }
 
   #answerFailed(code: string, message: string): void {
-    this.#parts.log.error('store.commit-failed', { code, message, mutations: this.#inFlight.length });
-    this.#health.failed(message);
-    const refusal = { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` } as const;
-    for (const { answer } of this.#inFlight) answer({ kind: 'unavailable', refusal });
+    const batch = this.#inFlight;
     this.#inFlight = [];
+    this.#parts.log.error('store.commit-failed', { code, message, mutations: batch.flatMap(askedOf).length });
+    this.#health.failed(message);
+    this.#queue.refuse(batch, { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` });
   }
 
   #goOn(): void {
@@ -292,6 +319,17 @@ export class SqliteStore implements Store {
     };
   }
 
+  /** Removals that the life before has left undone. */
+  #finishRemovals(): void {
+    const { log } = this.#parts;
+    for (const shard of this.#book.halfRemoved) {
+      void this.#queue
+        .lane()
+        .push([{ kind: 'clear', shard, fence: true, nowMs: 0 }])
+        .then(([outcome]) => log.info('store.removal-finished', { shard, ...outcome }));
+    }
+  }
+
   #cancelTasks(): void {
     this.#compaction.close();
     this.#health.close();
@@ -299,9 +337,9 @@ export class SqliteStore implements Store {
 
   #fail(error: Error): void {
     if (this.#closing && this.#inFlight.length === 0) return this.#finish();
-    const refusal = { reason: 'ServiceUnavailable', message: 'the store has failed' } as const;
-    for (const { answer } of this.#inFlight) answer({ kind: 'unavailable', refusal });
-    this.#queue.refuseAll(refusal);
+    this.#queue.close(failed);
+    this.#queue.refuse(this.#inFlight, failed);
+    this.#queue.refuseAll(failed);
     this.#closing = true;
     this.#cancelTasks();
     this.#finish();

@@ -1,68 +1,175 @@
 /**
- * Mutations as they cross to the committer's thread: one array of texts, one of numbers and one buffer, which is handed
- * over whole. Cloning a tree of small objects for each of them costs the serving thread several times as much.
+ * What the committer is asked, as it crosses to its thread: one array of texts, one of numbers and one buffer, which is handed
+ * over whole. Cloning a tree of small objects for each mutation costs the serving thread several times as much.
  *
- *   texts    shard cluster namespace name version path │ shard cluster …          path '' when there is none
- *   numbers  kind resource expect start end marks×4     │ kind resource …          expect 0 absent, -1 any
- *   bytes    body │ body │ …
+ *   texts    shard cluster namespace name version path │ shard cluster …          '' where there is none
+ *   numbers  kind resource expect start end marks×4     │ kind resource …          expect: 0 absent, -1 any; of a push its
+ *   bytes    body │ body │ …                                                         incarnation; of a clear its time
+ *
+ * What has no body uses `start` to say that it is resumed, and a clear uses `end` to say that it fences.
  */
-import type { Mutation } from '../../domain/mutation.js';
+import assert from 'node:assert/strict';
+import { unreachable } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
+import type { Mutation } from '../../domain/mutation.js';
+import type { Body } from '../../domain/object.js';
+import type { Push } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
+import type { Slice } from '../../domain/slice.js';
+import type { Asked, Sweeping } from './committer-messages.js';
 
 export type WireBatch = Readonly<{ resources: readonly Resource[]; texts: readonly string[]; numbers: Float64Array; bytes: Uint8Array }>;
 
+type Path = Extract<Mutation, { kind: 'put' }>['path'];
+
 const textsEach = 6;
 const numbersEach = 9;
-const put = 1;
 const absent = 0;
 const any = -1;
 
-export function packBatch(mutations: readonly Mutation[]): WireBatch {
-  const resources = new Map<string, { index: number; resource: Resource }>();
-  const texts: string[] = [];
-  const numbers = new Float64Array(mutations.length * numbersEach);
-  const bytes = new Uint8Array(mutations.reduce((sum, mutation) => sum + (mutation.kind === 'put' ? mutation.body.bytes.length : 0), 0));
-  let end = 0;
-  mutations.forEach((mutation, i) => {
-    const { resource, shard, cluster, namespace, name } = mutation.key;
-    const text = formatResource(resource);
-    const known = resources.get(text) ?? { index: resources.size, resource };
-    resources.set(text, known);
-    if (mutation.kind === 'delete') {
-      texts.push(shard, cluster, namespace, name, '', '');
-      numbers.set([0, known.index, mutation.expect === 'any' ? any : mutation.expect], i * numbersEach);
-      return;
-    }
-    const { body, path, expect } = mutation;
-    const { metadataStart, metadataEnd, annotationsAt, revisionAt } = body.marks;
-    const start = end;
-    bytes.set(body.bytes, start);
-    end += body.bytes.length;
-    texts.push(shard, cluster, namespace, name, body.version, path ?? '');
-    numbers.set(
-      [put, known.index, expect === 'absent' ? absent : expect, start, end, metadataStart, metadataEnd, annotationsAt, revisionAt],
-      i * numbersEach,
-    );
-  });
-  return { resources: [...resources.values()].map(({ resource }) => resource), texts, numbers, bytes };
+const kinds = ['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'clear'] as const;
+
+export function packBatch(batch: readonly Asked[]): WireBatch {
+  const packer = new Packer(batch);
+  for (const asked of batch) packer.add(asked);
+  return packer.packed();
 }
 
-/** The same mutations again; bodies are views of the batch's buffer. */
-export function unpackBatch({ resources, texts, numbers, bytes }: WireBatch): readonly Mutation[] {
-  return Array.from({ length: numbers.length / numbersEach }, (_, i): Mutation => {
-    const [kind, index = 0, expect = absent, start = 0, end = 0, metadataStart = 0, metadataEnd = 0, annotationsAt = 0, revisionAt = 0] =
-      numbers.subarray(i * numbersEach, (i + 1) * numbersEach);
-    const [shard, cluster, namespace, name, version = '', path = ''] = texts.slice(i * textsEach, (i + 1) * textsEach);
-    const key = { resource: resources[index], shard, cluster, namespace, name } as Key;
-    if (kind !== put) return { kind: 'delete', key, expect: expect === any ? 'any' : expect };
-    const body = { bytes: bytes.subarray(start, end), version, marks: { metadataStart, metadataEnd, annotationsAt, revisionAt } };
-    return {
-      kind: 'put',
-      key,
-      body,
-      path: path === '' ? undefined : (path as Extract<Mutation, { kind: 'put' }>['path']),
-      expect: expect === absent ? 'absent' : expect,
-    };
-  });
+/** The same again; bodies are views of the batch's buffer. */
+export function unpackBatch(batch: WireBatch): readonly Asked[] {
+  return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i));
+}
+
+class Packer {
+  readonly #resources = new Map<string, number>();
+  readonly #distinct: Resource[] = [];
+  readonly #texts: string[] = [];
+  readonly #numbers: Float64Array;
+  readonly #bytes: Uint8Array;
+  #at = 0;
+  #end = 0;
+  /** Neighbours are most often of one type. */
+  #last: Readonly<{ resource: Resource; index: number }> | undefined;
+
+  constructor(batch: readonly Asked[]) {
+    this.#numbers = new Float64Array(batch.length * numbersEach);
+    this.#bytes = new Uint8Array(batch.reduce((sum, asked) => sum + bodyBytes(asked), 0));
+  }
+
+  packed(): WireBatch {
+    return { resources: this.#distinct, texts: this.#texts, numbers: this.#numbers, bytes: this.#bytes };
+  }
+
+  add(asked: Asked): void {
+    const isResumed = asked.kind === 'resume';
+    this.#pack(isResumed ? asked.push : asked, isResumed ? 1 : 0);
+    this.#at += numbersEach;
+  }
+
+  #pack(asked: Mutation | Push, resumed: number): void {
+    const kind = kinds.indexOf(asked.kind);
+    switch (asked.kind) {
+      case 'put':
+        return this.#body(asked.key, asked, kind, asked.expect === 'absent' ? absent : asked.expect);
+      case 'state':
+        return this.#body(asked.key, asked, kind, asked.incarnation);
+      case 'delete':
+        return this.#names(asked.key, kind, asked.expect === 'any' ? any : asked.expect);
+      case 'keep':
+      case 'retract':
+        return this.#names(asked.key, kind, asked.incarnation);
+      case 'begin':
+      case 'doubt':
+        return this.#slice(asked.slice, kind, asked.incarnation, 0);
+      case 'end':
+        return this.#slice(asked.slice, kind, asked.incarnation, resumed);
+      case 'claim':
+        this.#texts.push(asked.shard, '', '', '', '', '');
+        return this.#put(kind, 0, asked.incarnation, 0, 0);
+      case 'clear':
+        this.#texts.push(asked.shard, '', '', '', '', '');
+        return this.#put(kind, 0, asked.nowMs, resumed, asked.fence ? 1 : 0);
+      default:
+        return unreachable(asked);
+    }
+  }
+
+  #body(
+    { resource, shard, cluster, namespace, name }: Key,
+    { body, path }: { body: Body; path: Path },
+    kind: number,
+    expect: number,
+  ): void {
+    const { bytes, version, marks } = body;
+    const start = this.#end;
+    this.#bytes.set(bytes, start);
+    this.#end += bytes.length;
+    this.#texts.push(shard, cluster, namespace, name, version, path ?? '');
+    this.#put(kind, this.#index(resource), expect, start, this.#end);
+    this.#numbers[this.#at + 5] = marks.metadataStart;
+    this.#numbers[this.#at + 6] = marks.metadataEnd;
+    this.#numbers[this.#at + 7] = marks.annotationsAt;
+    this.#numbers[this.#at + 8] = marks.revisionAt;
+  }
+
+  #names({ resource, shard, cluster, namespace, name }: Key, kind: number, expect: number): void {
+    this.#texts.push(shard, cluster, namespace, name, '', '');
+    this.#put(kind, this.#index(resource), expect, 0, 0);
+  }
+
+  #slice({ shard, resource }: Slice, kind: number, incarnation: number, resumed: number): void {
+    this.#texts.push(shard, '', '', '', '', '');
+    this.#put(kind, this.#index(resource), incarnation, resumed, 0);
+  }
+
+  #put(kind: number, resource: number, expect: number, start: number, end: number): void {
+    this.#numbers[this.#at] = kind;
+    this.#numbers[this.#at + 1] = resource;
+    this.#numbers[this.#at + 2] = expect;
+    this.#numbers[this.#at + 3] = start;
+    this.#numbers[this.#at + 4] = end;
+  }
+
+  #index(resource: Resource): number {
+    if (this.#last?.resource === resource) return this.#last.index;
+    const text = formatResource(resource);
+    const index = this.#resources.get(text) ?? this.#distinct.push(resource) - 1;
+    this.#resources.set(text, index);
+    this.#last = { resource, index };
+    return index;
+  }
+}
+
+function unpack({ resources, texts, numbers, bytes }: WireBatch, i: number): Asked {
+  const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
+  const text = (slot: number): string => texts[i * textsEach + slot] as string;
+  const kind = kinds[number(0)];
+  const resource = resources[number(1)];
+  const expect = number(2);
+  const shard = text(0) as Key['shard'];
+  assert(kind !== undefined, 'a batch is of known kinds');
+  if (kind === 'claim') return { kind, shard, incarnation: expect };
+  if (kind === 'clear') return resumed({ kind, shard, fence: number(4) === 1, nowMs: expect }, number(3));
+
+  assert(resource !== undefined, 'a slice and a key are of a type');
+  if (kind === 'begin' || kind === 'doubt') return { kind, slice: { shard, resource }, incarnation: expect };
+  if (kind === 'end') return resumed({ kind, slice: { shard, resource }, incarnation: expect }, number(3));
+
+  const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
+  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect };
+  if (kind === 'keep' || kind === 'retract') return { kind, key, incarnation: expect };
+
+  const marks = { metadataStart: number(5), metadataEnd: number(6), annotationsAt: number(7), revisionAt: number(8) };
+  const body: Body = { bytes: bytes.subarray(number(3), number(4)), version: text(4), marks };
+  const path = text(5) === '' ? undefined : (text(5) as Path);
+  if (kind === 'state') return { kind, key, body, path, incarnation: expect };
+  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect };
+}
+
+function resumed(push: Sweeping, flag: number): Asked {
+  return flag === 1 ? { kind: 'resume', push } : push;
+}
+
+function bodyBytes(asked: Asked): number {
+  return asked.kind === 'put' || asked.kind === 'state' ? asked.body.bytes.length : 0;
 }

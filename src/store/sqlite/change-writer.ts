@@ -1,0 +1,236 @@
+/**
+ * Writes changes, and keeps all that follows from them in step: the index of current objects, canonical paths, survivors of
+ * deletes, and what slices count. Part of the committer's transaction.
+ *
+ * I2 Revisions are gapless: each change takes the last one + 1, in queue order.
+ * I4 `objects` names, for every key, the newest put in `changes`; a body stands there once.
+ */
+import assert from 'node:assert/strict';
+import type { CanonicalPath } from '../../domain/cluster.js';
+import type { Key } from '../../domain/key.js';
+import type { Body } from '../../domain/object.js';
+import { formatResource, type Resource } from '../../domain/resource.js';
+import type { Revision } from '../../domain/revision.js';
+import type { Byproduct } from './committer-messages.js';
+import type { Connection } from './database.js';
+import { readMeta } from './meta.js';
+import { put, tombstone } from './row-kind.js';
+import type { SliceTable } from './slice-table.js';
+import type { Statements } from './statements.js';
+
+export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
+
+/** What a key holds; `bytes` of body. */
+export type Held = Readonly<{ revision: Revision; bytes: number }>;
+
+const holdsNothing: Held = { revision: 0, bytes: 0 };
+
+export class ChangeWriter {
+  readonly #slices: SliceTable;
+  readonly #surveys: Statements;
+  readonly #statements: ReturnType<typeof prepare>;
+  readonly #resources = new Map<string, number>();
+  #revision: Revision;
+  #logBytes: number;
+  #restated: Byproduct[] = [];
+  #movedPaths: string[] = [];
+  #before: Readonly<{ revision: Revision; logBytes: number }>;
+
+  constructor(database: Connection, slices: SliceTable, surveys: Statements) {
+    this.#slices = slices;
+    this.#surveys = surveys;
+    this.#statements = prepare(database);
+    this.#revision = readMeta(database, 'revision');
+    this.#logBytes = readMeta(database, 'log_bytes');
+    this.#before = { revision: this.#revision, logBytes: this.#logBytes };
+  }
+
+  get revision(): Revision {
+    return this.#revision;
+  }
+
+  get logBytes(): number {
+    return this.#logBytes;
+  }
+
+  /** Survivors stated again since `open`. */
+  get restated(): readonly Byproduct[] {
+    return this.#restated;
+  }
+
+  /** Canonical paths whose logical clusters changed since `open`. */
+  get movedPaths(): readonly string[] {
+    return this.#movedPaths;
+  }
+
+  /** Begins a commit. */
+  open(): void {
+    this.#before = { revision: this.#revision, logBytes: this.#logBytes };
+    this.#restated = [];
+    this.#movedPaths = [];
+  }
+
+  /** How many changes the commit has made so far. */
+  get written(): number {
+    return this.#revision - this.#before.revision;
+  }
+
+  undo(): void {
+    this.#revision = this.#before.revision;
+    this.#logBytes = this.#before.logBytes;
+    this.#resources.clear();
+  }
+
+  /** Bytes have left the log. */
+  shrink(bytes: number): void {
+    this.#logBytes -= bytes;
+  }
+
+  place(key: Key): Place {
+    return [this.resource(key.resource), key.shard, key.cluster, key.namespace, key.name];
+  }
+
+  held(place: Place): Held | undefined {
+    const row = this.#statements.held.get(...place);
+    return row && { revision: row[0], bytes: row[1] };
+  }
+
+  /** As `held`, and whether that is this very body. Bytes are compared where they are, and only when they are as many. */
+  compare(place: Place, { bytes, version }: Body): Held & { isSame: boolean } {
+    const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
+    return row === undefined ? { ...holdsNothing, isSame: false } : { revision: row[0], bytes: row[1], isSame: row[2] === 1 };
+  }
+
+  put(key: Key, place: Place, body: Body, path: CanonicalPath | undefined, held: Held = holdsNothing): Revision {
+    const revision = this.#next();
+    const { bytes, version, marks } = body;
+    const [resource, ...names] = place;
+    this.#statements.appendPut.run(
+      revision,
+      resource,
+      held.revision,
+      ...names,
+      version,
+      marks.metadataStart,
+      marks.metadataEnd,
+      marks.annotationsAt,
+      marks.revisionAt,
+      bytes,
+    );
+    this.#statements.setCurrent.run(...place, revision);
+    this.#logBytes += bytes.length;
+    this.#slices.count(key, resource, held.revision === 0 ? 1 : 0, bytes.length - held.bytes);
+    if (path !== undefined) this.#movePath(key, path);
+    return revision;
+  }
+
+  delete(key: Key, place: Place, held: Held): Revision {
+    const revision = this.#next();
+    const [resource, ...names] = place;
+    this.#statements.appendDelete.run(revision, resource, held.revision, ...names);
+    this.#statements.removeCurrent.run(...place);
+    this.#slices.count(key, resource, -1, -held.bytes);
+    this.#restateSurvivor(key, resource);
+    if (this.#statements.anyOfCluster.get(key.cluster, key.shard) === undefined) {
+      const path = this.#statements.path.get(key.shard, key.cluster);
+      if (path !== undefined) this.#movedPaths.push(path);
+      this.#statements.removePath.run(key.shard, key.cluster);
+    }
+    return revision;
+  }
+
+  /** The id of a type, given to it when it is first seen. */
+  resource(resource: Resource): number {
+    const text = formatResource(resource);
+    const known = this.#resources.get(text);
+    if (known !== undefined) return known;
+    this.#statements.addResource.run(resource.group, resource.resource, resource.identity);
+    const id = this.#statements.resource.get(resource.group, resource.resource, resource.identity);
+    assert(id !== undefined, 'a resource that was just added is there');
+    this.#resources.set(text, id);
+    return id;
+  }
+
+  /** Informers' keys have no shard (R21): when a namesake elsewhere survives, it is stated again so that they end with it (D4). */
+  #restateSurvivor(key: Key, resource: number): void {
+    const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
+    if (survivor === undefined) return;
+    const { shard, revision: replaced } = survivor;
+    const revision = this.#next();
+    this.#logBytes += this.#statements.restate.get(revision, replaced) ?? 0;
+    this.#statements.setCurrent.run(resource, shard, key.cluster, key.namespace, key.name, revision);
+    this.#slices.count({ shard, resource: key.resource }, resource, 0, 0);
+    this.#surveys.restated(shard, resource, replaced, revision);
+    this.#restated.push({ key: { ...key, shard }, revision, replaced });
+  }
+
+  #movePath(key: Key, path: string): void {
+    const before = this.#statements.path.get(key.shard, key.cluster);
+    if (before === path) return;
+    if (before !== undefined) this.#movedPaths.push(before);
+    this.#movedPaths.push(path);
+    this.#statements.setPath.run(key.shard, key.cluster, path);
+  }
+
+  #next(): Revision {
+    this.#revision += 1;
+    return this.#revision;
+  }
+}
+
+function prepare(database: Connection) {
+  const pluck = <Parameters extends unknown[], Result>(sql: string) => database.prepare<Parameters, Result>(sql).pluck();
+  return {
+    // Of a current object the row stands, so the join finds it.
+    held: database
+      .prepare<
+        Place,
+        [revision: Revision, bytes: number]
+      >(/*sql*/ `SELECT o.revision, length(c.body) FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
+               WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
+      .raw(),
+    compare: database
+      .prepare<
+        [number, string, Uint8Array, ...Place],
+        [revision: Revision, bytes: number, isSame: number]
+      >(/*sql*/ `SELECT o.revision, length(c.body), CASE WHEN length(c.body) = ? AND c.version = ? THEN c.body = ? ELSE 0 END
+               FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
+               WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
+      .raw(),
+    appendPut:
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
+               VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    appendDelete:
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
+               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL)`),
+    restate: pluck<
+      [Revision, Revision],
+      number
+    >(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
+               SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
+               FROM changes WHERE revision = ? RETURNING length(body)`),
+    setCurrent:
+      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision) VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET revision = excluded.revision`),
+    removeCurrent: database.prepare<Place>(
+      /*sql*/ `DELETE FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
+    ),
+    survivor: database.prepare<
+      [string, number, string, string],
+      { shard: Key['shard']; revision: Revision }
+    >(/*sql*/ `SELECT shard, revision FROM objects INDEXED BY objects_by_cluster
+               WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
+    anyOfCluster: pluck<[string, string], number>(
+      /*sql*/ `SELECT 1 FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND shard = ? LIMIT 1`,
+    ),
+    path: pluck<[string, string], string>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
+    setPath: database.prepare(
+      /*sql*/ `INSERT INTO paths (shard, cluster, path) VALUES (?, ?, ?) ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path`,
+    ),
+    removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
+    addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
+    resource: pluck<[string, string, string], number>(
+      /*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`,
+    ),
+  };
+}

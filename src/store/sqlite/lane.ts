@@ -1,0 +1,152 @@
+/**
+ * One writer's queue: what it was given waits in order and goes to the committer in parts. Many pushes given together are one job
+ * with one answer, so that an object costs no promise.
+ *
+ *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
+ *                                                                when all of it is decided.
+ * A sweep (an end, a clear) is the last of its lane in a batch: what stands behind it waits until it is through, which may take
+ * several commits. Between them the job is put back in front.
+ */
+import type { Mutation, Outcome } from '../../domain/mutation.js';
+import type { Push, PushOutcome } from '../../domain/push.js';
+import type { Asked, Sweeping } from './committer-messages.js';
+import { sweepDeletesMax } from './sweep.js';
+
+export type MutationJob = Readonly<{ kind: 'mutation'; mutation: Mutation; answer: (outcome: Outcome) => void }>;
+
+export type PushJob = {
+  readonly kind: 'pushes';
+  readonly pushes: readonly Push[];
+  readonly answer: (outcomes: readonly PushOutcome[]) => void;
+  readonly outcomes: PushOutcome[];
+  /** How many have gone to the committer. */
+  taken: number;
+  /** What the sweep under way has removed so far; undefined when none is. */
+  removed: number | undefined;
+};
+
+export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly Asked[] }>;
+
+/** What goes to the committer together. */
+export type Part = MutationJob | PushPart;
+
+/** How much a batch may take; a mutation counts by its weight. */
+export type Allowance = { mutations: number; bytes: number };
+
+export class Lane {
+  readonly #jobs: (MutationJob | PushJob)[] = [];
+  #length = 0;
+  #bytes = 0;
+
+  /** How many mutations and pushes wait. */
+  get length(): number {
+    return this.#length;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(job: MutationJob | PushJob): void {
+    this.#jobs.push(job);
+    const items = job.kind === 'mutation' ? [job.mutation] : job.pushes;
+    this.#length += items.length;
+    for (const item of items) this.#bytes += sizeOf(item);
+  }
+
+  /** The sweep that was taken last is not through. */
+  putBack(job: PushJob): void {
+    if (job.taken === job.pushes.length) this.#jobs.unshift(job);
+    job.taken -= 1;
+    this.#length += 1;
+    for (const push of job.pushes.slice(job.taken, job.taken + 1)) this.#bytes += sizeOf(push);
+  }
+
+  /**
+   * Moves into `parts` what `share` allows, but at least one if `left` or an empty batch allows it, and takes it off `left`. Says
+   * whether the lane would take another share.
+   */
+  take(parts: Part[], share: Readonly<Allowance>, left: Allowance): boolean {
+    const taken: Allowance = { mutations: 0, bytes: 0 };
+    const admit = (item: Mutation | Push): boolean => {
+      const [weight, bytes, isFirst] = [weightOf(item), sizeOf(item), taken.mutations === 0];
+      const bound = isFirst ? left : share;
+      const fits = taken.mutations + weight <= bound.mutations && taken.bytes + bytes <= bound.bytes;
+      if (!fits && !(isFirst && parts.length === 0)) return false;
+      taken.mutations += weight;
+      taken.bytes += bytes;
+      return true;
+    };
+    const before = parts.length;
+    const hasMore = this.#move(parts, admit);
+    for (const part of parts.slice(before)) this.#length -= part.kind === 'mutation' ? 1 : part.asked.length;
+    left.mutations -= taken.mutations;
+    left.bytes -= taken.bytes;
+    this.#bytes -= taken.bytes;
+    return hasMore && taken.mutations > 0;
+  }
+
+  /** Takes everything that waits. */
+  takeAll(): readonly Part[] {
+    const parts: Part[] = [];
+    while (this.#jobs.length > 0) this.#move(parts, () => true);
+    this.#length = 0;
+    this.#bytes = 0;
+    return parts;
+  }
+
+  #move(parts: Part[], admit: (item: Mutation | Push) => boolean): boolean {
+    let through = 0;
+    let stopped: 'full' | 'sweeping' | undefined;
+    for (const job of this.#jobs) {
+      stopped = job.kind === 'mutation' ? moveMutation(job, parts, admit) : movePushes(this, job, parts, admit);
+      if (job.kind === 'mutation' ? stopped === undefined : job.taken === job.pushes.length) through += 1;
+      if (stopped !== undefined) break;
+    }
+    this.#jobs.splice(0, through);
+    return stopped === 'full';
+  }
+}
+
+export function askedOf(part: Part): readonly Asked[] {
+  return part.kind === 'mutation' ? [part.mutation] : part.asked;
+}
+
+/** Bytes that wait with it: its body and an allowance for its key. */
+export function sizeOf(item: Mutation | Push): number {
+  const keyBytes = 256;
+  return keyBytes + (item.kind === 'put' || item.kind === 'state' ? item.body.bytes.length : 0);
+}
+
+/** Whether a push may take more than one commit. */
+function isSweeping(push: Push): push is Sweeping {
+  return push.kind === 'end' || push.kind === 'clear';
+}
+
+function moveMutation(job: MutationJob, parts: Part[], admit: (item: Mutation) => boolean): 'full' | undefined {
+  if (!admit(job.mutation)) return 'full';
+  parts.push(job);
+  return undefined;
+}
+
+function movePushes(lane: Lane, job: PushJob, parts: Part[], admit: (item: Push) => boolean): 'full' | 'sweeping' | undefined {
+  const asked: Asked[] = [];
+  let stopped: 'full' | 'sweeping' | undefined;
+  for (let i = job.taken; i < job.pushes.length && stopped === undefined; i++) {
+    const push = job.pushes[i];
+    if (push === undefined || !admit(push)) {
+      stopped = 'full';
+      break;
+    }
+    if (isSweeping(push)) stopped = 'sweeping';
+    asked.push(isSweeping(push) && job.removed !== undefined ? { kind: 'resume', push } : push);
+  }
+  job.taken += asked.length;
+  if (asked.length > 0) parts.push({ kind: 'pushes', lane, job, asked });
+  return stopped;
+}
+
+/** What a mutation counts in a commit: a sweep as many as it may delete. */
+function weightOf(item: Mutation | Push): number {
+  return item.kind === 'end' || item.kind === 'clear' ? sweepDeletesMax : 1;
+}

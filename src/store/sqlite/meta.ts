@@ -1,0 +1,6 @@
+/** The table `meta`: one value per fact about this store's life. */
+import type { Connection } from './database.js';
+
+export function readMeta(database: Connection, name: string): number {
+  return Number(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = ?`).pluck().get(name));
+}

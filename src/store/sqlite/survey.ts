@@ -1,0 +1,40 @@
+/**
+ * Which objects of a slice, or of a shard, were spoken of since a revision: what was not is to be removed. Kept in memory while
+ * a statement is under way.
+ *
+ *   start = 20      12  confirmed unchanged ── stays                      I13 What was written since `start` stays, without being
+ *                   17 ─────────────────────── goes                           remembered: its revision is above.
+ *                   23  written since ──────── stays
+ *                   24  17 stated again because a namesake elsewhere went ── goes: nobody spoke of it
+ *
+ * Bound: one integer per object that was confirmed.
+ */
+import type { Revision } from '../../domain/revision.js';
+
+export class Survey {
+  readonly #start: Revision;
+  readonly #confirmed = new Set<Revision>();
+  /** Above `start`, but only because the store itself wrote them again. */
+  readonly #restated = new Set<Revision>();
+
+  constructor(start: Revision) {
+    this.#start = start;
+  }
+
+  /** The object of this revision is as it should be. */
+  confirm(revision: Revision): void {
+    if (revision <= this.#start) this.#confirmed.add(revision);
+    else this.#restated.delete(revision);
+  }
+
+  /** The store has written the object of revision `from` again, unasked. */
+  restate(from: Revision, to: Revision): void {
+    if (!this.isUnstated(from)) return;
+    this.#restated.delete(from);
+    this.#restated.add(to);
+  }
+
+  isUnstated(revision: Revision): boolean {
+    return revision <= this.#start ? !this.#confirmed.has(revision) : this.#restated.has(revision);
+  }
+}

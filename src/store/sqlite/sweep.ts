@@ -1,0 +1,72 @@
+/**
+ * Removes, in steps, what a survey did not hear of: the `end` of a statement, and the removal of a shard. Between two steps
+ * other mutations commit.
+ *
+ * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on behind the
+ * last key it looked at.
+ */
+import type { Key } from '../../domain/key.js';
+import type { Revision } from '../../domain/revision.js';
+import type { ChangeWriter } from './change-writer.js';
+import type { Byproduct } from './committer-messages.js';
+import type { Connection } from './database.js';
+import type { NumberedResource, Walk } from './statements.js';
+
+/** Keys looked at in one step: about two milliseconds of the committer's time. */
+const sweepRowsMax = 2_000;
+/** Objects deleted in one step. */
+export const sweepDeletesMax = 256;
+/** Keys read at once. */
+const pageRows = 250;
+
+type Row = [cluster: Key['cluster'], namespace: string, name: string, revision: Revision];
+
+export class Sweep {
+  readonly #writer: ChangeWriter;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(database: Connection, writer: ChangeWriter) {
+    this.#writer = writer;
+    this.#statements = prepare(database);
+  }
+
+  /** Takes the walk a step further; it is through when no resources are left. */
+  step(walk: Walk): readonly Byproduct[] {
+    const removed: Byproduct[] = [];
+    for (let looked = 0; looked < sweepRowsMax && removed.length < sweepDeletesMax; looked += pageRows) {
+      const [current] = walk.resources;
+      if (current === undefined) break;
+      this.#page(walk, current, removed);
+    }
+    return removed;
+  }
+
+  #page(walk: Walk, current: NumberedResource, removed: Byproduct[]): void {
+    const rows = this.#statements.page.all(current.id, walk.shard, ...walk.after, pageRows);
+    for (const row of rows) {
+      if (removed.length === sweepDeletesMax) return;
+      if (walk.survey.isUnstated(row[3])) removed.push(this.#remove(walk, current, row));
+      walk.after = [row[0], row[1], row[2]];
+    }
+    if (rows.length === pageRows) return;
+    walk.resources.shift();
+    walk.after = ['', '', ''];
+  }
+
+  #remove({ shard }: Walk, { id, resource }: NumberedResource, [cluster, namespace, name, replaced]: Row): Byproduct {
+    const key = { resource, shard, cluster, namespace, name };
+    const bytes = this.#statements.bytes.get(replaced) ?? 0;
+    const revision = this.#writer.delete(key, [id, shard, cluster, namespace, name], { revision: replaced, bytes });
+    return { key, revision, replaced };
+  }
+}
+
+function prepare(database: Connection) {
+  return {
+    page: database
+      .prepare<[number, string, string, string, string, number], Row>(/*sql*/ `SELECT cluster, namespace, name, revision FROM objects
+               WHERE resource = ? AND shard = ? AND (cluster, namespace, name) > (?, ?, ?) ORDER BY cluster, namespace, name LIMIT ?`)
+      .raw(),
+    bytes: database.prepare<[Revision], number>(/*sql*/ `SELECT length(body) FROM changes WHERE revision = ?`).pluck(),
+  };
+}

@@ -1,0 +1,597 @@
+/**
+ * What every engine behind the ports `Pushes` and `StoreIdentity` must do (D11), beside store-contract.ts. An engine is handed in
+ * as a factory; the suite knows nothing else of it.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import type { Commit } from '../../src/domain/change.js';
+import type { PushLane, Store } from '../../src/domain/ports.js';
+import type { Push, PushOutcome, SliceState } from '../../src/domain/push.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { aDelete, aKey, aPut, aScope } from '../support/objects.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aDoubt,
+  aKeep,
+  anEnd,
+  aRetract,
+  aSlice,
+  aState,
+  aStatement,
+  firstIncarnation,
+  mustPush,
+  outcomeTexts,
+} from '../support/pushes.js';
+import { changesBehind, changeText, list, listTexts, mustWrite } from './read-all.js';
+import type { Engine, EngineBounds } from './store-contract.js';
+
+/** More than any engine removes in one commit. */
+const manyObjects = 2_000;
+
+const manyStates = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }));
+
+const namesOf = async (store: Store): Promise<string[]> => (await list(store, aScope())).map(({ key }) => key.name);
+
+async function sliceOf(
+  store: Store,
+  place: Parameters<typeof aSlice>[0] = {},
+): Promise<Omit<SliceState, 'slice' | 'changedMs'> | undefined> {
+  const found = (await store.slices()).find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
+  if (found === undefined) return undefined;
+  const { objects, bytes, stated, synced } = found;
+  return { objects, bytes, stated, synced };
+}
+
+/** Runs `then` as soon as the next commit is published. */
+function afterNextCommit<T>(store: Store, then: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const subscription = store.subscribe(() => {
+      subscription.cancel();
+      then().then(resolve, reject);
+    });
+  });
+}
+
+/** What the slices should say, counted from the objects. */
+async function recount(store: Store, resources: readonly string[]): Promise<readonly string[]> {
+  const objects = (await Promise.all(resources.map((resource) => list(store, aScope({ resource }))))).flat();
+  const counts = new Map<string, { objects: number; bytes: number }>();
+  for (const { key, body } of objects) {
+    const count = counts.get(formatSlice(key)) ?? { objects: 0, bytes: 0 };
+    counts.set(formatSlice(key), { objects: count.objects + 1, bytes: count.bytes + body.bytes.length });
+  }
+  return [...counts].map(([slice, count]) => `${slice} ${count.objects} ${count.bytes}`).toSorted();
+}
+
+async function counted(store: Store): Promise<readonly string[]> {
+  return (await store.slices()).map(({ slice, objects, bytes }) => `${formatSlice(slice)} ${objects} ${bytes}`).toSorted();
+}
+
+export function registerPushContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
+  const opened = async (t: ExecutionContext): Promise<Store> => (await open(t, {})).store;
+
+  const claimed = async (t: ExecutionContext): Promise<{ engine: Engine; store: Store; lane: PushLane }> => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    await mustPush(lane, [aClaim()]);
+    return { engine, store: engine.store, lane };
+  };
+
+  // Claims and the fence
+
+  test('a claim stands when it is the highest, or the same again; a lower one is told the holder', async (t) => {
+    const store = await opened(t);
+
+    const outcomes = await store
+      .lane()
+      .push([aClaim('amber', 5), aClaim('amber', 5), aClaim('amber', 7), aClaim('amber', 6), aClaim('birch', 1)]);
+
+    t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'unchanged', 'fenced by 7', 'unchanged']);
+    t.deepEqual(await store.shards(), [
+      { shard: aKey().shard, incarnation: 7, removed: false },
+      { shard: aKey({ shard: 'birch' }).shard, incarnation: 1, removed: false },
+    ]);
+    t.is(store.published, 0, 'a claim is no change');
+  });
+
+  test('whoever does not hold the shard is fenced, in queue order, and nothing of it is done', async (t) => {
+    const { store, lane } = await claimed(t);
+
+    const outcomes = await lane.push([
+      aState({ name: 'a' }),
+      aClaim('amber', 2_000),
+      aState({ name: 'b' }),
+      aBegin(),
+      aKeep({ name: 'a' }),
+      aRetract({ name: 'a' }),
+      anEnd(),
+      aDoubt(),
+      aState({ name: 'c' }, {}, 2_000),
+      aState({ shard: 'birch' }),
+    ]);
+
+    t.deepEqual(outcomeTexts(outcomes), [
+      'written',
+      'unchanged',
+      ...Array.from({ length: 6 }, () => 'fenced by 2000'),
+      'written',
+      'fenced by 0',
+    ]);
+    t.deepEqual(await namesOf(store), ['a', 'c']);
+  });
+
+  // Objects
+
+  test('a state is written when it differs in any byte or in its version, whatever was there, and is nothing when it does not', async (t) => {
+    const { store, lane } = await claimed(t);
+    const commits: Commit[] = [];
+    store.subscribe((commit) => commits.push(commit));
+    const state = aState({}, { spec: { n: 1 } });
+    if (state.kind !== 'state') throw new Error('a state is a state');
+    const again = { ...state, body: { ...state.body, bytes: Uint8Array.from(state.body.bytes) } };
+    const asLong = aState({}, { spec: { n: 2 } });
+    const longer = aState({}, { spec: { n: 22 } });
+    if (longer.kind !== 'state') throw new Error('a state is a state');
+    const otherVersion = { ...longer, body: { ...longer.body, version: 'v9' } };
+
+    const outcomes: string[] = [];
+    for (const push of [state, again, asLong, longer, otherVersion, otherVersion]) outcomes.push(...(await mustPush(lane, [push])));
+
+    t.deepEqual(outcomes, ['written', 'unchanged', 'written', 'written', 'written', 'unchanged']);
+    t.is(commits.length, 4, 'what is the same is no event');
+    t.deepEqual((await changesBehind(store, aScope(), 0)).map(changeText), commits.flatMap(({ changes }) => changes).map(changeText));
+    t.is(commits.at(-1)?.revision, store.published);
+    const { bytes, ...rest } = (await store.get(aKey()))!.body;
+    t.deepEqual([Buffer.from(bytes), rest.version], [Buffer.from(longer.body.bytes), 'v9']);
+    t.deepEqual(rest.marks, longer.body.marks);
+  });
+
+  test('a state replaces what came over HTTP, and a PUT replaces what was pushed', async (t) => {
+    const { store, lane } = await claimed(t);
+    const written = await mustWrite(store, aPut({}, 'absent', { spec: 1 }));
+
+    const [stated] = await lane.push([aState({}, { spec: 2 })]);
+    t.is(stated?.kind, 'written');
+    t.deepEqual(await store.submit(aPut({}, written.revision, { spec: 3 })), { kind: 'refused', why: 'changed' });
+    const current = await store.get(aKey());
+    const { revision } = await mustWrite(store, aPut({}, current!.revision, { spec: 3 }));
+
+    t.deepEqual(await listTexts(store, aScope()), [`amber/acme/one@${revision}`]);
+  });
+
+  test('a retract deletes what is there and is nothing otherwise; a keep never writes', async (t) => {
+    const { store, lane } = await claimed(t);
+
+    const texts = await mustPush(lane, [aKeep(), aRetract(), aState(), aKeep(), aRetract(), aRetract()]);
+
+    t.deepEqual(texts, ['unchanged', 'unchanged', 'written', 'unchanged', 'written', 'unchanged']);
+    t.deepEqual(
+      (await changesBehind(store, aScope(), 0)).map(({ kind }) => kind),
+      ['put', 'delete'],
+    );
+    t.is(await store.get(aKey()), undefined);
+  });
+
+  test('the path index follows what is stated, and a retracted last object takes its path along', async (t) => {
+    const { store, lane } = await claimed(t);
+    const commits: Commit[] = [];
+    store.subscribe((commit) => commits.push(commit));
+    const clusters = (path: string) => store.clustersAt(parseCanonicalPath(path)!);
+
+    await mustPush(lane, [aState({}, { path: 'root:org' })]);
+    t.deepEqual(await clusters('root:org'), [aKey().cluster]);
+    await mustPush(lane, [aState({}, { path: 'root:moved' })]);
+    t.deepEqual([await clusters('root:org'), await clusters('root:moved')], [[], [aKey().cluster]]);
+    await mustPush(lane, [aRetract()]);
+
+    t.deepEqual(await clusters('root:moved'), []);
+    t.deepEqual(
+      commits.map(({ movedPaths }) => movedPaths),
+      [['root:org'], ['root:org', 'root:moved'], ['root:moved']],
+    );
+  });
+
+  test('when what is retracted has a namesake on another shard, that is stated again, behind it and before what follows', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [aClaim('birch'), aState({ shard: 'birch' }), aState()]);
+    const heard: string[] = [];
+    store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
+
+    await mustPush(lane, [aRetract(), aState({ name: 'behind' })]);
+
+    const log = await changesBehind(store, aScope(), 2);
+    t.deepEqual(
+      log.map(({ kind, key }) => `${kind} ${key.shard} ${key.name}`),
+      ['delete amber one', 'put birch one', 'put amber behind'],
+    );
+    t.deepEqual(heard, log.map(changeText));
+  });
+
+  // Statements
+
+  test('a statement removes what it does not name, only at its end, and says so; what is the same gets no revision', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [aState({ name: 'changed' }), aState({ name: 'gone' }), aState({ name: 'kept' }), aState({ name: 'same' })]);
+    const { published } = store;
+    const commits: Commit[] = [];
+    store.subscribe((commit) => commits.push(commit));
+
+    const stating = [aBegin(), aState({ name: 'same' }), aState({ name: 'changed' }, { spec: 2 }), aKeep({ name: 'kept' })];
+    t.deepEqual(await mustPush(lane, stating), ['unchanged', 'unchanged', 'written', 'unchanged']);
+    t.deepEqual(await namesOf(store), ['changed', 'gone', 'kept', 'same'], 'nothing goes before the end');
+    t.deepEqual(await mustPush(lane, [aState({ name: 'new' }), anEnd()]), ['written', 'swept 1']);
+
+    t.deepEqual(await namesOf(store), ['changed', 'kept', 'new', 'same']);
+    const log = (await changesBehind(store, aScope(), published)).map((change) => `${change.kind} ${change.key.name}`);
+    t.deepEqual(log, ['put changed', 'put new', 'delete gone']);
+    const unstated = commits.flatMap(({ unstated: revisions }) => [...revisions]);
+    t.deepEqual(unstated, [store.published]);
+    const deleted = commits.at(-1)?.changes.at(-1);
+    t.is(deleted?.previous()?.key.name, 'gone', 'it is told with what it held');
+  });
+
+  test('a delete that was asked for by name is not among the unstated', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [aState({ name: 'a' }), aState({ name: 'b' })]);
+    const unstated: number[] = [];
+    store.subscribe((commit) => unstated.push(...commit.unstated));
+
+    await mustPush(lane, [aRetract({ name: 'a' })]);
+    await mustWrite(store, aDelete({ name: 'b' }));
+
+    t.deepEqual(unstated, []);
+  });
+
+  test('a statement touches its own slice alone', async (t) => {
+    const { store, lane } = await claimed(t);
+    const others = [{ shard: 'birch' }, { resource: 'others' }, { identity: 'hash' }];
+    await mustPush(lane, [aClaim('birch'), aState({ name: 'gone' }), ...others.map((place) => aState(place))]);
+
+    t.deepEqual(await mustPush(lane, aStatement({}, [])), ['unchanged', 'swept 1']);
+
+    t.is(await store.get(aKey({ name: 'gone' })), undefined);
+    for (const place of others) t.truthy(await store.get(aKey(place)), JSON.stringify(place));
+  });
+
+  test('what anyone writes while a statement is under way stays', async (t) => {
+    const { store, lane } = await claimed(t);
+    const old = await mustWrite(store, aPut({ name: 'touched' }, 'absent'));
+
+    await mustPush(lane, [aBegin()]);
+    await mustWrite(store, aPut({ name: 'touched' }, old.revision, { spec: 2 }));
+    await mustWrite(store, aPut({ name: 'created' }, 'absent'));
+    t.deepEqual(await mustPush(lane, [anEnd()]), ['swept 0']);
+
+    t.deepEqual(await namesOf(store), ['created', 'touched']);
+  });
+
+  test('what was only stated again because its namesake went counts as unstated, until somebody speaks of it', async (t) => {
+    const { store, lane } = await claimed(t);
+    const other = store.lane();
+    const names = ['confirmed before', 'confirmed behind', 'unspoken'].map((name) => name.replace(' ', '-'));
+    await mustPush(other, [aClaim('birch'), ...names.map((name) => aState({ shard: 'birch', name }))]);
+    await mustPush(lane, [...names.map((name) => aState({ name })), aBegin(), aKeep({ name: names[0]! })]);
+
+    await mustPush(
+      other,
+      names.map((name) => aRetract({ shard: 'birch', name })),
+    );
+    t.deepEqual(await mustPush(lane, [aKeep({ name: names[1]! }), anEnd()]), ['unchanged', 'swept 1']);
+
+    t.deepEqual(await namesOf(store), names.slice(0, 2));
+  });
+
+  test('a newer begin starts over: what was confirmed before it does not count', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [aState({ name: 'a' }), aState({ name: 'b' })]);
+
+    const texts = await mustPush(lane, [aBegin(), aKeep({ name: 'a' }), aBegin(), aKeep({ name: 'b' }), anEnd()]);
+
+    t.is(texts.at(-1), 'swept 1');
+    t.deepEqual(await namesOf(store), ['b']);
+  });
+
+  test('an end without its begin removes nothing: there was none, it has ended, was doubted, or another claim came between', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [aState()]);
+
+    for (const pushes of [
+      [anEnd()],
+      [aBegin(), aKeep(), anEnd(), anEnd()],
+      [aBegin(), aDoubt(), anEnd()],
+      [aBegin(), aClaim(), anEnd()],
+      [aBegin({ resource: 'others' }), anEnd()],
+    ]) {
+      const outcomes = await lane.push(pushes);
+      t.is(outcomes.at(-1)?.kind, 'unbegun', JSON.stringify(pushes.map(({ kind }) => kind)));
+      await mustPush(lane, [aDoubt()]);
+    }
+
+    t.deepEqual(await namesOf(store), ['one']);
+  });
+
+  test('a slice is stated from its end to the next begin or doubt, and synced from its first end on', async (t) => {
+    const { store, lane } = await claimed(t);
+    const facts = async () => {
+      const state = await sliceOf(store);
+      return state && [state.stated, state.synced];
+    };
+
+    t.is(await facts(), undefined);
+    await mustPush(lane, [aBegin()]);
+    t.is(await facts(), undefined, 'it holds nothing and was never stated');
+    await mustPush(lane, [aState()]);
+    t.deepEqual(await facts(), [0, false]);
+    await mustPush(lane, [anEnd()]);
+    t.deepEqual(await facts(), [firstIncarnation, true]);
+    await mustPush(lane, [aDoubt()]);
+    t.deepEqual(await facts(), [0, true]);
+    await mustPush(lane, aStatement({}, [aState()]));
+    t.deepEqual(await facts(), [firstIncarnation, true]);
+    await mustPush(lane, [aClaim('amber', 2_000), aBegin({}, 2_000)]);
+    t.deepEqual(await facts(), [0, true]);
+    await mustPush(lane, [anEnd({}, 2_000)]);
+
+    t.deepEqual(await facts(), [2_000, true]);
+    t.is((await sliceOf(store))?.objects, 0, 'a slice that was stated is told of though it holds nothing');
+  });
+
+  test('a restart between begin and end leaves everything there and the slice not stated (F15)', async (t) => {
+    const { engine, lane } = await claimed(t);
+    await mustPush(lane, aStatement({}, [aState({ name: 'a' }), aState({ name: 'b' })]));
+    await mustPush(lane, [aBegin(), aKeep({ name: 'a' })]);
+
+    const store = await engine.restart();
+
+    t.deepEqual(await namesOf(store), ['a', 'b']);
+    t.like(await sliceOf(store), { objects: 2, stated: 0, synced: true });
+    t.is((await store.lane().push([anEnd()]))[0]?.kind, 'unbegun');
+    t.deepEqual(await namesOf(store), ['a', 'b']);
+  });
+
+  test('the end of a long statement lets others between its steps, and is answered when it is through', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, manyStates());
+
+    const ended = mustPush(lane, [aBegin(), aKeep({ name: 'n7' }), anEnd()]);
+    const left = await afterNextCommit(store, async () => {
+      await mustWrite(store, aPut({ name: 'between' }, 'absent'));
+      return (await namesOf(store)).length;
+    });
+
+    t.true(left > 2, `${left} objects were left`);
+    t.is((await ended).at(-1), `swept ${manyObjects - 1}`);
+    t.deepEqual(await namesOf(store), ['between', 'n7']);
+  });
+
+  test('a begin in the middle of an end voids that, and the new statement stands', async (t) => {
+    const { store, lane } = await claimed(t);
+    const other = store.lane();
+    await mustPush(lane, manyStates());
+
+    const ended = lane.push([aBegin(), anEnd()]);
+    await afterNextCommit(store, () => mustPush(other, [aBegin()]));
+
+    t.deepEqual(outcomeTexts(await ended), ['unchanged', 'unbegun']);
+    t.like(await sliceOf(store), { stated: 0, synced: false });
+    const left = (await namesOf(store)).length;
+    t.true(left > 0);
+    t.deepEqual(await mustPush(other, [anEnd()]), [`swept ${left}`]);
+  });
+
+  test('a claim in the middle of an end fences it', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, manyStates());
+
+    const ended = lane.push([aBegin(), anEnd()]);
+    await afterNextCommit(store, () => mustPush(store.lane(), [aClaim('amber', 2_000)]));
+
+    t.deepEqual(outcomeTexts(await ended), ['unchanged', 'fenced by 2000']);
+    t.true((await namesOf(store)).length > 0);
+  });
+
+  // Removal
+
+  test('a removed shard loses its objects of every type, once, and keeps its old processes out', async (t) => {
+    const { store, lane } = await claimed(t);
+    const places = [{}, { name: 'two' }, { resource: 'others' }, { identity: 'hash' }];
+    await mustPush(lane, [
+      aClaim('birch'),
+      aState({ shard: 'birch', name: 'stays' }),
+      ...aStatement(
+        {},
+        places.map((place) => aState(place)),
+      ),
+    ]);
+    const { published } = store;
+    const unstated: number[] = [];
+    store.subscribe((commit) => unstated.push(...commit.unstated));
+
+    const outcomes = await store.lane().push([aClear('amber', { nowMs: 5_000 }), aClear('amber', { nowMs: 0 })]);
+
+    t.deepEqual(outcomeTexts(outcomes), ['swept 4', 'swept 0']);
+    t.deepEqual(
+      unstated,
+      [1, 2, 3, 4].map((n) => published + n),
+    );
+    t.deepEqual(
+      (await store.slices()).map(({ slice }) => slice.shard),
+      [aKey({ shard: 'birch' }).shard],
+    );
+    t.deepEqual((await store.shards())[0], { shard: aKey().shard, incarnation: 5_002, removed: true });
+    t.deepEqual(
+      outcomeTexts(await lane.push([aState(), aClaim(), aClaim('amber', 5_002)])),
+      Array.from({ length: 3 }, () => 'fenced by 5002, removed'),
+    );
+    t.deepEqual(outcomeTexts(await lane.push([aClaim('amber', 6_000), ...aStatement({}, [aState({}, {}, 6_000)], 6_000)])), [
+      'unchanged',
+      'unchanged',
+      'written',
+      'swept 0',
+    ]);
+    t.deepEqual((await store.shards())[0], { shard: aKey().shard, incarnation: 6_000, removed: false });
+  });
+
+  test('a shard of plain HTTP writers can be removed too, and the first of them makes it one again', async (t) => {
+    const engine = await open(t, {});
+    const first = await mustWrite(engine.store, aPut({}, 'absent'));
+    t.deepEqual(await engine.store.shards(), []);
+    await mustPush(engine.store.lane(), [aClear('amber', { nowMs: 5_000 })]);
+    t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
+    t.like((await engine.store.shards())[0], { incarnation: 5_001, removed: true }, 'a refused one does not');
+
+    await mustWrite(engine.store, aPut({}, 'absent'));
+
+    t.like((await engine.store.shards())[0], { incarnation: 5_002, removed: false });
+    t.like((await (await engine.restart()).shards())[0], { incarnation: 5_002, removed: false });
+  });
+
+  test('a shard that is emptied without a fence keeps its incarnation, and a statement under way is void', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [...aStatement({}, [aState()]), aBegin()]);
+
+    t.deepEqual(await mustPush(store.lane(), [aClear('amber', { fence: false })]), ['swept 1']);
+
+    t.like((await store.shards())[0], { incarnation: firstIncarnation, removed: false });
+    t.deepEqual(await store.slices(), []);
+    t.deepEqual(outcomeTexts(await lane.push([anEnd(), ...aStatement({}, [aState()])])), ['unbegun', 'unchanged', 'written', 'swept 0']);
+  });
+
+  test('what is written or stated while a shard is removed stays', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, manyStates());
+    const names = (await namesOf(store)).toSorted();
+    const [first, last] = [names[0]!, names.at(-1)!];
+
+    const cleared = mustPush(store.lane(), [aClear('amber', { fence: false })]);
+    await afterNextCommit(store, async () => {
+      await mustWrite(store, aPut({ name: first }, 'absent'));
+      await mustPush(lane, [aState({ name: last })]);
+    });
+
+    t.deepEqual(await cleared, [`swept ${manyObjects - 1}`]);
+    t.deepEqual(await namesOf(store), [first, last]);
+  });
+
+  // What is known of shards and slices
+
+  test('slices count what they hold, whoever writes it, and say when it changed; a restart changes nothing of it', async (t) => {
+    const { engine, store, lane } = await claimed(t);
+    const resources = ['apiexports', 'others'];
+    const agree = async (now: Store, title: string): Promise<void> =>
+      void t.deepEqual(await counted(now), await recount(now, resources), title);
+
+    await mustWrite(store, aPut({ name: 'h' }, 'absent', { spec: 'short' }));
+    await mustWrite(store, aPut({ name: 'h', shard: 'birch' }, 'absent'));
+    await agree(store, 'created');
+    await mustWrite(store, aPut({ name: 'h' }, 1, { spec: 'rather longer' }));
+    await mustPush(lane, [aState({ name: 'h' }, { spec: 'x' }), aState({ name: 'p' }), aState({ name: 'p', resource: 'others' })]);
+    await agree(store, 'updated, pushed');
+    await mustWrite(store, aDelete({ name: 'h' }));
+    await agree(store, 'deleted, and a survivor restated');
+    await mustPush(lane, [aRetract({ name: 'p', resource: 'others' })]);
+    await agree(store, 'a slice that is empty and was never stated is gone');
+    await mustPush(lane, [aBegin(), aState({ name: 'q' }), anEnd()]);
+    await agree(store, 'a statement');
+    t.true((await store.slices()).every(({ changedMs }) => changedMs > 0));
+
+    await mustPush(lane, [aClaim('birch', 1_700_000_000_123)]);
+    const [before, shards] = [await store.slices(), await store.shards()];
+    const again = await engine.restart();
+    t.deepEqual((await again.slices()).toSorted(byText), before.toSorted(byText));
+    t.deepEqual(await again.shards(), shards);
+    t.deepEqual(
+      shards.map(({ incarnation }) => incarnation),
+      [firstIncarnation, 1_700_000_000_123],
+    );
+    await mustWrite(again, aDelete({ name: 'q' }));
+    await mustWrite(again, aDelete({ name: 'h', shard: 'birch' }));
+    t.deepEqual(await counted(again), [`${formatSlice(aSlice())} 0 0`]);
+  });
+
+  test('a cache has an id of 16 digits that stays, and the epoch is that of its versions', async (t) => {
+    const engine = await open(t, {});
+    const { cacheId, epoch } = engine.store;
+
+    const again = await engine.restart();
+
+    t.regex(cacheId, /^[0-9a-f]{16}$/);
+    t.is(again.cacheId, cacheId);
+    t.is(again.epoch, epoch);
+    t.true(again.format(0).startsWith(String(epoch)));
+  });
+
+  // Lanes
+
+  test('answers of a lane come in its order, whatever one push holds: more than a commit, or nothing', async (t) => {
+    const { store, lane } = await claimed(t);
+    const answered: string[] = [];
+    const revisions: number[] = [];
+    const push = async (name: string, pushes: readonly Push[]): Promise<readonly PushOutcome[]> => {
+      const outcomes = await lane.push(pushes);
+      answered.push(name);
+      revisions.push(...outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.revision] : [])));
+      t.true(store.published >= (revisions.at(-1) ?? 0), 'what was answered is published');
+      return outcomes;
+    };
+
+    t.deepEqual(await push('nothing', []), []);
+    const [large] = await Promise.all([push('large', manyStates()), push('small', [aState({ name: 'last' })])]);
+
+    t.deepEqual(answered, ['nothing', 'large', 'small']);
+    t.is(large.length, manyObjects);
+    t.deepEqual(
+      revisions,
+      revisions.toSorted((a, b) => a - b),
+    );
+    t.is(new Set(revisions).size, manyObjects + 1);
+  });
+
+  test('a lane that is full does not hold up another one', async (t) => {
+    const { store, lane } = await claimed(t);
+    const other = store.lane();
+    await mustPush(other, [aClaim('birch')]);
+    let isThrough = false;
+
+    const flood = Promise.all([lane.push(manyStates()), lane.push(manyStates())]).then(() => (isThrough = true));
+    await mustPush(other, [aState({ shard: 'birch' })]);
+    t.false(isThrough);
+    await mustWrite(store, aPut({ shard: 'cedar' }, 'absent'));
+
+    t.false(isThrough);
+    t.true(await flood);
+  });
+
+  test('a pusher waits for room while much of it waits, and is let in when that is decided', async (t) => {
+    const { lane } = await claimed(t);
+    await lane.room();
+    const flood = lane.push(manyStates());
+    let entered = false;
+
+    const room = lane.room().then(() => (entered = true));
+    await Promise.resolve();
+    t.false(entered);
+    await flood;
+
+    t.true(await room);
+  });
+
+  test('a store that closes decides what was pushed before, refuses what comes after, and lets nobody wait', async (t) => {
+    const { engine, store, lane } = await claimed(t);
+    const before = lane.push(manyStates());
+    const waiting = lane.room();
+
+    const closed = store.close();
+    const late = await lane.push([aState({ name: 'late' })]);
+    await waiting;
+    await closed;
+
+    t.true((await before).every(({ kind }) => kind === 'written'));
+    t.like(late[0], { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
+    t.is((await list(await engine.restart(), aScope())).length, manyObjects);
+  });
+}
+
+const byText = (a: SliceState, b: SliceState): number => (formatSlice(a.slice) < formatSlice(b.slice) ? -1 : 1);

@@ -1,0 +1,217 @@
+/** Pushes where only this engine can be looked into: batches that fail, removals cut short, stores that were rolled back or come from before. */
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import type { Push } from '../../src/domain/push.js';
+import { Committer } from '../../src/store/sqlite/committer.js';
+import { openWriter } from '../../src/store/sqlite/database.js';
+import { migrate } from '../../src/store/sqlite/migrate.js';
+import { readSlices } from '../../src/store/sqlite/slice-table.js';
+import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
+import { Witness } from '../../src/store/sqlite/witness.js';
+import { list, mustWrite } from '../contract/read-all.js';
+import { aKey, aPut, aScope } from '../support/objects.js';
+import { projectFile } from '../support/project.js';
+import { aBegin, aClaim, aClear, aKeep, anEnd, aState, aStatement, mustPush, outcomeTexts } from '../support/pushes.js';
+import { until } from '../support/test-server.js';
+import { storeDirectory } from '../support/test-store.js';
+import { aWritingHalf, dump } from './a-database.js';
+import { SqliteEngine } from './sqlite-engine.js';
+
+const states = (count: number): readonly Push[] =>
+  Array.from({ length: count }, (_, i) => aState({ name: `n${String(i).padStart(4, '0')}` }));
+
+/** A push that the database refuses. */
+function spoiled(): Push {
+  const state = aState({ name: 'spoiled' });
+  if (state.kind !== 'state') throw new Error('a state is a state');
+  return { ...state, body: { ...state.body, version: null as never } };
+}
+
+/** Commits to the files of a store that is closed, as a process does that dies behind it. */
+function commitOnce(engine: SqliteEngine, push: Push): void {
+  const database = openWriter(engine.file('strata.db'));
+  const nonce = String(database.prepare(`SELECT value FROM meta WHERE name = 'nonce'`).pluck().get());
+  const witness = new Witness(engine.file('strata.witness'), { nonce, revision: 0, epoch: 1_000_000 });
+  new Committer(database, witness, 60_000).commit([push], 1_000_000);
+  witness.close();
+  database.close();
+}
+
+test('a batch that fails leaves claims, counts and statements as if it had not been: an end behind it has not begun', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aClaim(), aState({ name: 'a' }), aState({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
+  const [shards, slices] = [await store.shards(), await store.slices()];
+
+  const failing = [aClaim('cedar'), aState({ shard: 'cedar' }), aState({ name: 'c' }), aKeep({ name: 'b' }), spoiled()];
+  const outcomes = await lane.push(failing);
+
+  t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
+  t.deepEqual([await store.shards(), await store.slices()], [shards, slices]);
+  t.deepEqual(outcomeTexts(await lane.push([anEnd(), aState({ shard: 'cedar' }), aState({ name: 'c' })])), [
+    'unbegun',
+    'fenced by 0',
+    'written',
+  ]);
+  t.is((await store.slices())[0]?.objects, 3);
+  t.deepEqual(
+    (await list(store, aScope())).map(({ key }) => key.name),
+    ['a', 'b', 'c'],
+  );
+});
+
+test('a sweep that is cut short by a failure is answered so, and what it had removed stays removed', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aClaim(), ...states(3 * sweepDeletesMax), aBegin()]);
+  const other = store.lane();
+
+  const ended = lane.push([anEnd(), aState({ name: 'behind' })]);
+  await new Promise<void>((resolve) => {
+    const subscription = store.subscribe(() => {
+      subscription.cancel();
+      void other.push([spoiled()]);
+      resolve();
+    });
+  });
+
+  t.deepEqual(outcomeTexts(await ended), ['unavailable', 'written']);
+  t.is((await list(store, aScope())).length, 2 * sweepDeletesMax + 1);
+});
+
+test('a step of a sweep deletes no more than its bound, and looks at no more keys than its bound', (t) => {
+  const { commit } = aWritingHalf(t);
+  const kept = 5_000;
+  commit(aClaim(), ...states(kept + 2 * sweepDeletesMax));
+  commit(aBegin(), ...states(kept).map((push) => ('key' in push ? aKeep({ name: push.key.name }) : push)));
+  const end = anEnd();
+  if (end.kind !== 'end') throw new Error('an end is an end');
+
+  const steps: string[] = [];
+  for (let decided = commit(end).decided[0]; ; decided = commit({ kind: 'resume', push: end }).decided[0]) {
+    if (decided?.kind !== 'partial' && decided?.kind !== 'swept') throw new Error(`decided ${decided?.kind}`);
+    steps.push(`${decided.kind} ${decided.removed}`);
+    if (decided.kind === 'swept') break;
+  }
+
+  t.deepEqual(steps, ['partial 0', 'partial 0', `partial ${sweepDeletesMax}`, `swept ${sweepDeletesMax}`]);
+});
+
+test('a commit of pushes that change nothing writes nothing', (t) => {
+  const { commit, database } = aWritingHalf(t);
+  commit(aClaim(), ...aStatement({}, states(10)));
+  commit(aBegin());
+  const before = dump(database);
+
+  const committed = commit(aClaim(), aBegin(), ...states(10), aKeep({ name: 'none' }));
+
+  t.deepEqual(dump(database), before);
+  t.is(committed.revision, 10);
+  t.deepEqual(committed.slices, []);
+});
+
+test('a removal that was cut short goes on by itself at the next start', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [
+    aClaim(),
+    ...states(3 * sweepDeletesMax),
+    aClaim('birch'),
+    aState({ shard: 'birch', name: 'stays' }),
+  ]);
+  await engine.store.close();
+  commitOnce(engine, aClear('amber'));
+
+  const store = await engine.open();
+  t.is((await store.slices()).find(({ slice }) => slice.shard === aKey().shard)?.objects, 2 * sweepDeletesMax);
+  await until(async () => (await store.slices()).length === 1);
+
+  t.deepEqual(
+    (await list(store, aScope())).map(({ key }) => key.name),
+    ['stays'],
+  );
+  const amber = (await store.shards()).find(({ shard }) => shard === aKey().shard);
+  t.true(amber?.removed && amber.incarnation > 5_000);
+});
+
+test('a removal without a fence that was cut short does not go on: nobody said it should', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
+  await engine.store.close();
+  commitOnce(engine, aClear('amber', { fence: false }));
+
+  const store = await engine.open();
+  await mustWrite(store, aPut({ shard: 'birch' }, 'absent'));
+
+  t.is((await list(store, aScope({ shard: 'amber' }))).length, sweepDeletesMax);
+});
+
+test('a store that was rolled back takes no slice for stated: what was told since may be lost', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  const { cacheId, epoch } = engine.store;
+  await mustPush(engine.store.lane(), [aClaim(), ...aStatement({}, states(2))]);
+  await engine.store.close();
+  copyFileSync(engine.file('strata.db'), `${engine.file('strata.db')}.backup`);
+  await engine.open();
+  t.like((await engine.store.slices())[0], { objects: 2, stated: 1_000, synced: true }, 'a clean restart changes nothing');
+  await mustPush(engine.store.lane(), [aState({ name: 'lost' })]);
+  await engine.store.close();
+
+  for (const suffix of ['-wal', '-shm']) rmSync(engine.file('strata.db') + suffix, { force: true });
+  copyFileSync(`${engine.file('strata.db')}.backup`, engine.file('strata.db'));
+  const store = await engine.open();
+
+  t.true(store.epoch > epoch);
+  t.is(store.cacheId, cacheId);
+  t.like((await store.slices())[0], { objects: 2, stated: 0, synced: true });
+});
+
+/** The steps up to that one alone. */
+function firstSteps(t: ExecutionContext, ...names: readonly string[]): string {
+  const folder = join(storeDirectory(t), 'migrations');
+  mkdirSync(folder);
+  for (const name of names) copyFileSync(projectFile(`migrations/${name}`), join(folder, name));
+  return folder;
+}
+
+test('a store from before shards pushed is counted when it is migrated', (t) => {
+  const database = openWriter(join(storeDirectory(t), 'strata.db'));
+  t.teardown(() => database.close());
+  migrate(database, firstSteps(t, '0001-change-log.sql'));
+  database.exec(`
+    INSERT INTO resources (id, api_group, resource, identity) VALUES (1, 'g', 'r', ''), (2, 'g', 's', 'hash');
+    INSERT INTO moments (revision, at_ms) VALUES (1, 1000), (4, 2000);`);
+  const row = database.prepare(`INSERT INTO changes VALUES (?, ?, 1, ?, ?, 'acme', '', ?, 'v1', 0, 0, 0, 0, ?)`);
+  const object = database.prepare(`INSERT INTO objects VALUES (?, ?, 'acme', '', ?, ?)`);
+  row.run(1, 1, 0, 'amber', 'a', Buffer.alloc(10));
+  row.run(2, 1, 1, 'amber', 'a', Buffer.alloc(20));
+  row.run(3, 1, 0, 'amber', 'b', Buffer.alloc(300));
+  row.run(4, 2, 0, 'amber', 'a', Buffer.alloc(7));
+  row.run(5, 1, 0, 'birch', 'a', Buffer.alloc(9));
+  for (const [resource, shard, name, revision] of [
+    [1, 'amber', 'a', 2],
+    [1, 'amber', 'b', 3],
+    [2, 'amber', 'a', 4],
+    [1, 'birch', 'a', 5],
+  ])
+    object.run(resource, shard, name, revision);
+
+  migrate(database, projectFile('migrations'));
+
+  t.deepEqual(
+    readSlices(database).map(({ id, slice, objects, bytes, changedMs, stated, synced }) => [
+      id,
+      slice.shard,
+      objects,
+      bytes,
+      changedMs,
+      stated,
+      synced,
+    ]),
+    [
+      [1, 'amber', 2, 320, 1000, 0, false],
+      [2, 'amber', 1, 7, 2000, 0, false],
+      [1, 'birch', 1, 9, 2000, 0, false],
+    ],
+  );
+});
