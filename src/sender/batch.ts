@@ -1,0 +1,123 @@
+/**
+ * Cuts what a slice has to tell into what one frame carries: objects of one version, keys, or a single begin or end, in the
+ * order they were told.
+ *
+ * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
+ * B2 An object that the cache would never take is left out and named, and delays nothing behind it.
+ */
+import type { Slice } from '../domain/slice.js';
+import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
+import type { Told } from './source.js';
+
+/** Something told and not acknowledged. */
+export type Pending = Readonly<{
+  told: Told;
+  /** Its size in a frame, rather above than below. */
+  bytes: number;
+  /** When it was told. */
+  sinceMs: number;
+  /** The number of its statement; they rise for as long as the sender lives. */
+  statement: number;
+}>;
+
+/** How much one frame shall carry. */
+export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
+
+/** The first `taken` of what was pending: some to be sent together, others never. */
+export type Batch = Readonly<{ taken: number; sent: readonly Pending[]; bytes: number; tooLarge: readonly Pending[] }>;
+
+export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsMax, bytesMax, limits }: BatchBounds): Batch {
+  const countMax = Math.max(1, Math.min(mutationsMax, limits.frameMutationsMax));
+  const frameBytesMax = limits.frameBytesMax - frameBytes(slice);
+  const sumMax = Math.min(bytesMax, frameBytesMax);
+  const sent: Pending[] = [];
+  const tooLarge: Pending[] = [];
+  let taken = 0;
+  let bytes = 0;
+
+  for (const each of pending) {
+    if (isTooLarge(each, frameBytesMax, limits.bodyBytesMax)) tooLarge.push(each);
+    else {
+      const first = sent[0];
+      if (first !== undefined && (!sharesFrame(first.told, each.told) || sent.length >= countMax || bytes + each.bytes > sumMax)) break;
+      sent.push(each);
+      bytes += each.bytes;
+    }
+    taken += 1;
+  }
+  return { taken, sent, bytes, tooLarge };
+}
+
+/** The frame for what `cutBatch` put together. `objects`: how many were put since begin, for an end. */
+export function batchFrame(
+  sent: readonly Pending[],
+  { slice, sequence, objects }: Readonly<{ slice: Slice; sequence: number; objects: number }>,
+): Frame {
+  const first = sent[0]?.told;
+  switch (first?.kind) {
+    case 'begin':
+      return { kind: 'begin', sequence, slice, revision: first.revision };
+    case 'end':
+      return { kind: 'end', sequence, slice, revision: first.revision, count: objects, digest: '' };
+    case 'put':
+      return { kind: 'put', sequence, slice, version: first.version, objects: sent.flatMap(objectOf) };
+    case 'delete':
+      return { kind: 'delete', sequence, slice, keys: sent.flatMap(keyOf) };
+    case undefined:
+      throw new Error('a frame carries something');
+  }
+}
+
+/** The size of something told, in a frame. msgpack puts at most five bytes before a text or a number. */
+export function toldBytes(told: Told): number {
+  switch (told.kind) {
+    case 'begin':
+    case 'end':
+      return headerBytes + textBytes(told.revision) + 2 * headerBytes;
+    case 'delete':
+      return keyBytes(told.key);
+    case 'put':
+      return keyBytes(told.object) + textBytes(told.version) + textBytes(told.object.sourceVersion) + headerBytes + bodyBytes(told.object);
+  }
+}
+
+/** The key of what was told of one object; undefined for a begin or an end. */
+export function toldKey(told: Told): PushedKey | undefined {
+  return told.kind === 'put' ? told.object : told.kind === 'delete' ? told.key : undefined;
+}
+
+const headerBytes = 5;
+
+/** What a frame holds besides what it carries: kind, sequence, slice and the headers of its arrays. */
+function frameBytes({ shard, resource: { group, resource, identity } }: Slice): number {
+  return [shard, group, resource, identity].reduce((sum, text) => sum + textBytes(text), 6 * headerBytes + 9);
+}
+
+function keyBytes({ cluster, namespace, name }: PushedKey): number {
+  return textBytes(cluster) + textBytes(namespace) + textBytes(name);
+}
+
+function textBytes(text: string): number {
+  return headerBytes + Buffer.byteLength(text);
+}
+
+function bodyBytes({ body }: PushedObject): number {
+  return body?.length ?? 0;
+}
+
+function isTooLarge({ told, bytes }: Pending, frameBytesMax: number, bodyBytesMax: number): boolean {
+  return told.kind === 'put' && (bodyBytes(told.object) > bodyBytesMax || bytes > frameBytesMax);
+}
+
+function sharesFrame(one: Told, other: Told): boolean {
+  if (one.kind === 'put') return other.kind === 'put' && one.version === other.version;
+  return one.kind === 'delete' && other.kind === 'delete';
+}
+
+function objectOf({ told }: Pending): readonly PushedObject[] {
+  return told.kind === 'put' ? [told.object] : [];
+}
+
+function keyOf({ told }: Pending): readonly PushedKey[] {
+  return told.kind === 'delete' ? [told.key] : [];
+}

@@ -1,0 +1,38 @@
+/** One reading of a source, from its opening to its release: one batch is asked for at a time, and only when there is room. */
+import type { SliceSource, Told } from './source.js';
+
+export class OpenSource {
+  readonly #abort = new AbortController();
+  readonly #batches: AsyncIterator<readonly Told[]>;
+  #isReading = false;
+
+  constructor(source: SliceSource) {
+    this.#batches = source.open(this.#abort.signal)[Symbol.asyncIterator]();
+  }
+
+  /** Whether a batch was asked for and has not come. */
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  /** The next batch; undefined when the source has ended. */
+  async read(): Promise<readonly Told[] | undefined> {
+    this.#isReading = true;
+    try {
+      const { done, value } = await this.#batches.next();
+      return done === true ? undefined : value;
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  /** Aborts it; resolves once it has let go. */
+  async close(): Promise<void> {
+    this.#abort.abort();
+    try {
+      await this.#batches.return?.();
+    } catch {
+      // It was told to stop, and has.
+    }
+  }
+}

@@ -1,0 +1,15 @@
+import type { Clock } from '../domain/ports.js';
+
+/** Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a listener behind. */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted || delayMs <= 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, end);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * Decides what follows a connection that ended or never came about: which URL next and after how long, or that it is over.
+ *
+ *   how it ended                                 next URL    wait
+ *   broke after it had lasted                    the same    jitter below the base: what was sent can be resumed there
+ *   shutdown                                     the next    jitter only, if there is another URL to go to
+ *   fenced, forbidden, unsupported               –           over: coming back would change nothing
+ *   anything else                                the next    what the cache asked for, and jitter that doubles with each failure
+ *
+ * R1 A wait is at most `retryAfterMaxMs` + `backoffMaxMs`, whatever the cache asks for.
+ * R2 A connection that lasted makes the next failure the first one. One that was replaced has not lasted: two processes that
+ *    both believe to be this one would take turns at full speed.
+ */
+import type { ByeReason } from '../frames/bye.js';
+
+/** Why a cache will not take this sender, however often it comes back. */
+export type FinalReason = Extract<ByeReason, 'fenced' | 'forbidden' | 'unsupported'>;
+
+export type BackoffBounds = Readonly<{ backoffBaseMs: number; backoffMaxMs: number }>;
+
+export type ReconnectBounds = BackoffBounds &
+  Readonly<{
+    /** A connection that was welcome for so long has lasted. */
+    lastedMs: number;
+    retryAfterMaxMs: number;
+  }>;
+
+/** Which URL is being tried, and the how-manieth failure in a row this would be, less one. */
+export type Attempt = Readonly<{ urlIndex: number; failures: number }>;
+
+/** How a connection ended. */
+export type Parting = Readonly<{
+  /** Since the welcome; 0 when there was none. */
+  lastedMs: number;
+  /** Undefined: it broke, or was ended from here. */
+  reason: ByeReason | undefined;
+  message: string;
+  retryAfterMs: number | undefined;
+}>;
+
+export type Reconnect = Readonly<{ kind: 'connect'; attempt: Attempt; afterMs: number }> | Readonly<{ kind: 'end'; reason: FinalReason }>;
+
+export const firstAttempt: Attempt = { urlIndex: 0, failures: 0 };
+
+export function reconnect(
+  { urlIndex, failures }: Attempt,
+  { lastedMs, reason, retryAfterMs = 0 }: Parting,
+  { urls, random, bounds }: Readonly<{ urls: number; random: () => number; bounds: ReconnectBounds }>,
+): Reconnect {
+  if (reason === 'fenced' || reason === 'forbidden' || reason === 'unsupported') return { kind: 'end', reason };
+
+  const lasted = lastedMs >= bounds.lastedMs && reason !== 'replaced';
+  const next: Attempt = {
+    urlIndex: lasted && reason === undefined ? urlIndex : (urlIndex + 1) % urls,
+    failures: lasted ? 1 : failures + 1,
+  };
+  const askedMs = reason === 'shutdown' && urls > 1 ? 0 : Math.min(Math.max(retryAfterMs, 0), bounds.retryAfterMaxMs);
+  return { kind: 'connect', attempt: next, afterMs: askedMs + backoffMs(next.failures, random, bounds) };
+}
+
+/** Full jitter: anything between nothing and a bound that doubles with each failure, so that many do not come back together. */
+export function backoffMs(failures: number, random: () => number, { backoffBaseMs, backoffMaxMs }: BackoffBounds): number {
+  return random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** (failures - 1));
+}

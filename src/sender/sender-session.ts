@@ -1,0 +1,262 @@
+/**
+ * A sender in one connection: hello, welcome, then all slices in turn for as long as it lasts.
+ *
+ *   hello ─▶ welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, restate ─▶ bye
+ *
+ * N1 A source is read only while there is credit and the connection takes more: a slow cache stops its sources.
+ * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
+ *    small ones would always come before it.
+ * N3 When the session ends, what was not acknowledged has gone back to its slices.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
+import { formatSlice } from '../domain/slice.js';
+import { BadFrame } from '../frames/bad-frame.js';
+import { byes, type ByeReason } from '../frames/bye.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
+import type { Bell } from './bell.js';
+import { pause } from './pause.js';
+import type { Parting } from './reconnect.js';
+import { isSameLife, resume, type Life } from './resume.js';
+import type { SenderOptions } from './sender-options.js';
+import type { SliceFeed } from './slice-feed.js';
+import { Window } from './window.js';
+
+export type SenderSessionParts = Readonly<{
+  connection: FrameConnection;
+  /** By the text of their slice, in the order of their turns; they may come and go. */
+  feeds: ReadonlyMap<string, SliceFeed>;
+  clock: Clock;
+  log: Log;
+  bell: Bell;
+  /** Told once, when the cache has answered. */
+  welcomed: (sinceMs: number, life: Life) => void;
+}>;
+
+/** What the welcome began. */
+type Welcomed = Readonly<{ life: Life; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
+
+export class SenderSession {
+  readonly #parts: SenderSessionParts;
+  readonly #options: SenderOptions;
+  readonly #stop = new AbortController();
+  readonly #timers = new Set<() => void>();
+  #welcomed: Welcomed | undefined;
+  #isDraining = false;
+  #served: SliceFeed | undefined;
+  #work: Promise<unknown> = Promise.resolve();
+  /** What a bug threw while nobody waited for it. */
+  #fault: Readonly<{ error: unknown }> | undefined;
+  /** How it ended, once a side has said so. */
+  #said: Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs?: number | undefined }> | undefined;
+
+  constructor(parts: SenderSessionParts, options: SenderOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  get welcomed(): Welcomed | undefined {
+    return this.#welcomed;
+  }
+
+  /** Until the connection is closed; when aborted, it waits for what was sent to be acknowledged and says bye. */
+  async run(signal: AbortSignal): Promise<Parting> {
+    const { connection } = this.#parts;
+    const drain = (): void => this.#drain();
+    signal.addEventListener('abort', drain);
+    this.#after(this.#options.welcomeTimeoutMs, () => {
+      if (this.#welcomed === undefined) this.#leave('timeout', 'no welcome came in time');
+    });
+    try {
+      connection.send(this.#hello());
+      if (signal.aborted) this.#drain();
+      await this.#listen();
+      const { code } = await connection.closed;
+      if (this.#fault !== undefined) throw this.#fault.error;
+      return this.#parting(code);
+    } finally {
+      signal.removeEventListener('abort', drain);
+      connection.terminate();
+      this.#stop.abort();
+      for (const cancel of this.#timers) cancel();
+      await this.#work;
+      for (const [feed, items] of this.#welcomed?.window.takeBack() ?? []) feed.giveBack(items);
+    }
+  }
+
+  #hello(): Frame {
+    const { shard, incarnation, agent } = this.#options;
+    const slices = [...this.#parts.feeds.values()].map(({ slice }) => slice);
+    return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, positions: [], agent };
+  }
+
+  async #listen(): Promise<void> {
+    const { connection } = this.#parts;
+    try {
+      for await (const frame of connection.frames()) {
+        this.#take(frame);
+        if (frame.kind === 'bye') return connection.terminate();
+      }
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error;
+      this.#leave('protocol', error.message);
+    }
+  }
+
+  #take(frame: Frame): void {
+    switch (frame.kind) {
+      case 'welcome':
+        return this.#welcomed === undefined ? this.#welcome(frame) : this.#leave('protocol', 'welcome came twice');
+      case 'ack':
+        return this.#acknowledge(frame);
+      case 'refuse':
+        return this.#refuse(frame);
+      case 'restate':
+        return this.#restate(frame);
+      case 'bye':
+        this.#said ??= frame;
+        return;
+      case 'status':
+        return;
+      default:
+        return this.#leave('protocol', `${frame.kind} is no frame for a shard`);
+    }
+  }
+
+  #welcome({ protocol, cacheId, epoch, stated, credit, limits }: FrameOf<'welcome'>): void {
+    if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
+    const { feeds, clock, log, welcomed } = this.#parts;
+    const life: Life = { cacheId, epoch };
+    const sinceMs = clock.now();
+    this.#welcomed = { life, limits, window: new Window(credit), sinceMs };
+    const statedThere = new Set(stated.map(formatSlice));
+    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { life, statedThere: statedThere.has(name) }) === 'state');
+    for (const [, feed] of anew) void feed.close();
+    log.info('sender.connected', { cacheId, epoch, slices: feeds.size, stating: anew.length });
+    welcomed(sinceMs, life);
+    this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#tellStatus())]);
+  }
+
+  #acknowledge({ sequence, credit }: FrameOf<'ack'>): void {
+    const done = this.#welcomed?.window.acknowledge(sequence, credit);
+    if (this.#welcomed === undefined || done === undefined) return this.#leave('protocol', `${sequence} was acknowledged and never sent`);
+    for (const { owner, item } of done) owner.acknowledge(item, this.#welcomed.life);
+    this.#parts.bell.ring();
+    if (this.#isDraining && this.#welcomed.window.unacknowledged.mutations === 0) this.#leave('shutdown', 'the sender is stopping');
+  }
+
+  #refuse({ sequence, reason, message }: FrameOf<'refuse'>): void {
+    const sent = this.#welcomed?.window.find(sequence);
+    if (sent === undefined) return this.#leave('protocol', `${sequence} was refused and is not under way`);
+    sent.owner.refuse(sent.item, { reason, message });
+    this.#parts.bell.ring();
+  }
+
+  #restate({ slice, reason }: FrameOf<'restate'>): void {
+    const feed = this.#parts.feeds.get(formatSlice(slice));
+    if (feed === undefined) return;
+    this.#parts.log.info('sender.restate', { slice: formatSlice(slice), reason });
+    void feed.close();
+    this.#parts.bell.ring();
+  }
+
+  async #pump(welcomed: Welcomed): Promise<void> {
+    const { connection, bell } = this.#parts;
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      const seen = bell.rings;
+      if (this.#sendNext(welcomed)) {
+        bell.ring();
+        await nextTurn();
+        await connection.drained();
+      } else await bell.after(seen, signal);
+    }
+  }
+
+  /** Sends what is next in turn, having asked for what may come behind it. False: nothing can be sent before something changes. */
+  #sendNext(welcomed: Welcomed): boolean {
+    const { window, life, limits } = welcomed;
+    const feeds = [...this.#parts.feeds.values()];
+    for (const feed of feeds) {
+      if (feed.mayOpen && this.#isDue(feed, life)) feed.open();
+      if (feed.mayRead && window.hasRoom) feed.read();
+    }
+
+    const start = this.#served === undefined ? 0 : feeds.indexOf(this.#served) + 1;
+    const next = [...feeds.slice(start), ...feeds.slice(0, start)].find(({ hasPending }) => hasPending);
+    if (next === undefined) return false;
+    const batch = next.cut({
+      mutationsMax: Math.min(this.#options.batchMutationsMax, window.credit.mutations),
+      bytesMax: Math.min(this.#options.batchBytesMax, window.credit.bytes),
+      limits,
+    });
+    if (!window.fits(batch.sent.length, batch.bytes)) return false;
+    this.#served = next;
+    const frame = next.send(batch, (sent) => window.add(next, sent));
+    if (frame !== undefined) this.#parts.connection.send(frame);
+    return true;
+  }
+
+  #isDue({ after }: SliceFeed, life: Life): boolean {
+    const first = after === undefined ? undefined : this.#parts.feeds.get(after);
+    return first === undefined || isSameLife(first.statedAt, life);
+  }
+
+  async #tellStatus(): Promise<void> {
+    const { connection, feeds, clock } = this.#parts;
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      const tally = this.#welcomed?.window.tally();
+      const freshness = [...feeds.values()].map((feed) => {
+        const { slice, phase, connected, lagMs } = feed.progress(clock.now(), tally?.get(feed));
+        return { slice, connected, synced: phase === 'stated', lagMs };
+      });
+      if (freshness.length > 0) connection.send({ kind: 'status', freshness });
+      await pause(clock, this.#options.statusIntervalMs, signal);
+    }
+  }
+
+  #drain(): void {
+    this.#isDraining = true;
+    this.#stop.abort();
+    const isDone = this.#welcomed === undefined || this.#welcomed.window.unacknowledged.mutations === 0;
+    if (isDone) return this.#leave('shutdown', 'the sender is stopping');
+    this.#after(this.#options.shutdownGraceMs, () => this.#leave('shutdown', 'the sender is stopping'));
+  }
+
+  #leave(reason: ByeReason, message: string): void {
+    this.#said ??= { reason: reason === 'unsupported' ? reason : undefined, message };
+    this.#parts.connection.close(reason, message);
+  }
+
+  /** A bye says it; where one was lost, the close code does. */
+  #parting(code: number): Parting {
+    const { clock } = this.#parts;
+    const lastedMs = this.#welcomed === undefined ? 0 : clock.now() - this.#welcomed.sinceMs;
+    const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOf(code), message: `the connection closed with ${code}` };
+    return { lastedMs, reason, message, retryAfterMs };
+  }
+
+  #after(delayMs: number, task: () => void): void {
+    this.#timers.add(this.#parts.clock.after(delayMs, task));
+  }
+
+  /** A bug in it must not float: it cuts the connection off, and `run` throws it. */
+  async #owned(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#fault ??= { error };
+      this.#parts.connection.terminate();
+    }
+  }
+}
+
+const reasonsByCode = new Map<number, ByeReason>();
+for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[reason].code, reason);
+
+function reasonOf(code: number): ByeReason | undefined {
+  return reasonsByCode.get(code);
+}

@@ -1,0 +1,53 @@
+/** What can be seen of a sender while it runs, and how its run ends. Times are milliseconds since 1970, ages milliseconds. */
+import type { Slice } from '../domain/slice.js';
+import type { Credit } from '../frames/frame.js';
+import type { FinalReason } from './reconnect.js';
+
+export type SenderState = Readonly<{
+  connection: SenderConnection;
+  /** In the order in which they were added. */
+  slices: readonly SliceProgress[];
+  /** Sent and not acknowledged, of all slices; never above the cache's credit, but for one object that alone is larger. */
+  unacknowledged: Credit;
+  /** Objects that were not taken, of all slices, withdrawn ones included, since the sender was made. */
+  refused: number;
+  /** How old the oldest is that a source told and no cache acknowledged; 0 when there is none. */
+  lagMs: number;
+}>;
+
+export type SenderConnection =
+  /** `run` was not called yet, or is over. */
+  | Readonly<{ kind: 'idle' }>
+  /** Until the cache's welcome. */
+  | Readonly<{ kind: 'connecting'; url: string; sinceMs: number }>
+  /** `epoch`: which life of the cache's store it is. */
+  | Readonly<{ kind: 'connected'; url: string; sinceMs: number; cacheId: string; epoch: number }>
+  /** `message`: how the last connection ended. `url`: which comes next. */
+  | Readonly<{ kind: 'waiting'; url: string; untilMs: number; message: string }>;
+
+export type SliceProgress = Readonly<{
+  slice: Slice;
+  /**
+   * waiting: its source is not read yet: no cache is connected, or the slice it comes after is not stated.
+   * stating: its full statement is not acknowledged yet.
+   * stated: the cache has all of it, durably, but for what is not acknowledged.
+   */
+  phase: 'waiting' | 'stating' | 'stated';
+  /** Whether its source is connected to what it reads from. */
+  connected: boolean;
+  /** How many objects were sent since the last begin. */
+  objects: number;
+  /** Sent and not acknowledged. */
+  unacknowledged: Credit;
+  /** Objects that were not taken: refused by the cache, or too large for it. */
+  refused: number;
+  /** How old the oldest is that its source told and no cache acknowledged; 0 when there is none. */
+  lagMs: number;
+}>;
+
+/**
+ * stopped: the signal of `run` was aborted.
+ * refused: the cache will not take this sender, and coming back would change nothing. `fenced`: a newer incarnation has the
+ * shard, or it was removed; `forbidden`: the certificate does not speak for it; `unsupported`: no common protocol version.
+ */
+export type SenderEnd = Readonly<{ kind: 'stopped' }> | Readonly<{ kind: 'refused'; reason: FinalReason; message: string }>;

@@ -1,0 +1,206 @@
+/**
+ * Pushes the objects of one shard into a cache, for as long as it runs: the client of `/services/cache/connect`.
+ *
+ *   sources ──batches──▶ pending ──frames──▶ window (unacknowledged ≤ credit) ──acks──▶ durable in the cache
+ *
+ * C1 What a source told last of a key is what the cache ends with, whatever breaks in between: what was acknowledged is durable
+ *    there, the rest is sent again, and where neither is certain the slice is stated anew.
+ * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is and however long it is away.
+ * C3 Once `run` has ended nothing is left: no timer, no connection, no open source.
+ */
+import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { UpgradeRefused } from '../frames/upgrade-refused.js';
+import { Bell } from './bell.js';
+import { pause } from './pause.js';
+import { firstAttempt, reconnect, type Attempt, type Parting } from './reconnect.js';
+import type { SenderOptions } from './sender-options.js';
+import { SenderSession } from './sender-session.js';
+import type { SenderConnection, SenderEnd, SenderState } from './sender-state.js';
+import { SliceFeed } from './slice-feed.js';
+import type { SliceSource } from './source.js';
+
+export type SenderParts = Readonly<{
+  clock: Clock;
+  /** Evenly distributed, 0 ≤ n < 1; spreads those who come back at the same time. */
+  random: () => number;
+  log: Log;
+  /**
+   * Opens a connection, within a time of its own or until `signal` is aborted. What it throws counts as a failure and is tried
+   * again; only UpgradeRefused with 403 is final. `connectSocket` is the one for networks.
+   */
+  connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
+}>;
+
+export class Sender {
+  readonly #parts: SenderParts;
+  readonly #options: SenderOptions;
+  readonly #bell = new Bell();
+  readonly #feeds = new Map<string, SliceFeed>();
+  /** Readings of withdrawn slices that have not let go yet. */
+  readonly #closing = new Set<Promise<void>>();
+  #connection: SenderConnection = { kind: 'idle' };
+  #session: SenderSession | undefined;
+  #life: 'new' | 'running' | 'over' = 'new';
+  #refusedBefore = 0;
+
+  /** Throws when `urls` is empty. Does nothing until `run`. */
+  constructor(parts: SenderParts, options: SenderOptions) {
+    if (options.urls.length === 0) throw new Error('a sender needs a URL');
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  /**
+   * Pushes one more slice, of the sender's own shard, at any time. `source` is opened when a cache is connected, and with `after`
+   * only once that slice is stated and acknowledged there; one that is withdrawn holds nobody back.
+   * Throws when the slice is there already, is of another shard, or comes after one that was not added.
+   */
+  add(slice: Slice, source: SliceSource, { after }: Readonly<{ after?: Slice }> = {}): void {
+    const name = formatSlice(slice);
+    if (this.#life === 'over') throw new Error('the sender has ended');
+    if (slice.shard !== this.#options.shard) throw new Error(`${name} is not of the shard ${this.#options.shard}`);
+    if (this.#feeds.has(name)) throw new Error(`${name} was added already`);
+    if (after !== undefined && !this.#feeds.has(formatSlice(after))) throw new Error(`${formatSlice(after)} was not added before ${name}`);
+    const { clock, random, log } = this.#parts;
+    this.#feeds.set(name, new SliceFeed({ slice, source, after }, { clock, random, log, bell: this.#bell }, this.#options));
+    this.#bell.ring();
+  }
+
+  /** Stops pushing a slice and aborts its source. The cache keeps what it has and is told nothing. Unknown slices are ignored. */
+  withdraw(slice: Slice): void {
+    const feed = this.#feeds.get(formatSlice(slice));
+    if (feed === undefined) return;
+    this.#feeds.delete(formatSlice(slice));
+    this.#refusedBefore += feed.refused;
+    const closing = feed.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+    this.#bell.ring();
+  }
+
+  /**
+   * Pushes until `signal` is aborted or the cache refuses this sender for good; may be called once. Aborted, it stops its sources,
+   * waits at most `shutdownGraceMs` for what was sent to be acknowledged, and says bye. Broken connections, slow caches and refused
+   * objects end nothing: they are logged and shown in the state.
+   */
+  async run(signal: AbortSignal): Promise<SenderEnd> {
+    if (this.#life !== 'new') throw new Error('a sender runs once');
+    this.#life = 'running';
+    const stopSources = (): void => {
+      for (const feed of this.#feeds.values()) void feed.close();
+    };
+    signal.addEventListener('abort', stopSources);
+    try {
+      return await this.#connectAgain(signal);
+    } finally {
+      signal.removeEventListener('abort', stopSources);
+      stopSources();
+      await this.#released();
+      this.#life = 'over';
+      this.#show({ kind: 'idle' });
+    }
+  }
+
+  /** How things stand now. */
+  get state(): SenderState {
+    const nowMs = this.#parts.clock.now();
+    const window = this.#session?.welcomed?.window;
+    const tally = window?.tally();
+    const slices = [...this.#feeds.values()].map((feed) => feed.progress(nowMs, tally?.get(feed)));
+    return {
+      connection: this.#connection,
+      slices,
+      unacknowledged: window?.unacknowledged ?? { mutations: 0, bytes: 0 },
+      refused: slices.reduce((sum, { refused }) => sum + refused, this.#refusedBefore),
+      lagMs: slices.reduce((most, { lagMs }) => Math.max(most, lagMs), 0),
+    };
+  }
+
+  /**
+   * The state at once, then whenever something has changed, at most every `stateIntervalMs`; what lies between is passed over.
+   * Ends when `signal` is aborted, and behind the last state once `run` has ended.
+   */
+  async *states(signal: AbortSignal): AsyncGenerator<SenderState, void, undefined> {
+    while (!signal.aborted) {
+      const seen = this.#bell.rings;
+      const isLast = this.#life === 'over';
+      yield this.state;
+      if (isLast) return;
+      await pause(this.#parts.clock, this.#options.stateIntervalMs, signal);
+      await this.#bell.after(seen, signal);
+    }
+  }
+
+  async #connectAgain(signal: AbortSignal): Promise<SenderEnd> {
+    const { clock, random, log } = this.#parts;
+    const { urls } = this.#options;
+    let attempt: Attempt = firstAttempt;
+    while (!signal.aborted) {
+      const url = this.#url(attempt);
+      this.#show({ kind: 'connecting', url, sinceMs: clock.now() });
+      const parting = await this.#connect(url, signal);
+      if (signal.aborted) break;
+
+      const { message, reason } = parting;
+      const next = reconnect(attempt, parting, { urls: urls.length, random, bounds: this.#options });
+      if (next.kind === 'end') {
+        log.error('sender.refused-for-good', { url, reason: next.reason, message });
+        return { kind: 'refused', reason: next.reason, message };
+      }
+      const { afterMs } = next;
+      attempt = next.attempt;
+      log.warn('sender.disconnected', { url, reason, message, lastedMs: parting.lastedMs, next: this.#url(attempt), afterMs });
+      this.#show({ kind: 'waiting', url: this.#url(attempt), untilMs: clock.now() + afterMs, message });
+      await pause(clock, afterMs, signal);
+    }
+    return { kind: 'stopped' };
+  }
+
+  /** One connection, from its opening to its end. */
+  async #connect(url: string, signal: AbortSignal): Promise<Parting> {
+    let connection: FrameConnection;
+    try {
+      connection = await this.#parts.connect(url, signal);
+    } catch (error) {
+      return failure(error);
+    }
+    const { clock, log } = this.#parts;
+    const welcomed = (sinceMs: number, { cacheId, epoch }: Readonly<{ cacheId: string; epoch: number }>): void =>
+      this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
+    const parts = { connection, feeds: this.#feeds, clock, log: log.child({ url }), bell: this.#bell, welcomed };
+    this.#session = new SenderSession(parts, this.#options);
+    try {
+      return await this.#session.run(signal);
+    } finally {
+      this.#session = undefined;
+    }
+  }
+
+  #url({ urlIndex }: Attempt): string {
+    return this.#options.urls[urlIndex] ?? '';
+  }
+
+  #show(connection: SenderConnection): void {
+    this.#connection = connection;
+    this.#bell.ring();
+  }
+
+  /** Sources let go when they are aborted; one that does not is left behind after the grace. */
+  async #released(): Promise<void> {
+    const { clock, log } = this.#parts;
+    const grace = new AbortController();
+    const released = Promise.all([...this.#closing, ...[...this.#feeds.values()].map((feed) => feed.close())]).then(() => grace.abort());
+    await pause(clock, this.#options.shutdownGraceMs, grace.signal);
+    if (!grace.signal.aborted) log.error('sender.source.stuck', { graceMs: this.#options.shutdownGraceMs });
+    else await released;
+  }
+}
+
+/** No connection came about. */
+function failure(error: unknown): Parting {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof UpgradeRefused)) return { lastedMs: 0, reason: undefined, message, retryAfterMs: undefined };
+  return { lastedMs: 0, reason: error.httpCode === 403 ? 'forbidden' : undefined, message, retryAfterMs: error.retryAfterMs };
+}

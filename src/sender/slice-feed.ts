@@ -1,0 +1,215 @@
+/**
+ * One slice on its way to a cache: its source, what that told and was not sent yet, and how far its statement is.
+ *
+ *   waiting ──open──▶ stating ──end acknowledged──▶ stated        L1 Nothing that was told before the first begin is sent.
+ *      ▲                 ▲───────begin sent───────────┘           L2 A slice is stated once the end of its last statement is
+ *      └── close ────────┴────────────────────────────┘              acknowledged, none of its boundaries having been refused.
+ *                                                                 L3 A source is opened only once its last reading has let go.
+ * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and behind a lost connection what
+ * was not acknowledged. A source that ends or fails is opened again with backoff: it is not supposed to.
+ */
+import type { Log } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Frame } from '../frames/frame.js';
+import { batchFrame, cutBatch, toldBytes, toldKey, type Batch, type BatchBounds, type Pending } from './batch.js';
+import type { Bell } from './bell.js';
+import { OpenSource } from './open-source.js';
+import { backoffMs, type BackoffBounds } from './reconnect.js';
+import type { Life, SliceKnowledge } from './resume.js';
+import type { SliceProgress } from './sender-state.js';
+import type { SliceSource, Told } from './source.js';
+import type { Tally } from './window.js';
+
+export type SliceFeedParts = Readonly<{ clock: Clock; random: () => number; log: Log; bell: Bell }>;
+export type SliceFeedBounds = BackoffBounds & Readonly<{ refusalsLoggedMax: number }>;
+
+export class SliceFeed {
+  readonly slice: Slice;
+  /** The slice to be stated first, as `formatSlice` has it. */
+  readonly after: string | undefined;
+  readonly #source: SliceSource;
+  readonly #parts: SliceFeedParts;
+  readonly #bounds: SliceFeedBounds;
+
+  #reading: OpenSource | undefined;
+  #released: Promise<void> = Promise.resolve();
+  #isReleased = true;
+  #failures = 0;
+  #cancelReopening: (() => void) | undefined;
+
+  #pending: Pending[] = [];
+  /** Of the last statement that was told, and of the first one of this reading. */
+  #statement = 0;
+  #firstStatement = 1;
+  /** Of the last statement whose begin was sent and that can still become stated. */
+  #statementSent = 0;
+  #objects = 0;
+  #statedAt: Life | undefined;
+  #refused = 0;
+  #refusedSinceBegin = 0;
+
+  constructor(
+    { slice, source, after }: Readonly<{ slice: Slice; source: SliceSource; after: Slice | undefined }>,
+    parts: SliceFeedParts,
+    bounds: SliceFeedBounds,
+  ) {
+    this.slice = slice;
+    this.after = after === undefined ? undefined : formatSlice(after);
+    this.#source = source;
+    this.#parts = parts;
+    this.#bounds = bounds;
+  }
+
+  get connected(): boolean {
+    return this.#source.connected;
+  }
+
+  get statedAt(): Life | undefined {
+    return this.#statedAt;
+  }
+
+  get refused(): number {
+    return this.#refused;
+  }
+
+  get hasPending(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  get mayOpen(): boolean {
+    return this.#reading === undefined && this.#isReleased && this.#cancelReopening === undefined;
+  }
+
+  get mayRead(): boolean {
+    return this.#reading !== undefined && !this.#reading.isReading && !this.hasPending;
+  }
+
+  knowledge(): SliceKnowledge {
+    return { open: this.#reading !== undefined, statedAt: this.#statedAt };
+  }
+
+  progress(nowMs: number, sent: Tally | undefined): SliceProgress {
+    const phase = this.#statedAt !== undefined ? 'stated' : this.#reading !== undefined ? 'stating' : 'waiting';
+    const oldestMs = Math.min(sent?.oldestMs ?? nowMs, this.#pending[0]?.sinceMs ?? nowMs);
+    return {
+      slice: this.slice,
+      phase,
+      connected: this.#source.connected,
+      objects: this.#objects,
+      unacknowledged: { mutations: sent?.mutations ?? 0, bytes: sent?.bytes ?? 0 },
+      refused: this.#refused,
+      lagMs: Math.max(0, nowMs - oldestMs),
+    };
+  }
+
+  open(): void {
+    try {
+      this.#reading = new OpenSource(this.#source);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Asks the source for its next batch; the bell rings when it is there. */
+  read(): void {
+    const reading = this.#reading;
+    if (reading === undefined) return;
+    const heard = async (): Promise<void> => {
+      try {
+        const batch = await reading.read();
+        if (reading !== this.#reading) return;
+        if (batch === undefined) throw new CacheError('the source has ended');
+        this.#hear(batch);
+      } catch (error) {
+        if (reading === this.#reading) this.#fail(error);
+      }
+      this.#parts.bell.ring();
+    };
+    void heard();
+  }
+
+  /** Stops reading and forgets what is pending: the slice begins anew, with a statement. Resolves once the source has let go. */
+  close(): Promise<void> {
+    this.#cancelReopening?.();
+    this.#cancelReopening = undefined;
+    this.#pending = [];
+    this.#firstStatement = this.#statement + 1;
+    this.#statementSent = 0;
+    this.#statedAt = undefined;
+
+    const reading = this.#reading;
+    this.#reading = undefined;
+    if (reading === undefined) return this.#released;
+    this.#isReleased = false;
+    this.#released = reading.close().finally(() => {
+      this.#isReleased = true;
+      this.#parts.bell.ring();
+    });
+    return this.#released;
+  }
+
+  cut(bounds: BatchBounds): Batch {
+    return cutBatch(this.slice, this.#pending, bounds);
+  }
+
+  /** Gives out what `cut` chose; undefined when all of it is too large to be sent. */
+  send({ taken, sent, tooLarge }: Batch, number: (sent: readonly Pending[]) => number): Frame | undefined {
+    this.#pending.splice(0, taken);
+    for (const item of tooLarge) this.refuse(item, { reason: 'RequestEntityTooLarge', message: 'it is larger than the cache takes' });
+    const first = sent[0];
+    if (first === undefined) return undefined;
+
+    if (first.told.kind === 'begin') {
+      this.#statementSent = first.statement;
+      this.#statedAt = undefined;
+      this.#objects = 0;
+      this.#refusedSinceBegin = 0;
+    }
+    if (first.told.kind === 'put') this.#objects += sent.length;
+    return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#objects });
+  }
+
+  /** Behind a lost connection: what was sent and not acknowledged comes before what is pending. */
+  giveBack(items: readonly Pending[]): void {
+    this.#pending = [...items.filter(({ statement }) => statement >= this.#firstStatement), ...this.#pending];
+  }
+
+  acknowledge({ told, statement }: Pending, life: Life): void {
+    if (told.kind !== 'end' || statement !== this.#statementSent) return;
+    this.#statedAt = life;
+    this.#parts.log.info('sender.stated', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
+  }
+
+  refuse({ told, statement }: Pending, { reason, message }: Readonly<{ reason: string; message: string }>): void {
+    this.#refused += 1;
+    this.#refusedSinceBegin += 1;
+    const key = toldKey(told);
+    if (key === undefined && statement === this.#statementSent) this.#statementSent = 0;
+    if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
+    const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };
+    this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), told: told.kind, ...place, reason, message });
+  }
+
+  #hear(batch: readonly Told[]): void {
+    const sinceMs = this.#parts.clock.now();
+    for (const told of batch) {
+      if (told.kind === 'begin') this.#statement += 1;
+      if (told.kind === 'end') this.#failures = 0;
+      if (this.#statement < this.#firstStatement) continue;
+      this.#pending.push({ told, bytes: toldBytes(told), sinceMs, statement: this.#statement });
+    }
+  }
+
+  #fail(error: unknown): void {
+    void this.close();
+    this.#failures += 1;
+    const afterMs = backoffMs(this.#failures, this.#parts.random, this.#bounds);
+    this.#parts.log.warn('sender.source.failed', { slice: formatSlice(this.slice), error, afterMs });
+    this.#cancelReopening = this.#parts.clock.after(afterMs, () => {
+      this.#cancelReopening = undefined;
+      this.#parts.bell.ring();
+    });
+  }
+}

@@ -1,0 +1,97 @@
+/** A slice's truth in memory, told to whoever opens it: a statement of what is there, then changes. */
+import type { SliceSource, Told } from '../../src/sender/source.js';
+import { keyText } from './fake-cache.js';
+
+type Reading = { queue: Told[]; wake: () => void; failure: Error | undefined; isEnded: boolean };
+
+export class FakeSource implements SliceSource {
+  connected = true;
+  batchMax = 100;
+  /** Statements are left without their end until `release`. */
+  holdsEnd = false;
+  /** Batches that were asked for and given. */
+  given = 0;
+  opened = 0;
+  readonly #objects = new Map<string, string>();
+  readonly #readings = new Set<Reading>();
+
+  /** Readings that have not let go. */
+  get readings(): number {
+    return this.#readings.size;
+  }
+
+  get truth(): Readonly<Record<string, string>> {
+    return Object.fromEntries([...this.#objects].map(([name, body]): [string, string] => [keyText(placed(name)), body]).toSorted());
+  }
+
+  put(name: string, body = name, version = 'v1'): void {
+    this.#objects.set(name, body);
+    this.tell({ kind: 'put', version, object: anObject(name, body) });
+  }
+
+  delete(name: string): void {
+    this.#objects.delete(name);
+    this.tell({ kind: 'delete', key: placed(name) });
+  }
+
+  restate(): void {
+    this.tell(...this.#statement());
+    for (const reading of this.#readings) reading.isEnded = !this.holdsEnd;
+  }
+
+  release(): void {
+    this.holdsEnd = false;
+    for (const reading of this.#readings) {
+      if (!reading.isEnded) reading.queue.push({ kind: 'end', revision: '7' });
+      reading.isEnded = true;
+      reading.wake();
+    }
+  }
+
+  fail(): void {
+    for (const reading of this.#readings) {
+      reading.failure = new Error('the source broke');
+      reading.wake();
+    }
+  }
+
+  tell(...told: readonly Told[]): void {
+    for (const reading of this.#readings) {
+      reading.queue.push(...told);
+      reading.wake();
+    }
+  }
+
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+    const reading: Reading = { queue: [...this.#statement()], wake: () => {}, failure: undefined, isEnded: !this.holdsEnd };
+    const abort = (): void => reading.wake();
+    signal.addEventListener('abort', abort);
+    this.#readings.add(reading);
+    this.opened += 1;
+    try {
+      while (!signal.aborted) {
+        if (reading.failure !== undefined) throw reading.failure;
+        if (reading.queue.length > 0) {
+          this.given += 1;
+          yield reading.queue.splice(0, this.batchMax);
+        } else await new Promise<void>((resolve) => (reading.wake = resolve));
+      }
+    } finally {
+      this.#readings.delete(reading);
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  #statement(): readonly Told[] {
+    const puts = [...this.#objects].map(([name, body]): Told => ({ kind: 'put', version: 'v1', object: anObject(name, body) }));
+    return [{ kind: 'begin', revision: '7' }, ...puts, ...(this.holdsEnd ? [] : [{ kind: 'end', revision: '7' } as const])];
+  }
+}
+
+function anObject(name: string, body: string) {
+  return { ...placed(name), sourceVersion: '7', body: Buffer.from(body) };
+}
+
+function placed(name: string): Readonly<{ cluster: string; namespace: string; name: string }> {
+  return { cluster: 'acme', namespace: '', name };
+}

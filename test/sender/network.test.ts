@@ -1,0 +1,117 @@
+/** A sender and a server with a network between them that is slow, silent or broken (F9). */
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
+import { connectPath } from '../../src/frames/socket-options.js';
+import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { Sender } from '../../src/sender/sender.js';
+import type { SliceSource, Told } from '../../src/sender/source.js';
+import { shardName } from '../support/objects.js';
+import { pushedExport, sliceOf } from '../support/raw-pusher.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
+import { silent } from '../support/test-store.js';
+
+const exports = sliceOf('apiexports');
+const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+const quick = { 'ping-interval': '300ms', 'pong-timeout': '300ms' };
+
+/** Tells what a test gives it, behind a statement of nothing. */
+class Tap implements SliceSource {
+  readonly connected = true;
+  #waiting: Told[] = [];
+  #wake: () => void = () => {};
+  opened = 0;
+
+  tell(name: string, spec: unknown): void {
+    this.#waiting.push({ kind: 'put', version: 'v1alpha2', object: pushedExport(name, { spec }) });
+    this.#wake();
+  }
+
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+    this.opened += 1;
+    signal.addEventListener('abort', () => this.#wake(), { once: true });
+    yield [
+      { kind: 'begin', revision: '' },
+      { kind: 'end', revision: '' },
+    ];
+    while (!signal.aborted) {
+      if (this.#waiting.length > 0) yield this.#waiting.splice(0);
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
+
+async function aPush(t: ExecutionContext) {
+  const server = await aServer(t, { flags: quick });
+  const proxy = await TcpProxy.start(server.port);
+  t.teardown(() => proxy.close());
+  const { certificate, key } = server.master;
+  const identity = { ca: server.certificate, certificate, key };
+  const clock = systemClock;
+  const options = { ...defaultConnectOptions, pingIntervalMs: 300, pongTimeoutMs: 300, connectTimeoutMs: 1_000 };
+  const sender = new Sender(
+    { clock, random: Math.random, log: silent, connect: (url, signal) => connectSocket(url, identity, { clock, signal }, options) },
+    {
+      ...defaultSenderBounds,
+      backoffMaxMs: 500,
+      shard: shardName('amber'),
+      incarnation: 1,
+      urls: [`https://127.0.0.1:${proxy.port}${connectPath}`],
+      agent: 'test',
+    },
+  );
+  const tap = new Tap();
+  sender.add(exports, tap);
+  const stop = new AbortController();
+  const ended = sender.run(stop.signal);
+  t.teardown(async () => {
+    stop.abort();
+    await ended;
+  });
+  await until(() => sender.state.slices[0]?.phase === 'stated');
+  return { server, proxy, sender, tap };
+}
+
+async function listed(server: TestServer): Promise<number> {
+  return (await server.client().list(everywhere)).items.length;
+}
+
+test('on a slow network what is told arrives, in one connection', async (t) => {
+  const { server, proxy, tap } = await aPush(t);
+
+  proxy.delay(125);
+  for (let i = 0; i < 50; i += 1) tap.tell(`n${i}`, { i });
+  await until(async () => (await listed(server)) === 50);
+
+  t.is(proxy.connections, 1);
+  t.is(tap.opened, 1);
+});
+
+test('a network that swallows everything is noticed at both ends; behind it the sender goes on, and states nothing anew', async (t) => {
+  const { server, proxy, sender, tap } = await aPush(t);
+
+  proxy.blackhole();
+  for (let i = 0; i < 50; i += 1) tap.tell(`n${i}`, { i });
+  await until(() => sender.state.connection.kind !== 'connected');
+  await until(async () => (await server.metric('strata_push_sessions')) === 0);
+  t.is(await listed(server), 0);
+  proxy.heal();
+  await until(async () => (await listed(server)) === 50, 10_000);
+
+  t.is(tap.opened, 1, 'no second statement');
+});
+
+test('a connection that is cut again and again loses nothing and repeats no statement', async (t) => {
+  const { server, proxy, tap } = await aPush(t);
+
+  for (let i = 0; i < 60; i += 1) {
+    tap.tell(`n${i}`, { i });
+    if (i % 20 === 10) proxy.cut();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await until(async () => (await listed(server)) === 60, 10_000);
+
+  t.true(proxy.connections > 1);
+  t.is(tap.opened, 1);
+});

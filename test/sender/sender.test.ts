@@ -1,0 +1,749 @@
+import test from 'ava';
+import { deferred } from '../../src/domain/deferred.js';
+import { protocolVersion } from '../../src/frames/frame.js';
+import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
+import type { SenderState } from '../../src/sender/sender-state.js';
+import type { Told } from '../../src/sender/source.js';
+import { shardName } from '../support/objects.js';
+import { aSlice, exports, schemas, SenderRig } from './a-sender.js';
+import { FakeCache } from './fake-cache.js';
+import { FakeSource } from './fake-source.js';
+
+test('a sender says who it is and what it will state, then states it', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one', 'two']);
+
+  await rig.start();
+
+  t.deepEqual(rig.cache.received[0], {
+    kind: 'hello',
+    protocol: protocolVersion,
+    role: 'shard',
+    name: 'amber',
+    incarnation: 5,
+    route: [],
+    slices: [exports],
+    positions: [],
+    agent: 'test/1',
+  });
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end']);
+  await rig.commit();
+  t.deepEqual(rig.cache.held(exports), source.truth);
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('changes behind a statement are sent as they are told', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  source.put('two');
+  source.delete('one');
+  await rig.settle();
+  await rig.commit();
+
+  t.deepEqual(rig.cache.held(exports), { 'acme||two': 'two' });
+  t.deepEqual(rig.cache.kinds().slice(-2), ['put', 'delete']);
+});
+
+test('a source that begins again mid-stream states its slice again', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  source.restate();
+  await rig.settle();
+  t.is(rig.sender.state.slices[0]?.phase, 'stating');
+  await rig.commit();
+
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'begin', 'put', 'end']);
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('L1 nothing that a source tells before its first begin is sent', async (t) => {
+  const rig = new SenderRig(t);
+  const source = new FakeSource();
+  const early = { connected: true, open: (signal: AbortSignal) => prefixed(source.open(signal)) };
+  rig.sender.add(exports, early);
+
+  await rig.start();
+
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'end']);
+});
+
+test('a slice that comes after another is opened once that one is acknowledged as stated', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  const after = rig.source(schemas, ['two'], { after: exports });
+  await rig.start();
+
+  t.is(after.opened, 0);
+  t.is(rig.sender.state.slices[1]?.phase, 'waiting');
+  rig.cache.commit(2);
+  await rig.settle();
+  t.is(after.opened, 0);
+  await rig.commit();
+
+  t.is(after.opened, 1);
+  t.deepEqual(rig.cache.held(schemas), after.truth);
+});
+
+test('a slice that comes after a withdrawn one is not held back', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  const after = rig.source(schemas, ['two'], { after: exports });
+  await rig.start();
+
+  rig.sender.withdraw(exports);
+  await rig.settle();
+
+  t.is(after.opened, 1);
+});
+
+test('in another life of the cache a slice waits again for the one it comes after', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  const after = rig.source(schemas, ['two'], { after: exports });
+  await rig.start();
+  await rig.commit();
+
+  rig.cache.forget();
+  await rig.advance(1_000);
+
+  t.is(after.readings, 0);
+  await rig.commit();
+  t.deepEqual(rig.cache.held(schemas), after.truth);
+});
+
+test('a slice is of the own shard, added once, and after one that is there', (t) => {
+  const { sender } = new SenderRig(t);
+  sender.add(exports, new FakeSource());
+
+  t.throws(() => sender.add(exports, new FakeSource()), { message: /already/ });
+  t.throws(() => sender.add(schemas, new FakeSource(), { after: aSlice('others') }), { message: /not added before/ });
+  t.throws(() => sender.add({ ...schemas, shard: shardName('birch') }, new FakeSource()), { message: /not of the shard/ });
+});
+
+test('a withdrawn slice is stopped and the cache is told nothing', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  const before = rig.cache.kinds().length;
+
+  rig.sender.withdraw(exports);
+  await rig.settle();
+  source.put('two');
+  await rig.settle();
+
+  t.is(source.readings, 0);
+  t.is(rig.cache.kinds().length, before);
+  t.deepEqual(rig.cache.held(exports), { 'acme||one': 'one' });
+  t.deepEqual(rig.sender.state.slices, []);
+});
+
+test('a slice that is added again after it was withdrawn is stated', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  await rig.start();
+  rig.sender.withdraw(exports);
+
+  const source = rig.source(exports, ['two']);
+  await rig.settle();
+  await rig.commit();
+
+  t.deepEqual(rig.cache.held(exports), source.truth);
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('what the cache asks to be stated again is read anew, and deletes told before are not sent', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one', 'two']);
+  await rig.start();
+  await rig.commit();
+  rig.cache.connection?.stall();
+  source.put('three');
+  await rig.settle();
+
+  source.delete('one');
+  rig.cache.restate(exports);
+  await rig.settle();
+  rig.cache.connection?.flow();
+  await rig.settle();
+  await rig.commit();
+
+  t.is(source.opened, 2);
+  t.is(source.readings, 1);
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'put', 'begin', 'put', 'end']);
+  t.deepEqual(rig.cache.held(exports), source.truth);
+});
+
+test('an end that was under way when the slice was asked for again does not make it stated', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  source.holdsEnd = true;
+
+  rig.cache.restate(exports);
+  await rig.settle();
+  await rig.commit();
+
+  t.is(rig.sender.state.slices[0]?.phase, 'stating');
+  source.release();
+  await rig.settle();
+  await rig.commit();
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+});
+
+test('L2 a slice whose end was refused is not stated', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  await rig.start();
+
+  rig.cache.connection?.say({ kind: 'refuse', sequence: 3, reason: 'Invalid', message: 'not like this' });
+  await rig.commit();
+
+  t.is(rig.sender.state.slices[0]?.phase, 'stating');
+  t.like(rig.events('sender.refused')[0], { told: 'end', reason: 'Invalid' });
+});
+
+test('L3 a source is opened again only once its last reading has let go', async (t) => {
+  const rig = new SenderRig(t);
+  const source = new FakeSource();
+  const letGo = deferred<void>();
+  const slow = async function* (signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+    yield* source.open(signal);
+    await letGo.promise;
+  };
+  rig.sender.add(exports, { connected: true, open: slow });
+  await rig.start();
+  await rig.commit();
+
+  rig.cache.restate(exports);
+  await rig.settle();
+  t.is(source.opened, 1);
+  letGo.resolve();
+  await rig.settle();
+
+  t.is(source.opened, 2);
+});
+
+test('a refused object is counted and logged without its body, and ends nothing', async (t) => {
+  const cache = new FakeCache();
+  cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
+  const rig = new SenderRig(t, { cache });
+  rig.source(exports, ['good', 'bad']);
+
+  await rig.start();
+  await rig.commit();
+
+  t.deepEqual(cache.held(exports), { 'acme||good': 'good' });
+  t.is(rig.sender.state.refused, 1);
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.unacknowledged.mutations, 0);
+  const [logged] = rig.events('sender.refused');
+  t.like(logged, { cluster: 'acme', name: 'bad', reason: 'Invalid' });
+  t.false('body' in (logged ?? {}));
+});
+
+test('refusals are logged up to their bound and all counted', async (t) => {
+  const cache = new FakeCache();
+  cache.refuses = () => 'Forbidden';
+  const rig = new SenderRig(t, { cache, refusalsLoggedMax: 2 });
+  rig.source(exports, ['a', 'b', 'c', 'd']);
+
+  await rig.start();
+  await rig.commit();
+
+  t.is(rig.events('sender.refused').length, 2);
+  t.is(rig.sender.state.refused, 4);
+});
+
+test('an object that is larger than the cache takes is not sent, is counted and logged', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  source.put('large', 'x'.repeat(10_001));
+
+  await rig.start();
+  await rig.commit();
+
+  t.deepEqual(rig.cache.held(exports), { 'acme||one': 'one' });
+  t.deepEqual(rig.cache.violations, []);
+  t.is(rig.sender.state.slices[0]?.refused, 1);
+  t.like(rig.events('sender.refused')[0], { name: 'large', reason: 'RequestEntityTooLarge' });
+});
+
+test('N1 a cache that acknowledges nothing stops its sources at the credit and one batch', async (t) => {
+  const cache = new FakeCache();
+  cache.credit = { mutations: 10, bytes: 1_000_000 };
+  const rig = new SenderRig(t, { cache });
+  const names = Array.from({ length: 100 }, (_, index) => `n${index}`);
+  const source = rig.source(exports, names);
+  source.batchMax = 4;
+
+  await rig.start();
+
+  t.true(rig.sender.state.unacknowledged.mutations <= 10);
+  t.true(source.given <= 4);
+  await rig.commit();
+  t.deepEqual(cache.held(exports), source.truth);
+  t.deepEqual(cache.violations, []);
+});
+
+test('N1 a network that takes nothing stops the sources', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  rig.cache.connection?.stall();
+  source.batchMax = 1;
+  for (const name of ['a', 'b', 'c', 'd', 'e']) source.put(name);
+  const before = source.given;
+  await rig.settle();
+
+  t.true(source.given - before <= 2);
+  rig.cache.connection?.flow();
+  await rig.settle();
+  await rig.commit();
+  t.deepEqual(rig.cache.held(exports), source.truth);
+});
+
+test('N2 slices take turns: a long statement does not hold back a short one', async (t) => {
+  const rig = new SenderRig(t, { batchMutationsMax: 2 });
+  rig.source(
+    exports,
+    Array.from({ length: 50 }, (_, index) => `n${index}`),
+  );
+  rig.source(schemas, ['one']);
+
+  await rig.start();
+
+  const ends = rig.cache.received.flatMap((frame) => (frame.kind === 'end' ? [frame.slice.resource.resource] : []));
+  t.deepEqual(ends, ['apiresourceschemas', 'apiexports']);
+});
+
+test('an object larger than the whole credit is sent when nothing else is under way', async (t) => {
+  const cache = new FakeCache();
+  cache.credit = { mutations: 10, bytes: 500 };
+  const rig = new SenderRig(t, { cache });
+  const source = rig.source(exports, ['a']);
+  source.put('large', 'x'.repeat(2_000));
+  source.put('z');
+
+  await rig.start();
+  await rig.commit();
+
+  t.deepEqual(cache.held(exports), source.truth);
+  t.deepEqual(cache.violations, []);
+});
+
+test('a lost connection is resumed: what was not acknowledged is sent again and nothing is stated anew', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  source.put('two');
+  source.delete('one');
+  await rig.settle();
+
+  rig.cache.drop();
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 1);
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'put', 'delete', 'hello', 'put', 'delete']);
+  t.deepEqual(rig.cache.held(exports), source.truth);
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('what is sent again comes before what was told after it', async (t) => {
+  const cache = new FakeCache();
+  cache.credit = { mutations: 3, bytes: 1_000_000 };
+  const rig = new SenderRig(t, { cache, lastedMs: 0 });
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  source.put('one', 'first');
+  source.put('one', 'second');
+  await rig.settle();
+  source.put('one', 'third');
+  source.put('two');
+  await rig.settle();
+  t.is(rig.sender.state.unacknowledged.mutations, 2);
+
+  cache.drop();
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 1);
+  t.deepEqual(cache.held(exports), { 'acme||one': 'third', 'acme||two': 'two' });
+  t.deepEqual(cache.violations, []);
+});
+
+test('a begin that was told and not sent yet when the connection broke follows in the next one', async (t) => {
+  const rig = new SenderRig(t, { lastedMs: 0 });
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  rig.cache.connection?.stall();
+  source.put('two');
+  await rig.settle();
+  source.restate();
+  await rig.settle();
+
+  rig.cache.drop();
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.deepEqual(rig.cache.held(exports), source.truth);
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.deepEqual(rig.cache.violations, []);
+});
+
+test('what an aborted reading told is not kept for another connection', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  source.put('two');
+  await rig.advance(1_000);
+  t.is(rig.sender.state.lagMs, 1_000);
+
+  rig.cache.restate(exports);
+  await rig.settle();
+  rig.cache.refusal = new Error('gone');
+  rig.cache.drop();
+  await rig.advance(3_000);
+
+  t.is(rig.sender.state.lagMs, 3_000);
+  t.is(rig.sender.state.unacknowledged.mutations, 0);
+});
+
+test('what a source told while no cache was there is sent once one is', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  rig.cache.drop();
+  await rig.settle();
+
+  source.put('two');
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 1);
+  t.deepEqual(rig.cache.held(exports), source.truth);
+});
+
+test('a statement that was interrupted is begun anew', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one', 'two']);
+  await rig.start();
+  rig.cache.commit(2);
+  await rig.settle();
+
+  rig.cache.drop();
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 2);
+  t.is(source.readings, 1);
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'hello', 'begin', 'put', 'end']);
+  t.deepEqual(rig.cache.held(exports), source.truth);
+});
+
+test('a cache that lost its memory is told everything again', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  rig.cache.forget();
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 2);
+  t.deepEqual(rig.cache.held(exports), source.truth);
+});
+
+test('a source that breaks is opened again after a while and states its slice', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  source.fail();
+  await rig.settle();
+  t.is(source.readings, 0);
+  await rig.advance(200);
+  await rig.commit();
+
+  t.is(source.opened, 2);
+  t.is(rig.events('sender.source.failed').length, 1);
+  t.deepEqual(rig.cache.kinds().slice(4), ['begin', 'put', 'end']);
+});
+
+for (const reason of ['fenced', 'forbidden', 'unsupported'] as const) {
+  test(`${reason} ends the run with what the cache said`, async (t) => {
+    const rig = new SenderRig(t);
+    const source = rig.source(exports, ['one']);
+    await rig.start();
+
+    rig.cache.bye(reason);
+    const ended = await rig.ended;
+
+    t.deepEqual(ended, { kind: 'refused', reason, message: `because ${reason}` });
+    t.is(source.readings, 0);
+    t.is(rig.clock.pending, 0);
+  });
+}
+
+test('where the bye was lost the close code says that the shard is fenced', async (t) => {
+  const rig = new SenderRig(t);
+  await rig.start();
+
+  rig.cache.drop(4002);
+
+  t.like(await rig.ended, { kind: 'refused', reason: 'fenced' });
+});
+
+test('a server that forbids the upgrade ends the run, one that is busy is tried again when it says', async (t) => {
+  const rig = new SenderRig(t, { random: () => 0 });
+  rig.cache.refusal = new UpgradeRefused(503, 'busy', 3_000);
+  await rig.start();
+  t.like(rig.sender.state.connection, { kind: 'waiting', untilMs: rig.clock.now() + 3_000, message: 'busy' });
+
+  rig.cache.refusal = new UpgradeRefused(403, 'not you', undefined);
+  await rig.advance(3_000);
+
+  t.deepEqual(await rig.ended, { kind: 'refused', reason: 'forbidden', message: 'not you' });
+});
+
+test('a cache that stops is left for the next URL', async (t) => {
+  const [one, two] = [new FakeCache('one'), new FakeCache('two')];
+  const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
+  const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
+  const source = rig.source(exports, ['a']);
+  await rig.start();
+  t.like(rig.sender.state.connection, { kind: 'connected', url: 'wss://one', cacheId: 'one' });
+
+  one.bye('shutdown', 60_000);
+  await rig.advance(200);
+  await rig.commit();
+
+  t.like(rig.sender.state.connection, { kind: 'connected', url: 'wss://two', cacheId: 'two' });
+  t.deepEqual(two.held(exports), source.truth);
+});
+
+test('a cache that never says welcome is given up', async (t) => {
+  const rig = new SenderRig(t, { welcomeTimeoutMs: 500 });
+  rig.cache.welcomes = false;
+  await rig.start();
+
+  await rig.advance(500);
+
+  t.like(rig.sender.state.connection, { kind: 'waiting', message: 'no welcome came in time' });
+  t.false(rig.cache.connection?.isOpen);
+});
+
+test('a cache that speaks another version ends the run', async (t) => {
+  const rig = new SenderRig(t);
+  rig.cache.protocol = 2;
+
+  await rig.start();
+
+  t.like(await rig.ended, { kind: 'refused', reason: 'unsupported' });
+});
+
+test('an acknowledgement of what was never sent ends the connection, not the run', async (t) => {
+  const rig = new SenderRig(t);
+  await rig.start();
+
+  rig.cache.connection?.say({ kind: 'ack', sequence: 7, credit: rig.cache.credit });
+  await rig.settle();
+
+  t.is(rig.sender.state.connection.kind, 'waiting');
+  t.like(rig.cache.received.at(-1), { kind: 'bye', reason: 'protocol' });
+  await rig.advance(1_000);
+  t.is(rig.sender.state.connection.kind, 'connected');
+});
+
+test('C3 an aborted run waits for what was sent, says bye and leaves nothing behind', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+
+  rig.abort.abort();
+  await rig.settle();
+  t.is(source.readings, 0);
+  t.true(rig.cache.connection?.isOpen);
+  await rig.commit();
+
+  t.deepEqual(await rig.ended, { kind: 'stopped' });
+  t.like(rig.cache.received.at(-1), { kind: 'bye', reason: 'shutdown' });
+  t.false(rig.cache.connection?.isOpen);
+  t.deepEqual(rig.cache.held(exports), source.truth);
+  t.is(rig.clock.pending, 0);
+  t.deepEqual(rig.sender.state.connection, { kind: 'idle' });
+});
+
+test('C3 an aborted run waits no longer than its grace', async (t) => {
+  const rig = new SenderRig(t, { shutdownGraceMs: 300 });
+  rig.source(exports, ['one']);
+  await rig.start();
+  rig.abort.abort();
+  await rig.settle();
+
+  await rig.advance(300);
+
+  t.deepEqual(await rig.ended, { kind: 'stopped' });
+  t.is(rig.clock.pending, 0);
+});
+
+test('C3 a run that is aborted while it waits to connect again ends at once', async (t) => {
+  const rig = new SenderRig(t);
+  rig.cache.refusal = new Error('nobody there');
+  await rig.start();
+
+  rig.abort.abort();
+
+  t.deepEqual(await rig.ended, { kind: 'stopped' });
+  t.is(rig.clock.pending, 0);
+});
+
+test('C3 a source that does not let go is left behind after the grace', async (t) => {
+  const rig = new SenderRig(t, { shutdownGraceMs: 300 });
+  rig.sender.add(exports, { connected: true, open: () => stubborn() });
+  await rig.start();
+  await rig.commit();
+  rig.abort.abort();
+
+  await rig.advance(300);
+
+  t.deepEqual(await rig.ended, { kind: 'stopped' });
+  t.is(rig.events('sender.source.stuck').length, 1);
+});
+
+test('the cache is told how fresh each slice is, at once and then every interval', async (t) => {
+  const rig = new SenderRig(t, { statusIntervalMs: 1_000 });
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  rig.clock.advance(400);
+  await rig.commit();
+  source.put('two');
+  await rig.settle();
+  source.connected = false;
+
+  await rig.advance(600);
+
+  const told = rig.cache.received.flatMap((frame) => (frame.kind === 'status' ? [frame.freshness] : []));
+  t.deepEqual(told, [
+    [{ slice: exports, connected: true, synced: false, lagMs: 0 }],
+    [{ slice: exports, connected: false, synced: true, lagMs: 600 }],
+  ]);
+});
+
+test('a sender without slices tells no freshness', async (t) => {
+  const rig = new SenderRig(t);
+
+  await rig.start();
+
+  t.deepEqual(
+    rig.cache.received.map(({ kind }) => kind),
+    ['hello'],
+  );
+});
+
+test('the state shows what is under way and how old the oldest of it is', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one', 'two']);
+  t.is(rig.sender.state.connection.kind, 'idle');
+  await rig.start();
+  await rig.advance(250);
+
+  const { slices, unacknowledged, lagMs } = rig.sender.state;
+
+  t.like(slices[0], { phase: 'stating', objects: 2, lagMs: 250, refused: 0, connected: true });
+  t.is(slices[0]?.unacknowledged.mutations, 4);
+  t.is(unacknowledged.mutations, 4);
+  t.is(lagMs, 250);
+});
+
+test('the lag of what waits for another connection goes on', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  source.put('two');
+  await rig.settle();
+  rig.cache.refusal = new Error('gone');
+
+  rig.cache.drop();
+  await rig.advance(5_000);
+
+  t.is(rig.sender.state.lagMs, 5_000);
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+});
+
+test('states tells one at once, then changes no more often than the interval, and ends with the run', async (t) => {
+  const rig = new SenderRig(t, { stateIntervalMs: 100 });
+  const seen: SenderState[] = [];
+  const watching = (async () => {
+    for await (const state of rig.sender.states(new AbortController().signal)) seen.push(state);
+  })();
+  await rig.settle();
+  t.is(seen.length, 1);
+  rig.source(exports, ['one']);
+  await rig.start();
+  t.is(seen.length, 1);
+
+  await rig.advance(100);
+  t.is(seen.length, 2);
+  t.is(seen[1]?.connection.kind, 'connected');
+  await rig.advance(100);
+  t.is(seen.length, 2);
+  rig.abort.abort();
+  await rig.commit();
+  await rig.ended;
+  await rig.advance(100);
+  await rig.advance(100);
+
+  await watching;
+  t.is(seen.at(-1)?.connection.kind, 'idle');
+});
+
+test('states ends when its signal is aborted', async (t) => {
+  const rig = new SenderRig(t);
+  const abort = new AbortController();
+  const states = rig.sender.states(abort.signal);
+  await states.next();
+  const next = states.next();
+
+  abort.abort();
+
+  t.deepEqual(await next, { done: true, value: undefined });
+  t.is(rig.clock.pending, 0);
+});
+
+test('a sender has a URL and runs once', async (t) => {
+  t.throws(() => new SenderRig(t, { urls: [] }), { message: /URL/ });
+  const rig = new SenderRig(t);
+  await rig.start();
+
+  await t.throwsAsync(rig.sender.run(rig.abort.signal), { message: /once/ });
+});
+
+async function* prefixed(batches: AsyncIterable<readonly Told[]>) {
+  yield [{ kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'early' } } as const];
+  yield* batches;
+}
+
+async function* stubborn(): AsyncGenerator<readonly Told[]> {
+  yield [{ kind: 'begin', revision: '7' }];
+  await new Promise(() => {});
+}
