@@ -3,6 +3,8 @@
  * function.
  */
 import { readFileSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { callerOf } from './certificates/caller-from-certificate.js';
 import { ServingCertificate } from './certificates/serving-certificate.js';
@@ -13,10 +15,17 @@ import type { Log } from './diagnostics/log.js';
 import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
-import { CacheError } from './domain/errors.js';
+import { CacheError, type Refusal } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
+import { formatResource, type Resource } from './domain/resource.js';
+import type { StatusReport } from './domain/status.js';
+import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { DeclaredTypes } from './intake/declared-types.js';
+import { Door, type DoorParts } from './intake/door.js';
+import { Freshness } from './intake/freshness.js';
 import { Intake } from './intake/intake.js';
+import { PushSessions } from './intake/push-sessions.js';
+import { ShardRemoval } from './intake/shard-removal.js';
 import { openStore } from './store/sqlite/open-store.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import type { StoreLimits } from './store/sqlite/store-options.js';
@@ -26,6 +35,7 @@ import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
 import { Listener } from './web/listener.js';
+import { failure } from './web/status.js';
 
 export type RunningServer = Readonly<{
   url: string;
@@ -51,6 +61,13 @@ const snapshotHoldMs = 300_000;
 const snapshotRowsMax = 128;
 const resurrectedMax = 200_000;
 const sharedBytesMax = 32 * 1024 * 1024;
+/** What all pushers together may have waiting: the committer never idles, and nobody waits for much of theirs. */
+const commitsOfPushesMax = 2;
+/** Of acknowledgements that a pusher does not take: below the first it is read from again, beyond the second it is cut off. */
+const bufferedBytesLow = 64 * 1024;
+const bufferedBytesMax = 1024 * 1024;
+/** How long a pusher may take to close its side. */
+const closeGraceMs = 2_000;
 /** How long changes are collected for a watch that was written to just now; after a quiet time they go at once. */
 const flushIntervalMs = 10;
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
@@ -94,6 +111,14 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
     store.resources(),
   );
   const intake = new Intake({ objects: store, writer: store, clock });
+  const sessions = new PushSessions(store, clock.now());
+  const door = openDoor(settings, { store, sessions, catalogue, clock, log, metrics });
+  const shards = new ShardRemoval(
+    { pushes: store, commits: store, sessions, clock, log },
+    { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
+  );
+  const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
+  const freshness = new Freshness({ store, sessions, clock, version: version(), isReady });
 
   const ports: KubePorts = {
     objects: store,
@@ -109,25 +134,62 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
     random,
     limits: { bodyBytesMax: settings.bodyBytesMax, watchTimeoutMinMs: settings.watchTimeoutMinMs, openWatchesMax: settings.openWatchesMax },
   };
-  const app = createApp({ ports, log, metrics, health, callerOf, version: version() }, settings);
-  const listener = new Listener(certificate.pair, app.callback(), { ...settings, clientCa });
+  const app = createApp({ ports, freshness, shards, log, metrics, health, callerOf, version: version() }, settings);
+  const listener = new Listener(
+    certificate.pair,
+    {
+      handle: app.callback(),
+      upgrade: (request, socket, head) => door.upgrade(request, socket, head, callerOf(request.socket as TLSSocket)),
+    },
+    { ...settings, clientCa },
+  );
   const certificateFiles = certificate.watch({ clock }, { filesPollMs: settings.tlsFilesPollMs }, (pair) => listener.show(pair));
   const delay = new EventLoopDelay({ clock }, eventLoop);
-  describe({ metrics, health, store, hub, delay });
+  describe({ metrics, health, store, hub, delay, door, freshness });
   await listener.listen();
 
   const stop = async (): Promise<void> => {
     health.beginShutdown();
     certificateFiles.close();
     listener.beginStop();
+    await door.close();
     hub.endAll();
     await listener.finishStop(clock, settings.shutdownGraceMs);
     hub.close();
+    shards.close();
     declaredTypes.close();
     await store.close();
     delay.close();
   };
   return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, stop, failed: store.failed };
+}
+
+function openDoor(
+  settings: Settings,
+  parts: { store: SqliteStore; sessions: PushSessions; catalogue: Catalogue; clock: Clock; log: Log; metrics: Metrics },
+): Door {
+  const { catalogue, clock } = parts;
+  const acceptor = new SocketAcceptor({ clock }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
+  const refuse = (socket: Duplex, refusal: Refusal): void => {
+    const { code, text, retryAfterSeconds } = failure(refusal);
+    refuseUpgrade(socket, code, text, retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) });
+  };
+  const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
+  const context = {
+    typeOf: (resource: Resource) => catalogue.find(resource),
+    limits: { frameBytesMax, frameMutationsMax, bodyBytesMax },
+    credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
+    systemClusters: new Set(settings.systemClusters),
+  };
+  const accept: DoorParts['accept'] = (request, socket, head) => acceptor.accept(request, socket, head);
+  return new Door(
+    { ...parts, context, accept, refuse },
+    {
+      sessionsMax: settings.pushSessionsMax,
+      sessionsPerCallerMax: settings.pushSessionsPerCallerMax,
+      helloTimeoutMs: settings.helloTimeoutMs,
+    },
+  );
 }
 
 function storeLimits(settings: Settings): StoreLimits {
@@ -137,6 +199,8 @@ function storeLimits(settings: Settings): StoreLimits {
       bytesMax: settings.queueBytesMax,
       batchMutationsMax: settings.commitMutationsMax,
       batchBytesMax: settings.commitBytesMax,
+      pushMutationsMax: commitsOfPushesMax * settings.commitMutationsMax,
+      pushBytesMax: commitsOfPushesMax * settings.commitBytesMax,
     },
     history: {
       historyAgeMs: settings.historyAgeMaxMs,
@@ -170,14 +234,20 @@ function describe({
   store,
   hub,
   delay,
+  door,
+  freshness,
 }: {
   metrics: Metrics;
   health: Health;
   store: SqliteStore;
   hub: Hub;
   delay: EventLoopDelay;
+  door: Door;
+  freshness: Freshness;
 }): void {
+  metrics.beforeRender(async () => describeShards(metrics, await freshness.report()));
   metrics.beforeRender(() => {
+    metrics.pushSessions.set(door.openSessions);
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);
     metrics.queueLength.set(store.waiting.mutations);
@@ -188,6 +258,22 @@ function describe({
   });
   health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });
+}
+
+function describeShards(metrics: Metrics, { shards }: StatusReport): void {
+  const { shardConnected, sliceSynced, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } = metrics;
+  for (const gauge of [shardConnected, sliceSynced, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds]) gauge.reset();
+  for (const { shard, connection, slices } of shards) {
+    if (connection.kind !== 'plain') shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
+    for (const slice of slices) {
+      const labels = { shard, type: formatResource(slice).replace(/:$/, '') };
+      sliceSynced.set(slice.synced ? 1 : 0, labels);
+      sliceObjects.set(slice.objects, labels);
+      sliceBytes.set(slice.bytes, labels);
+      if (slice.changedAgoMs !== null) sliceChangedSeconds.set(slice.changedAgoMs / 1000, labels);
+      if (slice.lagMs !== null) sliceLagSeconds.set(slice.lagMs / 1000, labels);
+    }
+  }
 }
 
 function readCa(file: string): string {

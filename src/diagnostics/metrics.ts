@@ -2,7 +2,8 @@
  * What can be counted. One table declares every metric; the typed `Metrics` and its Prometheus text both come from it.
  *
  * Label values are closed sets (a verb, a status code, a reason of `domain/errors.ts`), never something a client chose: a name, cluster
- * or path as a label would let clients grow our memory (G13). Amounts come first, so that a batch is counted with one call.
+ * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, for freshness is told of
+ * each (D10): there are as many as the store holds now. Amounts come first, so that a batch is counted with one call.
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
 
@@ -38,6 +39,35 @@ export const metricTable = {
   mutations: { kind: 'counter', name: 'strata_mutations_total', help: 'Mutations decided.', labels: ['outcome'] },
   queueLength: { kind: 'gauge', name: 'strata_queue_mutations', help: 'Mutations waiting to commit.', labels: [] },
   queueBytes: { kind: 'gauge', name: 'strata_queue_bytes', help: 'Bytes of the mutations waiting to commit.', labels: [] },
+  pushSessions: { kind: 'gauge', name: 'strata_push_sessions', help: 'Websocket sessions of pushers open now.', labels: [] },
+  framesReceived: { kind: 'counter', name: 'strata_push_frames_total', help: 'Frames that pushers sent.', labels: ['kind'] },
+  pushes: { kind: 'counter', name: 'strata_pushes_total', help: 'Pushes decided.', labels: ['outcome'] },
+  shardConnected: {
+    kind: 'gauge',
+    name: 'strata_shard_connected',
+    help: '1 while a pusher of the shard is connected, 0 while it is away; shards written over plain HTTP have none.',
+    labels: ['shard'],
+  },
+  sliceSynced: {
+    kind: 'gauge',
+    name: 'strata_slice_synced',
+    help: '1 once the type was stated in full for the shard.',
+    labels: ['shard', 'type'],
+  },
+  sliceObjects: { kind: 'gauge', name: 'strata_slice_objects', help: 'Objects of the type on the shard.', labels: ['shard', 'type'] },
+  sliceBytes: { kind: 'gauge', name: 'strata_slice_bytes', help: 'Bytes of their bodies.', labels: ['shard', 'type'] },
+  sliceChangedSeconds: {
+    kind: 'gauge',
+    name: 'strata_slice_changed_seconds',
+    help: 'How long ago one of them changed last.',
+    labels: ['shard', 'type'],
+  },
+  sliceLagSeconds: {
+    kind: 'gauge',
+    name: 'strata_slice_lag_seconds',
+    help: 'How old the oldest change is that the pusher knows and that is not durable here, as it told last.',
+    labels: ['shard', 'type'],
+  },
   openWatches: { kind: 'gauge', name: 'strata_watches_open', help: 'Watches open now.', labels: [] },
   eventsSent: { kind: 'counter', name: 'strata_watch_events_total', help: 'Events written to watches, bookmarks not counted.', labels: [] },
   watchFallbacks: {
@@ -83,6 +113,8 @@ export interface Gauge<Label extends string = never> {
   set(value: number, ...labels: Labels<Label>): void;
   /** Up, or down with a negative amount. */
   add(amount: number, ...labels: Labels<Label>): void;
+  /** Forgets every value, for labels that may be gone. */
+  reset(): void;
 }
 
 export interface Histogram<Label extends string = never> {
@@ -98,7 +130,7 @@ type Instrument<D extends Declaration> = D['kind'] extends 'counter'
 
 export type Metrics = { readonly [Name in keyof Table]: Instrument<Table[Name]> } & {
   /** Called before each rendering, for what is cheaper to ask than to follow. */
-  beforeRender(collect: () => void): void;
+  beforeRender(collect: () => void | Promise<void>): void;
   render(): Promise<string>;
   readonly contentType: string;
 };
@@ -107,7 +139,7 @@ export type Metrics = { readonly [Name in keyof Table]: Instrument<Table[Name]> 
 export function createMetrics({ processMetrics }: { processMetrics: boolean }): Metrics {
   const registry = new Registry();
   if (processMetrics) collectDefaultMetrics({ register: registry });
-  const collectors: (() => void)[] = [];
+  const collectors: (() => void | Promise<void>)[] = [];
   const instruments = Object.fromEntries(
     Object.entries(metricTable).map(([key, declaration]) => [key, createInstrument(registry, declaration)]),
   );
@@ -115,9 +147,9 @@ export function createMetrics({ processMetrics }: { processMetrics: boolean }): 
   return Object.freeze({
     // What the table declares is what was built from it; a mapped type cannot be followed through Object.entries.
     ...(instruments as unknown as { readonly [Name in keyof Table]: Instrument<Table[Name]> }),
-    beforeRender: (collect: () => void) => void collectors.push(collect),
-    render: () => {
-      for (const collect of collectors) collect();
+    beforeRender: (collect: () => void | Promise<void>) => void collectors.push(collect),
+    render: async () => {
+      for (const collect of collectors) await collect();
       return registry.metrics();
     },
     contentType: registry.contentType,
@@ -137,6 +169,7 @@ function createInstrument(registry: Registry, { kind, name, help, labels, bucket
       return {
         set: (value: number, values: Record<string, string> = {}) => gauge.set(values, value),
         add: (amount: number, values: Record<string, string> = {}) => gauge.inc(values, amount),
+        reset: () => gauge.reset(),
       };
     }
     case 'histogram': {

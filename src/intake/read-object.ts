@@ -2,7 +2,7 @@
  * From the bytes of a write to an object of the type its URL names, or why it is none (W1). Nothing is decoded but kind,
  * apiVersion and metadata.
  *
- * Bounds: nesting of `nestingMax`, Go's own; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
+ * Bounds: nesting of `nestingMax`, Go's own; `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
  */
 import { isUtf8 } from 'node:buffer';
 import type { ServedType } from '../domain/catalogue.js';
@@ -15,6 +15,8 @@ import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
 import { invalid, invalidValue } from './refusals.js';
 
 const nestingMax = 10_000;
+/** Of the object, its metadata, its labels and its annotations together: each is looked at, and a megabyte could hold 200,000. */
+const membersMax = 10_000;
 const excerptBytesMax = 30;
 const warningsMax = 100;
 const decoder = new TextDecoder();
@@ -53,7 +55,7 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
 function scan(bytes: Uint8Array, type: ServedType): ObjectText {
   if (!isUtf8(bytes)) throw unrecognized(bytes, type, "couldn't get version/kind; json parse error: the text is not UTF-8");
   try {
-    return scanObject(bytes, nestingMax);
+    return scanObject(bytes, nestingMax, membersMax);
   } catch (error) {
     if (error instanceof NotJson) throw unrecognized(bytes, type, `couldn't get version/kind; json parse error: ${error.message}`);
     throw error;

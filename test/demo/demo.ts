@@ -1,10 +1,10 @@
 /**
- * `npm run demo`: a cache with fresh certificates, two recorded kcp shards that push their real objects into it, and what a
- * client then sees. It stays up for you to try until it is interrupted.
+ * `npm run demo`: a cache with fresh certificates, two recorded kcp shards that push their real objects into it over websockets,
+ * and what a client then sees. It stays up for you to try until it is interrupted.
  *
  *   npm run demo -- [--directory DIR] [--port PORT] [--once]
  */
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -12,9 +12,15 @@ import { Authority } from '../../src/certificates/authority.js';
 import { systemClock } from '../../src/clock.js';
 import { loadSettings } from '../../src/config/settings.js';
 import { createLog } from '../../src/diagnostics/log.js';
+import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
+import { connectPath } from '../../src/frames/socket-options.js';
+import { Sender } from '../../src/sender/sender.js';
+import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { KubeClient } from '../support/kube-client.js';
+import { shardName } from '../support/objects.js';
 import { recordedObjects, type RecordedObject } from './recorded-shards.js';
+import { recordedSources } from './recorded-source.js';
 
 const recording = 'kcp-2-shards.jsonl';
 const everywhere = '/services/cache/shards/*/clusters/*';
@@ -36,7 +42,7 @@ async function demo(directory: string, port: string): Promise<void> {
 
   const objects = await recordedObjects(recording);
   const watched = await watchUntilSynced(client);
-  await push(client, objects);
+  const pushers = await push(server.url, { directory, authority: files.authority }, objects);
   const list = await client.list(exports);
   say(
     `\nA wildcard list of APIExports shows ${list.items.length} objects of all shards, as of resourceVersion ${list.metadata.resourceVersion}:`,
@@ -52,10 +58,13 @@ async function demo(directory: string, port: string): Promise<void> {
   say(
     `  curl --cacert ${join(directory, 'apiserver.crt')} --cert ${files.paths.certificate} --key ${files.paths.key} '${server.url}${exports}?limit=2'`,
   );
+  if (!values.once) {
+    say('\nIt stays up until you press Ctrl-C.');
+    await interrupted();
+  }
   client.close();
-  if (values.once) return server.stop();
-  say('\nIt stays up until you press Ctrl-C.');
-  await interrupted();
+  pushers.stop();
+  await pushers.ended;
   await server.stop();
 }
 
@@ -66,7 +75,7 @@ async function writeCertificates(directory: string) {
   await writeFile(paths.ca, authority.certificatePem);
   await writeFile(paths.certificate, issued.certificatePem);
   await writeFile(paths.key, issued.keyPem, { mode: 0o600 });
-  return { ca: paths.ca, paths, client: { certificate: issued.certificatePem, key: issued.keyPem } };
+  return { authority, ca: paths.ca, paths, client: { certificate: issued.certificatePem, key: issued.keyPem } };
 }
 
 function start(directory: string, port: string, ca: string): Promise<RunningServer> {
@@ -111,16 +120,41 @@ async function writeKubeconfig(
   return file;
 }
 
-async function push(client: KubeClient, objects: readonly RecordedObject[]): Promise<void> {
-  for (const shard of new Set(objects.map(({ shard: name }) => name))) {
-    const own = objects.filter((each) => each.shard === shard);
+/** One sender for each shard, with a certificate that speaks for that shard alone. Resolves when every object is durable in the cache. */
+async function push(
+  url: string,
+  { directory, authority }: { directory: string; authority: Authority },
+  objects: readonly RecordedObject[],
+): Promise<{ stop: () => void; ended: Promise<unknown> }> {
+  const stopping = new AbortController();
+  const ca = await readFile(join(directory, 'apiserver.crt'), 'utf8');
+  const runs: Promise<unknown>[] = [];
+  for (const name of new Set(objects.map(({ shard }) => shard))) {
+    const shard = shardName(name);
+    const issued = await authority.issueClient({ user: name, groups: ['strata'], speaksFor: { kind: 'shard', shard }, validityDays });
+    const identity = { ca, certificate: issued.certificatePem, key: issued.keyPem };
+    const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'warn', format: 'pretty' });
     const startedMs = systemClock.now();
-    for (const { collection, object } of own) {
-      const { status, text } = await client.raw('POST', collection, { body: object });
-      if (status !== 201 && status !== 409) throw new Error(`${collection}: ${status} ${text}`);
+    const sender = new Sender(
+      {
+        clock: systemClock,
+        random: Math.random,
+        log,
+        connect: (to, signal) => connectSocket(to, identity, { clock: systemClock, signal }, defaultConnectOptions),
+      },
+      { ...defaultSenderBounds, shard, incarnation: startedMs, urls: [`${url}${connectPath}`], agent: 'demo' },
+    );
+    const sources = recordedSources(name, objects);
+    for (const { slice, source } of sources) sender.add(slice, source);
+    runs.push(sender.run(stopping.signal));
+    for await (const { slices, refused } of sender.states(stopping.signal)) {
+      if (refused > 0) throw new Error(`${refused} objects of ${name} were refused`);
+      if (slices.every(({ phase }) => phase === 'stated')) break;
     }
-    say(`Shard ${shard} has pushed its ${own.length} objects in ${systemClock.now() - startedMs} ms`);
+    const count = objects.filter((each) => each.shard === name).length;
+    say(`Shard ${name} has stated its ${count} objects of ${sources.length} types in ${systemClock.now() - startedMs} ms`);
   }
+  return { stop: () => stopping.abort(), ended: Promise.all(runs) };
 }
 
 async function watchUntilSynced(client: KubeClient) {

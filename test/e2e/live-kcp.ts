@@ -147,14 +147,24 @@ export class LiveKcp {
     return (await Promise.all(names.map((name) => readFrom(join(this.#folder, 'logs', name), ends.get(name) ?? 0)))).join('\n');
   }
 
-  /** One of our server's own metrics. */
-  async cacheMetric(name: string): Promise<number> {
+  /** A file of the folder that kcp works in. */
+  file(path: string): string {
+    return join(this.#folder, path);
+  }
+
+  /** A client of the cache with kcp's own certificate; whoever asks for it closes it. */
+  async cacheClient(): Promise<KubeClient> {
     const folder = join(this.#folder, '.kcp-cache');
     const [certificate, key] = await Promise.all([
       readFile(join(folder, 'cache-client.crt'), 'utf8'),
       readFile(join(folder, 'cache-client.key'), 'utf8'),
     ]);
-    const client = new KubeClient({ url: cacheUrl, certificate, key });
+    return new KubeClient({ url: cacheUrl, certificate, key });
+  }
+
+  /** One of our server's own metrics. */
+  async cacheMetric(name: string): Promise<number> {
+    const client = await this.cacheClient();
     try {
       const { text } = await client.raw('GET', '/metrics');
       return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);

@@ -19,6 +19,7 @@ function textsOf(values: readonly unknown[]): readonly string[] {
 
 test('what an operator can meet is documented, and what is documented exists', async (t) => {
   const options = tablesIn(await exportedBy('config/options.js')).filter((entry) => 'flag' in entry);
+  const commandOptions = tablesIn(await exportedBy('config/command-options.js')).filter((entry) => 'flag' in entry);
   const metrics = tablesIn(await exportedBy('diagnostics/metrics.js')).map((entry) => entry['name']);
   const { environmentName } = await exportedBy('config/option.js');
   const text = ['src/ARCHITECTURE.md', 'README.md']
@@ -31,7 +32,10 @@ test('what an operator can meet is documented, and what is documented exists', a
     {
       reasons,
       optionKeys: textsOf(options.map((option) => option['yaml'])),
-      variables: typeof environmentName === 'function' ? textsOf(options.map((option) => environmentName(option) as unknown)) : [],
+      variables:
+        typeof environmentName === 'function'
+          ? textsOf([...options, ...commandOptions].map((option) => environmentName(option) as unknown))
+          : [],
       metrics: textsOf(metrics).filter((name) => name.startsWith('strata_')),
     },
     text,

@@ -5,6 +5,7 @@
  * `hurried` makes the server's time run faster, so that intervals of seconds are waited for in tenths; what a server is
  * asked over HTTP still takes real time.
  */
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -71,6 +72,11 @@ export class TestServer {
 
   get url(): string {
     return `https://127.0.0.1:${this.port}`;
+  }
+
+  /** The serving certificate and its CA, PEM: what a client trusts. */
+  get certificate(): string {
+    return readFileSync(join(this.#folder, 'root', 'apiserver.crt'), 'utf8');
   }
 
   get port(): number {

@@ -1,0 +1,65 @@
+/**
+ * What the package exports: pushing the objects of a shard into a cache from a program. `openSender` is all that most need; `Sender`
+ * itself takes another clock, log or transport.
+ */
+import { randomInt } from 'node:crypto';
+import { systemClock } from './clock.js';
+import type { Log } from './diagnostics/log.js';
+import type { Incarnation } from './domain/push.js';
+import { parseShardName } from './domain/shard.js';
+import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
+import { connectPath } from './frames/socket-options.js';
+import { defaultSenderBounds } from './sender/sender-options.js';
+import { Sender } from './sender/sender.js';
+
+export { parseClusterName } from './domain/cluster.js';
+export type { Resource } from './domain/resource.js';
+export { parseShardName, type ShardName } from './domain/shard.js';
+export type { Slice } from './domain/slice.js';
+export type { PushedKey, PushedObject } from './frames/frame.js';
+export { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
+export { Sender } from './sender/sender.js';
+export { defaultSenderBounds, type SenderBounds, type SenderOptions } from './sender/sender-options.js';
+export type { SenderEnd, SenderState, SliceProgress } from './sender/sender-state.js';
+export type { SliceSource, Told } from './sender/source.js';
+
+export type OpenSenderOptions = Readonly<{
+  /** Whose objects are pushed; `identity` must speak for it. */
+  shard: string;
+  /** Where caches are reached, such as `https://localhost:6443`; tried in turn. */
+  caches: readonly [string, ...string[]];
+  /** PEM texts. */
+  identity: ClientIdentity;
+  /** Program and version, for the log of the cache. */
+  agent: string;
+  /** When this process started, in milliseconds since 1970; now, when left out. */
+  incarnation?: Incarnation;
+  /** Nothing is logged when left out. */
+  log?: Log;
+}>;
+
+const randomSteps = 2 ** 32;
+
+/** A sender over websockets, with default bounds. It does nothing until `run`. Throws when `shard` is no name of a shard. */
+export function openSender({ shard: name, caches, identity, agent, incarnation, log = silent }: OpenSenderOptions): Sender {
+  const shard = parseShardName(name);
+  if (shard === undefined) throw new Error(`${JSON.stringify(name)} is no name of a shard`);
+  const clock = systemClock;
+  return new Sender(
+    {
+      clock,
+      log,
+      random: () => randomInt(randomSteps) / randomSteps,
+      connect: (url, signal) => connectSocket(url, identity, { clock, signal }, defaultConnectOptions),
+    },
+    {
+      ...defaultSenderBounds,
+      shard,
+      incarnation: incarnation ?? clock.now(),
+      urls: caches.map((cache) => new URL(connectPath, cache).href),
+      agent,
+    },
+  );
+}
+
+const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };

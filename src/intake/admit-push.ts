@@ -1,0 +1,109 @@
+/**
+ * Decides what a pusher says of one key: the push that goes to the store, or why not.
+ *
+ * P1 What is admitted reads back as it was pushed (D1): a replica's uid, times and generation are its source's.
+ * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
+ *    bug or from malice, and either is better told than overwritten.
+ * P3 A body without a uid is refused: one made up here would be another one at every statement.
+ */
+import { serves, type ServedType } from '../domain/catalogue.js';
+import { parseClusterName, type ClusterName } from '../domain/cluster.js';
+import { compose } from '../domain/compose.js';
+import { badRequest, Refused, type Refusal } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import { attempt, type Parsed } from '../domain/parsed.js';
+import type { Incarnation, Push } from '../domain/push.js';
+import { formatApiVersion, type Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import type { PushedKey, PushedObject } from '../frames/frame.js';
+import { createCauses } from './check-meta.js';
+import { namespaceStamp } from './object-namespace.js';
+import { pathOf, type ObjectMeta } from './object-meta.js';
+import { readObject } from './read-object.js';
+import { invalid } from './refusals.js';
+
+/** What holds for all objects of one frame. */
+export type PushInputs = Readonly<{
+  type: ServedType;
+  resource: Resource;
+  version: string;
+  shard: ShardName;
+  incarnation: Incarnation;
+  bodyBytesMax: number;
+  /** Logical clusters that may be pushed although their name begins with `system:`. */
+  systemClusters: ReadonlySet<string>;
+}>;
+
+export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
+  return attempt(() => {
+    const { type, version, incarnation, bodyBytesMax } = inputs;
+    const key = readKey(object, inputs);
+    if (object.body === undefined) return { kind: 'keep', key, incarnation };
+    if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in the version that was told`));
+    if (object.body.length > bodyBytesMax) throw new Refused(tooLarge(object.body.length, bodyBytesMax));
+
+    const { text, meta } = readObject(object.body, { type, version, fieldValidation: 'Ignore' });
+    confirmPlace(key, meta);
+    const causes = createCauses(type, meta, key);
+    if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
+    if (meta.uid === '') throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, [uidMissing]));
+
+    const body = compose(text, {
+      place: key,
+      apiVersion: formatApiVersion(type.group, type.storageVersion),
+      version: type.storageVersion,
+      metadata: namespaceStamp(key.namespace, meta.namespace),
+    });
+    return { kind: 'state', key, body, path: pathOf(meta), incarnation };
+  });
+}
+
+export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
+  return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), incarnation: inputs.incarnation }));
+}
+
+/** Names of RBAC objects have no bound of their own (W2). */
+const keyCharactersMax = 1024;
+const uidMissing = {
+  reason: 'FieldValueRequired',
+  message: 'Required value: a replica keeps the uid of its source',
+  field: 'metadata.uid',
+};
+
+function readKey({ cluster, namespace, name }: PushedKey, { type, resource, shard, systemClusters }: PushInputs): Key {
+  if (name === '') throw new Refused(badRequest('a key needs a name'));
+  if (name.length + namespace.length > keyCharactersMax)
+    throw new Refused(badRequest(`a key has more than ${keyCharactersMax} characters`));
+  if (type.namespaced !== (namespace !== '')) {
+    throw new Refused(badRequest(type.namespaced ? 'the type is namespaced and the key has no namespace' : 'the type has no namespaces'));
+  }
+  return { resource, shard, cluster: readCluster(cluster, systemClusters), namespace, name };
+}
+
+function readCluster(text: string, systemClusters: ReadonlySet<string>): ClusterName {
+  const cluster = parseClusterName(text);
+  if (cluster === undefined) throw new Refused(badRequest('a key needs the name of a logical cluster; a path is none'));
+  if (cluster.startsWith('system:') && !systemClusters.has(cluster)) {
+    throw new Refused({ reason: 'Forbidden', message: `objects of the logical cluster ${JSON.stringify(cluster)} are not taken` });
+  }
+  return cluster;
+}
+
+function confirmPlace(key: Key, { name, namespace, annotations }: ObjectMeta): void {
+  if (name !== key.name) throw new Refused(badRequest('the name in the object is not the one of its key'));
+  if (namespace !== '' && namespace !== key.namespace)
+    throw new Refused(badRequest('the namespace in the object is not the one of its key'));
+  const claims = [
+    ['kcp.io/cluster', key.cluster],
+    ['kcp.io/shard', key.shard],
+  ] as const;
+  for (const [annotation, place] of claims) {
+    const claimed = annotations.get(annotation);
+    if (claimed === undefined || claimed === place) continue;
+    throw new Refused({ reason: 'Forbidden', message: `the annotation ${annotation} claims ${JSON.stringify(claimed.slice(0, 64))}` });
+  }
+}
+
+function tooLarge(bytes: number, bytesMax: number): Refusal {
+  return { reason: 'RequestEntityTooLarge', message: `the object has ${bytes} bytes, at most ${bytesMax} are taken` };
+}

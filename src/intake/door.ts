@@ -1,0 +1,109 @@
+/**
+ * Where pushers come in: a websocket at `connectPath`, on the port and with the certificates of everything else. Who may not is
+ * told so in the upgrade, before a websocket exists.
+ *
+ * Bounds: `sessionsMax` connections, `sessionsPerCallerMax` of one caller; beyond them 503, to come back later.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
+import type { Refusal } from '../domain/errors.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { connectPath } from '../frames/socket-options.js';
+import { PushSession, type PushSessionParts } from './push-session.js';
+
+export type DoorParts = PushSessionParts &
+  Readonly<{
+    /** Makes the websocket; undefined when the handshake failed and was answered. */
+    accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
+    /** Answers the upgrade with a Status, and closes. */
+    refuse: (socket: Duplex, refusal: Refusal) => void;
+  }>;
+
+export type DoorLimits = Readonly<{ sessionsMax: number; sessionsPerCallerMax: number; helloTimeoutMs: number }>;
+
+export class Door {
+  readonly #parts: DoorParts;
+  readonly #limits: DoorLimits;
+  readonly #sessions = new Map<PushSession, Caller>();
+  readonly #running = new Set<Promise<void>>();
+  #isClosing = false;
+
+  constructor(parts: DoorParts, limits: DoorLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+  }
+
+  get openSessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Takes over the socket of an upgrade request. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void {
+    const refusal = this.#refusalOf(request, caller);
+    if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
+    const { log, metrics } = this.#parts;
+    metrics.refusals.add(1, { reason: refusal.reason });
+    log.warn('push.upgrade-refused', { user: caller.user, path: pathOf(request), reason: refusal.reason });
+    this.#parts.refuse(socket, refusal);
+  }
+
+  /** Sends every pusher away, to come back to another cache or to this one's next start. Resolves when all are gone. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const session of this.#sessions.keys()) session.bye('shutdown', 'the server is stopping', 0);
+    await Promise.all(this.#running);
+  }
+
+  #own(task: Promise<void>): void {
+    const running = task
+      .catch((error: unknown) => this.#parts.log.error('push.failed', { error }))
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  #refusalOf(request: IncomingMessage, caller: Caller): Refusal | undefined {
+    const path = pathOf(request);
+    if (!mayRead(caller)) return forbidden(caller, path);
+    if (path !== connectPath) return { reason: 'NotFound', message: 'the server could not find the requested resource', details: {} };
+    // A browser names the page it acts for, and sends its user's certificate along whatever page that is.
+    if (request.headers.origin !== undefined) return forbidden(caller, path);
+    if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
+    const own = [...this.#sessions.values()].filter(({ user }) => user === caller.user).length;
+    if (this.#sessions.size >= this.#limits.sessionsMax || own >= this.#limits.sessionsPerCallerMax) {
+      return { reason: 'ServiceUnavailable', message: 'there are too many sessions already', details: { retryAfterSeconds: 1 } };
+    }
+    return undefined;
+  }
+
+  async #accept(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<void> {
+    const connection = await this.#parts.accept(request, socket, head);
+    if (connection === undefined) return;
+    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), this.#parts);
+    const cancel = this.#endWithCertificate(session, caller);
+    this.#sessions.set(session, caller);
+    try {
+      if (this.#isClosing) session.bye('shutdown', 'the server is stopping', 0);
+      await session.run(this.#limits);
+    } finally {
+      cancel();
+      this.#sessions.delete(session);
+    }
+  }
+
+  /** A session outlives the handshake that its certificate was judged in; the certificate's own end still counts. */
+  #endWithCertificate(session: PushSession, { validUntilMs }: Caller): () => void {
+    const { clock } = this.#parts;
+    if (validUntilMs === undefined) return () => {};
+    const leftMs = Math.max(0, validUntilMs - clock.now());
+    return clock.after(leftMs, () => session.bye('forbidden', 'the certificate has expired', 0));
+  }
+}
+
+function forbidden({ user }: Caller, path: string): Refusal {
+  return { reason: 'Forbidden', message: `forbidden: User ${JSON.stringify(user)} cannot connect to ${JSON.stringify(path)}`, details: {} };
+}
+
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? url;
+}

@@ -1,0 +1,169 @@
+/**
+ * Runs one pusher's session (session.ts decides): reads frames one at a time, has the store decide them in order, and
+ * acknowledges as they become durable.
+ *
+ * Nothing is read while the store has no room or the peer does not take its acknowledgements, so a session holds one frame and
+ * its credit at most.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Log } from '../diagnostics/log.js';
+import type { Metrics } from '../diagnostics/metrics.js';
+import type { Caller } from '../domain/caller.js';
+import type { Clock, PushLane, Pushes, StoreIdentity } from '../domain/ports.js';
+import type { Incarnation } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
+import { unreachable } from '../domain/errors.js';
+import { BadFrame } from '../frames/bad-frame.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { partsOf } from './frame-parts.js';
+import type { Holder, PushSessions } from './push-sessions.js';
+import { RefusalLog } from './refusal-log.js';
+import { greeting, step } from './session.js';
+import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
+
+export type PushSessionParts = Readonly<{
+  store: Pushes & StoreIdentity;
+  sessions: PushSessions;
+  clock: Clock;
+  log: Log;
+  metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
+  /** All of a step's context but the time and the caller. */
+  context: Omit<SessionContext, 'nowMs' | 'mayWriteFor'>;
+}>;
+
+export type PushSessionLimits = Readonly<{ helloTimeoutMs: number }>;
+
+export class PushSession {
+  readonly #connection: FrameConnection;
+  readonly #parts: PushSessionParts;
+  readonly #mayWriteFor: SessionContext['mayWriteFor'];
+  readonly #refusals: RefusalLog;
+  #state: SessionState = greeting;
+  #saidBye = false;
+  #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
+  /** Settles when everything before it has. */
+  #settled: Promise<void> = Promise.resolve();
+
+  constructor(connection: FrameConnection, caller: Caller, mayWriteFor: SessionContext['mayWriteFor'], parts: PushSessionParts) {
+    this.#connection = connection;
+    this.#parts = parts;
+    this.#mayWriteFor = mayWriteFor;
+    const log = parts.log.child({ user: caller.user, peer: connection.peer });
+    this.#refusals = new RefusalLog({ clock: parts.clock, log });
+  }
+
+  /** Resolves once the connection is closed and nothing of it is under way. */
+  async run({ helloTimeoutMs }: PushSessionLimits): Promise<void> {
+    const { clock, metrics } = this.#parts;
+    const cancel = clock.after(helloTimeoutMs, () => {
+      if (this.#held === undefined) this.bye('timeout', 'no hello came in time');
+    });
+    try {
+      for await (const frame of this.#connection.frames()) {
+        metrics.framesReceived.add(1, { kind: frame.kind });
+        for (const part of partsOf(frame, this.#parts.context.limits)) {
+          await this.#take({ kind: 'frame', frame: part });
+          if (part !== frame) await turn();
+        }
+        if (this.#state.phase === 'ended') break;
+        await this.#connection.drained();
+      }
+      // The peer said bye, or has gone already.
+      if (!this.#saidBye) this.#connection.close('shutdown', 'the session is over');
+    } catch (error) {
+      if (error instanceof BadFrame) this.bye('protocol', error.message);
+      else this.#connection.terminate();
+      if (!(error instanceof BadFrame)) throw error;
+    } finally {
+      cancel();
+      await this.#settled;
+      await this.#connection.closed;
+      this.#leave();
+    }
+  }
+
+  bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
+    if (this.#saidBye) return;
+    this.#saidBye = true;
+    this.#state = { phase: 'ended' };
+    this.#parts.log.info('push.ended', { ...this.#who(), reason, message });
+    this.#connection.close(reason, message, retryAfterMs);
+  }
+
+  async #take(event: SessionEvent): Promise<void> {
+    const { state, effects } = step(this.#state, event, {
+      ...this.#parts.context,
+      nowMs: this.#parts.clock.now(),
+      mayWriteFor: this.#mayWriteFor,
+    });
+    this.#state = state;
+    for (const effect of effects) await this.#run(effect);
+  }
+
+  async #run(effect: SessionEffect): Promise<void> {
+    switch (effect.kind) {
+      case 'send':
+        return this.#connection.send(effect.frame);
+      case 'claim':
+        return this.#claim(effect.shard, effect.incarnation);
+      case 'push':
+        return this.#push(effect.work);
+      case 'again':
+        await this.#settled;
+        return this.#take({ kind: 'frame', frame: effect.frame });
+      case 'refused':
+        this.#parts.metrics.refusals.add(1, { reason: effect.refusal.reason });
+        return this.#refusals.note(effect);
+      case 'freshness':
+        return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness, this.#parts.clock.now());
+      case 'bye':
+        if (effect.reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
+        return this.bye(effect.reason, effect.message, effect.retryAfterMs);
+      default:
+        return unreachable(effect);
+    }
+  }
+
+  async #claim(shard: ShardName, incarnation: Incarnation): Promise<void> {
+    const { sessions, store, clock, log } = this.#parts;
+    const lane = sessions.lane(shard);
+    const [outcome] = await lane.push([{ kind: 'claim', shard, incarnation }]);
+    if (outcome === undefined) throw new Error('the store decides every push');
+    const slices = await store.slices();
+    const stated = slices.filter(({ slice, stated: by }) => slice.shard === shard && by === incarnation).map(({ slice }) => slice);
+    if (outcome.kind === 'unchanged' && this.#state.phase === 'claiming') {
+      const holder: Holder = { incarnation, peer: this.#connection.peer, bye: (reason, message) => this.bye(reason, message) };
+      this.#held = { shard, holder, lane };
+      sessions.enter(shard, holder, clock.now());
+      log.info('push.connected', { ...this.#who(), stated: stated.length });
+    }
+    return this.#take({ kind: 'claimed', outcome, stated, cacheId: store.cacheId, epoch: store.epoch });
+  }
+
+  /** Resolves once the store has room for it; acknowledged when it and all before it are settled. */
+  async #push(work: Work): Promise<void> {
+    const lane = this.#held?.lane;
+    if (lane === undefined) throw new Error('a session pushes once it holds its shard');
+    if (work.pushes.length > 0) await lane.room();
+    const decided = work.pushes.length > 0 ? lane.push(work.pushes) : Promise.resolve([]);
+    const before = this.#settled;
+    this.#settled = (async () => {
+      await before;
+      const outcomes = await decided;
+      for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
+      await this.#take({ kind: 'settled', work, outcomes });
+    })();
+  }
+
+  #leave(): void {
+    if (this.#held === undefined) return;
+    const { shard, holder } = this.#held;
+    this.#parts.sessions.leave(shard, holder, this.#parts.clock.now());
+    this.#parts.log.info('push.disconnected', this.#who());
+  }
+
+  #who(): Readonly<Record<string, unknown>> {
+    return { peer: this.#connection.peer, shard: this.#held?.shard, incarnation: this.#held?.holder.incarnation };
+  }
+}

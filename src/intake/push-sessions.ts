@@ -1,0 +1,94 @@
+/**
+ * Who pushes for which shard: the session that holds it now, and since when there is one or none.
+ *
+ * K1 At most one session holds a shard. The next one with a claim that stands replaces it.
+ * K2 All sessions of a shard, one after the other, write through one lane: what an earlier one left in it stays in front.
+ * Bound: one entry per shard that ever pushed since the start.
+ */
+import type { PushLane, Pushes } from '../domain/ports.js';
+import type { Incarnation } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
+import { formatSlice } from '../domain/slice.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { SliceFreshness } from '../frames/frame.js';
+
+/** A session as the others see it. */
+export type Holder = Readonly<{ incarnation: Incarnation; peer: string; bye: (reason: ByeReason, message: string) => void }>;
+
+/** What was told of a slice, and when. */
+export type Told = Readonly<{ freshness: SliceFreshness; atMs: number }>;
+
+export type Presence = Readonly<{
+  /** Undefined while nobody holds it. */
+  peer: string | undefined;
+  sinceMs: number;
+  /** By the text of the slice. */
+  told: ReadonlyMap<string, Told>;
+}>;
+
+type Entry = { readonly lane: PushLane; holder: Holder | undefined; sinceMs: number; readonly told: Map<string, Told> };
+
+export class PushSessions {
+  readonly #pushes: Pushes;
+  readonly #entries = new Map<ShardName, Entry>();
+  readonly #startedMs: number;
+
+  constructor(pushes: Pushes, nowMs: number) {
+    this.#pushes = pushes;
+    this.#startedMs = nowMs;
+  }
+
+  /** How many shards are held now. */
+  get held(): number {
+    let held = 0;
+    for (const { holder } of this.#entries.values()) if (holder !== undefined) held += 1;
+    return held;
+  }
+
+  lane(shard: ShardName): PushLane {
+    return this.#entry(shard).lane;
+  }
+
+  /** The claim of `holder` stands. */
+  enter(shard: ShardName, holder: Holder, nowMs: number): void {
+    const entry = this.#entry(shard);
+    const before = entry.holder;
+    entry.holder = holder;
+    entry.sinceMs = nowMs;
+    if (before === undefined) return;
+    if (before.incarnation === holder.incarnation) before.bye('replaced', 'the same incarnation has connected again');
+    else before.bye('fenced', `the shard ${shard} belongs to the incarnation ${holder.incarnation}`);
+  }
+
+  leave(shard: ShardName, holder: Holder, nowMs: number): void {
+    const entry = this.#entry(shard);
+    if (entry.holder !== holder) return;
+    entry.holder = undefined;
+    entry.sinceMs = nowMs;
+  }
+
+  /** Ends the session that holds the shard, if there is one. */
+  evict(shard: ShardName, reason: ByeReason, message: string): void {
+    this.#entries.get(shard)?.holder?.bye(reason, message);
+  }
+
+  note(shard: ShardName, freshness: readonly SliceFreshness[], nowMs: number): void {
+    const { told } = this.#entry(shard);
+    for (const each of freshness) told.set(formatSlice(each.slice), { freshness: each, atMs: nowMs });
+  }
+
+  /** A shard that nobody has pushed for since the start is away since then. */
+  presence(shard: ShardName): Presence {
+    const entry = this.#entries.get(shard);
+    if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, told: new Map() };
+    return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, told: entry.told };
+  }
+
+  #entry(shard: ShardName): Entry {
+    const known = this.#entries.get(shard);
+    if (known !== undefined) return known;
+    const entry: Entry = { lane: this.#pushes.lane(), holder: undefined, sinceMs: this.#startedMs, told: new Map() };
+    this.#entries.set(shard, entry);
+    return entry;
+  }
+}

@@ -1,0 +1,59 @@
+/** What a session is made of: where it stands, what happens to it, and what it asks for (session.ts decides). */
+import type { ServedType } from '../domain/catalogue.js';
+import type { Refusal } from '../domain/errors.js';
+import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
+import type { Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { Credit, Frame, FrameLimits, PushedKey, SliceFreshness } from '../frames/frame.js';
+
+/** `doubtful`: it must be stated anew. `objects`: put since `begin`. */
+export type SliceProgress = Readonly<{ slice: Slice; phase: 'stated' | 'stating' | 'doubtful'; objects: number }>;
+
+export type OpenSession = Readonly<{
+  phase: 'open';
+  shard: ShardName;
+  incarnation: Incarnation;
+  /** The number the next mutation must have. */
+  next: number;
+  slices: ReadonlyMap<string, SliceProgress>;
+  unsettled: Credit;
+}>;
+
+export type SessionState =
+  | Readonly<{ phase: 'greeting' }>
+  | Readonly<{ phase: 'claiming'; shard: ShardName; incarnation: Incarnation }>
+  | OpenSession
+  | Readonly<{ phase: 'ended' }>;
+
+/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. */
+export type Work = Readonly<{ pushes: readonly Push[]; slice: Slice; last: number; mutations: number; bytes: number }>;
+
+export type SessionEvent =
+  | Readonly<{ kind: 'frame'; frame: Frame }>
+  /** The store's answer to a claim; `stated`: slices of the shard that this incarnation has stated. */
+  | Readonly<{ kind: 'claimed'; outcome: PushOutcome; stated: readonly Slice[]; cacheId: string; epoch: number }>
+  /** In the order of their numbers. */
+  | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>;
+
+export type SessionEffect =
+  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation }>
+  | Readonly<{ kind: 'send'; frame: Frame }>
+  | Readonly<{ kind: 'push'; work: Work }>
+  /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */
+  | Readonly<{ kind: 'again'; frame: Frame }>
+  | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey | undefined; refusal: Refusal }>
+  | Readonly<{ kind: 'freshness'; freshness: readonly SliceFreshness[] }>
+  | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
+
+/** What a step looks at besides its state. */
+export type SessionContext = Readonly<{
+  mayWriteFor: (shard: ShardName) => boolean;
+  /** The type a slice is of, as it is declared now. */
+  typeOf: (resource: Resource) => ServedType | undefined;
+  limits: FrameLimits;
+  credit: Credit;
+  systemClusters: ReadonlySet<string>;
+  nowMs: number;
+}>;

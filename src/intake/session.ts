@@ -1,0 +1,255 @@
+/**
+ * One pusher's session as a pure step: what came in and what became of it go in; the next state and what is to be done come out.
+ *
+ *   phase      frame                              claimed                   settled
+ *   greeting   hello: claim ▶ claiming            –                         –
+ *   claiming   (none is read)                     welcome ▶ open            –
+ *                                                 fenced: bye ▶ ended
+ *   open       put delete begin end: push         –                         ack; fenced, unavailable: bye ▶ ended
+ *              status: freshness                                            unbegun: restate
+ *              bye ▶ ended; any other: bye ▶ ended
+ *
+ * J1 Mutations are numbered without a gap. Numbers that came before are passed over; where some are missing, everything this
+ *    session speaks of is doubted and asked for again, and nothing of a doubted slice is applied before its `begin`.
+ * J2 A number is acknowledged when everything up to it is durable or refused. What is refused touches that mutation alone.
+ * J3 A session writes for its own shard alone, in its incarnation; the store fences both once more.
+ * J4 `end` with another count than was put asks for the slice again and removes nothing.
+ * Bounds: the credit, of what is not settled yet.
+ */
+import type { ServedType } from '../domain/catalogue.js';
+import type { Refusal } from '../domain/errors.js';
+import type { Parsed } from '../domain/parsed.js';
+import type { Push, PushOutcome } from '../domain/push.js';
+import { formatResource } from '../domain/resource.js';
+import { parseShardName, type ShardName } from '../domain/shard.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { ByeReason } from '../frames/bye.js';
+import { protocolVersion, type Credit, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
+import { admitKey, admitObject, type PushInputs } from './admit-push.js';
+import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
+
+type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[] }>;
+
+export const greeting: SessionState = { phase: 'greeting' };
+
+/** Two clocks never agree; an incarnation further ahead would keep every successor out for as long. */
+const incarnationAheadMaxMs = 86_400_000;
+const unavailableRetryMs = 1_000;
+
+export function step(state: SessionState, event: SessionEvent, context: SessionContext): Stepped {
+  switch (state.phase) {
+    case 'greeting':
+      return event.kind === 'frame' ? greet(event.frame, context) : unchanged(state);
+    case 'claiming':
+      return event.kind === 'claimed' ? open(state, event, context) : unchanged(state);
+    case 'open':
+      if (event.kind === 'frame') return takeFrame(state, event.frame, context);
+      return event.kind === 'settled' ? settle(state, event, context) : unchanged(state);
+    case 'ended':
+      return unchanged(state);
+  }
+}
+
+function greet(frame: Frame, { mayWriteFor, nowMs }: SessionContext): Stepped {
+  if (frame.kind !== 'hello') return bye('protocol', `a session begins with hello, not with ${frame.kind}`);
+  if (frame.protocol < protocolVersion) return bye('unsupported', `protocol ${frame.protocol} is not spoken here, ${protocolVersion} is`);
+  if (frame.role !== 'shard') return bye('unsupported', `the role ${frame.role} is not taken here`);
+  const shard = parseShardName(frame.name);
+  if (shard === undefined) return bye('protocol', 'hello names no shard');
+  if (!mayWriteFor(shard)) return bye('forbidden', `the certificate does not speak for the shard ${shard}`);
+  if (frame.incarnation > nowMs + incarnationAheadMaxMs) return bye('protocol', 'the incarnation lies more than a day ahead');
+  return {
+    state: { phase: 'claiming', shard, incarnation: frame.incarnation },
+    effects: [{ kind: 'claim', shard, incarnation: frame.incarnation }],
+  };
+}
+
+function open(
+  { shard, incarnation }: SessionState & { phase: 'claiming' },
+  { outcome, stated, cacheId, epoch }: SessionEvent & { kind: 'claimed' },
+  { credit, limits }: SessionContext,
+): Stepped {
+  if (outcome.kind !== 'unchanged') return byeTo(outcome, shard);
+  const slices = new Map(stated.map((slice): [string, SliceProgress] => [formatSlice(slice), { slice, phase: 'stated', objects: 0 }]));
+  return {
+    state: { phase: 'open', shard, incarnation, next: 1, slices, unsettled: { mutations: 0, bytes: 0 } },
+    effects: [{ kind: 'send', frame: { kind: 'welcome', protocol: protocolVersion, cacheId, epoch, stated, credit, limits } }],
+  };
+}
+
+function takeFrame(state: OpenSession, frame: Frame, context: SessionContext): Stepped {
+  switch (frame.kind) {
+    case 'put':
+    case 'delete':
+    case 'begin':
+    case 'end':
+      return takeMutations(state, frame, context);
+    case 'status':
+      return { state, effects: [{ kind: 'freshness', freshness: frame.freshness.filter(({ slice }) => slice.shard === state.shard) }] };
+    case 'bye':
+      return { state: { phase: 'ended' }, effects: [] };
+    default:
+      return bye('protocol', `${frame.kind} is no frame of a shard’s session`);
+  }
+}
+
+type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end'>;
+
+function takeMutations(state: OpenSession, frame: Mutations, context: SessionContext): Stepped {
+  const { slice, sequence } = frame;
+  const { mutations, bytes } = sizeOf(frame);
+  if (slice.shard !== state.shard) return bye('forbidden', `a session of the shard ${state.shard} says nothing of another`);
+  if (mutations > context.limits.frameMutationsMax) return bye('protocol', `a frame holds ${mutations} mutations, more than were allowed`);
+  if (sequence + mutations <= state.next) return unchanged(state);
+  if (exceeds(state.unsettled, { mutations, bytes }, context.credit)) return bye('protocol', 'more was sent than there was credit for');
+
+  const counted: OpenSession = {
+    ...state,
+    next: sequence + mutations,
+    unsettled: { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes },
+  };
+  const work: Work = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
+  if (sequence !== state.next)
+    return doubt(counted, work, [...state.slices.values()].map((each) => each.slice).concat(slice), 'mutations were lost on the way');
+
+  const type = context.typeOf(slice.resource);
+  if (type === undefined && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
+  if (type === undefined) return refuseAll(counted, frame, work);
+  const progress = state.slices.get(formatSlice(slice));
+  if (frame.kind === 'begin') return begin(counted, work);
+  if (progress === undefined || progress.phase === 'doubtful') return doubt(counted, work, [slice], 'it was not stated yet');
+  if (frame.kind === 'end') return end(counted, frame, progress, work);
+  return admit(counted, frame, { type, progress, work }, context);
+}
+
+function begin(state: OpenSession, work: Work): Stepped {
+  const { slice } = work;
+  const push: Push = { kind: 'begin', slice, incarnation: state.incarnation };
+  return {
+    state: withSlice(state, { slice, phase: 'stating', objects: 0 }),
+    effects: [{ kind: 'push', work: { ...work, pushes: [push] } }],
+  };
+}
+
+function end(state: OpenSession, { count, slice }: FrameOf<'end'>, progress: SliceProgress, work: Work): Stepped {
+  if (progress.phase !== 'stating') return doubt(state, work, [slice], 'it ended without having begun');
+  if (progress.objects !== count) return doubt(state, work, [slice], `${progress.objects} objects came of the ${count} that were stated`);
+  const push: Push = { kind: 'end', slice, incarnation: state.incarnation };
+  return {
+    state: withSlice(state, { slice, phase: 'stated', objects: 0 }),
+    effects: [{ kind: 'push', work: { ...work, pushes: [push] } }],
+  };
+}
+
+function admit(
+  state: OpenSession,
+  frame: FrameOf<'put' | 'delete'>,
+  { type, progress, work }: Readonly<{ type: ServedType; progress: SliceProgress; work: Work }>,
+  { limits, systemClusters }: SessionContext,
+): Stepped {
+  const { slice, sequence } = frame;
+  const inputs: PushInputs = {
+    type,
+    resource: slice.resource,
+    version: frame.kind === 'put' ? frame.version : '',
+    shard: state.shard,
+    incarnation: state.incarnation,
+    bodyBytesMax: limits.bodyBytesMax,
+    systemClusters,
+  };
+  const pushes: Push[] = [];
+  const refusals: SessionEffect[] = [];
+  const take = (admitted: Parsed<Push>, key: PushedKey, index: number): void => {
+    if (admitted.kind === 'parsed') pushes.push(admitted.value);
+    else refusals.push(...refusal(slice, key, sequence + index, admitted.refusal));
+  };
+  if (frame.kind === 'put') frame.objects.forEach((object, i) => take(admitObject(object, inputs), object, i));
+  else frame.keys.forEach((key, i) => take(admitKey(key, inputs), key, i));
+
+  const objects = progress.objects + (frame.kind === 'put' ? frame.objects.length : 0);
+  const next = progress.phase === 'stating' ? withSlice(state, { ...progress, objects }) : state;
+  return { state: next, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
+}
+
+/** The frame itself is not applied: what it says will be stated again. */
+function doubt(state: OpenSession, work: Work, slices: readonly Slice[], reason: string): Stepped {
+  const fresh = new Map(
+    slices.filter((slice) => state.slices.get(formatSlice(slice))?.phase !== 'doubtful').map((slice) => [formatSlice(slice), slice]),
+  );
+  const pushes = [...fresh.values()].map((slice): Push => ({ kind: 'doubt', slice, incarnation: state.incarnation }));
+  const next = [...fresh.values()].reduce((before, slice) => withSlice(before, { slice, phase: 'doubtful', objects: 0 }), state);
+  const requests = [...fresh.values()].map((slice): SessionEffect => ({ kind: 'send', frame: { kind: 'restate', slice, reason } }));
+  return { state: next, effects: [...requests, { kind: 'push', work: { ...work, pushes } }] };
+}
+
+function refuseAll(state: OpenSession, frame: Mutations, work: Work): Stepped {
+  const { slice, sequence } = frame;
+  const refused: Refusal = { reason: 'NotFound', message: `the type ${formatResource(slice.resource)} is not served here` };
+  const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
+  const effects = keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused));
+  return { state, effects: [...effects, { kind: 'push', work }] };
+}
+
+function refusal(slice: Slice, key: PushedKey | undefined, sequence: number, refused: Refusal): readonly SessionEffect[] {
+  const { reason, message } = refused;
+  return [
+    { kind: 'send', frame: { kind: 'refuse', sequence, reason, message } },
+    { kind: 'refused', slice, key, refusal: refused },
+  ];
+}
+
+function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: 'settled' }, { credit }: SessionContext): Stepped {
+  const fatal = outcomes.find(({ kind }) => kind === 'fenced' || kind === 'unavailable');
+  if (fatal !== undefined) return byeTo(fatal, state.shard);
+  const unsettled = { mutations: state.unsettled.mutations - work.mutations, bytes: state.unsettled.bytes - work.bytes };
+  const ack: SessionEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit } };
+  const settled: OpenSession = { ...state, unsettled };
+  if (!outcomes.some(({ kind }) => kind === 'unbegun')) return { state: settled, effects: [ack] };
+  const { slice } = work;
+  return {
+    state: withSlice(settled, { slice, phase: 'doubtful', objects: 0 }),
+    effects: [ack, { kind: 'send', frame: { kind: 'restate', slice, reason: 'its statement was interrupted here' } }],
+  };
+}
+
+function byeTo(outcome: PushOutcome, shard: ShardName): Stepped {
+  switch (outcome.kind) {
+    case 'fenced':
+      return bye(
+        'fenced',
+        outcome.removed ? `the shard ${shard} was removed` : `the shard ${shard} belongs to the incarnation ${outcome.holder}`,
+      );
+    case 'unavailable':
+      return bye('unavailable', outcome.refusal.message, unavailableRetryMs);
+    default:
+      throw new Error(`a claim cannot end as ${outcome.kind}`);
+  }
+}
+
+function bye(reason: ByeReason, message: string, retryAfterMs?: number): Stepped {
+  return { state: { phase: 'ended' }, effects: [{ kind: 'bye', reason, message, retryAfterMs }] };
+}
+
+function unchanged(state: SessionState): Stepped {
+  return { state, effects: [] };
+}
+
+function withSlice(state: OpenSession, progress: SliceProgress): OpenSession {
+  return { ...state, slices: new Map(state.slices).set(formatSlice(progress.slice), progress) };
+}
+
+function exceeds(unsettled: Credit, more: Credit, credit: Credit): boolean {
+  return unsettled.mutations + more.mutations > credit.mutations || unsettled.bytes + more.bytes > credit.bytes;
+}
+
+/** Bytes are those of bodies: what the sender counts beyond them is its own. */
+function sizeOf(frame: Mutations): Credit {
+  switch (frame.kind) {
+    case 'put':
+      return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
+    case 'delete':
+      return { mutations: frame.keys.length, bytes: 0 };
+    default:
+      return { mutations: 1, bytes: 0 };
+  }
+}

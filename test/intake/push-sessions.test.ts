@@ -1,0 +1,63 @@
+import test from 'ava';
+import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
+import { shardName } from '../support/objects.js';
+import { apiExports } from './a-session.js';
+import { FakePushes } from './fake-pushes.js';
+
+const amber = shardName('amber');
+
+function aHolder(incarnation: number, said: string[]): Holder {
+  return { incarnation, peer: `peer-${incarnation}`, bye: (reason) => void said.push(`${incarnation} ${reason}`) };
+}
+
+test('the next claim that stands sends the session before it away: fenced when older, replaced when it is the same process', (t) => {
+  const said: string[] = [];
+  const sessions = new PushSessions(new FakePushes(), 0);
+
+  sessions.enter(amber, aHolder(1, said), 10);
+  sessions.enter(amber, aHolder(2, said), 20);
+  sessions.enter(amber, aHolder(2, said), 30);
+
+  t.deepEqual(said, ['1 fenced', '2 replaced']);
+  t.is(sessions.held, 1);
+});
+
+test('a session that was replaced leaves nothing behind when it goes', (t) => {
+  const sessions = new PushSessions(new FakePushes(), 0);
+  const [first, second] = [aHolder(1, []), aHolder(2, [])];
+  sessions.enter(amber, first, 10);
+  sessions.enter(amber, second, 20);
+
+  sessions.leave(amber, first, 30);
+  t.like(sessions.presence(amber), { peer: 'peer-2', sinceMs: 20 });
+  sessions.leave(amber, second, 40);
+  t.like(sessions.presence(amber), { peer: undefined, sinceMs: 40 });
+});
+
+test('all sessions of a shard write through one lane', (t) => {
+  const pushes = new FakePushes();
+  const sessions = new PushSessions(pushes, 0);
+
+  t.is(sessions.lane(amber), sessions.lane(amber));
+  t.not(sessions.lane(amber), sessions.lane(shardName('birch')));
+  t.is(pushes.lanes, 2);
+});
+
+test('a shard that nobody pushed for is away since the start, and what was told of it last is kept', (t) => {
+  const sessions = new PushSessions(new FakePushes(), 5);
+
+  t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
+  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7 }], 50);
+  t.is(sessions.presence(amber).told.get('amber|apiexports.apis.kcp.io:')?.freshness.lagMs, 7);
+});
+
+test('who is evicted is told why', (t) => {
+  const said: string[] = [];
+  const sessions = new PushSessions(new FakePushes(), 0);
+  sessions.enter(amber, aHolder(1, said), 10);
+
+  sessions.evict(amber, 'fenced', 'removed');
+  sessions.evict(shardName('birch'), 'fenced', 'removed');
+
+  t.deepEqual(said, ['1 fenced']);
+});

@@ -1,0 +1,122 @@
+import test from 'ava';
+import type { Change, Commit } from '../../src/domain/change.js';
+import { Refused } from '../../src/domain/errors.js';
+import type { Commits } from '../../src/domain/ports.js';
+import { PushSessions } from '../../src/intake/push-sessions.js';
+import { ShardRemoval, type ShardRemovalPolicy } from '../../src/intake/shard-removal.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aBody, aKey, shardName } from '../support/objects.js';
+import { silent } from '../support/test-store.js';
+import { aSlice } from './a-session.js';
+import { FakePushes } from './fake-pushes.js';
+
+const [amber, birch] = [shardName('amber'), shardName('birch')];
+const never: ShardRemovalPolicy = { awayMaxMs: undefined, deletedGraceMs: undefined };
+const minuteMs = 60_000;
+
+function setUp(policy: ShardRemovalPolicy) {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  pushes.outcomeOf = () => ({ kind: 'swept', removed: 3 });
+  const listeners: ((commit: Commit) => void)[] = [];
+  const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
+  const sessions = new PushSessions(pushes, clock.now());
+  const removal = new ShardRemoval({ pushes, commits, sessions, clock, log: silent }, policy);
+  let revision = 0;
+  const change = (kind: Change['kind'], name: string, unstated = false): void => {
+    revision += 1;
+    const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster: 'root' });
+    const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
+    const changed: Change =
+      kind === 'put'
+        ? { kind, key, revision, object, created: true, previous: () => undefined }
+        : { kind, key, revision, resourceVersion: String(revision), previous: () => object };
+    const commit: Commit = { revision, changes: [changed], movedPaths: [], unstated: new Set(unstated ? [revision] : []) };
+    for (const listener of listeners) listener(commit);
+  };
+  /** Lets what a look began come to its end. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 1_000) {
+      clock.advance(Math.min(1_000, left));
+      for (let i = 0; i < 10; i += 1) await Promise.resolve();
+    }
+  };
+  return { clock, pushes, sessions, removal, change, pass };
+}
+
+test('a shard is removed by name, behind a fence, and its pusher is sent away', async (t) => {
+  const { pushes, sessions, removal, clock } = setUp(never);
+  const said: string[] = [];
+  pushes.hold(aSlice('apiexports'));
+  sessions.enter(amber, { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason) }, clock.now());
+
+  t.deepEqual(await removal.remove(amber), { removed: 3 });
+  t.deepEqual(pushes.pushed, [{ kind: 'clear', shard: amber, fence: true, nowMs: clock.now() }]);
+  t.deepEqual(said, ['fenced']);
+});
+
+test('a shard that nothing is known of is not removed, and a store that cannot write says so', async (t) => {
+  const { pushes, removal } = setUp(never);
+
+  t.is(await removal.remove(amber), undefined);
+  t.deepEqual(pushes.pushed, []);
+  pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false });
+  pushes.outcomeOf = () => ({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } });
+  await t.throwsAsync(removal.remove(amber), { instanceOf: Refused, message: 'no disk' });
+});
+
+test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
+  const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
+  const holder = { incarnation: 1, peer: 'p', bye: () => {} };
+  sessions.enter(amber, holder, clock.now());
+
+  change('delete', 'amber');
+  await pass(10 * minuteMs);
+  t.deepEqual(pushes.pushed, [], 'its pusher is still here');
+  sessions.leave(amber, holder, clock.now());
+  await pass(4 * minuteMs);
+  t.deepEqual(pushes.pushed, [], 'it has not been away for long enough');
+  await pass(3 * minuteMs);
+  t.like(pushes.pushed, [{ kind: 'clear', shard: amber, fence: true }]);
+  await pass(20 * minuteMs);
+  t.is(pushes.pushed.length, 1, 'once');
+});
+
+test('a Shard object that a statement left out, that came back, or that nobody configured removes nothing', async (t) => {
+  const configured = setUp({ ...never, deletedGraceMs: minuteMs });
+  const unconfigured = setUp(never);
+
+  configured.change('delete', 'amber', true);
+  configured.change('delete', 'birch');
+  configured.change('put', 'birch');
+  unconfigured.change('delete', 'amber');
+  await configured.pass(10 * minuteMs);
+  await unconfigured.pass(10 * minuteMs);
+
+  t.deepEqual(configured.pushes.pushed, []);
+  t.deepEqual(unconfigured.pushes.pushed, []);
+});
+
+test('a shard written over plain HTTP goes with its Shard object once it is quiet', async (t) => {
+  const { pushes, change, pass, clock } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports', 'birch'), { changedMs: clock.now() + 3 * minuteMs });
+
+  change('delete', 'birch');
+  await pass(3 * minuteMs);
+  t.deepEqual(pushes.pushed, [], 'it was written to meanwhile');
+  await pass(2 * minuteMs);
+  t.like(pushes.pushed, [{ kind: 'clear', shard: birch }]);
+});
+
+test('a shard that stays away for too long is emptied without a fence, and only if it ever pushed and holds something', async (t) => {
+  const { pushes, pass } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
+  pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false }, { shard: shardName('cedar'), incarnation: 1, removed: false });
+  pushes.hold(aSlice('apiexports'));
+  pushes.hold(aSlice('apiexports', 'birch'));
+
+  await pass(59 * minuteMs);
+  t.deepEqual(pushes.pushed, []);
+  await pass(2 * minuteMs);
+  t.like(pushes.pushed[0], { kind: 'clear', shard: amber, fence: false });
+  t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
+});

@@ -1,0 +1,140 @@
+/** A pusher that says exactly what a test wants it to: frames out, frames in, nothing on its own account. */
+import { systemClock } from '../../src/clock.js';
+import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
+import type { Frame, FrameOf, PushedObject } from '../../src/frames/frame.js';
+import type { FrameSocket } from '../../src/frames/frame-socket.js';
+import { connectPath } from '../../src/frames/socket-options.js';
+import type { Slice } from '../../src/domain/slice.js';
+import { shardName } from './objects.js';
+import type { TestServer } from './test-server.js';
+
+export type PusherCertificate = Readonly<{ certificate: string; key: string }>;
+
+export class RawPusher {
+  readonly socket: FrameSocket;
+  readonly #frames: AsyncIterator<Frame>;
+  #next = 1;
+
+  private constructor(socket: FrameSocket) {
+    this.socket = socket;
+    this.#frames = socket.frames()[Symbol.asyncIterator]();
+  }
+
+  /** Rejects with UpgradeRefused when the server will not have it. */
+  static async connect(server: TestServer, { certificate, key }: PusherCertificate = server.master): Promise<RawPusher> {
+    const signal = new AbortController().signal;
+    const identity = { ca: server.certificate, certificate, key };
+    return new RawPusher(
+      await connectSocket(`${server.url}${connectPath}`, identity, { clock: systemClock, signal }, defaultConnectOptions),
+    );
+  }
+
+  /** Connected and welcomed. */
+  static async open(
+    server: TestServer,
+    { as = server.master, ...hello }: { as?: PusherCertificate; name?: string; incarnation?: number } = {},
+  ): Promise<RawPusher> {
+    const pusher = await RawPusher.connect(server, as);
+    pusher.hello(hello);
+    await pusher.expect('welcome');
+    return pusher;
+  }
+
+  hello({ name = 'amber', incarnation = 1_000 } = {}): void {
+    this.socket.send({ kind: 'hello', protocol: 1, role: 'shard', name, incarnation, route: [], slices: [], positions: [], agent: 'raw' });
+  }
+
+  /** Each answers the number of its last mutation. */
+  begin(slice: Slice): number {
+    this.socket.send({ kind: 'begin', sequence: this.#next, slice, revision: '' });
+    return this.#count(1);
+  }
+
+  put(slice: Slice, objects: readonly PushedObject[], version = 'v1alpha2'): number {
+    this.socket.send({ kind: 'put', sequence: this.#next, slice, version, objects });
+    return this.#count(objects.length);
+  }
+
+  delete(slice: Slice, names: readonly string[], cluster = 'acme'): number {
+    this.socket.send({ kind: 'delete', sequence: this.#next, slice, keys: names.map((name) => ({ cluster, namespace: '', name })) });
+    return this.#count(names.length);
+  }
+
+  end(slice: Slice, count: number): number {
+    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, digest: '' });
+    return this.#count(1);
+  }
+
+  /** A full statement; resolves once it is acknowledged. */
+  async state(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
+    this.begin(slice);
+    if (objects.length > 0) this.put(slice, objects, version);
+    await this.acknowledged(this.end(slice, objects.length));
+  }
+
+  /** The numbers of so many mutations are never sent. */
+  skip(count: number): void {
+    this.#next += count;
+  }
+
+  /** Resolves with what came besides, once the number is acknowledged. */
+  async acknowledged(sequence: number): Promise<readonly Frame[]> {
+    const others: Frame[] = [];
+    for (;;) {
+      const frame = await this.next();
+      if (frame.kind === 'ack' && frame.sequence >= sequence) return others;
+      if (frame.kind === 'bye') throw new Error(`bye ${frame.reason}: ${frame.message}`);
+      if (frame.kind !== 'ack') others.push(frame);
+    }
+  }
+
+  async next(): Promise<Frame> {
+    const { value, done } = await this.#frames.next();
+    if (done === true) throw new Error('the connection has ended');
+    return value;
+  }
+
+  async expect<Kind extends Frame['kind']>(kind: Kind): Promise<FrameOf<Kind>> {
+    for (;;) {
+      const frame = await this.next();
+      if (frame.kind === kind) return frame as FrameOf<Kind>;
+      if (frame.kind === 'bye') throw new Error(`bye ${frame.reason}: ${frame.message}`);
+    }
+  }
+
+  /** The reason of the bye that ends this. */
+  async farewell(): Promise<string> {
+    for (;;) {
+      const frame = await this.next();
+      if (frame.kind === 'bye') return frame.reason;
+    }
+  }
+
+  #count(mutations: number): number {
+    this.#next += mutations;
+    return this.#next - 1;
+  }
+}
+
+export function sliceOf(resource: string, { shard = 'amber', group = 'apis.kcp.io', identity = '' } = {}): Slice {
+  return { shard: shardName(shard), resource: { group, resource, identity } };
+}
+
+/** An APIExport as a shard pushes it; `more` are members of the whole object. */
+export function pushedExport(
+  name: string,
+  { cluster = 'acme', ...more }: Readonly<Record<string, unknown>> & { cluster?: string } = {},
+): PushedObject {
+  return pushedObject(
+    { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name, uid: `uid-of-${name}` }, ...more },
+    cluster,
+  );
+}
+
+export function pushedObject(
+  object: Readonly<{ metadata?: Readonly<{ name?: string; namespace?: string; [member: string]: unknown }>; [member: string]: unknown }>,
+  cluster = 'acme',
+): PushedObject {
+  const { name = '', namespace = '' } = object.metadata ?? {};
+  return { cluster, namespace, name, sourceVersion: '1', body: new TextEncoder().encode(JSON.stringify(object)) };
+}
