@@ -1,8 +1,11 @@
 import type { Clock } from '../domain/ports.js';
 
-/** Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a listener behind. */
+/**
+ * Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a listener behind. A pause of nothing
+ * goes by the clock too: a loop that pauses gives the event loop back, whatever its jitter comes to.
+ */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted || delayMs <= 0) return Promise.resolve();
+  if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const end = (): void => {
       cancel();

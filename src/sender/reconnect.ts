@@ -4,7 +4,7 @@
  *   how it ended                                 next URL    wait
  *   broke after it had lasted                    the same    jitter below the base: what was sent can be resumed there
  *   shutdown                                     the next    jitter only, if there is another URL to go to
- *   fenced, forbidden, unsupported               –           over: coming back would change nothing
+ *   fenced, forbidden, unsupported               –           over: coming back would change nothing; unless the cache says when
  *   anything else                                the next    what the cache asked for, and jitter that doubles with each failure
  *
  * R1 A wait is at most `retryAfterMaxMs` + `backoffMaxMs`, whatever the cache asks for.
@@ -44,17 +44,18 @@ export const firstAttempt: Attempt = { urlIndex: 0, failures: 0 };
 
 export function reconnect(
   { urlIndex, failures }: Attempt,
-  { lastedMs, reason, retryAfterMs = 0 }: Parting,
+  { lastedMs, reason, retryAfterMs }: Parting,
   { urls, random, bounds }: Readonly<{ urls: number; random: () => number; bounds: ReconnectBounds }>,
 ): Reconnect {
-  if (reason === 'fenced' || reason === 'forbidden' || reason === 'unsupported') return { kind: 'end', reason };
+  if ((reason === 'fenced' || reason === 'forbidden' || reason === 'unsupported') && retryAfterMs === undefined)
+    return { kind: 'end', reason };
 
   const lasted = lastedMs >= bounds.lastedMs && reason !== 'replaced';
   const next: Attempt = {
     urlIndex: lasted && reason === undefined ? urlIndex : (urlIndex + 1) % urls,
     failures: lasted ? 1 : failures + 1,
   };
-  const askedMs = reason === 'shutdown' && urls > 1 ? 0 : Math.min(Math.max(retryAfterMs, 0), bounds.retryAfterMaxMs);
+  const askedMs = reason === 'shutdown' && urls > 1 ? 0 : Math.min(Math.max(retryAfterMs ?? 0, 0), bounds.retryAfterMaxMs);
   return { kind: 'connect', attempt: next, afterMs: askedMs + backoffMs(next.failures, random, bounds) };
 }
 

@@ -97,9 +97,9 @@ export class KubeReader {
           this.#react(place, error);
         }
         const { failures, absent } = place;
-        const delayMs = failures === 0 ? 0 : backoffMs(failures, this.#parts.random, absent ? absentBackoff : backoff);
-        this.#connected &&= delayMs === 0;
-        if (delayMs > 0) await pause(this.#parts.clock, delayMs, signal);
+        if (failures === 0) continue;
+        this.#connected = false;
+        await pause(this.#parts.clock, backoffMs(failures, this.#parts.random, absent ? absentBackoff : backoff), signal);
       }
     } finally {
       this.#connected = false;

@@ -37,7 +37,9 @@ export class SecondCache {
   static async start(kcp: LiveKcp): Promise<SecondCache> {
     const cache = await StrataProcess.start();
     const agents = await Promise.all(
-      shards.map(({ shard, kubeconfig }) => AgentProcess.start(cache, { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters='] })),
+      shards.map(({ shard, kubeconfig }) =>
+        AgentProcess.start(cache, { shard, kubeconfig: kcp.file(kubeconfig), context: 'shard-base', flags: ['--system-clusters='] }),
+      ),
     );
     return new SecondCache(cache, agents, await kcp.cacheClient());
   }

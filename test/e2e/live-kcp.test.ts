@@ -1,8 +1,8 @@
 /**
  * An unmodified kcp of two shards on our cache server: kcp's own tests of replication pass, and a kill -9 of the cache
- * costs no informer a relist (contract R24).
+ * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects.
  *
- * Runs where STRATA_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about four minutes; skipped aloud
+ * Runs where STRATA_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; skipped aloud
  * otherwise. STRATA_TEST_SERVER puts kcp's own cache server in our place; STRATA_KEEP keeps the folder with all logs.
  */
 import { existsSync } from 'node:fs';
@@ -10,11 +10,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { isForeign } from '../support/strata-process.js';
+import { SecondCache } from './live-agent.js';
 import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
 import { countListings, countRelists } from './relists.js';
 
 /** client-go waits up to 30 s, with jitter, before it calls a server again that was not there. */
 const backoffMsMax = 45_000;
+
+/** What kcp cleans up behind its tests takes its controllers some seconds. */
+const convergeMsMax = 60_000;
 
 /** Two shards hold 21 each on the cache, two virtual-workspace servers 5 each. */
 const informersMin = 40;
@@ -52,7 +56,45 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
   }
 
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
+  if (!isForeign) await agentsCarryTheSame(t, kcp);
 });
+
+/** Before, during and after creates, updates and deletes, and through the death of whatever is between. */
+async function agentsCarryTheSame(t: ExecutionContext, kcp: LiveKcp): Promise<void> {
+  await using second = await SecondCache.start(kcp);
+  await assertSame(t, second, 'after the first statement');
+
+  const testing = kcp.test('e2e-reconciler-cache.test', '^TestReplication$');
+  await sleep(3_000);
+  await second.cache.kill();
+  await second.cache.resume();
+  await sleep(3_000);
+  for (const agent of second.agents) {
+    await agent.kill();
+    agent.resume();
+  }
+  assertPassed(t, await testing, { atLeast: 6 });
+  await assertSame(t, second, 'after creates, updates, deletes, and the death of cache and agents');
+
+  await kcp.killCache();
+  await second.cache.restart('SIGTERM');
+  assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
+  await assertSame(t, second, 'after both caches were started again');
+}
+
+async function assertSame(t: ExecutionContext, second: SecondCache, when: string): Promise<void> {
+  const deadline = performance.now() + convergeMsMax;
+  for (;;) {
+    const differences = await second.differences();
+    if (differences.length === 0) break;
+    if (performance.now() > deadline) {
+      t.deepEqual(differences, [], when);
+      return;
+    }
+    await sleep(500);
+  }
+  t.log(`${when}: both caches hold the same ${await second.objects()} objects`);
+}
 
 function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { atLeast }: Readonly<{ atLeast: number }>): void {
   t.log(`${passed.length} passed: ${passed.filter((name) => name.includes('/')).length} scenarios`);

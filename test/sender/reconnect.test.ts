@@ -78,12 +78,19 @@ const table: readonly Readonly<{ law: string; from: Attempt; parting: Parting; u
     decided: { kind: 'connect', attempt: { urlIndex: 0, failures: 6 }, afterMs: 6_400 },
   },
   ...(['fenced', 'forbidden', 'unsupported'] as const).map((reason) => ({
-    law: `${reason} is the end, even if the cache names a time`,
+    law: `${reason} is the end`,
     from: { urlIndex: 0, failures: 0 },
-    parting: { ...lasted, reason, retryAfterMs: 1_000 },
+    parting: { ...lasted, reason },
     urls: 3,
     decided: { kind: 'end', reason } as const,
   })),
+  {
+    law: 'who is forbidden and told when to come back, because the certificate has run out, comes back with the one that is there then',
+    from: { urlIndex: 0, failures: 0 },
+    parting: { ...lasted, reason: 'forbidden', retryAfterMs: 0 },
+    urls: 1,
+    decided: { kind: 'connect', attempt: { urlIndex: 0, failures: 1 }, afterMs: 200 },
+  },
 ];
 
 for (const { law, from, parting, urls, decided } of table) {

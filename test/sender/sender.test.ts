@@ -524,6 +524,17 @@ test('a server that forbids the upgrade ends the run, one that is busy is tried 
   t.deepEqual(await rig.ended, { kind: 'refused', reason: 'forbidden', message: 'not you' });
 });
 
+test('a cache that is not there is tried again by the clock, even when the jitter comes to nothing', async (t) => {
+  const rig = new SenderRig(t, { random: () => 0 });
+  rig.cache.refusal = new Error('nobody there');
+  await rig.start();
+  t.is(rig.cache.tried.length, 1);
+
+  await rig.advance(0);
+
+  t.is(rig.cache.tried.length, 2);
+});
+
 test('a cache that stops is left for the next URL', async (t) => {
   const [one, two] = [new FakeCache('one'), new FakeCache('two')];
   const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
