@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { BoundedLog } from '../diagnostics/bounded-log.js';
 import { mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -27,10 +28,12 @@ export class Door {
   readonly #limits: DoorLimits;
   readonly #sessions = new Map<PushSession, Caller>();
   readonly #running = new Set<Promise<void>>();
+  readonly #refusals: BoundedLog;
   #isClosing = false;
 
   constructor(parts: DoorParts, limits: DoorLimits) {
     this.#parts = parts;
+    this.#refusals = new BoundedLog(parts);
     this.#limits = limits;
   }
 
@@ -42,9 +45,8 @@ export class Door {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void {
     const refusal = this.#refusalOf(request, caller);
     if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
-    const { log, metrics } = this.#parts;
-    metrics.refusals.add(1, { reason: refusal.reason });
-    log.warn('push.upgrade-refused', { user: caller.user, path: pathOf(request), reason: refusal.reason });
+    this.#parts.metrics.refusals.add(1, { reason: refusal.reason });
+    this.#refusals.warn('push.upgrade-refused', { user: caller.user, path: pathOf(request), reason: refusal.reason });
     this.#parts.refuse(socket, refusal);
   }
 

@@ -81,8 +81,8 @@ function sliceStatus(state: SliceState, claimed: ShardState | undefined, presenc
     objects,
     bytes,
     changedAgoMs,
-    lagMs: lagOf(presence, told?.freshness.lagMs, nowMs),
-    sourceConnected: presence.peer === undefined ? null : (told?.freshness.connected ?? null),
+    lagMs: lagOf(presence, told?.lagMs, nowMs),
+    sourceConnected: presence.peer === undefined ? null : (told?.connected ?? null),
   };
 }
 

@@ -6,19 +6,20 @@
  * its credit at most.
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import type { Caller } from '../domain/caller.js';
 import type { Clock, PushLane, Pushes, StoreIdentity } from '../domain/ports.js';
 import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
+import { formatSlice } from '../domain/slice.js';
 import { unreachable } from '../domain/errors.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
-import { RefusalLog } from './refusal-log.js';
 import { greeting, step } from './session.js';
 import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
 
@@ -34,11 +35,14 @@ export type PushSessionParts = Readonly<{
 
 export type PushSessionLimits = Readonly<{ helloTimeoutMs: number }>;
 
+/** Of a text that a peer chose. */
+const shownCharactersMax = 256;
+
 export class PushSession {
   readonly #connection: FrameConnection;
   readonly #parts: PushSessionParts;
   readonly #mayWriteFor: SessionContext['mayWriteFor'];
-  readonly #refusals: RefusalLog;
+  readonly #refusals: BoundedLog;
   #state: SessionState = greeting;
   #saidBye = false;
   #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
@@ -50,7 +54,7 @@ export class PushSession {
     this.#parts = parts;
     this.#mayWriteFor = mayWriteFor;
     const log = parts.log.child({ user: caller.user, peer: connection.peer });
-    this.#refusals = new RefusalLog({ clock: parts.clock, log });
+    this.#refusals = new BoundedLog({ clock: parts.clock, log });
   }
 
   /** Resolves once the connection is closed and nothing of it is under way. */
@@ -114,9 +118,9 @@ export class PushSession {
         return this.#take({ kind: 'frame', frame: effect.frame });
       case 'refused':
         this.#parts.metrics.refusals.add(1, { reason: effect.refusal.reason });
-        return this.#refusals.note(effect);
+        return this.#refusals.warn('push.refused', refusalFields(effect));
       case 'freshness':
-        return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness, this.#parts.clock.now());
+        return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness);
       case 'bye':
         if (effect.reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
         return this.bye(effect.reason, effect.message, effect.retryAfterMs);
@@ -166,4 +170,15 @@ export class PushSession {
   #who(): Readonly<Record<string, unknown>> {
     return { peer: this.#connection.peer, shard: this.#held?.shard, incarnation: this.#held?.holder.incarnation };
   }
+}
+
+/** Who, what and why; never a body. */
+function refusalFields({ slice, key, refusal }: SessionEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
+  const { cluster, namespace, name } = key ?? {};
+  const [reason, message] = [refusal.reason, shown(refusal.message)];
+  return { slice: formatSlice(slice), cluster: shown(cluster), namespace: shown(namespace), name: shown(name), reason, message };
+}
+
+function shown(text: string | undefined): string | undefined {
+  return text?.slice(0, shownCharactersMax);
 }

@@ -15,18 +15,15 @@ import type { SliceFreshness } from '../frames/frame.js';
 /** A session as the others see it. */
 export type Holder = Readonly<{ incarnation: Incarnation; peer: string; bye: (reason: ByeReason, message: string) => void }>;
 
-/** What was told of a slice, and when. */
-export type Told = Readonly<{ freshness: SliceFreshness; atMs: number }>;
-
 export type Presence = Readonly<{
   /** Undefined while nobody holds it. */
   peer: string | undefined;
   sinceMs: number;
   /** By the text of the slice. */
-  told: ReadonlyMap<string, Told>;
+  told: ReadonlyMap<string, SliceFreshness>;
 }>;
 
-type Entry = { readonly lane: PushLane; holder: Holder | undefined; sinceMs: number; readonly told: Map<string, Told> };
+type Entry = { readonly lane: PushLane; holder: Holder | undefined; sinceMs: number; told: ReadonlyMap<string, SliceFreshness> };
 
 export class PushSessions {
   readonly #pushes: Pushes;
@@ -72,9 +69,9 @@ export class PushSessions {
     this.#entries.get(shard)?.holder?.bye(reason, message);
   }
 
-  note(shard: ShardName, freshness: readonly SliceFreshness[], nowMs: number): void {
-    const { told } = this.#entry(shard);
-    for (const each of freshness) told.set(formatSlice(each.slice), { freshness: each, atMs: nowMs });
+  /** What the pusher tells of all its slices; it takes the place of what it told before. */
+  note(shard: ShardName, freshness: readonly SliceFreshness[]): void {
+    this.#entry(shard).told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
   }
 
   /** A shard that nobody has pushed for since the start is away since then. */

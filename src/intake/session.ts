@@ -109,10 +109,11 @@ function takeMutations(state: OpenSession, frame: Mutations, context: SessionCon
     unsettled: { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes },
   };
   const work: Work = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
-  if (sequence !== state.next)
-    return doubt(counted, work, [...state.slices.values()].map((each) => each.slice).concat(slice), 'mutations were lost on the way');
-
   const type = context.typeOf(slice.resource);
+  if (sequence !== state.next) {
+    const spokenOf = [...state.slices.values()].map((each) => each.slice);
+    return doubt(counted, work, type === undefined ? spokenOf : [...spokenOf, slice], 'mutations were lost on the way');
+  }
   if (type === undefined && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
   if (type === undefined) return refuseAll(counted, frame, work);
   const progress = state.slices.get(formatSlice(slice));

@@ -11,6 +11,7 @@ import { callerAt, type Caller } from '../domain/caller.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Freshness, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
+import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -51,7 +52,8 @@ export function createApp(parts: AppParts, limits: AppLimits): Koa {
   const app = new Koa();
   app.silent = true;
   app.use((context, next) => observe(context, next, parts));
-  app.use((context, next) => answerRefusals(context, next, parts));
+  const audit = new BoundedLog({ clock: parts.ports.clock, log: parts.log });
+  app.use((context, next) => answerRefusals(context, next, parts, audit));
   if (limits.syntheticDelayMs > 0) app.use(async (_, next) => (await delay(limits.syntheticDelayMs), next()));
   app.use(routes(parts).routes());
   const admission = new InFlight(limits.requestsInFlightMax);
@@ -172,14 +174,14 @@ async function observe(context: Context, next: Next, { metrics, ports }: AppPart
   if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
 }
 
-async function answerRefusals(context: Context, next: Next, parts: AppParts): Promise<void> {
+async function answerRefusals(context: Context, next: Next, parts: AppParts, audit: BoundedLog): Promise<void> {
   const { log, metrics } = parts;
   try {
     await next();
   } catch (error) {
     const refusal = error instanceof Refused ? error.refusal : internalError;
     if (!(error instanceof Refused)) log.error('request.failed', { method: context.method, path: context.path, error });
-    if (refusal.reason === 'Forbidden') logForbidden(context, parts);
+    if (refusal.reason === 'Forbidden') logForbidden(context, parts, audit);
     metrics.refusals.add(1, { reason: refusal.reason });
     if (context.res.headersSent) {
       context.respond = false;
@@ -197,10 +199,10 @@ async function answerRefusals(context: Context, next: Next, parts: AppParts): Pr
 }
 
 /** The audit line: who was refused what. Never the query or the body, which may hold anything. */
-function logForbidden(context: Context, parts: AppParts): void {
+function logForbidden(context: Context, parts: AppParts, audit: BoundedLog): void {
   const { user, groups, speaksFor } = callerNow(context, parts);
   const verb = (context.state['verb'] as Verb | undefined) ?? context.method.toLowerCase();
-  parts.log.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path: pathOf(context) });
+  audit.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path: pathOf(context) });
 }
 
 /** What is left of a body that was not read to its end is not waited for. */

@@ -181,7 +181,8 @@ test('a session ends with its certificate', async (t) => {
   const clock: Clock = { now: () => systemClock.now(), after: (ms, task) => systemClock.after(ms > dayMs ? 300 : ms, task) };
   const server = await aServer(t, { clock });
 
-  const pusher = await RawPusher.open(server, { as: await amberCertificate(server) });
+  const pusher = await RawPusher.connect(server, await amberCertificate(server));
+  pusher.hello();
 
   t.is(await pusher.farewell(), 'forbidden');
 });

@@ -64,7 +64,7 @@ test('while a pusher is connected its own word on lag and source counts; while i
   pushes.shardStates.push({ shard: amber, incarnation: 3, removed: false });
   pushes.hold(apiExports, { stated: 3, synced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12 }], clock.now());
+  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12 }]);
 
   clock.advance(100);
   const connected = (await freshness.report()).shards[0];

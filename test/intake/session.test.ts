@@ -203,6 +203,18 @@ test('a gap doubts every slice, asks for each again, and nothing of them is appl
   );
 });
 
+test('a gap before a type that nobody knows leaves no trace of that type', (t) => {
+  const session = SteppedSession.open();
+
+  const effects = session.frame(put(5, [pushed('one')], aSlice('nonsense')));
+
+  t.deepEqual(
+    sent(effects).map((frame) => 'slice' in frame && frame.slice),
+    [apiExports],
+  );
+  t.like(session.state, { slices: new Map([['amber|apiexports.apis.kcp.io:', { slice: apiExports, phase: 'doubtful', objects: 0 }]]) });
+});
+
 test('a frame that overlaps what came before is a gap', (t) => {
   const session = SteppedSession.open();
   session.frame(put(1, [pushed('one'), pushed('two')]));

@@ -185,10 +185,16 @@ for (const [what, headers, body, expected] of [
   ],
   ['annotations over 256 KiB', json, JSON.stringify(anApiExport({ annotations: { long: 'x'.repeat(262_145) } })), '422 Invalid'],
   [
-    '20,000 bad labels',
+    '9,000 bad labels',
     json,
-    JSON.stringify(anApiExport({ labels: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`!${i}`, '!'])) })),
+    JSON.stringify(anApiExport({ labels: Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`!${i}`, '!'])) })),
     '422 Invalid',
+  ],
+  [
+    '100,000 good labels',
+    json,
+    JSON.stringify(anApiExport({ labels: Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`l${i}`, ''])) })),
+    '400 BadRequest',
   ],
   [
     '__proto__ as an annotation',

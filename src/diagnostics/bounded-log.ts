@@ -1,0 +1,36 @@
+/**
+ * A log for what a peer can cause as often as it likes: refusals. Beyond `linesMax` in a window they are counted, and told with the
+ * next line, so that nobody fills a disk with them.
+ */
+import type { Clock } from '../domain/ports.js';
+import type { Log, LogFields } from './log.js';
+
+const linesMax = 200;
+const windowMs = 10_000;
+
+export class BoundedLog {
+  readonly #parts: Readonly<{ clock: Clock; log: Log }>;
+  #windowEndMs = 0;
+  #lines = 0;
+  #untold = 0;
+
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>) {
+    this.#parts = parts;
+  }
+
+  warn(event: string, fields: LogFields): void {
+    const { clock, log } = this.#parts;
+    const nowMs = clock.now();
+    if (nowMs >= this.#windowEndMs) {
+      this.#windowEndMs = nowMs + windowMs;
+      this.#lines = 0;
+    }
+    if (this.#lines >= linesMax) {
+      this.#untold += 1;
+      return;
+    }
+    this.#lines += 1;
+    log.warn(event, this.#untold === 0 ? fields : { ...fields, untold: this.#untold });
+    this.#untold = 0;
+  }
+}
