@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { KubeClient, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
 import { TestAuthority } from '../support/test-authority.js';
-import { TestServer } from '../support/test-server.js';
+import { aServer, TestServer } from '../support/test-server.js';
 
 type Clients = readonly (readonly [string, KubeClient])[];
 type Known = Readonly<{ server: TestServer; strangers: Clients; amber: KubeClient; readers: Clients }>;
@@ -174,12 +174,15 @@ test.serial('who may not write is told so before anything that is wrong with the
 });
 
 test.serial('every 403 is counted, and logged with who, what and where, and never with the query', async (t) => {
-  const { server, amber, strangers } = await known;
+  const server = await aServer(t);
+  const uris = ['strata://shard/amber'];
+  const amber = server.client({ as: await server.authority.issue({ user: 'amber', groups: ['strata'], uris }) });
+  const stranger = server.client({ as: null });
   const before = await server.metric('strata_refusals_total');
   const logged = server.logged.length;
 
   await amber.raw('DELETE', `${aPath({ shard: 'birch', name: 'one' })}?token=secret`);
-  await strangers[0]![1].raw('PATCH', '/nothing?token=secret');
+  await stranger.raw('PATCH', '/nothing?token=secret');
 
   t.is(await server.metric('strata_refusals_total'), before + 2);
   t.deepEqual(
