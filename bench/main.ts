@@ -16,22 +16,27 @@ import { parseArgs } from 'node:util';
 import { StrataProcess } from '../test/support/strata-process.js';
 import { create } from './create.js';
 import { fanOut } from './fan-out.js';
+import { flood } from './flood.js';
 import { BareProcess } from './harness/bare-process.js';
 import { CleanUp } from './harness/clean-up.js';
 import { LoadProcess } from './harness/load-process.js';
 import { LoopSampler } from './harness/loop-sampler.js';
 import { describeMachine } from './harness/machine.js';
 import { readProcessorMs } from './harness/process-usage.js';
+import { statusPath } from './harness/push-target.js';
 import { misses, type Bench, type BenchOptions, type Question } from './harness/question.js';
 import { formatReport, type Asked, type Report } from './harness/report.js';
 import { list } from './list.js';
 import { loop } from './loop.js';
 import { memory } from './memory.js';
+import { push } from './push.js';
+import { pushDelay } from './push-delay.js';
+import { restate } from './restate.js';
 import { startTogether } from './start-together.js';
 import { watchList } from './watch-list.js';
 
-/** In this order: the first fills the server, the last two judge the whole run. */
-const questions: readonly Question[] = [create, list, watchList, startTogether, fanOut, memory, loop];
+/** In this order: the first fills the server, the last two judge the whole run. What is pushed comes behind those who read what the first created. */
+const questions: readonly Question[] = [create, list, watchList, startTogether, fanOut, push, restate, pushDelay, flood, memory, loop];
 
 const runMsMax = 15 * 60_000;
 const exitBroken = 1;
@@ -99,7 +104,12 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
     acknowledged: { resourceVersions: [] },
   };
   const asked: Asked[] = [];
-  for (const { name, asks, ask } of chosen) {
+  const takesPushes = (await server.client().raw('GET', statusPath)).status === 200;
+  for (const { name, asks, pushes, ask } of chosen) {
+    if (pushes === true && !takesPushes) {
+      console.error(`${name}: left out, nothing can be pushed into this server`);
+      continue;
+    }
     console.error(`${name}: ${asks}`);
     const fromMs = performance.now();
     const processorMs = await readProcessorMs(server.pid);
@@ -137,7 +147,8 @@ function chosenQuestions({ only }: Flags): readonly Question[] {
   const names = only.split(',');
   const unknown = names.find((name) => !questions.some((question) => question.name === name));
   if (unknown !== undefined) throw new UsageError(`no question ${unknown}; there are ${questions.map(({ name }) => name).join(', ')}`);
-  return questions.filter((question) => question === create || names.includes(question.name));
+  const named = questions.filter(({ name }) => names.includes(name));
+  return named.every(({ pushes }) => pushes) ? named : questions.filter((question) => question === create || named.includes(question));
 }
 
 type CountName = 'objects' | 'rounds' | 'writers' | 'informers' | 'watchers' | 'updates-max' | 'update-seconds' | 'settle-seconds';

@@ -1,4 +1,4 @@
-/** The bare server as a child process, seen from the benchmark. */
+/** A bare server as a child process, seen from the benchmark. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,14 @@ const answerMsMax = 10_000;
 
 export type BareServerAsked =
   | Readonly<{ kind: 'listen'; certificatePem: string; keyPem: string }>
-  | Readonly<{ kind: 'serve'; listFile?: string; watchListFile?: string }>;
+  | Readonly<{ kind: 'serve'; listFile?: string; watchListFile?: string }>
+  | (Readonly<{ kind: 'store' }> & BareStore);
+
+/** Where what is pushed is kept, how many frames go into one transaction at most, and whether SQLite is set as the measured server sets it. */
+type BareStore = Readonly<{ file: string; framesPerCommitMax: number; tuned: boolean }>;
+
+/** Which of them: the one that answers HTTP from memory, or the one that is pushed into. */
+type Program = 'bare-server' | 'bare-push-server';
 
 export type BareServerReply = Readonly<{ kind: 'listening'; port: number }> | Readonly<{ kind: 'serving' }>;
 
@@ -24,18 +31,27 @@ export class BareProcess {
   }
 
   /** Clients show it the certificate that they show to the measured server, and it does not look. */
-  static async start(client: Pick<Target, 'certificate' | 'key'>): Promise<BareProcess> {
+  static async start(client: Pick<Target, 'certificate' | 'key'>, program: Program = 'bare-server'): Promise<BareProcess> {
     const authority = await Authority.create({ clock: systemClock }, { name: 'bench', validityDays: 1 });
     const serving = await authority.issueServing({ names: ['127.0.0.1'], validityDays: 1 });
-    const child = fork(fileURLToPath(new URL('bare-server.js', import.meta.url)), [], { execArgv: [] });
+    const child = fork(fileURLToPath(new URL(`${program}.js`, import.meta.url)), [], { execArgv: [] });
     const bare = new BareProcess(child, { ...client, port: 0 });
     const reply = await bare.#ask({ kind: 'listen', ...serving });
     if (reply.kind !== 'listening') throw new Error('the bare server does not listen');
     return new BareProcess(child, { ...client, port: reply.port });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   async serve(files: Readonly<{ listFile?: string; watchListFile?: string }>): Promise<void> {
     await this.#ask({ kind: 'serve', ...files });
+  }
+
+  /** What is pushed from now on goes there, a new database. */
+  async store(into: BareStore): Promise<void> {
+    await this.#ask({ kind: 'store', ...into });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

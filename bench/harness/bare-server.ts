@@ -34,6 +34,9 @@ process.on('message', (asked: BareServerAsked) => {
       if (asked.listFile !== undefined) list = readFileSync(asked.listFile);
       if (asked.watchListFile !== undefined) watchList = readFileSync(asked.watchListFile);
       reply({ kind: 'serving' });
+      return;
+    case 'store':
+      throw new Error('this one stores nothing');
   }
 });
 process.on('disconnect', () => process.exit(0));

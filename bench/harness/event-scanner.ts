@@ -4,7 +4,7 @@
  *
  * Bounds: only a line that two chunks share is copied; one that grows beyond lineBytesMax is an error.
  */
-import { nameDigits, nameMark } from './objects.js';
+import { nameDigits, nameMark, roundMark } from './objects.js';
 
 const lineBytesMax = 16 * 1024 * 1024;
 const newline = 0x0a;
@@ -13,6 +13,7 @@ const zero = 0x30;
 const typeStart = Buffer.from('{"type":"');
 const revisionStart = Buffer.from('"resourceVersion":"');
 const nameStart = Buffer.from(nameMark);
+const roundStart = Buffer.from(roundMark);
 const initialEventsEnd = Buffer.from('"k8s.io/initial-events-end":"true"');
 /** Digits of a revision that are read. What stands before them is the epoch, which no running server changes (D2). */
 const revisionDigits = 12;
@@ -82,6 +83,14 @@ export function indexIn(line: Line): number {
   const at = line.bytes.indexOf(nameStart, line.start);
   if (at === -1 || at >= line.end) throw new Error(`no name of ours: ${shown(line)}`);
   return numberAt(line.bytes, at + nameStart.length, at + nameStart.length + nameDigits);
+}
+
+/** The round of changes in an object. */
+export function roundIn(line: Line): number {
+  const at = line.bytes.indexOf(roundStart, line.start);
+  if (at === -1 || at >= line.end) throw new Error(`no round of ours: ${shown(line)}`);
+  const first = at + roundStart.length;
+  return numberAt(line.bytes, first, line.bytes.indexOf(quote, first));
 }
 
 /** The revision as a number that can be compared with others of the same run. */

@@ -49,12 +49,55 @@ export type Updated = Readonly<{
   indexes: Int32Array;
 }>;
 
+/** Who is pushed into. `ca`: what vouches for its certificate. */
+export type PushTarget = Target & Readonly<{ ca: string }>;
+
+/** One shard's objects through the real sender: a statement of all of them in one round of changes, then, if asked, all of them changed. */
+export type PushJob = Readonly<{ target: PushTarget; shard: string; objects: number; round: number; thenChanges: boolean }>;
+/** From what the source tells first to the last acknowledgement. `changeMs` is NaN where it was not asked for. */
+export type Pushed = Readonly<{ stateMs: number; changeMs: number; refused: number }>;
+
+/** The same objects into the bare server, frames of so many of them, so many frames unacknowledged. `masked`: as websockets come. */
+export type PushBareJob = Readonly<{
+  target: Target;
+  shard: string;
+  objects: number;
+  frameObjects: number;
+  framesMax: number;
+  masked: boolean;
+}>;
+export type PushedBare = Readonly<{ elapsedMs: number }>;
+
+/** What a shard pushed, read back in one list and compared byte for byte. */
+export type CompareJob = Readonly<{ target: Target; shard: string; objects: number; round: number }>;
+export type Compared = Readonly<{ listed: number; different: number }>;
+
+/** Endless changes of one shard's objects through the real sender, and beside it a session for `rawShard` that waits for no acknowledgement. */
+export type FloodJob = Readonly<{ target: PushTarget; shard: string; rawShard: string; objects: number; floodMs: number }>;
+export type Flooded = Readonly<{ pushed: number; elapsedMs: number; rawSent: number; rawSessions: number; rawEnds: readonly string[] }>;
+
+/** One write over HTTP every so often, answered or not, until it is told to stop; the objects of `shard` are created first. */
+export type SteadyJob = Readonly<{ target: Target; shard: string; objects: number; everyMs: number }>;
+/** Parallel by write. */
+export type Written = Readonly<{ indexes: Int32Array; rounds: Int32Array; sentAt: Float64Array; p50Ms: number; p99Ms: number }>;
+
+/** A watch that writes down when it sees which round of the objects of `shard`, until it has seen as many as it is told. */
+export type WitnessJob = Readonly<{ target: Target; path: string; shard: string; resourceVersion: string; lateMsMax: number }>;
+/** Parallel by event, in the order of arrival. `others`: events of other shards. */
+export type Witnessed = Readonly<{ indexes: Int32Array; rounds: Int32Array; seenAt: Float64Array; others: number }>;
+
 export type Jobs = {
   create: [CreateJob, Created];
   list: [ListJob, Listed];
   watchList: [WatchListJob, WatchListed];
   watch: [WatchJob, Watched];
   update: [UpdateJob, Updated];
+  push: [PushJob, Pushed];
+  pushBare: [PushBareJob, PushedBare];
+  compare: [CompareJob, Compared];
+  flood: [FloodJob, Flooded];
+  steady: [SteadyJob, Written];
+  witness: [WitnessJob, Witnessed];
 };
 
 export type JobName = keyof Jobs;

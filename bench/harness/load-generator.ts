@@ -2,8 +2,11 @@
  * The process that makes the load, so that the measured server and whoever watches over the run are not disturbed by it.
  * It answers one message per job and lives no longer than its parent.
  */
-import { createJob, updateJob } from './load-writes.js';
+import { steadyJob, witnessJob } from './load-delays.js';
+import { floodJob } from './load-flood.js';
+import { compareJob, pushBareJob, pushJob } from './load-pushes.js';
 import { listJob, watchJob, watchListJob } from './load-reads.js';
+import { createJob, updateJob } from './load-writes.js';
 import type { JobName, Jobs, Line } from './jobs.js';
 import type { Asked, Reply } from './load-process.js';
 
@@ -13,6 +16,12 @@ const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Job
   watchList: watchListJob,
   watch: watchJob,
   update: updateJob,
+  push: pushJob,
+  pushBare: pushBareJob,
+  compare: compareJob,
+  flood: floodJob,
+  steady: steadyJob,
+  witness: witnessJob,
 };
 
 const tellers = new Map<number, (value: number) => void>();

@@ -10,24 +10,37 @@ const clustersPerShard = 16;
 const indexDigits = 6;
 const bodyBytesMin = 2_500;
 
-const group = 'apis.kcp.io';
-const version = 'v1alpha2';
-const resource = 'apiexports';
+export const group = 'apis.kcp.io';
+export const version = 'v1alpha2';
+export const resource = 'apiexports';
+
+export type Place = Readonly<{ shard: string; cluster: string }>;
 
 /** Where every list and watch of the benchmark looks. The star is escaped as Go's clients do (contract P1). */
 export const wildcardPath = collectionPath('%2A', '%2A');
 
+/** What stands in front of the round in a body, once. */
+export const roundMark = '"bench.strata.dev/round":"';
 /** What stands in front of the index in a body, once. */
 export const nameMark = '"name":"export-';
 export const nameDigits = indexDigits;
 
-export function pathOf(index: number): string {
-  return `${collectionPathOf(index)}/${nameOf(index)}`;
+export function pathOf(index: number, place: Place = placeOf(index)): string {
+  return `${collectionPathOf(index, place)}/${nameOf(index)}`;
 }
 
-export function collectionPathOf(index: number): string {
-  const { shard, cluster } = placeOf(index);
+export function collectionPathOf(index: number, { shard, cluster }: Place = placeOf(index)): string {
   return collectionPath(shard, cluster);
+}
+
+/** Every logical cluster of one shard. */
+export function shardPath(shard: string): string {
+  return collectionPath(shard, '%2A');
+}
+
+/** Where an object is that one shard pushes. */
+export function placeOn(shard: string, index: number): Place {
+  return { shard, cluster: clusterOf(shard, index) };
 }
 
 export function nameOf(index: number): string {
@@ -35,9 +48,8 @@ export function nameOf(index: number): string {
 }
 
 /** The text of an object at a resourceVersion ('' for none) and in a round of changes; the long parts are made once. */
-export function textOf(index: number): (resourceVersion: string, round: number) => string {
-  const { shard, cluster } = placeOf(index);
-  const head = `{"apiVersion":"${group}/${version}","kind":"APIExport","metadata":{"annotations":{"bench.strata.dev/round":"`;
+export function textOf(index: number, { shard, cluster }: Place = placeOf(index)): (resourceVersion: string, round: number) => string {
+  const head = `{"apiVersion":"${group}/${version}","kind":"APIExport","metadata":{"annotations":{${roundMark}`;
   const place = `","kcp.io/cluster":"${cluster}","kcp.io/path":"root:bench:${cluster}","kcp.io/shard":"${shard}"},"creationTimestamp":"2026-08-07T09:00:00Z","generation":1,"name":"${nameOf(index)}"`;
   const digits = String(index).padStart(12, '0');
   const uid = `,"uid":"5eed0000-0000-4000-8000-${digits}"},"spec":{"identity":{"secretRef":{"namespace":"kcp-system","title":"${digits}"}},"resources":[`;
@@ -54,10 +66,13 @@ export function textOf(index: number): (resourceVersion: string, round: number) 
     `${head}${round}${place}${resourceVersion === '' ? '' : `,"resourceVersion":"${resourceVersion}"`}${rest}`;
 }
 
-function placeOf(index: number): Readonly<{ shard: string; cluster: string }> {
+function placeOf(index: number): Place {
   const shard = shards[index % shards.length]!;
-  const cluster = Math.floor(index / shards.length) % clustersPerShard;
-  return { shard, cluster: `${shard}-${String(cluster).padStart(2, '0')}` };
+  return { shard, cluster: clusterOf(shard, Math.floor(index / shards.length)) };
+}
+
+function clusterOf(shard: string, count: number): string {
+  return `${shard}-${String(count % clustersPerShard).padStart(2, '0')}`;
 }
 
 function collectionPath(shard: string, cluster: string): string {

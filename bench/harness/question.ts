@@ -8,7 +8,13 @@ import type { Target } from './client.js';
 import type { LoadProcess } from './load-process.js';
 import type { LoopSampler } from './loop-sampler.js';
 
-export type Question = Readonly<{ name: string; asks: string; ask: (bench: Bench) => Promise<Answer> }>;
+export type Question = Readonly<{
+  name: string;
+  asks: string;
+  /** It pushes objects of its own over a websocket: it needs nothing that another question left, and a server that can be pushed into. */
+  pushes?: true;
+  ask: (bench: Bench) => Promise<Answer>;
+}>;
 
 export type Answer = Readonly<{ figures: readonly Figure[]; checks: readonly Check[] }>;
 

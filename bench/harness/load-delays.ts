@@ -1,0 +1,97 @@
+/** The jobs that measure how long a change takes to its watchers: writes at a steady pace, and a watch that notes when it sees what. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from './client.js';
+import { EventScanner, indexIn, resourceVersionIn, roundIn, shown, typeOf } from './event-scanner.js';
+import { percentile, wallClock, type Line, type SteadyJob, type WitnessJob, type Witnessed, type Written } from './jobs.js';
+import { collectionPathOf, pathOf, placeOn, textOf } from './objects.js';
+
+const created = 201;
+const ok = 200;
+const pollMs = 5;
+
+/** A write that is late does not delay the next: what a user would have waited counts. An object is written by one write at a time. */
+export async function steadyJob({ target, shard, objects, everyMs }: SteadyJob, line: Line): Promise<Written> {
+  const client = new Client(target, 'HTTP/1.1');
+  const places = Array.from({ length: objects }, (_, index) => placeOn(shard, index));
+  const texts = places.map((place, index) => textOf(index, place));
+  const versions = await Promise.all(
+    places.map(async (place, index) => {
+      const answer = await client.write('POST', collectionPathOf(index, place), texts[index]!('', 0));
+      if (answer.status !== created) throw new Error(`POST: ${answer.status} ${answer.body.toString('utf8', 0, 300)}`);
+      return resourceVersionIn(answer.body);
+    }),
+  );
+  const writes: { index: number; round: number; sentAt: number; tookMs: number }[] = [];
+  const busy = new Set<number>();
+  const write = async (index: number, round: number): Promise<void> => {
+    busy.add(index);
+    const sentAt = wallClock();
+    const answer = await client.write('PUT', pathOf(index, places[index]!), texts[index]!(versions[index]!, round));
+    if (answer.status !== ok) throw new Error(`PUT: ${answer.status} ${answer.body.toString('utf8', 0, 300)}`);
+    versions[index] = resourceVersionIn(answer.body);
+    writes.push({ index, round, sentAt, tookMs: wallClock() - sentAt });
+    busy.delete(index);
+  };
+
+  line.ready();
+  let stopped = false;
+  void line.told.then(() => (stopped = true));
+  const startedAt = wallClock();
+  const underWay: Promise<void>[] = [];
+  try {
+    for (let count = 0; !stopped; count += 1) {
+      await sleep(Math.max(0, startedAt + count * everyMs - wallClock()));
+      const index = count % objects;
+      if (busy.has(index)) throw new Error(`a write was not answered in ${objects * everyMs} ms`);
+      underWay.push(write(index, 1 + Math.floor(count / objects)));
+    }
+    await Promise.all(underWay);
+  } finally {
+    client.close();
+  }
+  const tookMs = writes.map((one) => one.tookMs);
+  return {
+    indexes: Int32Array.from(writes, ({ index }) => index),
+    rounds: Int32Array.from(writes, ({ round }) => round),
+    sentAt: Float64Array.from(writes, ({ sentAt }) => sentAt),
+    p50Ms: percentile(tookMs, 0.5),
+    p99Ms: percentile(tookMs, 0.99),
+  };
+}
+
+export async function witnessJob({ target, path, shard, resourceVersion, lateMsMax }: WitnessJob, line: Line): Promise<Witnessed> {
+  const client = new Client(target, 'HTTP/1.1');
+  const mark = Buffer.from(`"kcp.io/shard":"${shard}"`);
+  const seen: { index: number; round: number; seenAt: number }[] = [];
+  let others = 0;
+  const scanner = new EventScanner((event) => {
+    const type = typeOf(event);
+    if (type === 'ERROR') throw new Error(`a watch was ended: ${shown(event)}`);
+    if (type === 'BOOKMARK') return;
+    const at = event.bytes.indexOf(mark, event.start);
+    if (at === -1 || at >= event.end) others += 1;
+    else seen.push({ index: indexIn(event), round: roundIn(event), seenAt: wallClock() });
+  });
+  try {
+    const answer = await client.get(`${path}?watch=true&timeoutSeconds=600&resourceVersion=${resourceVersion}`);
+    if (answer.status !== ok) throw new Error(`a watch was answered ${answer.status}`);
+    const ended = answer
+      .read((chunk) => scanner.push(chunk))
+      .then(() => {
+        throw new Error('the server ended a watch');
+      });
+    ended.catch(() => {});
+    line.ready();
+    const expected = await Promise.race([line.told, ended]);
+    const deadline = wallClock() + lateMsMax;
+    while (seen.length < expected && wallClock() < deadline) await Promise.race([sleep(pollMs), ended]);
+    return {
+      indexes: Int32Array.from(seen, ({ index }) => index),
+      rounds: Int32Array.from(seen, ({ round }) => round),
+      seenAt: Float64Array.from(seen, ({ seenAt }) => seenAt),
+      others,
+    };
+  } finally {
+    client.close();
+  }
+}

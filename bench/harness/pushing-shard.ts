@@ -1,0 +1,175 @@
+/**
+ * A shard that pushes through the real sender, told batch by batch what it has, with a clock on every acknowledgement.
+ *
+ *   tell ── source ──▶ sender ──▶ connection ──▶ server        what was told is done when the acknowledged number has come to
+ *     ▲                               └─ ack ─┐                how much was told: mutations are numbered from 1 in a connection
+ *     └────────────── resolves ───────────────┘
+ *
+ * One connection only: a sender that has to connect again has lost its figures, and fails what is being told.
+ */
+import { once } from 'node:events';
+import { systemClock } from '../../src/clock.js';
+import { createLog } from '../../src/diagnostics/log.js';
+import { parseShardName, type ShardName } from '../../src/domain/shard.js';
+import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
+import type { FrameConnection } from '../../src/frames/frame-connection.js';
+import type { Frame, PushedObject } from '../../src/frames/frame.js';
+import { connectPath } from '../../src/frames/socket-options.js';
+import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { Sender } from '../../src/sender/sender.js';
+import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { PushTarget } from './jobs.js';
+import { group, nameOf, placeOn, resource, textOf, version } from './objects.js';
+
+/** What is told at once: a page of a list. */
+const batchObjects = 500;
+
+type Batch = readonly Told[];
+type Telling = { batches: Iterable<Batch>; allTold: boolean; finish: () => void; fail: (error: Error) => void };
+
+export class PushingShard {
+  readonly #to: PushTarget;
+  readonly #sender: Sender;
+  readonly #stop = new AbortController();
+  readonly #opened = new AbortController();
+  readonly #running: Promise<void>;
+  #next: (telling: Telling) => void = () => {};
+  #asked: Promise<Telling> = new Promise((resolve) => (this.#next = resolve));
+  #telling: Telling | undefined;
+  #acknowledged = 0;
+  #told = 0;
+  #connections = 0;
+  #failure: Error | undefined;
+
+  private constructor(to: PushTarget, shard: ShardName) {
+    this.#to = to;
+    const random = Math.random;
+    const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'warn', format: 'json' });
+    this.#sender = new Sender(
+      { clock: systemClock, random, log, connect: (url, signal) => this.#connect(url, signal) },
+      { ...defaultSenderBounds, shard, incarnation: Date.now(), urls: [connectUrl(to)], agent: 'strata-bench' },
+    );
+    const source: SliceSource = { connected: true, open: (ended) => this.#tellAll(ended) };
+    this.#sender.add({ shard, resource: { group, resource, identity: '' } }, source);
+    this.#running = this.#sender.run(this.#stop.signal).then(
+      (end) => this.#fail(new Error(`the sender has ended: ${JSON.stringify(end)}`)),
+      (error: Error) => this.#fail(error),
+    );
+  }
+
+  /** Resolves once the server has welcomed it. */
+  static async open(to: PushTarget, shard: string): Promise<PushingShard> {
+    const pushing = new PushingShard(to, parseShardName(shard)!);
+    await Promise.race([once(pushing.#opened.signal, 'abort'), pushing.#running]);
+    if (pushing.#failure !== undefined) throw pushing.#failure;
+    return pushing;
+  }
+
+  get refused(): number {
+    return this.#sender.state.refused;
+  }
+
+  /** How long it takes from the first batch until the last is acknowledged. Batches are taken when the sender asks for them. */
+  async tell(batches: Iterable<Batch>): Promise<number> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const startedAt = performance.now();
+    await new Promise<void>((finish, fail) => {
+      this.#telling = { batches, allTold: false, finish, fail };
+      this.#next(this.#telling);
+    });
+    return performance.now() - startedAt;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async *#tellAll(signal: AbortSignal): AsyncGenerator<Batch> {
+    this.#opened.abort();
+    const aborted = once(signal, 'abort').then(() => undefined);
+    for (;;) {
+      const telling = await Promise.race([this.#asked, aborted]);
+      if (telling === undefined) return;
+      this.#asked = new Promise((resolve) => (this.#next = resolve));
+      for (const batch of telling.batches) {
+        this.#told += batch.length;
+        yield batch;
+      }
+      telling.allTold = true;
+      this.#check();
+    }
+  }
+
+  async #connect(url: string, signal: AbortSignal): Promise<FrameConnection> {
+    this.#connections += 1;
+    if (this.#connections > 1) {
+      this.#fail(new Error('the connection was lost'));
+      this.#stop.abort();
+      throw this.#failure!;
+    }
+    const connection = await connectSocket(url, this.#to, { clock: systemClock, signal }, defaultConnectOptions);
+    return observed(connection, (frame) => {
+      if (frame.kind !== 'ack') return;
+      this.#acknowledged = frame.sequence;
+      this.#check();
+    });
+  }
+
+  #check(): void {
+    if (this.#telling?.allTold !== true || this.#acknowledged < this.#told) return;
+    this.#telling.finish();
+    this.#telling = undefined;
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#telling?.fail(error);
+    this.#telling = undefined;
+  }
+}
+
+/** Where the pushers of a server connect. */
+export function connectUrl({ port }: PushTarget): string {
+  return `https://127.0.0.1:${port}${connectPath}`;
+}
+
+/** Objects as a source tells them, in batches, everything made beforehand. */
+export function putBatches(shard: string, objects: number, round: number): readonly Batch[] {
+  const all = Array.from({ length: objects }, (_, index): Told => ({ kind: 'put', version, object: pushedObject(shard, index, round) }));
+  return Array.from({ length: Math.ceil(objects / batchObjects) }, (_, batch) =>
+    all.slice(batch * batchObjects, (batch + 1) * batchObjects),
+  );
+}
+
+/** A full statement of them. */
+export function statement(puts: readonly Batch[]): readonly Batch[] {
+  return [[{ kind: 'begin', revision: '1' }], ...puts, [{ kind: 'end', revision: '1' }]];
+}
+
+export function pushedObject(shard: string, index: number, round: number): PushedObject {
+  const place = placeOn(shard, index);
+  const body = Buffer.from(textOf(index, place)('', round));
+  return { cluster: place.cluster, namespace: '', name: nameOf(index), sourceVersion: String(round + 1), body };
+}
+
+/** The same connection, with a look at every frame that comes. */
+function observed(connection: FrameConnection, look: (frame: Frame) => void): FrameConnection {
+  return {
+    peer: connection.peer,
+    closed: connection.closed,
+    get bufferedBytes() {
+      return connection.bufferedBytes;
+    },
+    send: (frame) => connection.send(frame),
+    drained: () => connection.drained(),
+    close: (reason, message, retryAfterMs) => connection.close(reason, message, retryAfterMs),
+    terminate: () => connection.terminate(),
+    async *frames() {
+      for await (const frame of connection.frames()) {
+        look(frame);
+        yield frame;
+      }
+    },
+  };
+}
