@@ -63,6 +63,8 @@ const resurrectedMax = 200_000;
 const sharedBytesMax = 32 * 1024 * 1024;
 /** What all pushers together may have waiting: the committer never idles, and nobody waits for much of theirs. */
 const commitsOfPushesMax = 2;
+/** While several write, commits are so much smaller: each of them waits for the others'. A fifth of the delay for a tenth of the rate. */
+const sharedDivisor = 8;
 /** Of acknowledgements that a pusher does not take: below the first it is read from again, beyond the second it is cut off. */
 const bufferedBytesLow = 64 * 1024;
 const bufferedBytesMax = 1024 * 1024;
@@ -199,6 +201,7 @@ function storeLimits(settings: Settings): StoreLimits {
       bytesMax: settings.queueBytesMax,
       batchMutationsMax: settings.commitMutationsMax,
       batchBytesMax: settings.commitBytesMax,
+      sharedDivisor,
       pushMutationsMax: commitsOfPushesMax * settings.commitMutationsMax,
       pushBytesMax: commitsOfPushesMax * settings.commitBytesMax,
     },

@@ -6,10 +6,10 @@
  * value, as every reader of the text would have it.
  */
 import type { ClusterName } from './cluster.js';
-import { duplicates, member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
+import { hasDuplicates, member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
 import type { Body, Marks } from './object.js';
 import type { ShardName } from './shard.js';
-import { annotationEdits, applyEdits, mergeEdits, removals, type Edit } from './text-edits.js';
+import { annotationEdits, applyEdits, mergeEdits, ownBuffer, removals, type Allocate, type Edit } from './text-edits.js';
 
 /** Members of `metadata` a stamp may set (JSON text) or drop (undefined). */
 export type MetadataStamp = Readonly<
@@ -36,15 +36,16 @@ const carriageReturn = 0x0d;
 const space = 0x20;
 const neverStored = ['resourceVersion', 'selfLink'];
 
-/** `text` must have an object as its metadata. */
-export function compose(text: ObjectText, stamp: Stamp): Body {
-  if (duplicates(text).length > 0) return compose(scanObject(withoutDuplicates(text), Infinity), stamp);
+/** `text` must have an object as its metadata. The body shares no memory with it. */
+export function compose(text: ObjectText, stamp: Stamp, allocate = ownBuffer): Body {
+  if (hasDuplicates(text)) return compose(scanObject(withoutDuplicates(text), Infinity), stamp, allocate);
   if (text.metadata === undefined) throw new Error('an object without metadata was not refused');
 
   const edits = [...outside(text), ...versionEdit(text, stamp), ...metadataEdits(text, text.metadata, stamp)];
   const sorted = mergeEdits([...edits, ...placeEdits(text, text.metadata, stamp)]);
+  const bytes = sorted.length === 0 ? copied(text.bytes, allocate) : applyEdits(text.bytes, sorted, allocate);
   return {
-    bytes: whole(onOneLine(applyEdits(text.bytes, sorted))),
+    bytes: text.hasLineBreaks ? onOneLine(bytes) : bytes,
     version: stamp.version,
     marks: marks(text, text.metadata, dropped(stamp), sorted),
   };
@@ -58,14 +59,15 @@ function outside({ bytes, top }: ObjectText): readonly Edit[] {
   ].filter(({ start, end }) => end > start);
 }
 
-/** A body owns its buffer: a view of a pool would take the whole pool along when it crosses to another thread. */
-function whole(bytes: Uint8Array): Uint8Array {
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+/** A body that is kept in memory must not hold the request or the frame that it came in. */
+function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
+  const copy = allocate(bytes.length);
+  copy.set(bytes);
+  return copy;
 }
 
 /** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
-  if (!bytes.includes(newline) && !bytes.includes(carriageReturn)) return bytes;
   return bytes.map((byte) => (byte === newline || byte === carriageReturn ? space : byte));
 }
 

@@ -19,6 +19,8 @@ export type ObjectText = Readonly<{
   metadata: Members | undefined;
   annotations: Members | undefined;
   labels: Members | undefined;
+  /** Whether there is a line break, which can only stand between tokens. */
+  hasLineBreaks: boolean;
 }>;
 
 /** The text is not the JSON object it should be. `message` tells what was found where. */
@@ -33,6 +35,15 @@ const closeBracket = 0x5d;
 const colon = 0x3a;
 const comma = 0x2c;
 const decoder = new TextDecoder();
+const comparedMax = 16;
+const knownNamesMax = 1024;
+const knownCharactersMax = 64;
+
+/**
+ * Names of members by a hash of their bytes: objects of a type have the same ones, and to make them anew each time is a third of the
+ * garbage of a scan. Module state, against the rule, because it is a memory of a pure function; junk can fill it, and then no more.
+ */
+const knownNames = new Map<number, string>();
 
 /** Throws NotJson when the bytes are not one JSON object within the bounds. */
 export function scanObject(bytes: Uint8Array, nestingMax: number, membersMax = Infinity): ObjectText {
@@ -56,7 +67,7 @@ export function scanObject(bytes: Uint8Array, nestingMax: number, membersMax = I
   });
   const end = scanner.skipSpace(top.end);
   if (end !== bytes.length) scanner.fail(end, 'after top-level value');
-  return { bytes, top, metadata, annotations, labels };
+  return { bytes, top, metadata, annotations, labels, hasLineBreaks: scanner.hasLineBreaks };
 }
 
 /** The member of that name, the last one when it stands twice: so do all JSON readers this server meets. */
@@ -79,8 +90,22 @@ export function duplicates(text: ObjectText): readonly string[] {
   ];
 }
 
+export function hasDuplicates({ top, metadata, annotations, labels }: ObjectText): boolean {
+  return [top, metadata, annotations, labels].some((members) => members !== undefined && repeats(members.list));
+}
+
+/** Most objects have a handful of members: to compare them with one another takes less than to build a set. */
+function repeats(list: readonly Member[]): boolean {
+  if (list.length > comparedMax) return new Set(list.map(({ name }) => name)).size < list.length;
+  for (let i = 1; i < list.length; i += 1) {
+    const name = list[i]?.name;
+    for (let j = 0; j < i; j += 1) if (list[j]?.name === name) return true;
+  }
+  return false;
+}
+
 function repeated(members: Members | undefined, prefix: string): string[] {
-  if (members === undefined || new Set(members.list.map(({ name }) => name)).size === members.list.length) return [];
+  if (members === undefined || !repeats(members.list)) return [];
   const seen = new Set<string>();
   return members.list.filter(({ name }) => seen.has(name) || !seen.add(name)).map(({ name }) => prefix + name);
 }
@@ -89,6 +114,7 @@ class Scanner {
   readonly #bytes: Uint8Array;
   readonly #nestingMax: number;
   readonly #membersMax: number;
+  hasLineBreaks = false;
   #members = 0;
 
   constructor(bytes: Uint8Array, nestingMax: number, membersMax: number) {
@@ -108,7 +134,8 @@ class Scanner {
     const bytes = this.#bytes;
     for (let i = at; ; i++) {
       const byte = bytes[i];
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return i;
+      if (byte === 0x0a || byte === 0x0d) this.hasLineBreaks = true;
+      else if (byte !== 0x20 && byte !== 0x09) return i;
     }
   }
 
@@ -137,16 +164,26 @@ class Scanner {
     }
   }
 
-  /** Most names are short and ASCII, which is read byte by byte faster than a decoder starts. */
+  /** Most names were met before, and are short and ASCII. */
   #name(start: number, end: number): string {
     const bytes = this.#bytes;
-    let name = '';
+    let hash = end - start;
     for (let i = start + 1; i < end - 1; i++) {
       const byte = bytes[i] ?? 0;
       if (byte === backslash || byte >= 0x80) return JSON.parse(decoder.decode(bytes.subarray(start, end))) as string;
-      name += String.fromCharCode(byte);
+      hash = (Math.imul(hash, 31) + byte) | 0;
     }
+    const known = knownNames.get(hash);
+    if (known !== undefined && this.#spells(known, start + 1, end - 1)) return known;
+    const name = decoder.decode(bytes.subarray(start + 1, end - 1));
+    if (knownNames.size < knownNamesMax && name.length <= knownCharactersMax) knownNames.set(hash, name);
     return name;
+  }
+
+  #spells(name: string, start: number, end: number): boolean {
+    if (name.length !== end - start) return false;
+    for (let i = 0; i < name.length; i++) if (this.#bytes[start + i] !== name.charCodeAt(i)) return false;
+    return true;
   }
 
   /** The end of the string that begins at `at`. */

@@ -2,6 +2,7 @@
  * What is changed in the text of an object: spans and what stands there instead. Everything between them is copied, byte for
  * byte (D1). Edits may touch but never overlap.
  */
+import { Buffer } from 'node:buffer';
 import { member, valueText, type Members, type ObjectText } from './object-text.js';
 
 /** The bytes from `start` to `end`, of the old text, become `text`. Where both are the same, it is inserted. */
@@ -64,11 +65,18 @@ export function mergeEdits(edits: readonly Edit[]): readonly Edit[] {
   return merged;
 }
 
-export function applyEdits(bytes: Uint8Array, edits: readonly Edit[]): Uint8Array {
+/** Where new bytes are put. */
+export type Allocate = (length: number) => Uint8Array;
+
+/** A buffer for each, of its own and not filled with zeros: whoever asks for it writes all of it. */
+export const ownBuffer: Allocate = (length) => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
+
+/** The same bytes, not a copy, when nothing is to be changed. */
+export function applyEdits(bytes: Uint8Array, edits: readonly Edit[], allocate = ownBuffer): Uint8Array {
   if (edits.length === 0) return bytes;
   const texts = edits.map(({ text }) => encoder.encode(text));
   const length = edits.reduce((sum, { start, end }, i) => sum + (texts[i]?.length ?? 0) - (end - start), bytes.length);
-  const out = new Uint8Array(length);
+  const out = allocate(length);
   let from = 0;
   let to = 0;
   edits.forEach(({ start, end }, i) => {

@@ -15,6 +15,7 @@ import { attempt, type Parsed } from '../domain/parsed.js';
 import type { Incarnation, Push } from '../domain/push.js';
 import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
+import type { Allocate } from '../domain/text-edits.js';
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 import { createCauses } from './check-meta.js';
 import { namespaceStamp } from './object-namespace.js';
@@ -32,11 +33,13 @@ export type PushInputs = Readonly<{
   bodyBytesMax: number;
   /** Logical clusters that may be pushed although their name begins with `system:`. */
   systemClusters: ReadonlySet<string>;
+  /** Where bodies are put. */
+  allocate: Allocate;
 }>;
 
 export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
   return attempt(() => {
-    const { type, version, incarnation, bodyBytesMax } = inputs;
+    const { type, version, incarnation, bodyBytesMax, allocate } = inputs;
     const key = readKey(object, inputs);
     if (object.body === undefined) return { kind: 'keep', key, incarnation };
     if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in the version that was told`));
@@ -48,12 +51,13 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
     if (causes.length > 0) throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, causes));
     if (meta.uid === '') throw new Refused(invalid({ group: type.group, kind: type.kind, name: key.name }, [uidMissing]));
 
-    const body = compose(text, {
+    const stamp = {
       place: key,
       apiVersion: formatApiVersion(type.group, type.storageVersion),
       version: type.storageVersion,
       metadata: namespaceStamp(key.namespace, meta.namespace),
-    });
+    };
+    const body = compose(text, stamp, allocate);
     return { kind: 'state', key, body, path: pathOf(meta), incarnation };
   });
 }

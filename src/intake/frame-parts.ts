@@ -1,10 +1,12 @@
 /**
- * A frame as it is admitted: one with much in it is taken in parts, between which the event loop turns. To look at a byte takes
- * 5 ns, 100 ns where somebody means harm: a part of `partBytes` takes 25 ms then, a whole frame would take half a second.
+ * A frame as it is admitted: in parts, between which the event loop turns, so that everybody else waits for a part and not for a
+ * frame. An object of the usual 2.5 kB takes 20 µs. To look at a byte takes 5 ns, 100 ns where somebody means harm: a part of
+ * `partBytes` takes 25 ms then, a whole frame would take half a second.
  */
 import type { Frame, FrameLimits } from '../frames/frame.js';
 
 const partBytes = 256 * 1024;
+const partObjects = 32;
 
 /** The frame itself when it needs no parts, or holds more than it may, which is for the session to say. */
 export function partsOf(frame: Frame, { frameMutationsMax }: FrameLimits): readonly Frame[] {
@@ -14,7 +16,8 @@ export function partsOf(frame: Frame, { frameMutationsMax }: FrameLimits): reado
   let bytes = 0;
   frame.objects.forEach(({ body }, i) => {
     bytes += body?.length ?? 0;
-    if (bytes < partBytes || i === frame.objects.length - 1) return;
+    const isFull = bytes >= partBytes || i - from + 1 >= partObjects;
+    if (!isFull || i === frame.objects.length - 1) return;
     parts.push({ ...frame, sequence: frame.sequence + from, objects: frame.objects.slice(from, i + 1) });
     from = i + 1;
     bytes = 0;

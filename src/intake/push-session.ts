@@ -5,6 +5,7 @@
  * Nothing is read while the store has no room or the peer does not take its acknowledgements, so a session holds one frame and
  * its credit at most.
  */
+import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
@@ -18,6 +19,7 @@ import { unreachable } from '../domain/errors.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
+import type { FrameOf } from '../frames/frame.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
 import { greeting, step } from './session.js';
@@ -45,6 +47,8 @@ export class PushSession {
   readonly #refusals: BoundedLog;
   #state: SessionState = greeting;
   #saidBye = false;
+  /** The one that is about to be sent. */
+  #ack: FrameOf<'ack'> | undefined;
   #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
@@ -68,7 +72,8 @@ export class PushSession {
         metrics.framesReceived.add(1, { kind: frame.kind });
         for (const part of partsOf(frame, this.#parts.context.limits)) {
           await this.#take({ kind: 'frame', frame: part });
-          if (part !== frame) await turn();
+          // A pusher that never pauses would keep the others waiting.
+          await turn();
         }
         if (this.#state.phase === 'ended') break;
         await this.#connection.drained();
@@ -108,7 +113,7 @@ export class PushSession {
   async #run(effect: SessionEffect): Promise<void> {
     switch (effect.kind) {
       case 'send':
-        return this.#connection.send(effect.frame);
+        return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
       case 'claim':
         return this.#claim(effect.shard, effect.incarnation);
       case 'push':
@@ -158,6 +163,17 @@ export class PushSession {
       for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
       await this.#take({ kind: 'settled', work, outcomes });
     })();
+  }
+
+  /** What one commit settles is acknowledged with one frame. */
+  #acknowledge(ack: FrameOf<'ack'>): void {
+    if (this.#ack === undefined) {
+      setImmediate(() => {
+        if (this.#ack !== undefined) this.#connection.send(this.#ack);
+        this.#ack = undefined;
+      });
+    }
+    this.#ack = ack;
   }
 
   #leave(): void {

@@ -7,7 +7,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused } from '../domain/errors.js';
-import { duplicates, member, NotJson, scanObject, valueText, type ObjectText } from '../domain/object-text.js';
+import { duplicates, hasDuplicates, member, NotJson, scanObject, valueText, type ObjectText } from '../domain/object-text.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { FieldValidation } from '../domain/write-request.js';
 import { cannotUnmarshal } from './meta-shape.js';
@@ -82,8 +82,8 @@ function decodeMeta(text: ObjectText, unfit: (why: string) => Refused): ObjectMe
 }
 
 function repetitions(text: ObjectText, { fieldValidation }: Expected, unfit: (why: string) => Refused): readonly string[] {
+  if (fieldValidation === 'Ignore' || !hasDuplicates(text)) return [];
   const repeated = new Set(duplicates(text));
-  if (repeated.size === 0 || fieldValidation === 'Ignore') return [];
   const found = [...repeated].slice(0, warningsMax).map((path) => `duplicate field ${JSON.stringify(path)}`);
   if (fieldValidation === 'Strict') throw unfit(`strict decoding error: ${found.join(', ')}`);
   return found;

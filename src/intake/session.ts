@@ -26,6 +26,7 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import { protocolVersion, type Credit, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
 import { admitKey, admitObject, type PushInputs } from './admit-push.js';
+import { arena } from './arena.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
 
 type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[] }>;
@@ -35,6 +36,8 @@ export const greeting: SessionState = { phase: 'greeting' };
 /** Two clocks never agree; an incarnation further ahead would keep every successor out for as long. */
 const incarnationAheadMaxMs = 86_400_000;
 const unavailableRetryMs = 1_000;
+/** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
+const growthBytesMax = 96;
 
 export function step(state: SessionState, event: SessionEvent, context: SessionContext): Stepped {
   switch (state.phase) {
@@ -157,6 +160,7 @@ function admit(
     incarnation: state.incarnation,
     bodyBytesMax: limits.bodyBytesMax,
     systemClusters,
+    allocate: arena(work.bytes + work.mutations * growthBytesMax),
   };
   const pushes: Push[] = [];
   const refusals: SessionEffect[] = [];

@@ -17,8 +17,9 @@ const probeIntervalMs = 5_000;
 function spoiled(name: string, how: 'refused by SQLite' | 'a bug'): Mutation {
   const mutation = aPut({ name }, 'absent');
   if (mutation.kind !== 'put') throw new Error('a put is a put');
-  const body = { ...mutation.body, version: how === 'a bug' ? {} : null };
-  return { ...mutation, body: body as never };
+  if (how === 'refused by SQLite') return { ...mutation, body: { ...mutation.body, marks: { ...mutation.body.marks, revisionAt: 0.5 } } };
+  const resource = { ...mutation.key.resource, group: {} as never };
+  return { ...mutation, key: { ...mutation.key, resource } };
 }
 
 test('a batch that is refused leaves no trace, and revisions go on without a gap', async (t) => {
@@ -33,7 +34,7 @@ test('a batch that is refused leaves no trace, and revisions go on without a gap
     outcomes.map(({ kind }) => kind),
     ['unavailable', 'unavailable', 'unavailable'],
   );
-  t.like(outcomes[0], { refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (SQLITE_CONSTRAINT_NOTNULL)' } });
+  t.like(outcomes[0], { refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (SQLITE_CONSTRAINT_DATATYPE)' } });
   t.truthy(store.lastFailure);
   t.is(store.published, 2);
   t.is((await store.get(aKey({ name: 'before' })))?.revision, 1);

@@ -12,6 +12,7 @@ const wide: QueueLimits = {
   pushMutationsMax: 1000,
   pushBytesMax: 1_000_000,
   batchMutationsMax: 1000,
+  sharedDivisor: 1,
   batchBytesMax: 1_000_000,
 };
 const done: Outcome = { kind: 'refused', why: 'absent' };
@@ -160,6 +161,18 @@ test('lanes share a batch evenly, and what one leaves goes to the others', (t) =
   settle();
 
   t.deepEqual(batches.map(sharesOf), ['f1', 'h1 a5 b2 c4', 'a6 c6']);
+});
+
+test('while lanes share batches, and for 64 batches behind, a batch is a fraction as large', (t) => {
+  const { queue, batches, settle } = aQueue({ batchMutationsMax: 8, sharedDivisor: 4 });
+  const [a, b] = [queue.lane(), queue.lane()];
+  void a.push(pushes('a', 200));
+  void b.push(pushes('b', 2));
+
+  for (let i = 0; i < 70; i += 1) settle();
+
+  t.deepEqual(batches.slice(0, 4).map(sharesOf), ['a8', 'b1 a1', 'a1 b1', 'a2']);
+  t.deepEqual(batches.slice(64, 68).map(sharesOf), ['a2', 'a2', 'a8', 'a8']);
 });
 
 test('lanes that are more than a batch can hold take turns, however much each has waiting', (t) => {

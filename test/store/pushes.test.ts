@@ -25,7 +25,7 @@ const states = (count: number): readonly Push[] =>
 function spoiled(): Push {
   const state = aState({ name: 'spoiled' });
   if (state.kind !== 'state') throw new Error('a state is a state');
-  return { ...state, body: { ...state.body, version: null as never } };
+  return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
 }
 
 /** Commits to the files of a store that is closed, as a process does that dies behind it. */

@@ -32,7 +32,9 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
   ];
 
   const packed = packBatch(batch);
-  const crossed = unpackBatch(structuredClone(packed, { transfer: [packed.numbers.buffer, packed.bytes.buffer] as ArrayBuffer[] }));
+  const crossed = unpackBatch(
+    structuredClone(packed, { transfer: [packed.cuts.buffer, packed.numbers.buffer, packed.bytes.buffer] as ArrayBuffer[] }),
+  );
 
   t.deepEqual(crossed.map(comparable), batch.map(comparable));
   t.is(packed.resources.length, 3, 'a type crosses once');

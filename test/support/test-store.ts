@@ -22,6 +22,7 @@ export const storeLimits: StoreLimits = {
     pushBytesMax: 16 * mebibyte,
     batchMutationsMax: 512,
     batchBytesMax: 8 * mebibyte,
+    sharedDivisor: 1,
   },
   history: {
     historyAgeMs: 86_400_000,

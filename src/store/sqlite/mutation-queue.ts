@@ -10,7 +10,8 @@
  *    room while less than a commit waits in it, and less than `pushMutationsMax` and `pushBytesMax` in all lanes; whoever was
  *    told so may push once, however much. One may always wait.
  * I8 Answers of a lane come in the order of its submissions.
- * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next.
+ * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next. While
+ *    several lanes have something, batches are a fraction as large: a commit is what the others wait for.
  */
 import type { Refusal } from '../../domain/errors.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
@@ -26,6 +27,8 @@ export type QueueLimits = Readonly<{
   pushBytesMax: number;
   batchMutationsMax: number;
   batchBytesMax: number;
+  /** What both bounds of a batch are divided by while lanes share it. */
+  sharedDivisor: number;
 }>;
 
 export type QueueParts = Readonly<{
@@ -34,6 +37,9 @@ export type QueueParts = Readonly<{
   /** Runs a task behind what this turn of the event loop still brings. */
   soon: (task: () => void) => void;
 }>;
+
+/** For so many batches after one that was shared: whoever writes now and then writes again. */
+const sharedBatches = 64;
 
 type Waiter = Readonly<{ lane: Lane; enter: () => void }>;
 
@@ -51,6 +57,7 @@ export class MutationQueue {
   /** The lane that comes first in the next batch. */
   #first: Lane = this.#requests;
   readonly #waiters: Waiter[] = [];
+  #sharedLeft = 0;
   #isAdmitting = false;
   #isPumping = false;
   #busy = false;
@@ -194,17 +201,23 @@ export class MutationQueue {
   }
 
   #take(): readonly Part[] {
-    const { batchMutationsMax, batchBytesMax } = this.#limits;
     const parts: Part[] = [];
-    const left: Allowance = { mutations: batchMutationsMax, bytes: batchBytesMax };
     const waiting = inTurn(this.#lanes(), this.#first).filter(({ length }) => length > 0);
     const before = waiting.map(({ length }) => length);
+    const left = this.#allowance(waiting.length);
     for (let hungry = waiting; hungry.length > 0;) {
       const share = { mutations: left.mutations / hungry.length, bytes: left.bytes / hungry.length };
       hungry = hungry.filter((lane) => lane.take(parts, share, left));
     }
     this.#first = waiting.find(({ length }, i) => length === before[i]) ?? waiting[1] ?? this.#first;
     return parts;
+  }
+
+  #allowance(lanes: number): Allowance {
+    const { batchMutationsMax, batchBytesMax, sharedDivisor } = this.#limits;
+    this.#sharedLeft = lanes > 1 ? sharedBatches : Math.max(0, this.#sharedLeft - 1);
+    const divisor = this.#sharedLeft > 0 ? sharedDivisor : 1;
+    return { mutations: Math.ceil(batchMutationsMax / divisor), bytes: Math.ceil(batchBytesMax / divisor) };
   }
 }
 

@@ -11,12 +11,19 @@ import type { Revision } from '../../domain/revision.js';
 
 export class RecentObjects {
   readonly #bytesMax: number;
+  /** In the order in which they leave. */
   readonly #objects = new Map<Revision, StoredObject>();
+  /** By the text of their key: published ones. */
   readonly #current = new Map<string, StoredObject>();
+  /** The text that an object stands under in `#current`. */
+  readonly #places = new Map<Revision, string>();
+  /** Goes on where it was: from the front, it would step over all that has left already. */
+  #oldest: Iterator<StoredObject>;
   #bytes = 0;
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
+    this.#oldest = this.#objects.values();
   }
 
   get(revision: Revision): StoredObject | undefined {
@@ -30,30 +37,43 @@ export class RecentObjects {
 
   /** The newest object of its key has become visible. */
   publish(object: StoredObject): void {
-    this.#current.set(formatKey(object.key), object);
+    const place = formatKey(object.key);
+    const before = this.#current.get(place);
+    if (before !== undefined) this.#places.delete(before.revision);
+    this.#current.set(place, object);
+    this.#places.set(object.revision, place);
     this.add(object);
   }
 
   /** A key has become empty. */
   forget(key: Key): void {
-    this.#current.delete(formatKey(key));
+    const place = formatKey(key);
+    const before = this.#current.get(place);
+    if (before === undefined) return;
+    this.#current.delete(place);
+    this.#places.delete(before.revision);
   }
 
   add(object: StoredObject): void {
     if (this.#objects.has(object.revision)) return;
     this.#objects.set(object.revision, object);
     this.#bytes += object.body.bytes.length;
-    for (const oldest of this.#objects.values()) {
-      if (this.#bytes <= this.#bytesMax) return;
-      this.#leave(oldest);
-    }
+    while (this.#bytes > this.#bytesMax) this.#leave();
   }
 
-  #leave(object: StoredObject): void {
+  #leave(): void {
+    let { value: object, done } = this.#oldest.next();
+    if (done === true) {
+      this.#oldest = this.#objects.values();
+      ({ value: object, done } = this.#oldest.next());
+    }
+    if (object === undefined) return;
     this.#objects.delete(object.revision);
     this.#bytes -= object.body.bytes.length;
-    const key = formatKey(object.key);
-    if (this.#current.get(key)?.revision === object.revision) this.#current.delete(key);
+    const place = this.#places.get(object.revision);
+    if (place === undefined) return;
+    this.#places.delete(object.revision);
+    this.#current.delete(place);
   }
 }
 

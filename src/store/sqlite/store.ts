@@ -237,7 +237,11 @@ export class SqliteStore implements Store {
   #send(batch: readonly Part[]): void {
     this.#inFlight = batch;
     const packed = packBatch(batch.flatMap(askedOf));
-    this.#post({ kind: 'commit', batch: packed, nowMs: this.#parts.clock.now() }, [packed.numbers.buffer, packed.bytes.buffer]);
+    this.#post({ kind: 'commit', batch: packed, nowMs: this.#parts.clock.now() }, [
+      packed.cuts.buffer,
+      packed.numbers.buffer,
+      packed.bytes.buffer,
+    ]);
   }
 
   #post(message: ToCommitter, handedOver: readonly ArrayBufferLike[] = []): void {

@@ -1,8 +1,9 @@
 /**
- * What the committer is asked, as it crosses to its thread: one array of texts, one of numbers and one buffer, which is handed
- * over whole. Cloning a tree of small objects for each mutation costs the serving thread several times as much.
+ * What the committer is asked, as it crosses to its thread: one text, its cuts, one array of numbers and one buffer, all but the
+ * text handed over whole. Cloning a tree of small objects for each mutation costs the serving thread several times as much.
  *
- *   texts    shard cluster namespace name version path │ shard cluster …          '' where there is none
+ *   text     shard·cluster·namespace·name·version·path·shard·cluster …           nothing where there is none
+ *   cuts     where each of them ends
  *   numbers  kind resource expect start end marks×4     │ kind resource …          expect: 0 absent, -1 any; of a push its
  *   bytes    body │ body │ …                                                         incarnation; of a clear its time
  *
@@ -16,9 +17,16 @@ import type { Body } from '../../domain/object.js';
 import type { Push } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Slice } from '../../domain/slice.js';
+import { ownBuffer } from '../../domain/text-edits.js';
 import type { Asked, Sweeping } from './committer-messages.js';
 
-export type WireBatch = Readonly<{ resources: readonly Resource[]; texts: readonly string[]; numbers: Float64Array; bytes: Uint8Array }>;
+export type WireBatch = Readonly<{
+  resources: readonly Resource[];
+  text: string;
+  cuts: Uint32Array;
+  numbers: Float64Array;
+  bytes: Uint8Array;
+}>;
 
 type Path = Extract<Mutation, { kind: 'put' }>['path'];
 
@@ -44,6 +52,8 @@ class Packer {
   readonly #resources = new Map<string, number>();
   readonly #distinct: Resource[] = [];
   readonly #texts: string[] = [];
+  readonly #cuts: Uint32Array;
+  #characters = 0;
   readonly #numbers: Float64Array;
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -52,12 +62,13 @@ class Packer {
   #last: Readonly<{ resource: Resource; index: number }> | undefined;
 
   constructor(batch: readonly Asked[]) {
+    this.#cuts = new Uint32Array(batch.length * textsEach);
     this.#numbers = new Float64Array(batch.length * numbersEach);
-    this.#bytes = new Uint8Array(batch.reduce((sum, asked) => sum + bodyBytes(asked), 0));
+    this.#bytes = ownBuffer(batch.reduce((sum, asked) => sum + bodyBytes(asked), 0));
   }
 
   packed(): WireBatch {
-    return { resources: this.#distinct, texts: this.#texts, numbers: this.#numbers, bytes: this.#bytes };
+    return { resources: this.#distinct, text: this.#texts.join(''), cuts: this.#cuts, numbers: this.#numbers, bytes: this.#bytes };
   }
 
   add(asked: Asked): void {
@@ -84,10 +95,10 @@ class Packer {
       case 'end':
         return this.#slice(asked.slice, kind, asked.incarnation, resumed);
       case 'claim':
-        this.#texts.push(asked.shard, '', '', '', '', '');
+        this.#say(asked.shard);
         return this.#put(kind, 0, asked.incarnation, 0, 0);
       case 'clear':
-        this.#texts.push(asked.shard, '', '', '', '', '');
+        this.#say(asked.shard);
         return this.#put(kind, 0, asked.nowMs, resumed, asked.fence ? 1 : 0);
       default:
         return unreachable(asked);
@@ -104,7 +115,7 @@ class Packer {
     const start = this.#end;
     this.#bytes.set(bytes, start);
     this.#end += bytes.length;
-    this.#texts.push(shard, cluster, namespace, name, version, path ?? '');
+    this.#say(shard, cluster, namespace, name, version, path);
     this.#put(kind, this.#index(resource), expect, start, this.#end);
     this.#numbers[this.#at + 5] = marks.metadataStart;
     this.#numbers[this.#at + 6] = marks.metadataEnd;
@@ -113,13 +124,21 @@ class Packer {
   }
 
   #names({ resource, shard, cluster, namespace, name }: Key, kind: number, expect: number): void {
-    this.#texts.push(shard, cluster, namespace, name, '', '');
+    this.#say(shard, cluster, namespace, name);
     this.#put(kind, this.#index(resource), expect, 0, 0);
   }
 
   #slice({ shard, resource }: Slice, kind: number, incarnation: number, resumed: number): void {
-    this.#texts.push(shard, '', '', '', '', '');
+    this.#say(shard);
     this.#put(kind, this.#index(resource), incarnation, resumed, 0);
+  }
+
+  #say(shard: string, cluster = '', namespace = '', name = '', version = '', path = ''): void {
+    for (const text of [shard, cluster, namespace, name, version, path]) {
+      this.#characters += text.length;
+      this.#cuts[this.#texts.length] = this.#characters;
+      this.#texts.push(text);
+    }
   }
 
   #put(kind: number, resource: number, expect: number, start: number, end: number): void {
@@ -140,9 +159,9 @@ class Packer {
   }
 }
 
-function unpack({ resources, texts, numbers, bytes }: WireBatch, i: number): Asked {
+function unpack({ resources, text: all, cuts, numbers, bytes }: WireBatch, i: number): Asked {
   const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
-  const text = (slot: number): string => texts[i * textsEach + slot] as string;
+  const text = (slot: number): string => all.slice(cuts[i * textsEach + slot - 1] ?? 0, cuts[i * textsEach + slot]);
   const kind = kinds[number(0)];
   const resource = resources[number(1)];
   const expect = number(2);
