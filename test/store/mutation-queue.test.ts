@@ -171,7 +171,7 @@ test('while lanes share batches, and for 64 batches behind, a batch is a fractio
 
   for (let i = 0; i < 70; i += 1) settle();
 
-  t.deepEqual(batches.slice(0, 4).map(sharesOf), ['a8', 'b1 a1', 'a1 b1', 'a2']);
+  t.deepEqual(batches.slice(0, 4).map(sharesOf), ['a8', 'a1 b1', 'b1 a1', 'a2']);
   t.deepEqual(batches.slice(64, 68).map(sharesOf), ['a2', 'a2', 'a8', 'a8']);
 });
 
