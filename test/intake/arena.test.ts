@@ -1,0 +1,17 @@
+import test from 'ava';
+import { arena } from '../../src/intake/arena.js';
+
+test('pieces lie behind one another in one buffer, and what does not fit has one of its own', (t) => {
+  const allocate = arena(10);
+
+  const [first, second, third, fourth] = [allocate(4), allocate(5), allocate(2), allocate(1)];
+
+  t.is(first?.buffer, second?.buffer);
+  t.is(second?.byteOffset, 4);
+  t.not(third?.buffer, first?.buffer);
+  t.is(fourth?.buffer, first?.buffer);
+  t.deepEqual(
+    [first, second, third, fourth].map((piece) => piece?.length),
+    [4, 5, 2, 1],
+  );
+});
