@@ -1,5 +1,6 @@
 import test from 'ava';
-import type { Asked, Decided } from '../../src/store/sqlite/committer-messages.js';
+import type { Asked } from '../../src/store/sqlite/asked.js';
+import type { Decided } from '../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../src/store/sqlite/wire-batch.js';
 import { packDecisions, unpackDecisions } from '../../src/store/sqlite/wire-decisions.js';
 import { aDelete, aPut } from '../support/objects.js';

@@ -1,7 +1,6 @@
 /** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool (D1). */
 import type { Key } from '../../domain/key.js';
-import type { Mutation } from '../../domain/mutation.js';
-import type { Push, PushOutcome, ShardState, SliceState } from '../../domain/push.js';
+import type { PushOutcome, ShardState, SliceState } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { WireBatch } from './wire-batch.js';
 
@@ -19,12 +18,6 @@ export type ToCommitter =
   /** Asks whether the disk takes a write. */
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
-
-/** Pushes that may take more than one commit. */
-export type Sweeping = Extract<Push, { kind: 'end' | 'clear' }>;
-
-/** What a batch is made of. `resume`: the same once more, for the commit before did not see it through. */
-export type Asked = Mutation | Push | Readonly<{ kind: 'resume'; push: Sweeping }>;
 
 /** `removed` that many and is not through. */
 export type Unfinished = Readonly<{ kind: 'partial'; removed: number }>;

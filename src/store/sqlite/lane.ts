@@ -9,7 +9,7 @@
  */
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
-import type { Asked, Sweeping } from './committer-messages.js';
+import type { Asked, Sweeping } from './asked.js';
 import { sweepDeletesMax } from './sweep.js';
 
 export type MutationJob = Readonly<{ kind: 'mutation'; mutation: Mutation; answer: (outcome: Outcome) => void }>;

@@ -18,7 +18,7 @@ import type { Push } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Slice } from '../../domain/slice.js';
 import { ownBuffer } from '../../domain/text-edits.js';
-import type { Asked, Sweeping } from './committer-messages.js';
+import type { Asked, Sweeping } from './asked.js';
 
 export type WireBatch = Readonly<{
   resources: readonly Resource[];
