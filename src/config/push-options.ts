@@ -13,10 +13,10 @@ export const pushOptions = {
   pushSessionsPerCallerMax: count({
     flag: 'push-sessions-per-caller-max',
     yaml: 'push.sessionsPerCallerMax',
-    default: '64',
+    default: '16',
     min: 1,
     max: 100_000,
-    help: 'How many of them may show certificates of the same user.',
+    help: 'How many of them may show certificates of the same user; each may hold two frames in memory.',
   }),
   pushMutationsMax: count({
     flag: 'push-mutations-max',
