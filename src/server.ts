@@ -116,7 +116,7 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
   const sessions = new PushSessions(store, clock.now());
   const door = openDoor(settings, { store, sessions, catalogue, clock, log, metrics });
   const shards = new ShardRemoval(
-    { pushes: store, commits: store, sessions, clock, log },
+    { objects: store, pushes: store, commits: store, sessions, clock, log },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
@@ -154,8 +154,9 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
     health.beginShutdown();
     certificateFiles.close();
     listener.beginStop();
-    await door.close();
+    const pushersGone = door.close(settings.shutdownGraceMs);
     hub.endAll();
+    await pushersGone;
     await listener.finishStop(clock, settings.shutdownGraceMs);
     hub.close();
     shards.close();

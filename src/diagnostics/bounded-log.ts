@@ -1,5 +1,5 @@
 /**
- * A log for what a peer can cause as often as it likes: refusals. Beyond `linesMax` in a window they are counted, and told with the
+ * A log for what a peer can cause as often as it likes: refusals, connections. Beyond `linesMax` in a window they are counted, and told with the
  * next line, so that nobody fills a disk with them.
  */
 import type { Clock } from '../domain/ports.js';
@@ -18,7 +18,15 @@ export class BoundedLog {
     this.#parts = parts;
   }
 
+  info(event: string, fields: LogFields): void {
+    this.#write('info', event, fields);
+  }
+
   warn(event: string, fields: LogFields): void {
+    this.#write('warn', event, fields);
+  }
+
+  #write(level: 'info' | 'warn', event: string, fields: LogFields): void {
     const { clock, log } = this.#parts;
     const nowMs = clock.now();
     if (nowMs >= this.#windowEndMs) {
@@ -30,7 +38,7 @@ export class BoundedLog {
       return;
     }
     this.#lines += 1;
-    log.warn(event, this.#untold === 0 ? fields : { ...fields, untold: this.#untold });
+    log[level](event, this.#untold === 0 ? fields : { ...fields, untold: this.#untold });
     this.#untold = 0;
   }
 }

@@ -7,13 +7,17 @@
  *    resource; its served versions are those of all of them.
  * C3 What is served does not depend on the order in which ClusterCachedResources were seen: where they disagree, the
  *    first by name, then by cluster, then by shard speaks.
+ * C4 What is taken from a shard is judged by what that shard itself declares; only when it declares nothing of the type, by
+ *    C3. An identity is the hash of a secret, but the hash is no secret: a shard that copies another's can confuse how the
+ *    type is read, never what the other may push.
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and the identity hash into
- * its status; before that kcp's own requests are answered 404 and it tries again. Memory is bounded by their number,
- * hence by the store.
+ * its status; before that kcp's own requests are answered 404 and it tries again. Of each shard at most
+ * `declarationsPerShardMax` are usable at a time; one more declares nothing, until it is written again and there is room.
  */
 import { comparePlaces, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { formatResource, type Resource } from './resource.js';
+import type { ShardName } from './shard.js';
 import { compareTexts, compareVersions } from './version-order.js';
 
 /** A printer column, as a CustomResourceDefinition has it. */
@@ -55,10 +59,16 @@ export type TypeRequest = Readonly<{
 /** `identity` is the one to look under in the store; '*' stands for all of them. */
 export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: string }> | Readonly<{ kind: 'unknown' }>;
 
-/** Everything said about one declared type. `type` is worked out when first asked for, and again after each change. */
-type DeclaredType = { readonly declarations: Map<string, Declaration>; type: ServedType | undefined };
+/**
+ * Everything said about one declared type. `types`, by the shard they are for or '*', are worked out when first asked for, and
+ * again after each change.
+ */
+type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
 const unknown: Resolution = { kind: 'unknown' };
+/** One for each workspace that provides a type. Without a bound, a peer that makes up names fills the memory of all. */
+const declarationsPerShardMax = 1_000;
+
 export class Catalogue {
   readonly #builtIn: ReadonlyMap<string, ServedType>;
   readonly #declarations = new Map<string, Declaration>();
@@ -66,6 +76,8 @@ export class Catalogue {
   readonly #declaredTypes = new Map<string, Map<string, DeclaredType>>();
   /** Logical cluster, then place. */
   readonly #byCluster = new Map<string, Map<string, Declaration>>();
+  /** How many declarations a shard has. */
+  readonly #perShard = new Map<string, number>();
 
   constructor(builtIn: readonly ServedType[]) {
     this.#builtIn = new Map(builtIn.map((type) => [formatFamily(type.group, type.resource), type]));
@@ -83,12 +95,16 @@ export class Catalogue {
     return serves(type, request.version) ? { kind: 'found', type, identity: type.identity } : unknown;
   }
 
-  /** The type that objects of exactly this resource are of; undefined when nothing declares it. */
-  find({ group, resource, identity }: Resource): ServedType | undefined {
-    const family = formatFamily(group, resource);
-    const builtIn = this.#builtIn.get(family);
-    if (builtIn !== undefined) return identity === '' ? builtIn : undefined;
-    return typeOf(this.#declaredTypes.get(family)?.get(identity));
+  /** The type of the objects of exactly this resource that `shard` pushes (C4); undefined when nothing declares it. */
+  find(resource: Resource, shard: ShardName): ServedType | undefined {
+    const builtIn = this.#builtIn.get(formatFamily(resource.group, resource.resource));
+    const type = builtIn ?? typeOf(this.#find(resource), shard);
+    return type?.group === resource.group && type.identity === resource.identity ? type : undefined;
+  }
+
+  /** Whether exactly this resource is declared now. */
+  declares(resource: Resource): boolean {
+    return resource.group !== coreAlias && this.#find(resource) !== undefined;
   }
 
   /**
@@ -97,10 +113,11 @@ export class Catalogue {
    */
   declare(place: Place, body: Uint8Array): readonly Declared[] {
     const declaration = parseDeclaration(place, body);
-    const usable = declaration !== undefined && !this.#builtIn.has(formatFamily(declaration.group, declaration.resource));
+    const isBuiltIn = declaration !== undefined && this.#builtIn.has(formatFamily(declaration.group, declaration.resource));
     const former = this.#declarations.get(formatPlace(place));
     if (former !== undefined) this.#remove(former);
-    if (usable) this.#add(declaration);
+    const hasRoom = (this.#perShard.get(place.shard) ?? 0) < declarationsPerShardMax;
+    if (declaration !== undefined && !isBuiltIn && hasRoom) this.#add(declaration);
     return this.#noLongerDeclared(former);
   }
 
@@ -177,23 +194,27 @@ export class Catalogue {
       formatFamily(declaration.group, declaration.resource),
       () => new Map<string, DeclaredType>(),
     );
-    const declared = entryOf(identities, declaration.identity, (): DeclaredType => ({ declarations: new Map(), type: undefined }));
+    const declared = entryOf(identities, declaration.identity, (): DeclaredType => ({ declarations: new Map(), types: new Map() }));
     declared.declarations.set(place, declaration);
-    declared.type = undefined;
+    declared.types.clear();
     entryOf(this.#byCluster, declaration.place.cluster, () => new Map<string, Declaration>()).set(place, declaration);
     this.#declarations.set(place, declaration);
+    this.#perShard.set(declaration.place.shard, (this.#perShard.get(declaration.place.shard) ?? 0) + 1);
   }
 
   #remove(declaration: Declaration): void {
     const place = formatPlace(declaration.place);
     this.#declarations.delete(place);
+    const left = (this.#perShard.get(declaration.place.shard) ?? 0) - 1;
+    if (left === 0) this.#perShard.delete(declaration.place.shard);
+    else this.#perShard.set(declaration.place.shard, left);
     removeFrom(this.#byCluster, declaration.place.cluster, place);
 
     const family = formatFamily(declaration.group, declaration.resource);
     const declared = this.#find(declaration);
     if (declared === undefined) return;
     declared.declarations.delete(place);
-    declared.type = undefined;
+    declared.types.clear();
     if (declared.declarations.size === 0) removeFrom(this.#declaredTypes, family, declaration.identity);
   }
 }
@@ -202,22 +223,28 @@ export function serves(type: ServedType, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
 
+/** How kcp spells the core group in cache URLs (P7): the type of a key has the group that its objects are found under. */
+const coreAlias = 'core';
+
 /** The text for a group and resource, unambiguous because what it is looked up in holds names without '/' only. */
 function formatFamily(group: string, resource: string): string {
-  return group === 'core' ? `/${resource}` : `${group}/${resource}`;
+  return group === coreAlias ? `/${resource}` : `${group}/${resource}`;
 }
 
 function formatPlace({ shard, cluster, name }: Place): string {
   return JSON.stringify([shard, cluster, name]);
 }
 
-/** What a declared type looks like, from all that is said about it (P8). */
-function typeOf(declared: DeclaredType): ServedType;
-function typeOf(declared: DeclaredType | undefined): ServedType | undefined;
-function typeOf(declared: DeclaredType | undefined): ServedType | undefined {
+/** What a declared type looks like, from all that is said about it (P8), or from what `shard` says, if it does (C4). */
+function typeOf(declared: DeclaredType, shard?: ShardName): ServedType;
+function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined;
+function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined {
   if (declared === undefined) return undefined;
-  declared.type ??= synthesize([...declared.declarations.values()].sort(comparePlaces));
-  return declared.type;
+  return entryOf(declared.types, shard ?? '*', () => {
+    const all = [...declared.declarations.values()].sort(comparePlaces);
+    const own = all.filter(({ place }) => place.shard === shard);
+    return synthesize(own.length === 0 ? all : own);
+  });
 }
 
 function synthesize(declarations: readonly Declaration[]): ServedType {

@@ -1,4 +1,9 @@
-/** What a ClusterCachedResource declares: a type that is served while the object exists (P5, P8). */
+/**
+ * What a ClusterCachedResource declares: a type that is served while the object exists (P5, P8).
+ *
+ * Bound: of more than `declarationBytesMax` bytes nothing is read. It is parsed in the tick that publishes it, and whoever may
+ * write one may write many.
+ */
 import type { Resource } from './resource.js';
 import { textAt } from './text-at.js';
 import { compareTexts } from './version-order.js';
@@ -14,12 +19,15 @@ export type Declaration = Declared & Readonly<{ place: Place; version: string; k
 
 const kindAnnotation = 'cache.kcp.io/resource-kind';
 const scopeAnnotation = 'cache.kcp.io/resource-scope';
+/** kcp's have 2 kB. */
+const declarationBytesMax = 64 * 1024;
 
 /**
  * Reads a ClusterCachedResource; undefined when it does not, or not yet, declare a type. The names end up in URLs and
  * keys, so what is no name there declares nothing; an identity of '*' would open every other one.
  */
 export function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
+  if (body.length > declarationBytesMax) return undefined;
   const object: unknown = JSON.parse(new TextDecoder().decode(body));
   const group = textAt(object, 'spec', 'group') ?? '';
   const resource = textAt(object, 'spec', 'resource') ?? '';

@@ -79,7 +79,10 @@ export interface Pushes {
 export interface PushLane {
   /** Resolves once there is room for more: pushers wait, and nothing of theirs is refused for want of it. */
   room(): Promise<void>;
-  /** Decides all of them, in order and behind what the lane was given before; resolves when all outcomes are durable and published. */
+  /**
+   * Decides all of them, in order and behind what the lane was given before; only a claim given alone passes an `end` of its shard
+   * that takes several commits, and so voids it. Resolves when all outcomes are durable and published.
+   */
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
 
@@ -113,6 +116,11 @@ export interface StoreIdentity {
 }
 
 export interface Store extends StoreIdentity, Revisions, Objects, History, Writer, Pushes, Commits, CanonicalPaths {
+  /**
+   * Says that `close` is to come. Sweeps do not go on: an `end`, a `clear` or a `drop` that is not through with its next commit is
+   * answered `unavailable`, so that nobody who waits for one keeps the server from stopping. Everything else goes on.
+   */
+  beginClose(): void;
   /** Resolves once what was submitted is decided and the files are closed. */
   close(): Promise<void>;
 }

@@ -2,19 +2,20 @@ import type { CanonicalPath } from './cluster.js';
 import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
 import type { Body } from './object.js';
+import type { Resource } from './resource.js';
 import type { Revision } from './revision.js';
 import type { ShardName } from './shard.js';
 import type { Slice } from './slice.js';
 
 /**
- * When a pusher started, in milliseconds since 1970, and at least its last one + 1. Of two pushers that claim one shard the
- * higher wins. A tombstone has one too, so that an old process of a removed shard stays out.
+ * When a pusher started, in milliseconds since 1970. Of two pushers that claim one shard the higher wins. A tombstone has one too,
+ * so that an old process of a removed shard stays out.
  */
 export type Incarnation = number;
 
 /**
  * What a pusher asks in the name of its shard, already admitted. It says how things are, whatever was there: it names no
- * revision, and what is so already is no change. All but `claim` are fenced by the incarnation, in queue order.
+ * revision, and what is so already is no change. All that have an incarnation but `claim` are fenced by it, in queue order.
  *
  *   claim ── begin ── state … state keep … ── end ── state, retract …         end removes what was not stated since begin
  */
@@ -35,9 +36,14 @@ export type Push =
   | Readonly<{ kind: 'doubt'; slice: Slice; incarnation: Incarnation }>
   /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had. The one
-   * kind that comes from an operator and is not fenced itself.
+   * kind that comes from an operator, and is not fenced itself.
    */
-  | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number }>;
+  | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number }>
+  /**
+   * Removes what every shard holds of a type, in steps, but for what is written or stated meanwhile. Its slices count as
+   * never stated, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.
+   */
+  | Readonly<{ kind: 'drop'; resource: Resource }>;
 
 /** What became of a push, durable and published. */
 export type PushOutcome =
@@ -48,7 +54,7 @@ export type PushOutcome =
   | Readonly<{ kind: 'fenced'; holder: Incarnation; removed: boolean }>
   /** An `end` without its `begin`, which a failed commit took along. */
   | Readonly<{ kind: 'unbegun' }>
-  /** An `end` or a `clear` is through; that many objects were removed. */
+  /** An `end`, a `clear` or a `drop` is through; that many objects were removed. */
   | Readonly<{ kind: 'swept'; removed: number }>
   /** Nothing was decided or stored: the disk took nothing, or the store is closing. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;

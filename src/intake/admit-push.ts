@@ -68,6 +68,11 @@ export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
 
 /** Names of RBAC objects have no bound of their own (W2). */
 const keyCharactersMax = 1024;
+/** Whatever is held under the key stays. */
+export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
+  return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), incarnation: inputs.incarnation }));
+}
+
 const uidMissing = {
   reason: 'FieldValueRequired',
   message: 'Required value: a replica keeps the uid of its source',

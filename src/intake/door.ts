@@ -7,14 +7,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
 import { mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { connectPath } from '../frames/socket-options.js';
 import { PushSession, type PushSessionParts } from './push-session.js';
 
-export type DoorParts = PushSessionParts &
+export type DoorParts = Omit<PushSessionParts, 'log'> &
   Readonly<{
+    log: Log;
     /** Makes the websocket; undefined when the handshake failed and was answered. */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
     /** Answers the upgrade with a Status, and closes. */
@@ -28,12 +30,12 @@ export class Door {
   readonly #limits: DoorLimits;
   readonly #sessions = new Map<PushSession, Caller>();
   readonly #running = new Set<Promise<void>>();
-  readonly #refusals: BoundedLog;
+  readonly #log: BoundedLog;
   #isClosing = false;
 
   constructor(parts: DoorParts, limits: DoorLimits) {
     this.#parts = parts;
-    this.#refusals = new BoundedLog(parts);
+    this.#log = new BoundedLog(parts);
     this.#limits = limits;
   }
 
@@ -46,15 +48,19 @@ export class Door {
     const refusal = this.#refusalOf(request, caller);
     if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
     this.#parts.metrics.refusals.add(1, { reason: refusal.reason });
-    this.#refusals.warn('push.upgrade-refused', { user: caller.user, path: pathOf(request), reason: refusal.reason });
+    this.#log.warn('push.upgrade-refused', { user: caller.user, path: pathOf(request), reason: refusal.reason });
     this.#parts.refuse(socket, refusal);
   }
 
-  /** Sends every pusher away, to come back to another cache or to this one's next start. Resolves when all are gone. */
-  async close(): Promise<void> {
+  /** Sends every pusher away, to come back to another cache or to this one's next start. Resolves when all are gone; cut off after `graceMs`. */
+  async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const session of this.#sessions.keys()) session.bye('shutdown', 'the server is stopping', 0);
+    const cancel = this.#parts.clock.after(graceMs, () => {
+      for (const session of this.#sessions.keys()) session.terminate();
+    });
     await Promise.all(this.#running);
+    cancel();
   }
 
   #own(task: Promise<void>): void {
@@ -81,7 +87,7 @@ export class Door {
   async #accept(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<void> {
     const connection = await this.#parts.accept(request, socket, head);
     if (connection === undefined) return;
-    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), this.#parts);
+    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), { ...this.#parts, log: this.#log });
     const cancel = this.#endWithCertificate(session, caller);
     this.#sessions.set(session, caller);
     try {

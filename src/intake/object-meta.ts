@@ -9,6 +9,8 @@ import { member, valueText, type ObjectText } from '../domain/object-text.js';
 import { cannotUnmarshal, isRecord, metaMisfit } from './meta-shape.js';
 
 const pathAnnotation = 'kcp.io/path';
+/** It is decoded, and every member of it looked at, in the serving thread: 100 ns a byte where somebody means harm. */
+const metadataBytesMax = 512 * 1024;
 
 export type ObjectMeta = Readonly<{
   name: string;
@@ -28,6 +30,8 @@ export class MisfitMeta extends Error {}
 /** Throws MisfitMeta. A body without metadata has an empty one. */
 export function parseObjectMeta(text: ObjectText): ObjectMeta {
   const found = member(text.top, 'metadata');
+  if (found !== undefined && found.valueEnd - found.valueStart > metadataBytesMax)
+    throw new MisfitMeta(`metadata: may not be more than ${metadataBytesMax} bytes`);
   const decoded: unknown = found === undefined ? null : JSON.parse(valueText(text.bytes, found));
   const misfit = metaMisfit(decoded);
   if (misfit !== undefined) throw new MisfitMeta(misfit);

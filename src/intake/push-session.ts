@@ -7,8 +7,7 @@
  */
 import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
-import { BoundedLog } from '../diagnostics/bounded-log.js';
-import type { Log } from '../diagnostics/log.js';
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import type { Caller } from '../domain/caller.js';
 import type { Clock, PushLane, Pushes, StoreIdentity } from '../domain/ports.js';
@@ -29,7 +28,8 @@ export type PushSessionParts = Readonly<{
   store: Pushes & StoreIdentity;
   sessions: PushSessions;
   clock: Clock;
-  log: Log;
+  /** Shared by all sessions: what they do is bounded in all. */
+  log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
   /** All of a step's context but the time and the caller. */
   context: Omit<SessionContext, 'nowMs' | 'mayWriteFor'>;
@@ -44,7 +44,8 @@ export class PushSession {
   readonly #connection: FrameConnection;
   readonly #parts: PushSessionParts;
   readonly #mayWriteFor: SessionContext['mayWriteFor'];
-  readonly #refusals: BoundedLog;
+  readonly #user: string;
+  #agent: string | undefined;
   #state: SessionState = greeting;
   #saidBye = false;
   /** The one that is about to be sent. */
@@ -57,19 +58,19 @@ export class PushSession {
     this.#connection = connection;
     this.#parts = parts;
     this.#mayWriteFor = mayWriteFor;
-    const log = parts.log.child({ user: caller.user, peer: connection.peer });
-    this.#refusals = new BoundedLog({ clock: parts.clock, log });
+    this.#user = caller.user;
   }
 
   /** Resolves once the connection is closed and nothing of it is under way. */
   async run({ helloTimeoutMs }: PushSessionLimits): Promise<void> {
     const { clock, metrics } = this.#parts;
     const cancel = clock.after(helloTimeoutMs, () => {
-      if (this.#held === undefined) this.bye('timeout', 'no hello came in time');
+      if (this.#state.phase === 'greeting') this.bye('timeout', 'no hello came in time');
     });
     try {
       for await (const frame of this.#connection.frames()) {
         metrics.framesReceived.add(1, { kind: frame.kind });
+        if (frame.kind === 'hello') this.#agent = shown(frame.agent);
         for (const part of partsOf(frame, this.#parts.context.limits)) {
           await this.#take({ kind: 'frame', frame: part });
           // A pusher that never pauses would keep the others waiting.
@@ -90,6 +91,11 @@ export class PushSession {
       await this.#connection.closed;
       this.#leave();
     }
+  }
+
+  /** Cuts the connection off. */
+  terminate(): void {
+    this.#connection.terminate();
   }
 
   bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
@@ -123,7 +129,7 @@ export class PushSession {
         return this.#take({ kind: 'frame', frame: effect.frame });
       case 'refused':
         this.#parts.metrics.refusals.add(1, { reason: effect.refusal.reason });
-        return this.#refusals.warn('push.refused', refusalFields(effect));
+        return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusalFields(effect) });
       case 'freshness':
         return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness);
       case 'bye':
@@ -142,7 +148,12 @@ export class PushSession {
     const slices = await store.slices();
     const stated = slices.filter(({ slice, stated: by }) => slice.shard === shard && by === incarnation).map(({ slice }) => slice);
     if (outcome.kind === 'unchanged' && this.#state.phase === 'claiming') {
-      const holder: Holder = { incarnation, peer: this.#connection.peer, bye: (reason, message) => this.bye(reason, message) };
+      const holder: Holder = {
+        incarnation,
+        peer: this.#connection.peer,
+        bye: (...why) => this.bye(...why),
+        dropped: (resource) => void this.#take({ kind: 'dropped', resource }),
+      };
       this.#held = { shard, holder, lane };
       sessions.enter(shard, holder, clock.now());
       log.info('push.connected', { ...this.#who(), stated: stated.length });
@@ -184,7 +195,8 @@ export class PushSession {
   }
 
   #who(): Readonly<Record<string, unknown>> {
-    return { peer: this.#connection.peer, shard: this.#held?.shard, incarnation: this.#held?.holder.incarnation };
+    const { shard, holder } = this.#held ?? {};
+    return { user: this.#user, peer: this.#connection.peer, agent: this.#agent, shard, incarnation: holder?.incarnation };
   }
 }
 

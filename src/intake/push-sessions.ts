@@ -6,14 +6,21 @@
  * Bound: one entry per shard that ever pushed since the start.
  */
 import type { PushLane, Pushes } from '../domain/ports.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Incarnation, ShardState } from '../domain/push.js';
+import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { SliceFreshness } from '../frames/frame.js';
 
 /** A session as the others see it. */
-export type Holder = Readonly<{ incarnation: Incarnation; peer: string; bye: (reason: ByeReason, message: string) => void }>;
+export type Holder = Readonly<{
+  incarnation: Incarnation;
+  peer: string;
+  bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
+  /** The type is gone, and its objects with it. */
+  dropped: (resource: Resource) => void;
+}>;
 
 export type Presence = Readonly<{
   /** Undefined while nobody holds it. */
@@ -65,8 +72,19 @@ export class PushSessions {
   }
 
   /** Ends the session that holds the shard, if there is one. */
-  evict(shard: ShardName, reason: ByeReason, message: string): void {
-    this.#entries.get(shard)?.holder?.bye(reason, message);
+  evict(shard: ShardName, { reason, message, retryAfterMs }: Readonly<{ reason: ByeReason; message: string; retryAfterMs: number }>): void {
+    this.#entries.get(shard)?.holder?.bye(reason, message, retryAfterMs);
+  }
+
+  /** Tells every session that a type is gone: should it come back, its slices are to be stated anew. */
+  drop(resource: Resource): void {
+    for (const { holder } of this.#entries.values()) holder?.dropped(resource);
+  }
+
+  /** Ends the session that holds the shard unless its claim is the one that stands. */
+  evictOlder(shard: ShardName, { incarnation, removed }: ShardState, message: string): void {
+    const holder = this.#entries.get(shard)?.holder;
+    if (holder !== undefined && (removed || holder.incarnation < incarnation)) holder.bye('fenced', message);
   }
 
   /** What the pusher tells of all its slices; it takes the place of what it told before. */

@@ -34,6 +34,8 @@ export type SessionEvent =
   | Readonly<{ kind: 'frame'; frame: Frame }>
   /** The store's answer to a claim; `stated`: slices of the shard that this incarnation has stated. */
   | Readonly<{ kind: 'claimed'; outcome: PushOutcome; stated: readonly Slice[]; cacheId: string; epoch: number }>
+  /** A type is gone, and what was stated of it. */
+  | Readonly<{ kind: 'dropped'; resource: Resource }>
   /** In the order of their numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>;
 

@@ -11,7 +11,8 @@
  *
  * J1 Mutations are numbered without a gap. Numbers that came before are passed over; where some are missing, everything this
  *    session speaks of is doubted and asked for again, and nothing of a doubted slice is applied before its `begin`.
- * J2 A number is acknowledged when everything up to it is durable or refused. What is refused touches that mutation alone.
+ * J2 A number is acknowledged when everything up to it is durable or refused. What is refused touches that mutation alone: of an object
+ *    that is refused, the form that is held stays.
  * J3 A session writes for its own shard alone, in its incarnation; the store fences both once more.
  * J4 `end` with another count than was put asks for the slice again and removes nothing.
  * Bounds: the credit, of what is not settled yet.
@@ -20,12 +21,12 @@ import type { ServedType } from '../domain/catalogue.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Parsed } from '../domain/parsed.js';
 import type { Push, PushOutcome } from '../domain/push.js';
-import { formatResource } from '../domain/resource.js';
+import { formatResource, type Resource } from '../domain/resource.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import { protocolVersion, type Credit, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
-import { admitKey, admitObject, type PushInputs } from './admit-push.js';
+import { admitKeep, admitKey, admitObject, type PushInputs } from './admit-push.js';
 import { arena } from './arena.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
 
@@ -34,7 +35,7 @@ type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[]
 export const greeting: SessionState = { phase: 'greeting' };
 
 /** Two clocks never agree; an incarnation further ahead would keep every successor out for as long. */
-const incarnationAheadMaxMs = 86_400_000;
+const incarnationAheadMaxMs = 900_000;
 const unavailableRetryMs = 1_000;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
@@ -47,6 +48,7 @@ export function step(state: SessionState, event: SessionEvent, context: SessionC
       return event.kind === 'claimed' ? open(state, event, context) : unchanged(state);
     case 'open':
       if (event.kind === 'frame') return takeFrame(state, event.frame, context);
+      if (event.kind === 'dropped') return { state: withoutType(state, event.resource), effects: [] };
       return event.kind === 'settled' ? settle(state, event, context) : unchanged(state);
     case 'ended':
       return unchanged(state);
@@ -60,7 +62,7 @@ function greet(frame: Frame, { mayWriteFor, nowMs }: SessionContext): Stepped {
   const shard = parseShardName(frame.name);
   if (shard === undefined) return bye('protocol', 'hello names no shard');
   if (!mayWriteFor(shard)) return bye('forbidden', `the certificate does not speak for the shard ${shard}`);
-  if (frame.incarnation > nowMs + incarnationAheadMaxMs) return bye('protocol', 'the incarnation lies more than a day ahead');
+  if (frame.incarnation > nowMs + incarnationAheadMaxMs) return bye('protocol', 'the incarnation lies too far ahead: is a clock wrong?');
   return {
     state: { phase: 'claiming', shard, incarnation: frame.incarnation },
     effects: [{ kind: 'claim', shard, incarnation: frame.incarnation }],
@@ -166,7 +168,12 @@ function admit(
   const refusals: SessionEffect[] = [];
   const take = (admitted: Parsed<Push>, key: PushedKey, index: number): void => {
     if (admitted.kind === 'parsed') pushes.push(admitted.value);
-    else refusals.push(...refusal(slice, key, sequence + index, admitted.refusal));
+    else {
+      refusals.push(...refusal(slice, key, sequence + index, admitted.refusal));
+      // The shard has it, in whatever form: an older one that was taken stays.
+      const kept = admitKeep(key, inputs);
+      if (frame.kind === 'put' && kept.kind === 'parsed') pushes.push(kept.value);
+    }
   };
   if (frame.kind === 'put') frame.objects.forEach((object, i) => take(admitObject(object, inputs), object, i));
   else frame.keys.forEach((key, i) => take(admitKey(key, inputs), key, i));
@@ -182,7 +189,8 @@ function doubt(state: OpenSession, work: Work, slices: readonly Slice[], reason:
     slices.filter((slice) => state.slices.get(formatSlice(slice))?.phase !== 'doubtful').map((slice) => [formatSlice(slice), slice]),
   );
   const pushes = [...fresh.values()].map((slice): Push => ({ kind: 'doubt', slice, incarnation: state.incarnation }));
-  const next = [...fresh.values()].reduce((before, slice) => withSlice(before, { slice, phase: 'doubtful', objects: 0 }), state);
+  const doubtful = [...fresh].map(([text, slice]): [string, SliceProgress] => [text, { slice, phase: 'doubtful', objects: 0 }]);
+  const next: OpenSession = { ...state, slices: new Map([...state.slices, ...doubtful]) };
   const requests = [...fresh.values()].map((slice): SessionEffect => ({ kind: 'send', frame: { kind: 'restate', slice, reason } }));
   return { state: next, effects: [...requests, { kind: 'push', work: { ...work, pushes } }] };
 }
@@ -237,6 +245,12 @@ function bye(reason: ByeReason, message: string, retryAfterMs?: number): Stepped
 
 function unchanged(state: SessionState): Stepped {
   return { state, effects: [] };
+}
+
+/** Whatever comes of it when it is declared again is asked for as a whole. */
+function withoutType(state: OpenSession, resource: Resource): OpenSession {
+  const text = formatResource(resource);
+  return { ...state, slices: new Map([...state.slices].filter(([, { slice }]) => formatResource(slice.resource) !== text)) };
 }
 
 function withSlice(state: OpenSession, progress: SliceProgress): OpenSession {

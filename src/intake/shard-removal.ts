@@ -6,17 +6,20 @@
  *   away for `awayMaxMs`          emptied, without a tombstone: who comes back states it in full (if configured)
  *
  * L1 What a full statement does not name, or what a removal takes along, is no word about a shard: only a delete of the Shard
- *    object by name is. L2 A shard whose Shard object is there again is not removed.
+ *    object by name is. L2 A shard of which any Shard object is left, or there again, is not removed. L3 Whoever claims a shard while
+ *    it is removed keeps it.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused } from '../domain/errors.js';
 import type { Commit } from '../domain/change.js';
-import type { Clock, Commits, PushLane, Pushes, Shards, Subscription } from '../domain/ports.js';
+import type { ClusterName } from '../domain/cluster.js';
+import type { Clock, Commits, Objects, PushLane, Pushes, Shards, Subscription } from '../domain/ports.js';
 import type { PushOutcome, SliceState } from '../domain/push.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import type { PushSessions } from './push-sessions.js';
 
 export type ShardRemovalParts = Readonly<{
+  objects: Objects;
   pushes: Pushes;
   commits: Commits;
   sessions: PushSessions;
@@ -28,6 +31,8 @@ export type ShardRemovalParts = Readonly<{
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
+/** Where kcp keeps its Shard objects. */
+const shardCluster = 'root' as ClusterName;
 /** How often shards are looked at that stay away. */
 const lookIntervalMaxMs = 60_000;
 const lookIntervalMinMs = 1_000;
@@ -39,6 +44,7 @@ export class ShardRemoval implements Shards {
   readonly #subscription: Subscription;
   /** Shards whose Shard object was deleted, and when. */
   readonly #deleted = new Map<ShardName, number>();
+  #isClosed = false;
   #cancelLook: () => void;
 
   constructor(parts: ShardRemovalParts, policy: ShardRemovalPolicy) {
@@ -55,6 +61,7 @@ export class ShardRemoval implements Shards {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#subscription.cancel();
     this.#cancelLook();
   }
@@ -66,18 +73,23 @@ export class ShardRemoval implements Shards {
   }
 
   async #clear(shard: ShardName, { fence, why }: Readonly<{ fence: boolean; why: 'asked' | 'deleted' | 'away' }>): Promise<number> {
-    const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: this.#parts.clock.now() }]);
-    if (fence) this.#parts.sessions.evict(shard, 'fenced', `the shard ${shard} was removed`);
+    const { pushes, sessions, clock, log } = this.#parts;
+    const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: clock.now() }]);
     const removed = sweptBy(outcome);
-    this.#parts.log.info(fence ? 'shard.removed' : 'shard.emptied', { shard, why, objects: removed });
+    const state = (await pushes.shards()).find((each) => each.shard === shard);
+    // Whoever has claimed it since stays; who has pushed meanwhile without a fence states it anew.
+    if (!fence)
+      sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please state it again`, retryAfterMs: 0 });
+    else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);
+    log.info(fence ? 'shard.removed' : 'shard.emptied', { shard, why, objects: removed });
     return removed;
   }
 
   #follow({ changes, unstated }: Commit): void {
     if (this.#policy.deletedGraceMs === undefined) return;
     for (const change of changes) {
-      const { resource, name } = change.key;
-      if (resource.resource !== shardObjects.resource || resource.group !== shardObjects.group) continue;
+      const { resource, cluster, name } = change.key;
+      if (resource.resource !== shardObjects.resource || resource.group !== shardObjects.group || cluster !== shardCluster) continue;
       const shard = parseShardName(name);
       if (shard === undefined) continue;
       if (change.kind === 'put') this.#deleted.delete(shard);
@@ -88,39 +100,63 @@ export class ShardRemoval implements Shards {
   #lookLater(): () => void {
     const { awayMaxMs, deletedGraceMs } = this.#policy;
     const shortest = Math.min(awayMaxMs ?? Infinity, deletedGraceMs ?? Infinity);
-    if (shortest === Infinity) return () => {};
+    if (shortest === Infinity || this.#isClosed) return () => {};
     const intervalMs = Math.min(Math.max(shortest / 4, lookIntervalMinMs), lookIntervalMaxMs);
-    return this.#parts.clock.after(intervalMs, () => {
-      this.#look()
-        .catch((error: unknown) => this.#parts.log.error('shard.removal-failed', { error }))
-        .finally(() => (this.#cancelLook = this.#lookLater()));
-    });
+    return this.#parts.clock.after(intervalMs, () => void this.#look().finally(() => (this.#cancelLook = this.#lookLater())));
   }
 
+  /** One shard's trouble does not keep the others: it is looked at again. */
   async #look(): Promise<void> {
-    const nowMs = this.#parts.clock.now();
-    const { awayMaxMs, deletedGraceMs } = this.#policy;
-    const slices = await this.#parts.pushes.slices();
-    for (const [shard, deletedMs] of this.#deleted) {
-      if (deletedGraceMs === undefined || nowMs - deletedMs < deletedGraceMs) continue;
-      if (!this.#isAway(shard, deletedGraceMs, nowMs) || nowMs - lastChange(shard, slices) < deletedGraceMs) continue;
-      this.#deleted.delete(shard);
-      await this.#clear(shard, { fence: true, why: 'deleted' });
-    }
-    if (awayMaxMs === undefined) return;
-    const holding = new Set(slices.filter(({ objects }) => objects > 0).map(({ slice }) => slice.shard));
-    for (const { shard, removed } of await this.#parts.pushes.shards()) {
-      if (!removed && holding.has(shard) && this.#isAway(shard, awayMaxMs, nowMs)) await this.#clear(shard, { fence: false, why: 'away' });
+    for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
+    if (this.#policy.awayMaxMs === undefined) return;
+    for (const { shard, removed } of await this.#parts.pushes.shards())
+      if (!removed) await this.#attempt(shard, () => this.#emptyAway(shard));
+  }
+
+  async #attempt(shard: ShardName, task: () => Promise<void>): Promise<void> {
+    try {
+      if (!this.#isClosed) await task();
+    } catch (error) {
+      this.#parts.log.error('shard.removal-failed', { shard, error });
     }
   }
 
-  #isAway(shard: ShardName, ms: number, nowMs: number): boolean {
+  async #removeDeleted(shard: ShardName): Promise<void> {
+    const deletedMs = this.#deleted.get(shard) ?? Infinity;
+    const { deletedGraceMs = Infinity } = this.#policy;
+    if (this.#parts.clock.now() - deletedMs < deletedGraceMs || !(await this.#isQuiet(shard, deletedGraceMs))) return;
+    if ((await this.#isKnown(shard)) && !(await this.#hasObject(shard))) await this.#clear(shard, { fence: true, why: 'deleted' });
+    this.#deleted.delete(shard);
+  }
+
+  async #emptyAway(shard: ShardName): Promise<void> {
+    const { awayMaxMs = Infinity } = this.#policy;
+    const holds = (await this.#parts.pushes.slices()).some(({ slice, objects }) => slice.shard === shard && objects > 0);
+    if (holds && (await this.#isQuiet(shard, awayMaxMs))) await this.#clear(shard, { fence: false, why: 'away' });
+  }
+
+  /** Whether a Shard object of that name is left, wherever it came from: one shard's word about another is not enough. */
+  async #hasObject(shard: ShardName): Promise<boolean> {
+    const found = await this.#parts.objects.find({
+      ...shardObjects,
+      identity: '',
+      shard: '*',
+      cluster: shardCluster,
+      namespace: '',
+      name: shard,
+    });
+    return found.length > 0;
+  }
+
+  /** Nobody pushes for it, and nobody has written to it over plain HTTP, which has no session that could be away. */
+  async #isQuiet(shard: ShardName, ms: number): Promise<boolean> {
+    const nowMs = this.#parts.clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
-    return peer === undefined && nowMs - sinceMs >= ms;
+    if (peer !== undefined || nowMs - sinceMs < ms) return false;
+    return nowMs - lastChange(shard, await this.#parts.pushes.slices()) >= ms;
   }
 }
 
-/** Plain HTTP has no session that could be away: there it is the last write that counts. */
 function lastChange(shard: ShardName, slices: readonly SliceState[]): number {
   return slices.reduce((last, { slice, changedMs }) => (slice.shard === shard ? Math.max(last, changedMs) : last), 0);
 }

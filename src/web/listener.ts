@@ -58,7 +58,8 @@ export class Listener {
       ...this.#context(pair),
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
-      requestCert: true,
+      // Without a CA of ours Node would believe the system's: then nobody is asked, and everybody is anonymous.
+      requestCert: options.clientCa !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: options.handshakeTimeoutMs,
       sessionTimeout: sessionTimeoutSeconds,

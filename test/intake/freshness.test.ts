@@ -60,7 +60,7 @@ test('what plain HTTP wrote counts as everything once it has been quiet for a wh
 
 test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
-  const holder = { incarnation: 3, peer: '10.0.0.7', bye: () => {} };
+  const holder = { incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {} };
   pushes.shardStates.push({ shard: amber, incarnation: 3, removed: false });
   pushes.hold(apiExports, { stated: 3, synced: true });
   sessions.enter(amber, holder, clock.now());

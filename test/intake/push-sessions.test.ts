@@ -7,7 +7,12 @@ import { FakePushes } from './fake-pushes.js';
 const amber = shardName('amber');
 
 function aHolder(incarnation: number, said: string[]): Holder {
-  return { incarnation, peer: `peer-${incarnation}`, bye: (reason) => void said.push(`${incarnation} ${reason}`) };
+  return {
+    incarnation,
+    peer: `peer-${incarnation}`,
+    bye: (reason) => void said.push(`${incarnation} ${reason}`),
+    dropped: () => void said.push('dropped'),
+  };
 }
 
 test('the next claim that stands sends the session before it away: fenced when older, replaced when it is the same process', (t) => {
@@ -56,8 +61,21 @@ test('who is evicted is told why', (t) => {
   const sessions = new PushSessions(new FakePushes(), 0);
   sessions.enter(amber, aHolder(1, said), 10);
 
-  sessions.evict(amber, 'fenced', 'removed');
-  sessions.evict(shardName('birch'), 'fenced', 'removed');
+  const why = { reason: 'unavailable', message: 'emptied', retryAfterMs: 0 } as const;
+  sessions.evict(amber, why);
+  sessions.evict(shardName('birch'), why);
 
-  t.deepEqual(said, ['1 fenced']);
+  t.deepEqual(said, ['1 unavailable']);
+});
+
+test('a holder whose claim is the one that stands is not evicted with the older ones', (t) => {
+  const said: string[] = [];
+  const sessions = new PushSessions(new FakePushes(), 0);
+  sessions.enter(amber, aHolder(7, said), 10);
+
+  sessions.evictOlder(amber, { shard: amber, incarnation: 7, removed: false }, 'removed');
+  t.deepEqual(said, []);
+  sessions.evictOlder(amber, { shard: amber, incarnation: 9, removed: true }, 'removed');
+
+  t.deepEqual(said, ['7 fenced']);
 });

@@ -142,6 +142,8 @@ test('what is refused touches that object alone, and its number is acknowledged 
     ],
     ['too many bytes', { ...pushed('one'), body: new Uint8Array(10_001) }, 'RequestEntityTooLarge'],
   ];
+  const keyIsBad = ['a path', 'a system cluster', 'a namespace', 'no name'];
+  const keyIsGood = new Set(bad.map(([what]) => what).filter((what) => !keyIsBad.includes(what)));
   bad.forEach(([what, object, reason], i) => {
     const sequence = 1 + i * 2;
 
@@ -152,7 +154,9 @@ test('what is refused touches that object alone, and its number is acknowledged 
       [['refuse', sequence, reason]],
       what,
     );
-    t.is(works(effects)[0]?.pushes.length, 1, what);
+    const kinds = works(effects)[0]?.pushes.map(({ kind }) => kind);
+    t.is(kinds?.at(-1), 'state', what);
+    t.is(kinds?.includes('keep'), keyIsGood.has(what), `${what}: what is held under a good key stays`);
     t.is(works(effects)[0]?.last, sequence + 1, what);
     session.take({ kind: 'settled', work: works(effects)[0]!, outcomes: [wrote] });
   });
@@ -280,6 +284,15 @@ test('a type that what is under way may declare is waited for; one that nothing 
   t.is(works(effects)[0]?.last, 2);
 });
 
+test('a type that is gone and comes back is asked for as a whole', (t) => {
+  const session = SteppedSession.open([apiExports, schemas]);
+
+  session.take({ kind: 'dropped', resource: apiExports.resource });
+
+  t.like(sent(session.frame(put(1, [pushed('one')])))[0], { kind: 'restate', slice: apiExports });
+  t.deepEqual(sent(session.frame(remove(2, ['one'], schemas))), []);
+});
+
 test('what the store says decides whether the session goes on', (t) => {
   const table: readonly (readonly [PushOutcome, Partial<Frame> | undefined, string | undefined])[] = [
     [wrote, { kind: 'ack' }, undefined],
@@ -364,7 +377,11 @@ test('whatever comes, in whatever order: acknowledgements rise, no more is under
           }
         }
         const own = works(effects).flatMap(({ pushes }) => pushes);
-        if (!own.every((push) => ('key' in push ? push.key.shard : 'slice' in push ? push.slice.shard : push.shard) === 'amber'))
+        if (
+          !own.every(
+            (push) => ('key' in push ? push.key.shard : 'slice' in push ? push.slice.shard : 'shard' in push && push.shard) === 'amber',
+          )
+        )
           return false;
         if (session.state.phase === 'open') {
           const { unsettled } = session.state;

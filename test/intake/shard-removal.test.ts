@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Change, Commit } from '../../src/domain/change.js';
 import { Refused } from '../../src/domain/errors.js';
-import type { Commits } from '../../src/domain/ports.js';
+import type { Commits, Objects } from '../../src/domain/ports.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ShardRemoval, type ShardRemovalPolicy } from '../../src/intake/shard-removal.js';
 import { ManualClock } from '../store/manual-clock.js';
@@ -21,11 +21,14 @@ function setUp(policy: ShardRemovalPolicy) {
   const listeners: ((commit: Commit) => void)[] = [];
   const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
   const sessions = new PushSessions(pushes, clock.now());
-  const removal = new ShardRemoval({ pushes, commits, sessions, clock, log: silent }, policy);
+  /** Shard objects that are in the store. */
+  const left = new Set<string>();
+  const objects = { find: async ({ name = '' }) => (left.has(name) ? [{} as never] : []) } as unknown as Objects;
+  const removal = new ShardRemoval({ objects, pushes, commits, sessions, clock, log: silent }, policy);
   let revision = 0;
-  const change = (kind: Change['kind'], name: string, unstated = false): void => {
+  const change = (kind: Change['kind'], name: string, { unstated = false, cluster = 'root' } = {}): void => {
     revision += 1;
-    const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster: 'root' });
+    const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster });
     const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
     const changed: Change =
       kind === 'put'
@@ -41,14 +44,18 @@ function setUp(policy: ShardRemovalPolicy) {
       for (let i = 0; i < 10; i += 1) await Promise.resolve();
     }
   };
-  return { clock, pushes, sessions, removal, change, pass };
+  return { clock, pushes, sessions, removal, change, pass, left };
 }
 
 test('a shard is removed by name, behind a fence, and its pusher is sent away', async (t) => {
   const { pushes, sessions, removal, clock } = setUp(never);
   const said: string[] = [];
   pushes.hold(aSlice('apiexports'));
-  sessions.enter(amber, { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason) }, clock.now());
+  sessions.enter(amber, { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {} }, clock.now());
+  pushes.outcomeOf = () => {
+    pushes.shardStates.push({ shard: amber, incarnation: 2, removed: true });
+    return { kind: 'swept', removed: 3 };
+  };
 
   t.deepEqual(await removal.remove(amber), { removed: 3 });
   t.deepEqual(pushes.pushed, [{ kind: 'clear', shard: amber, fence: true, nowMs: clock.now() }]);
@@ -67,7 +74,8 @@ test('a shard that nothing is known of is not removed, and a store that cannot w
 
 test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
-  const holder = { incarnation: 1, peer: 'p', bye: () => {} };
+  const holder = { incarnation: 1, peer: 'p', bye: () => {}, dropped: () => {} };
+  pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, holder, clock.now());
 
   change('delete', 'amber');
@@ -86,7 +94,7 @@ test('a Shard object that a statement left out, that came back, or that nobody c
   const configured = setUp({ ...never, deletedGraceMs: minuteMs });
   const unconfigured = setUp(never);
 
-  configured.change('delete', 'amber', true);
+  configured.change('delete', 'amber', { unstated: true });
   configured.change('delete', 'birch');
   configured.change('put', 'birch');
   unconfigured.change('delete', 'amber');
@@ -119,4 +127,84 @@ test('a shard that stays away for too long is emptied without a fence, and only 
   await pass(2 * minuteMs);
   t.like(pushes.pushed[0], { kind: 'clear', shard: amber, fence: false });
   t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
+});
+
+test('one shard’s word about another is not enough: while any Shard object is left, or in another cluster, or of an unknown shard, nothing goes', async (t) => {
+  const { pushes, change, pass, left } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports', 'birch'));
+  pushes.hold(aSlice('apiexports', 'amber'));
+  left.add('birch');
+
+  change('delete', 'birch');
+  change('delete', 'amber', { cluster: 'somewhere' });
+  change('delete', 'invented');
+  await pass(10 * minuteMs);
+
+  t.deepEqual(pushes.pushed, []);
+});
+
+test('a shard that pushed once and is now written over plain HTTP is not away', async (t) => {
+  const { pushes, pass, clock } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
+  pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false });
+  pushes.hold(aSlice('apiexports'), { changedMs: clock.now() + 50 * minuteMs });
+
+  await pass(90 * minuteMs);
+  t.deepEqual(pushes.pushed, []);
+});
+
+test('whoever connects while a shard is emptied is told to come back and state it; whoever claims it while it is removed keeps it', async (t) => {
+  const said: string[] = [];
+  const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
+  emptied.pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false });
+  emptied.pushes.hold(aSlice('apiexports'));
+  const removed = setUp(never);
+  removed.pushes.hold(aSlice('apiexports'));
+  const enter = ({ sessions, clock }: typeof removed, incarnation: number): void =>
+    sessions.enter(
+      amber,
+      { incarnation, peer: 'p', bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`), dropped: () => {} },
+      clock.now(),
+    );
+
+  emptied.pushes.outcomeOf = () => (enter(emptied, 1), { kind: 'swept', removed: 1 });
+  await emptied.pass(62 * minuteMs);
+  removed.pushes.outcomeOf = () => {
+    removed.pushes.shardStates.push({ shard: amber, incarnation: 9, removed: false });
+    enter(removed, 9);
+    return { kind: 'swept', removed: 1 };
+  };
+  await removed.removal.remove(amber);
+
+  t.deepEqual(said, ['unavailable 0']);
+});
+
+test('a removal that fails is tried again, and keeps no other shard', async (t) => {
+  const { pushes, change, pass } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports'));
+  pushes.hold(aSlice('apiexports', 'birch'));
+  let full = true;
+  pushes.outcomeOf = (push) =>
+    full && push.kind === 'clear' && push.shard === amber
+      ? { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } }
+      : { kind: 'swept', removed: 1 };
+
+  change('delete', 'amber');
+  change('delete', 'birch');
+  await pass(3 * minuteMs);
+  full = false;
+  await pass(3 * minuteMs);
+
+  const cleared = pushes.pushed.map((push) => push.kind === 'clear' && push.shard);
+  t.true(cleared.includes(birch));
+  t.is(cleared.at(-1), amber);
+});
+
+test('a removal that is closed looks at nothing any more', async (t) => {
+  const { removal, clock } = setUp({ ...never, awayMaxMs: minuteMs });
+
+  clock.advance(20_000);
+  removal.close();
+  for (let i = 0; i < 10; i += 1) await Promise.resolve();
+
+  t.is(clock.pending, 0);
 });

@@ -191,6 +191,12 @@ for (const [what, headers, body, expected] of [
     '422 Invalid',
   ],
   [
+    'metadata of more than 512 KiB',
+    json,
+    JSON.stringify(anApiExport({ managedFields: Array.from({ length: 300_000 }, () => ({})) })),
+    '400 BadRequest',
+  ],
+  [
     '100,000 good labels',
     json,
     JSON.stringify(anApiExport({ labels: Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`l${i}`, ''])) })),

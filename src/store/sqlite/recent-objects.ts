@@ -2,7 +2,7 @@
  * Objects that were published or read not long ago, by revision, and the published one of their key. What a revision holds
  * never changes, so nothing here is ever wrong; the oldest leave first, and whoever misses one reads it from the change log.
  *
- * Bound: `bytesMax` of bodies. Informers that start, writers that repeat themselves and watchers a little behind find
+ * Bound: `bytesMax` of the buffers that bodies lie in; several may share one, and one alone keeps it. Informers that start, writers that repeat themselves and watchers a little behind find
  * nearly everything here, without a row being read and copied.
  */
 import { formatClientKey, type Key } from '../../domain/key.js';
@@ -19,6 +19,8 @@ export class RecentObjects {
   readonly #places = new Map<Revision, string>();
   /** Goes on where it was: from the front, it would step over all that has left already. */
   #oldest: Iterator<StoredObject>;
+  /** How many of the objects lie in it. */
+  readonly #buffers = new Map<ArrayBufferLike, number>();
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -57,7 +59,7 @@ export class RecentObjects {
   add(object: StoredObject): void {
     if (this.#objects.has(object.revision)) return;
     this.#objects.set(object.revision, object);
-    this.#bytes += object.body.bytes.length;
+    this.#hold(object.body.bytes.buffer);
     while (this.#bytes > this.#bytesMax) this.#leave();
   }
 
@@ -69,11 +71,27 @@ export class RecentObjects {
     }
     if (object === undefined) return;
     this.#objects.delete(object.revision);
-    this.#bytes -= object.body.bytes.length;
+    this.#release(object.body.bytes.buffer);
     const place = this.#places.get(object.revision);
     if (place === undefined) return;
     this.#places.delete(object.revision);
     this.#current.delete(place);
+  }
+
+  #hold(buffer: ArrayBufferLike): void {
+    const held = this.#buffers.get(buffer) ?? 0;
+    if (held === 0) this.#bytes += buffer.byteLength;
+    this.#buffers.set(buffer, held + 1);
+  }
+
+  #release(buffer: ArrayBufferLike): void {
+    const held = this.#buffers.get(buffer) ?? 0;
+    if (held > 1) {
+      this.#buffers.set(buffer, held - 1);
+      return;
+    }
+    this.#buffers.delete(buffer);
+    this.#bytes -= buffer.byteLength;
   }
 }
 
