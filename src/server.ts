@@ -18,6 +18,7 @@ import { kcpTypes } from './domain/catalogue-kcp.js';
 import { CacheError, type Refusal } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
 import { formatResource, type Resource } from './domain/resource.js';
+import type { ShardName } from './domain/shard.js';
 import type { StatusReport } from './domain/status.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { DeclaredTypes } from './intake/declared-types.js';
@@ -108,12 +109,12 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
       flushIntervalMs,
     },
   );
+  const sessions = new PushSessions(store, clock.now());
   const declaredTypes = await DeclaredTypes.open(
-    { catalogue, objects: store, revisions: store, writer: store, commits: store, watches: hub, log },
+    { catalogue, objects: store, revisions: store, pushes: store, commits: store, watches: hub, sessions, clock, log },
     store.resources(),
   );
   const intake = new Intake({ objects: store, writer: store, clock });
-  const sessions = new PushSessions(store, clock.now());
   const door = openDoor(settings, { store, sessions, catalogue, clock, log, metrics });
   const shards = new ShardRemoval(
     { objects: store, pushes: store, commits: store, sessions, clock, log },
@@ -154,14 +155,16 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
     health.beginShutdown();
     certificateFiles.close();
     listener.beginStop();
+    store.beginClose();
     const pushersGone = door.close(settings.shutdownGraceMs);
     hub.endAll();
     await pushersGone;
     await listener.finishStop(clock, settings.shutdownGraceMs);
     hub.close();
     shards.close();
-    declaredTypes.close();
+    const removalsEnded = declaredTypes.close();
     await store.close();
+    await removalsEnded;
     delay.close();
   };
   return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, stop, failed: store.failed };
@@ -179,7 +182,7 @@ function openDoor(
   };
   const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
   const context = {
-    typeOf: (resource: Resource) => catalogue.find(resource),
+    typeOf: (resource: Resource, shard: ShardName) => catalogue.find(resource, shard),
     limits: { frameBytesMax, frameMutationsMax, bodyBytesMax },
     credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
     systemClusters: new Set(settings.systemClusters),

@@ -1,35 +1,53 @@
 /**
  * Keeps the catalogue in step with the ClusterCachedResources in the store (P5–P8): what they declare is served as soon as
- * they are published, and when the last one of an identity goes, its objects are deleted, then its watches end.
+ * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end.
+ *
+ * T1 A drop is asked for only while nothing declares the type, and spares what is written once it has begun: nothing that is
+ *    acknowledged after the type came back is lost.
+ * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
 import type { Catalogue } from '../domain/catalogue.js';
 import type { Declared } from '../domain/declaration.js';
 import type { Change, Commit } from '../domain/change.js';
+import { deferred } from '../domain/deferred.js';
 import type { Key } from '../domain/key.js';
-import type { Commits, Objects, Revisions, Subscription, Watches, Writer } from '../domain/ports.js';
-import type { Resource } from '../domain/resource.js';
+import type { Clock, Commits, Objects, PushLane, Pushes, Revisions, Subscription, Watches } from '../domain/ports.js';
+import type { PushOutcome } from '../domain/push.js';
+import { formatResource, type Resource } from '../domain/resource.js';
 import type { Scope } from '../domain/scope.js';
 import type { Log } from '../diagnostics/log.js';
+import type { PushSessions } from './push-sessions.js';
 
 export type DeclaredTypesParts = Readonly<{
   catalogue: Catalogue;
   objects: Objects;
   revisions: Revisions;
-  writer: Writer;
+  pushes: Pushes;
   commits: Commits;
-  watches: Watches;
+  watches: Pick<Watches, 'endOf'>;
+  sessions: Pick<PushSessions, 'drop'>;
+  clock: Clock;
   log: Log;
 }>;
 
 const declaring: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
+/** After this long a disk that took nothing is tried again. */
+const retryMs = 10_000;
 
 export class DeclaredTypes {
   readonly #parts: DeclaredTypesParts;
+  readonly #lane: PushLane;
   readonly #subscription: Subscription;
-  readonly #removals = new Set<Promise<void>>();
+  /** Types whose removal has not begun. */
+  readonly #waiting = new Set<string>();
+  /** Settles when every removal so far has. */
+  #removals: Promise<void> = Promise.resolve();
+  #endPause: () => void = () => {};
+  #closed = false;
 
   private constructor(parts: DeclaredTypesParts) {
     this.#parts = parts;
+    this.#lane = parts.pushes.lane();
     this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
   }
 
@@ -37,13 +55,19 @@ export class DeclaredTypes {
   static async open(parts: DeclaredTypesParts, held: readonly Resource[]): Promise<DeclaredTypes> {
     const opened = new DeclaredTypes(parts);
     for await (const { key, body } of opened.#all(everything(declaring))) parts.catalogue.declare(placeOf(key), body.bytes);
-    const declared = new Set(parts.catalogue.declared().map(({ identity }) => identity));
-    opened.#remove(held.filter(({ identity }) => identity !== '' && !declared.has(identity)));
+    opened.#remove(held.filter((resource) => resource.identity !== '' && !parts.catalogue.declares(resource)));
     return opened;
   }
 
-  close(): void {
+  /**
+   * Begins no further removal; the next start does. Resolves when the store has answered the one under way, which it does at
+   * the latest when it closes.
+   */
+  close(): Promise<void> {
+    this.#closed = true;
     this.#subscription.cancel();
+    this.#endPause();
+    return this.#removals;
   }
 
   #follow({ changes }: Commit): void {
@@ -59,21 +83,39 @@ export class DeclaredTypes {
 
   #remove(gone: readonly Resource[]): void {
     for (const resource of gone) {
-      const removal = this.#removeAll(resource)
-        .catch((error: unknown) => this.#parts.log.error('type.removal-failed', { ...resource, error }))
-        .finally(() => this.#removals.delete(removal));
-      this.#removals.add(removal);
+      const text = formatResource(resource);
+      if (this.#waiting.has(text)) continue;
+      this.#waiting.add(text);
+      this.#removals = this.#removals
+        .then(() => this.#removeAll(resource))
+        .catch((error: unknown) => this.#parts.log.error('type.removal-failed', { ...resource, error }));
     }
   }
 
   async #removeAll(resource: Resource): Promise<void> {
-    let removed = 0;
-    for await (const { key } of this.#all(everything(resource))) {
-      const outcome = await this.#parts.writer.submit({ kind: 'delete', key, expect: 'any' });
-      if (outcome.kind === 'written') removed += 1;
+    const { catalogue, watches, sessions, log } = this.#parts;
+    this.#waiting.delete(formatResource(resource));
+    while (!this.#closed && !catalogue.declares(resource)) {
+      const [outcome] = await this.#lane.push([{ kind: 'drop', resource }]);
+      if (outcome?.kind === 'unavailable') {
+        if (this.#closed) return;
+        log.warn('type.removal-delayed', { ...resource, message: outcome.refusal.message });
+        await this.#pause();
+        continue;
+      }
+      const objects = sweptBy(outcome);
+      sessions.drop(resource);
+      if (!this.#closed && !catalogue.declares(resource)) watches.endOf(resource);
+      return log.info('type.removed', { ...resource, objects });
     }
-    this.#parts.watches.endOf(resource);
-    this.#parts.log.info('type.removed', { ...resource, objects: removed });
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = deferred<void>();
+    const cancel = this.#parts.clock.after(retryMs, resolve);
+    this.#endPause = resolve;
+    await promise;
+    cancel();
   }
 
   async *#all(scope: Scope) {
@@ -93,6 +135,11 @@ export class DeclaredTypes {
 
 function isDeclaring({ key: { resource } }: Change): boolean {
   return resource.resource === declaring.resource && resource.group === declaring.group;
+}
+
+function sweptBy(outcome: PushOutcome | undefined): number {
+  if (outcome?.kind !== 'swept') throw new Error(`dropping a type ended as ${outcome?.kind}`);
+  return outcome.removed;
 }
 
 function everything({ group, resource, identity }: Resource): Scope {

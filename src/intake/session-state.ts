@@ -52,8 +52,8 @@ export type SessionEffect =
 /** What a step looks at besides its state. */
 export type SessionContext = Readonly<{
   mayWriteFor: (shard: ShardName) => boolean;
-  /** The type a slice is of, as it is declared now. */
-  typeOf: (resource: Resource) => ServedType | undefined;
+  /** The type that a shard's objects are of, as it is declared now. */
+  typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;
   limits: FrameLimits;
   credit: Credit;
   systemClusters: ReadonlySet<string>;

@@ -48,7 +48,7 @@ export function step(state: SessionState, event: SessionEvent, context: SessionC
       return event.kind === 'claimed' ? open(state, event, context) : unchanged(state);
     case 'open':
       if (event.kind === 'frame') return takeFrame(state, event.frame, context);
-      if (event.kind === 'dropped') return { state: withoutType(state, event.resource), effects: [] };
+      if (event.kind === 'dropped') return drop(state, event.resource, context);
       return event.kind === 'settled' ? settle(state, event, context) : unchanged(state);
     case 'ended':
       return unchanged(state);
@@ -114,7 +114,7 @@ function takeMutations(state: OpenSession, frame: Mutations, context: SessionCon
     unsettled: { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes },
   };
   const work: Work = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
-  const type = context.typeOf(slice.resource);
+  const type = context.typeOf(slice.resource, slice.shard);
   if (sequence !== state.next) {
     const spokenOf = [...state.slices.values()].map((each) => each.slice);
     return doubt(counted, work, type === undefined ? spokenOf : [...spokenOf, slice], 'mutations were lost on the way');
@@ -200,7 +200,10 @@ function refuseAll(state: OpenSession, frame: Mutations, work: Work): Stepped {
   const refused: Refusal = { reason: 'NotFound', message: `the type ${formatResource(slice.resource)} is not served here` };
   const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
   const effects = keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused));
-  return { state, effects: [...effects, { kind: 'push', work }] };
+  // What is refused here is missing when the type is back, whether or not its objects went meanwhile.
+  const isKnown = state.slices.has(formatSlice(slice));
+  const pushes: readonly Push[] = isKnown ? [{ kind: 'doubt', slice, incarnation: state.incarnation }] : [];
+  return { state: withoutType(state, slice.resource), effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
 }
 
 function refusal(slice: Slice, key: PushedKey | undefined, sequence: number, refused: Refusal): readonly SessionEffect[] {
@@ -247,7 +250,15 @@ function unchanged(state: SessionState): Stepped {
   return { state, effects: [] };
 }
 
-/** Whatever comes of it when it is declared again is asked for as a whole. */
+/** What is declared again already is asked for at once, the rest when something of it comes. */
+function drop(state: OpenSession, resource: Resource, { typeOf }: SessionContext): Stepped {
+  const next = withoutType(state, resource);
+  const slice: Slice = { shard: state.shard, resource };
+  if (!state.slices.has(formatSlice(slice)) || typeOf(resource, state.shard) === undefined) return { state: next, effects: [] };
+  const restate: SessionEffect = { kind: 'send', frame: { kind: 'restate', slice, reason: 'its objects were dropped with their type' } };
+  return { state: withSlice(next, { slice, phase: 'doubtful', objects: 0 }), effects: [restate] };
+}
+
 function withoutType(state: OpenSession, resource: Resource): OpenSession {
   const text = formatResource(resource);
   return { ...state, slices: new Map([...state.slices].filter(([, { slice }]) => formatResource(slice.resource) !== text)) };

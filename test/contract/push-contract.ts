@@ -14,6 +14,7 @@ import {
   aClaim,
   aClear,
   aDoubt,
+  aDrop,
   aKeep,
   anEnd,
   aRetract,
@@ -392,6 +393,41 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.true((await namesOf(store)).length > 0);
   });
 
+  test('a claim does not wait for an end of its own lane that takes several commits: that is void; what stands between stays in front', async (t) => {
+    for (const [incarnation, ended] of [
+      [2_000, 'fenced by 2000'],
+      [firstIncarnation, 'unbegun'],
+    ] as const) {
+      const { store, lane } = await claimed(t);
+      await mustPush(lane, manyStates());
+
+      const statement = lane.push([aBegin(), anEnd()]);
+      const answered: string[] = [];
+      const between = afterNextCommit(store, async () => {
+        const left = lane.push([aState({ name: 'between' })]).then((outcomes) => answered.push(...outcomeTexts(outcomes)));
+        await mustPush(lane, [aClaim('amber', incarnation)]);
+        answered.push('claimed');
+        await left;
+      });
+
+      t.deepEqual(outcomeTexts(await statement), ['unchanged', ended]);
+      await between;
+      t.deepEqual(answered, [incarnation === firstIncarnation ? 'written' : 'fenced by 2000', 'claimed']);
+      t.true((await namesOf(store)).length > 1);
+    }
+  });
+
+  test('a claim that does not stand leaves an end of its lane alone', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, manyStates());
+
+    const statement = mustPush(lane, [aBegin(), anEnd()]);
+    const older = await afterNextCommit(store, () => lane.push([aClaim('amber', 7)]));
+
+    t.deepEqual(outcomeTexts(older), [`fenced by ${firstIncarnation}`]);
+    t.deepEqual(await statement, ['unchanged', `swept ${manyObjects}`]);
+  });
+
   // Removal
 
   test('a removed shard loses its objects of every type, once, and keeps its old processes out', async (t) => {
@@ -473,6 +509,76 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(await cleared, [`swept ${manyObjects - 1}`]);
     t.deepEqual(await namesOf(store), [first, last]);
+  });
+
+  test('two removals of one shard at a time take nothing along that was stated since both began', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, manyStates());
+    const cleared = [store.lane(), store.lane()].map((each) => mustPush(each, [aClear('amber', { fence: false })]));
+
+    await afterNextCommit(store, () =>
+      mustPush(lane, [aClaim('amber', 2_000), ...aStatement({ resource: 'others' }, [aState({ resource: 'others' }, {}, 2_000)], 2_000)]),
+    );
+    await mustPush(lane, [aState({ name: 'new' }, {}, 2_000)]);
+    const removed = (await Promise.all(cleared)).flat().map((text) => Number(text.replace('swept ', '')));
+
+    t.is(removed[0]! + removed[1]!, manyObjects);
+    t.deepEqual(await namesOf(store), ['new']);
+    t.truthy(await store.get(aKey({ resource: 'others' })));
+    t.like(await sliceOf(store, { resource: 'others' }), { objects: 1, stated: 2_000, synced: true });
+  });
+
+  test('a type that is dropped loses its objects on every shard, and its slices are forgotten', async (t) => {
+    const { engine, store, lane } = await claimed(t);
+    await mustPush(lane, [aClaim('birch'), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+    await mustPush(lane, [
+      ...aStatement({ shard: 'birch' }, [aState({ shard: 'birch' })]),
+      ...aStatement({ shard: 'birch', identity: 'h' }, []),
+    ]);
+    await mustPush(lane, aStatement({ resource: 'others' }, [aState({ resource: 'others' })]));
+    const unstated: number[] = [];
+    store.subscribe((commit) => unstated.push(...commit.unstated));
+
+    t.deepEqual(await mustPush(store.lane(), [aDrop()]), ['swept 3']);
+
+    t.deepEqual(await namesOf(store), []);
+    t.is(unstated.length, 3);
+    const slices = async (now: Store) => (await now.slices()).map(({ slice }) => formatSlice(slice)).toSorted();
+    const left = [aSlice({ resource: 'others' }), aSlice({ shard: 'birch', identity: 'h' })].map(formatSlice);
+    t.deepEqual(await slices(store), left.toSorted());
+    t.deepEqual(await mustPush(store.lane(), [aDrop({ identity: 'h' }), aDrop()]), ['swept 0', 'swept 0']);
+    t.deepEqual(await slices(await engine.restart()), [formatSlice(aSlice({ resource: 'others' }))]);
+  });
+
+  test('a statement that began before its type was dropped is void; one that begins behind makes the slice stated again', async (t) => {
+    const { store, lane } = await claimed(t);
+    await mustPush(lane, [...aStatement({}, [aState()]), aBegin(), aKeep()]);
+
+    t.deepEqual(await mustPush(store.lane(), [aDrop()]), ['swept 1']);
+
+    t.deepEqual(outcomeTexts(await lane.push([anEnd()])), ['unbegun']);
+    t.is(await sliceOf(store), undefined);
+    await mustPush(lane, aStatement({}, [aState()]));
+    t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true });
+  });
+
+  test('what is written or stated while a type is dropped stays; its slice counts as stated only when it was stated anew', async (t) => {
+    const { store, lane } = await claimed(t);
+    const birch = { shard: 'birch', name: 'kept' };
+    await mustPush(lane, [aClaim('birch'), ...aStatement({}, manyStates()), ...aStatement(birch, [aState(birch)])]);
+    const names = (await list(store, aScope({ shard: 'amber' }))).map(({ key }) => key.name);
+    const [first, last] = [names[0]!, names.at(-1)!];
+
+    const dropped = mustPush(store.lane(), [aDrop()]);
+    await afterNextCommit(store, async () => {
+      await mustWrite(store, aPut({ name: first }, 'absent'));
+      await mustPush(lane, [...aStatement(birch, [aState(birch)]), aState({ name: last })]);
+    });
+
+    t.deepEqual(await dropped, [`swept ${manyObjects - 1}`]);
+    t.deepEqual((await namesOf(store)).toSorted(), [first, 'kept', last].toSorted());
+    t.like(await sliceOf(store), { objects: 2, stated: 0, synced: false });
+    t.like(await sliceOf(store, birch), { objects: 1, stated: firstIncarnation, synced: true });
   });
 
   // What is known of shards and slices
@@ -576,6 +682,21 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await flood;
 
     t.true(await room);
+  });
+
+  test('a store that is about to close refuses a sweep its next commit, and goes on with everything else', async (t) => {
+    const { engine, store, lane } = await claimed(t);
+    await mustPush(lane, manyStates());
+
+    const ended = lane.push([aBegin(), anEnd(), aState({ name: 'behind' })]);
+    await afterNextCommit(store, async () => store.beginClose());
+
+    t.deepEqual(outcomeTexts(await ended), ['unchanged', 'unavailable', 'written']);
+    t.deepEqual(outcomeTexts(await lane.push([aState({ name: 'late' })])), ['written']);
+    await mustWrite(store, aPut({ name: 'request' }, 'absent'));
+    const left = (await namesOf(store)).length;
+    t.true(left > 3);
+    t.is((await list(await engine.restart(), aScope())).length, left);
   });
 
   test('a store that closes decides what was pushed before, refuses what comes after, and lets nobody wait', async (t) => {

@@ -4,6 +4,7 @@ import { Catalogue, type Resolution, type TypeRequest } from '../../src/domain/c
 import type { Place } from '../../src/domain/declaration.js';
 import { compareVersions } from '../../src/domain/version-order.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { shardName } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
 
 const encoder = new TextEncoder();
@@ -280,6 +281,81 @@ test('what is served does not depend on the order in which ClusterCachedResource
     return [catalogue.declared(), catalogue.resolve(aRequest()), catalogue.forCluster('acme'), catalogue.forCluster('*')];
   });
   t.deepEqual(views[0], views[1]);
+});
+
+test('what a shard pushes is judged by what that shard declares, whoever else declares the identity first (C4)', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const resource = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
+  const [amber, bravo, cedar] = [shardName('amber'), shardName('bravo'), shardName('cedar')];
+  const judged = (shard = bravo) => {
+    const type = catalogue.find(resource, shard);
+    return type && [type.kind, type.namespaced, type.storageVersion];
+  };
+  catalogue.declare(aPlace({ shard: 'bravo' }), aClusterCachedResource());
+  t.deepEqual(judged(), ['Instance', false, 'v1alpha1']);
+
+  catalogue.declare(aPlace({ name: '0' }), aClusterCachedResource({ kind: 'Copied', scope: 'Namespaced', version: 'v9' }));
+
+  t.deepEqual(judged(bravo), ['Instance', false, 'v1alpha1']);
+  t.deepEqual(judged(amber), ['Copied', true, 'v9']);
+  t.deepEqual(judged(cedar), ['Copied', true, 'v9'], 'of a shard that declares nothing, as it is read');
+  catalogue.declare(aPlace({ shard: 'bravo' }), aClusterCachedResource({ version: 'v2' }));
+  t.deepEqual(judged(bravo), ['Instance', false, 'v2']);
+  catalogue.withdraw(aPlace({ shard: 'bravo' }));
+  t.deepEqual(judged(bravo), ['Copied', true, 'v9']);
+  catalogue.withdraw(aPlace({ name: '0' }));
+  t.is(judged(bravo), undefined);
+});
+
+test('a key is of a type only in exactly its group: core is a spelling of URLs', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const amber = shardName('amber');
+  catalogue.declare(aPlace(), aClusterCachedResource({ group: 'core', resource: 'configmaps', version: 'v1', kind: 'ConfigMap' }));
+  const configMaps = { group: '', resource: 'configmaps', identity: 'hash-a' };
+
+  t.is(catalogue.find(configMaps, amber)?.kind, 'ConfigMap');
+  t.true(catalogue.declares(configMaps));
+  for (const other of [{ group: 'core' }, { identity: '' }, { identity: 'hash-b' }, { resource: 'secrets' }]) {
+    t.is(catalogue.find({ ...configMaps, ...other }, amber), undefined);
+    t.false(catalogue.declares({ ...configMaps, ...other }));
+  }
+  t.is(catalogue.find({ group: 'apis.kcp.io', resource: 'apiexports', identity: '' }, amber)?.kind, 'APIExport');
+  t.is(catalogue.find({ group: 'apis.kcp.io', resource: 'apiexports', identity: 'hash-a' }, amber), undefined);
+});
+
+test('a ClusterCachedResource of more than 64 KiB declares nothing, and takes back what it declared', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const { length } = aClusterCachedResource();
+  const padded = (bytes: number): Uint8Array => {
+    const body = new Uint8Array(bytes).fill(' '.charCodeAt(0));
+    body.set(aClusterCachedResource());
+    return body;
+  };
+  t.true(length < 64 * 1024);
+
+  catalogue.declare(aPlace(), padded(64 * 1024));
+  t.is(catalogue.declared().length, 1);
+
+  t.is(catalogue.declare(aPlace(), padded(64 * 1024 + 1)).length, 1);
+  t.is(catalogue.declared().length, 0);
+});
+
+test('of a shard at most 1,000 ClusterCachedResources declare, and those of other shards do not mind', (t) => {
+  const catalogue = new Catalogue(kcpTypes);
+  const declare = (index: number, shard = 'amber') =>
+    catalogue.declare(aPlace({ shard, name: `of-${index}` }), aClusterCachedResource({ identity: `hash-${shard}-${index}` }));
+  for (let index = 0; index < 1_000; index += 1) declare(index);
+  t.is(catalogue.declared().length, 1_000);
+
+  t.deepEqual(declare(1_000), []);
+  t.is(catalogue.declared().length, 1_000);
+  declare(0, 'birch');
+  t.is(catalogue.declared().length, 1_001);
+  t.deepEqual(declare(7), [], 'one that declares already may be written again');
+  catalogue.withdraw(aPlace({ name: 'of-0' }));
+  t.is(catalogue.declared().length, 1_000);
+  declare(1_000);
+  t.is(catalogue.declared().length, 1_001);
 });
 
 test('discovery below a cluster shows the built-in types and what that cluster declares, below the wildcard everything once', (t) => {

@@ -30,7 +30,7 @@ export function aContext(overrides: Partial<SessionContext> = {}): SessionContex
   };
 }
 
-function typeOf({ group, resource, identity }: Resource): ServedType | undefined {
+export function typeOf({ group, resource, identity }: Resource): ServedType | undefined {
   return kcpTypes.find((type) => type.group === group && type.resource === resource && type.identity === identity);
 }
 

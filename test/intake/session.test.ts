@@ -17,6 +17,7 @@ import {
   remove,
   schemas,
   SteppedSession,
+  typeOf,
 } from './a-session.js';
 
 function sent(effects: readonly SessionEffect[]): readonly Frame[] {
@@ -284,13 +285,38 @@ test('a type that what is under way may declare is waited for; one that nothing 
   t.is(works(effects)[0]?.last, 2);
 });
 
-test('a type that is gone and comes back is asked for as a whole', (t) => {
-  const session = SteppedSession.open([apiExports, schemas]);
+test('a type that is gone and comes back is asked for as a whole: at once when it is back, else when something of it comes', (t) => {
+  let isBack = true;
+  const context = aContext({ typeOf: (resource) => (isBack || resource.resource !== 'apiexports' ? typeOf(resource) : undefined) });
+  const session = SteppedSession.open([apiExports, schemas], context);
+  const later = SteppedSession.open([apiExports, schemas], context);
 
+  t.like(sent(session.take({ kind: 'dropped', resource: apiExports.resource }))[0], { kind: 'restate', slice: apiExports });
+  isBack = false;
+  t.deepEqual(later.take({ kind: 'dropped', resource: apiExports.resource }), []);
+  isBack = true;
+  t.like(sent(later.frame(put(1, [pushed('one')])))[0], { kind: 'restate', slice: apiExports });
+});
+
+test('what is refused because nothing declares its type makes its slice doubtful', (t) => {
+  let isDeclared = false;
+  const context = aContext({ typeOf: (resource) => (isDeclared ? typeOf(resource) : undefined) });
+  const session = SteppedSession.open([apiExports], context);
+
+  const [work] = works(session.frame(put(1, [pushed('one')])));
+  t.deepEqual(
+    work?.pushes.map(({ kind }) => kind),
+    ['doubt'],
+  );
+  isDeclared = true;
+  t.like(sent(session.frame(put(2, [pushed('one')])))[0], { kind: 'restate', slice: apiExports });
+});
+
+test('another type that is gone changes nothing', (t) => {
+  const session = SteppedSession.open([apiExports, schemas]);
   session.take({ kind: 'dropped', resource: apiExports.resource });
 
-  t.like(sent(session.frame(put(1, [pushed('one')])))[0], { kind: 'restate', slice: apiExports });
-  t.deepEqual(sent(session.frame(remove(2, ['one'], schemas))), []);
+  t.deepEqual(sent(session.frame(remove(1, ['one'], schemas))), []);
 });
 
 test('what the store says decides whether the session goes on', (t) => {

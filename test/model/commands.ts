@@ -15,7 +15,7 @@ import type { Scope } from '../../src/domain/scope.js';
 import { changesBehind, changeText, keyText, listTexts, touchedBehind } from '../contract/read-all.js';
 import type { Engine } from '../contract/store-contract.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aDoubt, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
+import { aBegin, aClaim, aClear, aDoubt, aDrop, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
 import type { ModelStore } from './model-store.js';
 
 type Reading = { readonly snapshot: Snapshot; readonly scope: Scope; readonly found: string[]; after: Key | undefined };
@@ -67,10 +67,10 @@ const scope = fc.oneof(
 /** Whether a writer knows the state it writes over. */
 const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 
-/** Mostly what statements are made of; a removal empties the shard for all runs. */
+/** Mostly what statements are made of; a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'doubt'] as const),
-  ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'clear'] as const),
+  ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'clear', 'drop'] as const),
 );
 
 /** How far back, in hundredths of the run; most often not at all. */
@@ -374,6 +374,8 @@ function pushOf({ kind, place: at, spec, incarnation: known }: PushAsked, model:
       return aDoubt(at, incarnation);
     case 'clear':
       return aClear(shard, { fence: spec === 1, nowMs: 0 });
+    case 'drop':
+      return aDrop(at);
   }
 }
 

@@ -49,6 +49,7 @@ export class ModelStore {
   push(push: Push): PushOutcome {
     if (push.kind === 'claim') return this.#claim(push);
     if (push.kind === 'clear') return this.#clear(push);
+    if (push.kind === 'drop') return this.#drop(push);
     const slice = 'key' in push ? push.key : push.slice;
     const shard = this.#shards.get(slice.shard);
     if (shard?.incarnation !== push.incarnation || shard.removed) return fenced(shard);
@@ -140,6 +141,17 @@ export class ModelStore {
     const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));
     const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => key.shard === shard);
     for (const key of keys.toSorted((a, b) => place(a) - place(b) || inOrder(a, b))) this.#delete(key);
+    return { kind: 'swept', removed: keys.length };
+  }
+
+  #drop({ resource }: Extract<Push, { kind: 'drop' }>): PushOutcome {
+    const type = formatResource(resource);
+    this.#types.add(type);
+    for (const facts of [this.#statements, this.#stated])
+      for (const slice of facts.keys()) if (slice.endsWith(`|${type}`)) facts.delete(slice);
+    const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => formatResource(key.resource) === type);
+    const inShards = (a: Key, b: Key): number => (a.shard === b.shard ? inOrder(a, b) : a.shard < b.shard ? -1 : 1);
+    for (const key of keys.toSorted(inShards)) this.#delete(key);
     return { kind: 'swept', removed: keys.length };
   }
 

@@ -1,10 +1,11 @@
 import test from 'ava';
 import type { Outcome } from '../../src/domain/mutation.js';
+import type { PushDecision } from '../../src/store/sqlite/committer-messages.js';
 import { askedOf, type Part } from '../../src/store/sqlite/lane.js';
 import { MutationQueue, type QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import { aDelete, aPut } from '../support/objects.js';
-import { anEnd, aState } from '../support/pushes.js';
+import { aClaim, anEnd, aState } from '../support/pushes.js';
 
 const wide: QueueLimits = {
   mutationsMax: 1000,
@@ -238,8 +239,8 @@ test('a sweep is the last of its lane in a batch, is resumed until it is through
     queue.pump();
   };
 
-  decide(unchanged, unchanged, { kind: 'partial', removed: 3 });
-  decide({ kind: 'partial', removed: 4 });
+  decide(unchanged, unchanged, { kind: 'partial', removed: 3, walk: 7 });
+  decide({ kind: 'partial', removed: 4, walk: 7 });
   decide({ kind: 'swept', removed: 5 });
   decide(unchanged);
 
@@ -257,7 +258,7 @@ test('a queue that is closed decides what waits, but sweeps do not go on', async
   queue.close(refusal);
   const [part] = batches[0] ?? [];
   if (part?.kind !== 'pushes') throw new Error('pushes were sent');
-  queue.settlePushes(part, [{ kind: 'partial', removed: 3 }]);
+  queue.settlePushes(part, [{ kind: 'partial', removed: 3, walk: 7 }]);
   queue.settled();
   queue.pump();
   const [behind] = batches[1] ?? [];
@@ -268,6 +269,72 @@ test('a queue that is closed decides what waits, but sweeps do not go on', async
   t.deepEqual(await queue.lane().push(pushes('b', 1)), [{ kind: 'unavailable', refusal }]);
   t.deepEqual(await queue.submit(named('c')), { kind: 'unavailable', refusal });
   await t.notThrowsAsync(queue.lane().room());
+});
+
+test('a queue that ends sweeps goes on with everything else', async (t) => {
+  const { queue, batches, settle } = aQueue();
+  const lane = queue.lane();
+  const answered = lane.push([anEnd(), ...pushes('a', 1)]);
+  const refusal = { reason: 'ServiceUnavailable', message: 'closing' } as const;
+
+  queue.endSweeps(refusal);
+  const [part] = batches[0] ?? [];
+  if (part?.kind !== 'pushes') throw new Error('pushes were sent');
+  queue.settlePushes(part, [{ kind: 'partial', removed: 3, walk: 7 }]);
+  queue.settled();
+  queue.pump();
+  settle();
+  t.deepEqual(await answered, [{ kind: 'unavailable', refusal }, unchanged]);
+  const late = lane.push(pushes('b', 1));
+  settle();
+
+  t.deepEqual(await late, [unchanged]);
+  t.true(queue.idle);
+});
+
+test('claims of its shard are sent ahead of an end that is under way, once, and answered in their places', async (t) => {
+  const { queue, batches } = aQueue();
+  const lane = queue.lane();
+  const answered: number[] = [];
+  const given = [
+    [anEnd()],
+    pushes('a', 1),
+    [aClaim('birch')],
+    [aClaim('amber'), ...pushes('b', 1)],
+    [aClaim('amber', 2_000)],
+    [aClaim('amber', 3_000)],
+  ];
+  const all = given.map((each, i) => lane.push(each).then(() => answered.push(i)));
+  const decide = (ofEnd: PushDecision): void => {
+    for (const part of batches.at(-1) ?? []) {
+      if (part.kind !== 'pushes') throw new Error('pushes were sent');
+      queue.settlePushes(
+        part,
+        part.asked.map(({ kind }) => (kind === 'end' || kind === 'resume' ? ofEnd : unchanged)),
+      );
+    }
+    queue.settled();
+    queue.pump();
+  };
+
+  decide({ kind: 'partial', removed: 3, walk: 7 });
+  decide({ kind: 'partial', removed: 3, walk: 7 });
+  decide({ kind: 'unbegun' });
+  decide(unchanged);
+  await Promise.all(all);
+
+  const texts = batches.map((batch) =>
+    batch.flatMap(askedOf).map((each) => (each.kind === 'claim' ? `claim ${each.incarnation}` : each.kind)),
+  );
+  t.deepEqual(texts, [
+    ['end'],
+    ['claim 2000', 'claim 3000', 'resume'],
+    ['resume'],
+    ['state', 'claim 1000', 'claim 1000', 'state', 'claim 2000', 'claim 3000'],
+  ]);
+  t.deepEqual(answered, [0, 1, 2, 3, 4, 5]);
+  t.true(queue.idle);
+  t.is(queue.bytes, 0);
 });
 
 test('pushers are let in one after the other, while less waits than a lane may hold and less than all may', async (t) => {

@@ -12,10 +12,10 @@ import { Witness } from '../../src/store/sqlite/witness.js';
 import { list, mustWrite } from '../contract/read-all.js';
 import { aKey, aPut, aScope } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
-import { aBegin, aClaim, aClear, aKeep, anEnd, aState, aStatement, mustPush, outcomeTexts } from '../support/pushes.js';
+import { aBegin, aClaim, aClear, aDrop, aKeep, anEnd, aRetract, aState, aStatement, mustPush, outcomeTexts } from '../support/pushes.js';
 import { until } from '../support/test-server.js';
 import { storeDirectory } from '../support/test-store.js';
-import { aWritingHalf, dump } from './a-database.js';
+import { aWritingHalf, dump, type WritingHalf } from './a-database.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
 const states = (count: number): readonly Push[] =>
@@ -89,13 +89,92 @@ test('a step of a sweep deletes no more than its bound, and looks at no more key
   if (end.kind !== 'end') throw new Error('an end is an end');
 
   const steps: string[] = [];
-  for (let decided = commit(end).decided[0]; ; decided = commit({ kind: 'resume', push: end }).decided[0]) {
+  for (let decided = commit(end).decided[0]; ; decided = commit({ kind: 'resume', push: end, walk: decided.walk }).decided[0]) {
     if (decided?.kind !== 'partial' && decided?.kind !== 'swept') throw new Error(`decided ${decided?.kind}`);
     steps.push(`${decided.kind} ${decided.removed}`);
     if (decided.kind === 'swept') break;
   }
 
   t.deepEqual(steps, ['partial 0', 'partial 0', `partial ${sweepDeletesMax}`, `swept ${sweepDeletesMax}`]);
+});
+
+/** Takes the first step of a removal; the result resumes it until it is through and tells how many it removed since. */
+function firstStep({ commit }: WritingHalf, push: Push): () => number {
+  if (push.kind !== 'clear' && push.kind !== 'drop') throw new Error('a removal is a clear or a drop');
+  const [first] = commit(push).decided;
+  if (first?.kind !== 'partial') throw new Error(`decided ${first?.kind}`);
+  return () => {
+    let removed = 0;
+    for (;;) {
+      const [decided] = commit({ kind: 'resume', push, walk: first.walk }).decided;
+      if (decided?.kind !== 'partial' && decided?.kind !== 'swept') throw new Error(`decided ${decided?.kind}`);
+      removed += decided.removed;
+      if (decided.kind === 'swept') return removed;
+    }
+  };
+}
+
+const heldNames = ({ database }: WritingHalf, shard: string): unknown[] =>
+  database.prepare(`SELECT name FROM objects WHERE shard = ? ORDER BY name`).pluck().all(shard);
+
+for (const [title, removal] of [
+  ['shard', aClear('amber', { fence: false })],
+  ['type', aDrop()],
+] as const)
+  test(`the removal of a ${title} goes on behind a commit that failed without it, from where it began: what was stated since stays`, (t) => {
+    const half = aWritingHalf(t);
+    const { commit } = half;
+    const name = `n${String(2 * sweepDeletesMax - 1).padStart(4, '0')}`;
+    commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), aState({ shard: 'birch', name, resource: 'others' }));
+    const goOn = firstStep(half, removal);
+
+    t.throws(() => commit(aState({ name: 'lost' }), spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
+    commit(aClaim('amber', 2_000), aBegin({}, 2_000), aState({ name: 'n0000' }, {}, 2_000), anEnd({ resource: 'others' }, 2_000));
+    t.is(commit(aKeep({ name }, 2_000)).decided[0]?.kind, 'unchanged');
+
+    t.is(goOn(), sweepDeletesMax - 1);
+    t.deepEqual(heldNames(half, 'amber'), ['n0000', name]);
+  });
+
+test('what a failed commit had stated again does not mark the objects that get its revisions', (t) => {
+  const half = aWritingHalf(t);
+  const { commit } = half;
+  commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), aState({ shard: 'birch', name: 'n0511' }));
+  const goOn = firstStep(half, aClear('amber', { fence: false }));
+
+  t.throws(() => commit(aRetract({ shard: 'birch', name: 'n0511' }), spoiled()), {
+    any: true,
+    code: 'SQLITE_CONSTRAINT_DATATYPE',
+  });
+  commit(aState({ name: 'x' }), aState({ name: 'y' }), aState({ name: 'z' }));
+
+  t.is(goOn(), sweepDeletesMax);
+  t.deepEqual(heldNames(half, 'amber'), ['x', 'y', 'z']);
+});
+
+test('a removal that was part of a commit that failed has not begun, and is not gone on with', (t) => {
+  const { commit } = aWritingHalf(t);
+  commit(aClaim(), ...states(2 * sweepDeletesMax));
+  const push = aClear('amber', { fence: false });
+  if (push.kind !== 'clear') throw new Error('a clear is a clear');
+
+  t.throws(() => commit(push, spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
+
+  t.is(commit({ kind: 'resume', push, walk: 1 }).decided[0]?.kind, 'unbegun');
+  t.is(commit(push).decided[0]?.kind, 'partial');
+});
+
+test('an end that is resumed does not go on with the walk of another statement', (t) => {
+  const { commit } = aWritingHalf(t);
+  commit(aClaim(), ...states(3 * sweepDeletesMax));
+  const end = anEnd();
+  if (end.kind !== 'end') throw new Error('an end is an end');
+  const [first] = commit(aBegin(), end).decided.slice(-1);
+  const [second] = commit(aBegin(), end).decided.slice(-1);
+  if (first?.kind !== 'partial' || second?.kind !== 'partial') throw new Error('neither is through');
+
+  t.is(commit({ kind: 'resume', push: end, walk: first.walk }).decided[0]?.kind, 'unbegun');
+  t.is(commit({ kind: 'resume', push: end, walk: second.walk }).decided[0]?.kind, 'swept');
 });
 
 test('a commit of pushes that change nothing writes nothing', (t) => {

@@ -4,11 +4,11 @@ import type { Decided } from '../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../src/store/sqlite/wire-batch.js';
 import { packDecisions, unpackDecisions } from '../../src/store/sqlite/wire-decisions.js';
 import { aDelete, aPut } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aDoubt, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
+import { aBegin, aClaim, aClear, aDoubt, aDrop, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
 
-const resume = (push: Asked): Asked => {
-  if (push.kind !== 'end' && push.kind !== 'clear') throw new Error('only sweeps are resumed');
-  return { kind: 'resume', push };
+const resume = (push: Asked, walk: number): Asked => {
+  if (push.kind !== 'end' && push.kind !== 'clear' && push.kind !== 'drop') throw new Error('only sweeps are resumed');
+  return { kind: 'resume', push, walk };
 };
 
 test('what the committer is asked crosses whole: every kind, in order, bodies byte for byte', (t) => {
@@ -25,11 +25,13 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aRetract({ name: 'g' }, 5),
     aDoubt({ resource: 'others' }, 6),
     anEnd({ identity: 'hash' }, 7),
-    resume(anEnd({ shard: 'cedar' }, 8)),
+    resume(anEnd({ shard: 'cedar' }, 8), 1),
     aClear('amber', { fence: true, nowMs: 1_700_000_000_456 }),
     aClear('birch', { fence: false, nowMs: 0 }),
-    resume(aClear('cedar', { fence: true })),
-    resume(aClear('cedar', { fence: false })),
+    resume(aClear('cedar', { fence: true }), 2),
+    resume(aClear('cedar', { fence: false }), 3),
+    aDrop({ identity: 'hash' }),
+    resume(aDrop(), 900_000),
   ];
 
   const packed = packBatch(batch);
@@ -53,7 +55,7 @@ test('what the committer has decided crosses whole', (t) => {
     { kind: 'fenced', holder: 0, removed: false },
     { kind: 'unbegun' },
     { kind: 'swept', removed: 3 },
-    { kind: 'partial', removed: 256 },
+    { kind: 'partial', removed: 256, walk: 900_000 },
   ];
 
   t.deepEqual(unpackDecisions(structuredClone(packDecisions(decided))), decided);

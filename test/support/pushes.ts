@@ -48,6 +48,10 @@ export function aClear(shard = 'amber', { fence = true, nowMs = 5_000 } = {}): P
   return { kind: 'clear', shard: shardName(shard), fence, nowMs };
 }
 
+export function aDrop(place: Place = {}): Push {
+  return { kind: 'drop', resource: aKey(place).resource };
+}
+
 /** A statement from begin to end. */
 export function aStatement(place: Place, states: readonly Push[], incarnation = firstIncarnation): readonly Push[] {
   return [aBegin(place, incarnation), ...states, anEnd(place, incarnation)];

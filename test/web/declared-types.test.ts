@@ -2,6 +2,7 @@
 import test from 'ava';
 import type { KubeClient, KubeObject, WatchEvent } from '../support/kube-client.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
+import { pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { aServer, TestServer, until } from '../support/test-server.js';
 
 const partial = { accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1' };
@@ -13,7 +14,7 @@ function instances(
   return aPath({ group: 'machines.svm.io', resource: 'instances', version: 'v1', ...place });
 }
 
-function declarations(place: { cluster?: string; name?: string } = {}): string {
+function declarations(place: { cluster?: string; shard?: string; name?: string } = {}): string {
   return aPath({ group: 'cache.kcp.io', resource: 'clustercachedresources', version: 'v1alpha1', ...place });
 }
 
@@ -143,6 +144,43 @@ test('an object of a namespaced declared type may name its namespace in the body
   t.is(created.metadata.namespace, 'team');
   t.is((await client.get(instances({ identity: 'hash', namespace: 'team', name: 'a' }))).metadata.name, 'a');
   t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('b')), 404);
+});
+
+test('a shard that copies an identity changes nothing of what the shard it belongs to may push', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  const slice = sliceOf('instances', { shard: 'bravo', group: 'machines.svm.io', identity: 'hash' });
+  await client.create(declarations({ shard: 'bravo' }), aClusterCachedResource('hash'));
+  await client.create(declarations(), aClusterCachedResource('hash', { name: '0', kind: 'Copied', scope: 'Namespaced', version: 'v9' }));
+
+  const bravo = await RawPusher.open(server, { name: 'bravo' });
+  await bravo.state(slice, [pushedObject(anInstance('a', { uid: 'a' }))], 'v1');
+
+  const { items } = await client.list(instances({ cluster: '*', shard: 'bravo', identity: 'hash' }));
+  t.deepEqual(
+    items.map(({ apiVersion, kind }) => [apiVersion, kind]),
+    [['machines.svm.io/v1', 'Instance']],
+  );
+});
+
+test('a type that comes back while its objects leave keeps what is stated meanwhile', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  const slice = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
+  const everything = instances({ cluster: '*', shard: '*', identity: 'hash' });
+  const many = Array.from({ length: 1_500 }, (_, index) => pushedObject(anInstance(`i-${index}`, { uid: `${index}` })));
+  const amber = await RawPusher.open(server);
+  await client.create(declarations(), aClusterCachedResource('hash'));
+  amber.begin(slice);
+  for (let from = 0; from < many.length; from += 100) await amber.acknowledged(amber.put(slice, many.slice(from, from + 100), 'v1'));
+  await amber.acknowledged(amber.end(slice, many.length));
+
+  await client.delete(declarations({ name: 'instances' }));
+  await client.create(declarations(), aClusterCachedResource('hash'));
+  await amber.state(slice, many.slice(-50), 'v1');
+  await until(() => server.logged.some(({ event }) => event === 'type.removed'));
+
+  t.is((await client.list(everything)).items.length, 50);
 });
 
 test('after a restart a declared type is served as before', async (t) => {

@@ -19,8 +19,8 @@ export type ToCommitter =
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
 
-/** `removed` that many and is not through. */
-export type Unfinished = Readonly<{ kind: 'partial'; removed: number }>;
+/** `removed` that many and is not through; the walk of that number goes on. */
+export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
 export type Decided =
   | Readonly<{ kind: 'written'; revision: Revision; replaced: Revision }>

@@ -2,7 +2,8 @@
  * The only writer (D3): one transaction per batch, with the decision on each mutation and push inside it, in queue order.
  *
  * I3 A batch is durable, and the witness knows it, before anyone hears of it. A batch that fails leaves no trace: what is held in
- *    memory is as before, and statements under way are forgotten, for some of what they heard is lost.
+ *    memory is as before, and statements under way are forgotten, for some of what they heard is lost. So are the removals that
+ *    were in the batch: whoever asked is told.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
@@ -15,9 +16,11 @@ import type { Byproduct, Committed, Decided } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { Fence } from './fence.js';
 import { SliceTable } from './slice-table.js';
-import { aWalk, Statements, type Walk } from './statements.js';
+import { Statements, type SliceRange, type Walk } from './statements.js';
 import { Sweep } from './sweep.js';
 import type { Witness } from './witness.js';
+
+type Pushed = Exclude<Push, { kind: 'claim' | 'clear' | 'drop' }>;
 
 type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
 
@@ -53,6 +56,7 @@ export class Committer {
     const momentMs = this.#momentMs;
     this.#writer.open();
     this.#slices.open(nowMs);
+    this.#underWay.open();
     this.#swept = [];
     let done: Pick<Committed, 'decided' | 'slices'>;
     try {
@@ -69,7 +73,7 @@ export class Committer {
       this.#writer.undo();
       this.#slices.undo();
       this.#fence.undo();
-      this.#underWay.forgetAll();
+      this.#underWay.undo(this.#writer.revision);
       throw error;
     }
     return this.#committed(done);
@@ -105,9 +109,11 @@ export class Committer {
       case 'claim':
         return this.#claim(asked);
       case 'clear':
-        return this.#clear(asked, false);
+        return this.#clear(asked);
+      case 'drop':
+        return this.#drop(asked);
       case 'resume':
-        return this.#resume(asked.push);
+        return this.#resume(asked.push, asked.walk);
       default:
         return this.#fenced(asked) ?? this.#push(asked);
     }
@@ -130,16 +136,16 @@ export class Committer {
   /** Whoever claims a shard begins anew: a statement that another connection left unfinished is none of its own. */
   #claim({ shard, incarnation }: PushOf<'claim'>): Decided {
     const fenced = this.#fence.claim(shard, incarnation);
-    if (fenced === undefined) this.#underWay.forgetShard(shard);
+    if (fenced === undefined) this.#underWay.forgetRange({ shard });
     return fenced ?? unchanged;
   }
 
-  #fenced(push: Exclude<Push, { kind: 'claim' | 'clear' }>): Decided | undefined {
+  #fenced(push: Pushed): Decided | undefined {
     const { shard } = 'key' in push ? push.key : push.slice;
     return this.#fence.refuse(shard, push.incarnation);
   }
 
-  #push(push: Exclude<Push, { kind: 'claim' | 'clear' }>): Decided {
+  #push(push: Pushed): Decided {
     switch (push.kind) {
       case 'begin':
         return this.#begin(push);
@@ -150,7 +156,7 @@ export class Committer {
       case 'retract':
         return this.#retract(push);
       case 'end':
-        return this.#end(push, false);
+        return this.#end(push, undefined);
       case 'doubt':
         return this.#doubt(push);
       default:
@@ -193,17 +199,19 @@ export class Committer {
     return unchanged;
   }
 
-  #resume(push: Sweeping): Decided {
-    return push.kind === 'clear' ? this.#clear(push, true) : (this.#fenced(push) ?? this.#end(push, true));
+  #resume(push: Sweeping, walk: number): Decided {
+    if (push.kind === 'end') return this.#fenced(push) ?? this.#end(push, walk);
+    const known = this.#underWay.removal(walk);
+    return known === undefined ? { kind: 'unbegun' } : this.#remove(known);
   }
 
-  #end({ slice, incarnation }: PushOf<'end'>, isResumed: boolean): Decided {
+  #end({ slice, incarnation }: PushOf<'end'>, resumed: number | undefined): Decided {
     const { shard, resource } = slice;
     const id = this.#writer.resource(resource);
     const statement = this.#underWay.running(shard, id);
-    // A statement without a walk is another one, which began meanwhile.
-    if (statement === undefined || (isResumed && statement.walk === undefined)) return { kind: 'unbegun' };
-    statement.walk ??= aWalk(shard, statement.survey, [{ id, resource }]);
+    // A statement with another walk, or none, is another one, which began meanwhile.
+    if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) return { kind: 'unbegun' };
+    statement.walk ??= this.#underWay.walk(statement.survey, [{ id, slice }]);
     const decided = this.#step(statement.walk);
     if (decided.kind === 'partial') return decided;
     this.#underWay.forget(shard, id);
@@ -211,23 +219,33 @@ export class Committer {
     return decided;
   }
 
+  #clear({ shard, fence, nowMs }: PushOf<'clear'>): Decided {
+    if (fence) this.#fence.remove(shard, nowMs);
+    return this.#beginRemoval({ shard });
+  }
+
+  #drop({ resource }: PushOf<'drop'>): Decided {
+    return this.#beginRemoval({ resource: this.#writer.resource(resource) });
+  }
+
   /** Objects that are written or stated while the removal is under way stay: they are of the life after it. */
-  #clear({ shard, fence, nowMs }: PushOf<'clear'>, isResumed: boolean): Decided {
-    if (!isResumed) {
-      if (fence) this.#fence.remove(shard, nowMs);
-      this.#underWay.forgetShard(shard);
-      this.#slices.forgetStated(shard);
-    }
-    const known = isResumed ? this.#underWay.removal(shard) : undefined;
-    const decided = this.#step(known ?? this.#underWay.beginRemoval(shard, this.#writer.revision, this.#slices.heldBy(shard)));
-    if (decided.kind === 'swept') this.#underWay.endRemoval(shard);
+  #beginRemoval(range: SliceRange): Decided {
+    this.#underWay.forgetRange(range);
+    this.#slices.forgetStated(range);
+    return this.#remove(this.#underWay.beginRemoval(range, this.#writer.revision, this.#slices.held(range)));
+  }
+
+  #remove(walk: Walk): Decided {
+    const decided = this.#step(walk);
+    if (decided.kind === 'swept') this.#underWay.endRemoval(walk);
     return decided;
   }
 
   #step(walk: Walk): Extract<Decided, { kind: 'swept' | 'partial' }> {
-    const removed = this.#sweep.step(walk);
-    this.#swept.push(...removed);
-    return { kind: walk.resources.length === 0 ? 'swept' : 'partial', removed: removed.length };
+    const swept = this.#sweep.step(walk);
+    this.#swept.push(...swept);
+    const removed = swept.length;
+    return walk.slices.length === 0 ? { kind: 'swept', removed } : { kind: 'partial', removed, walk: walk.number };
   }
 
   #note(nowMs: number): void {

@@ -4,11 +4,15 @@
  *
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
  *                                                                when all of it is decided.
- * A sweep (an end, a clear) is the last of its lane in a batch: what stands behind it waits until it is through, which may take
- * several commits. Between them the job is put back in front.
+ * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what stands behind it waits until it is through, which may
+ * take several commits. Between them the job is put back in front. A claim of the shard that an `end` goes over is sent ahead of
+ * that once more: if it stands, the `end` is void and nothing waits for it. It is answered in its own place.
+ *
+ *   jobs  [ claim, again ][ end, resumed ][ 40 pushes ][ claim ]
  */
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
+import type { ShardName } from '../../domain/shard.js';
 import type { Asked, Sweeping } from './asked.js';
 import { sweepDeletesMax } from './sweep.js';
 
@@ -21,8 +25,10 @@ export type PushJob = {
   readonly outcomes: PushOutcome[];
   /** How many have gone to the committer. */
   taken: number;
-  /** What the sweep under way has removed so far; undefined when none is. */
-  removed: number | undefined;
+  /** The sweep under way, and what it has removed so far. */
+  sweep: Readonly<{ walk: number; removed: number }> | undefined;
+  /** The walk that this claim was sent ahead of. */
+  aheadOf: number | undefined;
 };
 
 export type PushPart = Readonly<{ kind: 'pushes'; lane: Lane; job: PushJob; asked: readonly Asked[] }>;
@@ -96,6 +102,7 @@ export class Lane {
   }
 
   #move(parts: Part[], admit: (item: Mutation | Push) => boolean): boolean {
+    this.#sendClaimsAhead();
     let through = 0;
     let stopped: 'full' | 'sweeping' | undefined;
     for (const job of this.#jobs) {
@@ -106,6 +113,26 @@ export class Lane {
     this.#jobs.splice(0, through);
     return stopped === 'full';
   }
+
+  #sendClaimsAhead(): void {
+    const end = endUnderWay(this.#jobs[0]);
+    if (end === undefined) return;
+    const ahead: PushJob[] = [];
+    for (const job of this.#jobs) {
+      if (job.kind !== 'pushes' || job.aheadOf === end.walk || !isClaimOf(job, end.shard)) continue;
+      job.aheadOf = end.walk;
+      ahead.push(aPushJob(job.pushes, () => {}));
+    }
+    this.#jobs.unshift(...ahead);
+    for (const { pushes } of ahead) {
+      this.#length += pushes.length;
+      for (const push of pushes) this.#bytes += sizeOf(push);
+    }
+  }
+}
+
+export function aPushJob(pushes: readonly Push[], answer: PushJob['answer']): PushJob {
+  return { kind: 'pushes', pushes, answer, outcomes: [], taken: 0, sweep: undefined, aheadOf: undefined };
 }
 
 export function askedOf(part: Part): readonly Asked[] {
@@ -120,7 +147,7 @@ export function sizeOf(item: Mutation | Push): number {
 
 /** Whether a push may take more than one commit. */
 function isSweeping(push: Push): push is Sweeping {
-  return push.kind === 'end' || push.kind === 'clear';
+  return push.kind === 'end' || push.kind === 'clear' || push.kind === 'drop';
 }
 
 function moveMutation(job: MutationJob, parts: Part[], admit: (item: Mutation) => boolean): 'full' | undefined {
@@ -139,14 +166,24 @@ function movePushes(lane: Lane, job: PushJob, parts: Part[], admit: (item: Push)
       break;
     }
     if (isSweeping(push)) stopped = 'sweeping';
-    asked.push(isSweeping(push) && job.removed !== undefined ? { kind: 'resume', push } : push);
+    asked.push(isSweeping(push) && job.sweep !== undefined ? { kind: 'resume', push, walk: job.sweep.walk } : push);
   }
   job.taken += asked.length;
   if (asked.length > 0) parts.push({ kind: 'pushes', lane, job, asked });
   return stopped;
 }
 
+function endUnderWay(job: MutationJob | PushJob | undefined): Readonly<{ walk: number; shard: ShardName }> | undefined {
+  if (job?.kind !== 'pushes' || job.sweep === undefined) return undefined;
+  const push = job.pushes[job.taken];
+  return push?.kind === 'end' ? { walk: job.sweep.walk, shard: push.slice.shard } : undefined;
+}
+
+function isClaimOf({ pushes }: PushJob, shard: ShardName): boolean {
+  return pushes.every((push) => push.kind === 'claim' && push.shard === shard);
+}
+
 /** What a mutation counts in a commit: a sweep as many as it may delete. */
 function weightOf(item: Mutation | Push): number {
-  return item.kind === 'end' || item.kind === 'clear' ? sweepDeletesMax : 1;
+  return item.kind === 'end' || item.kind === 'clear' || item.kind === 'drop' ? sweepDeletesMax : 1;
 }

@@ -18,7 +18,7 @@ import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { PushLane } from '../../domain/ports.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
 import type { PushDecision } from './committer-messages.js';
-import { Lane, sizeOf, type Allowance, type Part, type PushPart } from './lane.js';
+import { aPushJob, Lane, sizeOf, type Allowance, type Part, type PushJob, type PushPart } from './lane.js';
 
 export type QueueLimits = Readonly<{
   mutationsMax: number;
@@ -62,6 +62,8 @@ export class MutationQueue {
   #isPumping = false;
   #busy = false;
   #closed: Refusal | undefined;
+  /** Why sweeps do not go on. */
+  #sweepsEnded: Refusal | undefined;
 
   constructor(limits: QueueLimits, parts: QueueParts) {
     this.#limits = limits;
@@ -102,12 +104,12 @@ export class MutationQueue {
   /** A part of the batch is decided: `outcomes` of its pushes, the last of which may be a sweep that is not through. */
   settlePushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
     for (const outcome of outcomes) {
-      if (outcome.kind === 'partial') job.removed = (job.removed ?? 0) + outcome.removed;
-      else job.outcomes.push(outcome.kind === 'swept' ? { ...outcome, removed: outcome.removed + (job.removed ?? 0) } : outcome);
+      const before = job.sweep?.removed ?? 0;
+      job.sweep = outcome.kind === 'partial' ? { walk: outcome.walk, removed: before + outcome.removed } : undefined;
+      if (outcome.kind !== 'partial')
+        job.outcomes.push(outcome.kind === 'swept' ? { ...outcome, removed: before + outcome.removed } : outcome);
     }
-    if (outcomes.at(-1)?.kind !== 'partial') job.removed = undefined;
-    else if (this.#closed === undefined) lane.putBack(job);
-    else job.outcomes.push({ kind: 'unavailable', refusal: this.#closed });
+    if (job.sweep !== undefined) this.#goOn(job, lane);
     if (job.outcomes.length === job.pushes.length) job.answer(job.outcomes);
   }
 
@@ -138,9 +140,15 @@ export class MutationQueue {
     return this.#busy;
   }
 
+  /** From here on a sweep that does not get through in a commit is refused the next. Everything else goes on. */
+  endSweeps(refusal: Refusal): void {
+    this.#sweepsEnded = refusal;
+  }
+
   /** Takes nothing more; what waits is still decided, but sweeps do not go on. */
   close(refusal: Refusal): void {
     this.#closed = refusal;
+    this.endSweeps(refusal);
     this.#admit();
   }
 
@@ -151,6 +159,12 @@ export class MutationQueue {
 
   #lanes(): readonly Lane[] {
     return [this.#requests, ...this.#pushers];
+  }
+
+  #goOn(job: PushJob, lane: Lane): void {
+    if (this.#sweepsEnded === undefined) return lane.putBack(job);
+    job.sweep = undefined;
+    job.outcomes.push({ kind: 'unavailable', refusal: this.#sweepsEnded });
   }
 
   #pumpSoon(): void {
@@ -168,7 +182,7 @@ export class MutationQueue {
     if (refusal !== undefined) return Promise.resolve(pushes.map(() => ({ kind: 'unavailable', refusal })));
     if (pushes.length === 0) return Promise.resolve([]);
     return new Promise((answer) => {
-      lane.add({ kind: 'pushes', pushes, answer, outcomes: [], taken: 0, removed: undefined });
+      lane.add(aPushJob(pushes, answer));
       this.#pumpSoon();
     });
   }

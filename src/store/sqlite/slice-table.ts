@@ -10,7 +10,7 @@ import type { Incarnation, SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
-import type { NumberedResource } from './statements.js';
+import type { NumberedSlice, SliceRange } from './statements.js';
 
 type Facts = { objects: number; bytes: number; changedMs: number; stated: Incarnation; synced: boolean };
 
@@ -55,19 +55,19 @@ export class SliceTable {
     if (known !== undefined && known.stated !== 0) this.#touch({ shard, resource }, id).stated = 0;
   }
 
-  /** All of the shard counts as never stated. */
-  forgetStated(shard: ShardName): void {
-    for (const { slice, id, stated, synced } of this.#rows.get(shard)?.values() ?? []) {
+  /** All of the range counts as never stated. */
+  forgetStated(range: SliceRange): void {
+    for (const { slice, id, stated, synced } of this.#in(range)) {
       if (stated !== 0 || synced) Object.assign(this.#touch(slice, id), { stated: 0, synced: false });
     }
   }
 
-  /** The types a shard holds objects of, in the order of their ids. */
-  heldBy(shard: ShardName): readonly NumberedResource[] {
-    return [...(this.#rows.get(shard)?.values() ?? [])]
+  /** The slices of the range that hold objects, by shard and id. */
+  held(range: SliceRange): readonly NumberedSlice[] {
+    return this.#in(range)
       .filter(({ objects }) => objects > 0)
-      .map(({ id, slice }) => ({ id, resource: slice.resource }))
-      .toSorted((a, b) => a.id - b.id);
+      .map(({ id, slice }) => ({ id, slice }))
+      .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
   }
 
   /** Writes what the commit has touched, and tells it. */
@@ -95,6 +95,11 @@ export class SliceTable {
       else this.#add(Object.assign(row, before));
     }
     this.#before.clear();
+  }
+
+  #in(range: SliceRange): readonly Row[] {
+    if ('shard' in range) return [...(this.#rows.get(range.shard)?.values() ?? [])];
+    return [...this.#rows.values()].flatMap((ofShard) => ofShard.get(range.resource) ?? []);
   }
 
   #touch(slice: Slice, id: number): Row {

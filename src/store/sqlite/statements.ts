@@ -1,23 +1,30 @@
 /**
- * What the committer remembers of statements and removals under way. None of it is on disk: a restart or a failed commit forgets it,
- * and an `end` then finds that it never began.
+ * What the committer remembers of statements and removals under way. None of it is on disk: a restart forgets it, a failed commit
+ * forgets statements, and an `end` then finds that it never began.
  *
- * Bound: one statement per slice and one removal per shard, each with its survey.
+ * I17 A removal keeps the revision it began at for as long as it takes: what was written or stated since stays. Only the failure of
+ *     a commit that it was part of ends it early. Two removals of one shard go their own ways.
+ *
+ * Bound: one statement per slice and one removal per lane, each with its survey.
  */
-import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
 import { Survey } from './survey.js';
 
-/** A type as the tables know it. */
-export type NumberedResource = Readonly<{ id: number; resource: Resource }>;
+/** A slice, and the id that the tables know its type by. */
+export type NumberedSlice = Readonly<{ id: number; slice: Slice }>;
 
-/** Goes over the objects of a shard in key order, type by type, and removes what its survey did not hear of. */
+/** All slices of a shard, or of a type. */
+export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
+
+/** Goes over the objects of its slices in key order and removes what its survey did not hear of. */
 export type Walk = {
-  readonly shard: ShardName;
+  /** By which it is resumed: above 0, and no other's. */
+  readonly number: number;
   readonly survey: Survey;
   /** What is still to be gone over; the first one behind `after`. */
-  readonly resources: NumberedResource[];
+  readonly slices: NumberedSlice[];
   after: readonly [cluster: string, namespace: string, name: string];
 };
 
@@ -25,7 +32,22 @@ export type Statement = { readonly survey: Survey; walk: Walk | undefined };
 
 export class Statements {
   readonly #statements = new Map<ShardName, Map<number, Statement>>();
-  readonly #removals = new Map<ShardName, Walk>();
+  readonly #removals = new Map<number, Readonly<{ range: SliceRange; walk: Walk }>>();
+  /** The removals that are part of the commit under way. */
+  readonly #moved = new Set<number>();
+  #walks = 0;
+
+  /** Begins a commit. */
+  open(): void {
+    this.#moved.clear();
+  }
+
+  /** The commit under way has failed: `revision` is still the last one. */
+  undo(revision: Revision): void {
+    this.#statements.clear();
+    for (const number of this.#moved) this.#removals.delete(number);
+    for (const { walk } of this.#removals.values()) walk.survey.undo(revision);
+  }
 
   /** Replaces the one that is under way. */
   begin(shard: ShardName, resource: number, start: Revision): void {
@@ -41,40 +63,44 @@ export class Statements {
     this.#statements.get(shard)?.delete(resource);
   }
 
-  forgetShard(shard: ShardName): void {
-    this.#statements.delete(shard);
+  forgetRange(range: SliceRange): void {
+    if ('shard' in range) this.#statements.delete(range.shard);
+    else for (const ofShard of this.#statements.values()) ofShard.delete(range.resource);
   }
 
-  forgetAll(): void {
-    this.#statements.clear();
-    this.#removals.clear();
+  walk(survey: Survey, slices: readonly NumberedSlice[]): Walk {
+    this.#walks += 1;
+    return { number: this.#walks, survey, slices: [...slices], after: ['', '', ''] };
   }
 
-  removal(shard: ShardName): Walk | undefined {
-    return this.#removals.get(shard);
+  removal(number: number): Walk | undefined {
+    this.#moved.add(number);
+    return this.#removals.get(number)?.walk;
   }
 
-  beginRemoval(shard: ShardName, start: Revision, resources: readonly NumberedResource[]): Walk {
-    const walk = aWalk(shard, new Survey(start), resources);
-    this.#removals.set(shard, walk);
+  beginRemoval(range: SliceRange, start: Revision, slices: readonly NumberedSlice[]): Walk {
+    const walk = this.walk(new Survey(start), slices);
+    this.#removals.set(walk.number, { range, walk });
+    this.#moved.add(walk.number);
     return walk;
   }
 
-  endRemoval(shard: ShardName): void {
-    this.#removals.delete(shard);
+  endRemoval({ number }: Walk): void {
+    this.#removals.delete(number);
   }
 
   confirm(shard: ShardName, resource: number, revision: Revision): void {
-    this.running(shard, resource)?.survey.confirm(revision);
-    this.#removals.get(shard)?.survey.confirm(revision);
+    for (const survey of this.#surveys(shard, resource)) survey.confirm(revision);
   }
 
   restated(shard: ShardName, resource: number, from: Revision, to: Revision): void {
-    this.running(shard, resource)?.survey.restate(from, to);
-    this.#removals.get(shard)?.survey.restate(from, to);
+    for (const survey of this.#surveys(shard, resource)) survey.restate(from, to);
   }
-}
 
-export function aWalk(shard: ShardName, survey: Survey, resources: readonly NumberedResource[]): Walk {
-  return { shard, survey, resources: [...resources], after: ['', '', ''] };
+  *#surveys(shard: ShardName, resource: number): Iterable<Survey> {
+    const statement = this.running(shard, resource);
+    if (statement !== undefined) yield statement.survey;
+    for (const { range, walk } of this.#removals.values())
+      if ('shard' in range ? range.shard === shard : range.resource === resource) yield walk.survey;
+  }
 }

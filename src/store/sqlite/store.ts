@@ -220,6 +220,10 @@ export class SqliteStore implements Store {
     return this.#points.resources();
   }
 
+  beginClose(): void {
+    this.#queue.endSweeps(closing);
+  }
+
   async close(): Promise<void> {
     if (this.#closing) return this.#closed.promise;
     this.#closing = true;

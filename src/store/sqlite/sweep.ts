@@ -1,5 +1,5 @@
 /**
- * Removes, in steps, what a survey did not hear of: the `end` of a statement, and the removal of a shard. Between two steps
+ * Removes, in steps, what a survey did not hear of: the `end` of a statement, and the removal of a shard or a type. Between two steps
  * other mutations commit.
  *
  * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on behind the
@@ -10,7 +10,7 @@ import type { Revision } from '../../domain/revision.js';
 import type { ChangeWriter } from './change-writer.js';
 import type { Byproduct } from './committer-messages.js';
 import type { Connection } from './database.js';
-import type { NumberedResource, Walk } from './statements.js';
+import type { NumberedSlice, Walk } from './statements.js';
 
 /** Keys looked at in one step: about two milliseconds of the committer's time. */
 const sweepRowsMax = 2_000;
@@ -30,30 +30,30 @@ export class Sweep {
     this.#statements = prepare(database);
   }
 
-  /** Takes the walk a step further; it is through when no resources are left. */
+  /** Takes the walk a step further; it is through when no slices are left. */
   step(walk: Walk): readonly Byproduct[] {
     const removed: Byproduct[] = [];
     for (let looked = 0; looked < sweepRowsMax && removed.length < sweepDeletesMax; looked += pageRows) {
-      const [current] = walk.resources;
+      const [current] = walk.slices;
       if (current === undefined) break;
       this.#page(walk, current, removed);
     }
     return removed;
   }
 
-  #page(walk: Walk, current: NumberedResource, removed: Byproduct[]): void {
-    const rows = this.#statements.page.all(current.id, walk.shard, ...walk.after, pageRows);
+  #page(walk: Walk, current: NumberedSlice, removed: Byproduct[]): void {
+    const rows = this.#statements.page.all(current.id, current.slice.shard, ...walk.after, pageRows);
     for (const row of rows) {
       if (removed.length === sweepDeletesMax) return;
-      if (walk.survey.isUnstated(row[3])) removed.push(this.#remove(walk, current, row));
+      if (walk.survey.isUnstated(row[3])) removed.push(this.#remove(current, row));
       walk.after = [row[0], row[1], row[2]];
     }
     if (rows.length === pageRows) return;
-    walk.resources.shift();
+    walk.slices.shift();
     walk.after = ['', '', ''];
   }
 
-  #remove({ shard }: Walk, { id, resource }: NumberedResource, [cluster, namespace, name, replaced]: Row): Byproduct {
+  #remove({ id, slice: { shard, resource } }: NumberedSlice, [cluster, namespace, name, replaced]: Row): Byproduct {
     const key = { resource, shard, cluster, namespace, name };
     const bytes = this.#statements.bytes.get(replaced) ?? 0;
     const revision = this.#writer.delete(key, [id, shard, cluster, namespace, name], { revision: replaced, bytes });

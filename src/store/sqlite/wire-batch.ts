@@ -7,7 +7,7 @@
  *   numbers  kind resource expect start end marks×4     │ kind resource …          expect: 0 absent, -1 any; of a push its
  *   bytes    body │ body │ …                                                         incarnation; of a clear its time
  *
- * What has no body uses `start` to say that it is resumed, and a clear uses `end` to say that it fences.
+ * What has no body uses `start` for the walk it resumes, 0 when it is new, and a clear uses `end` to say that it fences.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
@@ -35,7 +35,7 @@ const numbersEach = 9;
 const absent = 0;
 const any = -1;
 
-const kinds = ['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'clear'] as const;
+const kinds = ['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'clear', 'drop'] as const;
 
 export function packBatch(batch: readonly Asked[]): WireBatch {
   const packer = new Packer(batch);
@@ -72,12 +72,12 @@ class Packer {
   }
 
   add(asked: Asked): void {
-    const isResumed = asked.kind === 'resume';
-    this.#pack(isResumed ? asked.push : asked, isResumed ? 1 : 0);
+    if (asked.kind === 'resume') this.#pack(asked.push, asked.walk);
+    else this.#pack(asked, 0);
     this.#at += numbersEach;
   }
 
-  #pack(asked: Mutation | Push, resumed: number): void {
+  #pack(asked: Mutation | Push, walk: number): void {
     const kind = kinds.indexOf(asked.kind);
     switch (asked.kind) {
       case 'put':
@@ -93,13 +93,16 @@ class Packer {
       case 'doubt':
         return this.#slice(asked.slice, kind, asked.incarnation, 0);
       case 'end':
-        return this.#slice(asked.slice, kind, asked.incarnation, resumed);
+        return this.#slice(asked.slice, kind, asked.incarnation, walk);
       case 'claim':
         this.#say(asked.shard);
         return this.#put(kind, 0, asked.incarnation, 0, 0);
       case 'clear':
         this.#say(asked.shard);
-        return this.#put(kind, 0, asked.nowMs, resumed, asked.fence ? 1 : 0);
+        return this.#put(kind, 0, asked.nowMs, walk, asked.fence ? 1 : 0);
+      case 'drop':
+        this.#say('');
+        return this.#put(kind, this.#index(asked.resource), 0, walk, 0);
       default:
         return unreachable(asked);
     }
@@ -128,9 +131,9 @@ class Packer {
     this.#put(kind, this.#index(resource), expect, 0, 0);
   }
 
-  #slice({ shard, resource }: Slice, kind: number, incarnation: number, resumed: number): void {
+  #slice({ shard, resource }: Slice, kind: number, incarnation: number, walk: number): void {
     this.#say(shard);
-    this.#put(kind, this.#index(resource), incarnation, resumed, 0);
+    this.#put(kind, this.#index(resource), incarnation, walk, 0);
   }
 
   #say(shard: string, cluster = '', namespace = '', name = '', version = '', path = ''): void {
@@ -171,6 +174,7 @@ function unpack({ resources, text: all, cuts, numbers, bytes }: WireBatch, i: nu
   if (kind === 'clear') return resumed({ kind, shard, fence: number(4) === 1, nowMs: expect }, number(3));
 
   assert(resource !== undefined, 'a slice and a key are of a type');
+  if (kind === 'drop') return resumed({ kind, resource }, number(3));
   if (kind === 'begin' || kind === 'doubt') return { kind, slice: { shard, resource }, incarnation: expect };
   if (kind === 'end') return resumed({ kind, slice: { shard, resource }, incarnation: expect }, number(3));
 
@@ -185,8 +189,8 @@ function unpack({ resources, text: all, cuts, numbers, bytes }: WireBatch, i: nu
   return { kind, key, body, path, expect: expect === absent ? 'absent' : expect };
 }
 
-function resumed(push: Sweeping, flag: number): Asked {
-  return flag === 1 ? { kind: 'resume', push } : push;
+function resumed(push: Sweeping, walk: number): Asked {
+  return walk === 0 ? push : { kind: 'resume', push, walk };
 }
 
 function bodyBytes(asked: Asked): number {

@@ -37,8 +37,9 @@ export function unpackDecisions(numbers: Float64Array): readonly Decided[] {
       case 'unbegun':
         return { kind };
       case 'swept':
-      case 'partial':
         return { kind, removed: value };
+      case 'partial':
+        return { kind, removed: value, walk: other };
       default:
         assert.fail('decisions are of known kinds');
     }
@@ -52,8 +53,9 @@ function valuesOf(decision: Decided): [number, number] {
     case 'fenced':
       return [decision.holder, decision.removed ? 1 : 0];
     case 'swept':
-    case 'partial':
       return [decision.removed, 0];
+    case 'partial':
+      return [decision.removed, decision.walk];
     case 'refused':
     case 'unchanged':
     case 'unbegun':

@@ -1,0 +1,216 @@
+import test from 'ava';
+import { Catalogue } from '../../src/domain/catalogue.js';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import type { Change, Commit } from '../../src/domain/change.js';
+import { deferred, type Deferred } from '../../src/domain/deferred.js';
+import type { Objects } from '../../src/domain/ports.js';
+import type { Push, PushOutcome } from '../../src/domain/push.js';
+import type { Resource } from '../../src/domain/resource.js';
+import { DeclaredTypes } from '../../src/intake/declared-types.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aBody, aClusterCachedResource, aKey } from '../support/objects.js';
+import { silent } from '../support/test-store.js';
+import { FakePushes } from './fake-pushes.js';
+
+const swept: PushOutcome = { kind: 'swept', removed: 2 };
+const unavailable: PushOutcome = {
+  kind: 'unavailable',
+  refusal: { reason: 'ServiceUnavailable', message: 'the store cannot write (ENOSPC)' },
+};
+/** More than the clock waits before it tries again. */
+const longMs = 3_600_000;
+
+function instances(identity = 'hash'): Resource {
+  return { group: 'machines.svm.io', resource: 'instances', identity };
+}
+
+function drop(identity?: string): Push {
+  return { kind: 'drop', resource: instances(identity) };
+}
+
+/** Drops are answered one by one, by the test. */
+class HeldPushes extends FakePushes {
+  readonly #held: Deferred<PushOutcome>[] = [];
+
+  override lane() {
+    const { room } = super.lane();
+    return {
+      room,
+      push: async (pushes: readonly Push[]) => {
+        this.pushed.push(...pushes);
+        const held = pushes.map(() => deferred<PushOutcome>());
+        this.#held.push(...held);
+        return Promise.all(held.map(({ promise }) => promise));
+      },
+    };
+  }
+
+  async answer(outcome: PushOutcome): Promise<void> {
+    this.#held.shift()?.resolve(outcome);
+    await settled();
+  }
+}
+
+/** Lets what is under way come as far as it does by itself. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+async function setUp(held: readonly Resource[] = []) {
+  const clock = new ManualClock();
+  const pushes = new HeldPushes();
+  const catalogue = new Catalogue(kcpTypes);
+  const ended: Resource[] = [];
+  const logged: string[] = [];
+  const note = (event: string): void => void logged.push(event);
+  const listeners = new Set<(commit: Commit) => void>();
+  const objects = {
+    snapshot: () => ({ revision: 0, page: async () => ({ objects: [], next: undefined }), close: () => {} }),
+  } as unknown as Objects;
+  const types = await DeclaredTypes.open(
+    {
+      catalogue,
+      objects,
+      revisions: { published: 0, compacted: 0, format: String, locate: () => ({ kind: 'above' }) },
+      pushes,
+      commits: { subscribe: (listener) => (listeners.add(listener), { cancel: () => void listeners.delete(listener) }) },
+      watches: { endOf: (resource) => void ended.push(resource) },
+      sessions: { drop: () => {} },
+      clock,
+      log: { ...silent, info: note, warn: note, error: note },
+    },
+    held,
+  );
+  await settled();
+  let revision = 0;
+  const publish = async (change: Change): Promise<void> => {
+    for (const listener of listeners) listener({ revision, changes: [change], movedPaths: [], unstated: new Set() });
+    await settled();
+  };
+  const keyOf = (identity: string) => aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: identity });
+  const declare = (identity = 'hash'): Promise<void> => {
+    const key = keyOf(identity);
+    revision += 1;
+    const bytes = new TextEncoder().encode(JSON.stringify(aClusterCachedResource(identity)));
+    const object = { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
+    return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
+  };
+  const withdraw = (identity = 'hash'): Promise<void> => {
+    revision += 1;
+    return publish({ kind: 'delete', key: keyOf(identity), revision, resourceVersion: String(revision), previous: () => undefined });
+  };
+  return { clock, pushes, types, ended, logged, declare, withdraw };
+}
+
+test('a type that nothing declares any more is dropped by one push, and its watches end behind it', async (t) => {
+  const { pushes, ended, logged, declare, withdraw } = await setUp();
+  await declare();
+  t.deepEqual(pushes.pushed, []);
+
+  await withdraw();
+
+  t.deepEqual(pushes.pushed, [drop()]);
+  t.deepEqual(ended, []);
+  await pushes.answer(swept);
+  t.deepEqual(ended, [instances()]);
+  t.deepEqual(logged, ['type.removed']);
+});
+
+test('a type that comes back while it is dropped keeps its watches, and is not dropped once more', async (t) => {
+  const { clock, pushes, ended, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+
+  await declare();
+  await pushes.answer(swept);
+  clock.advance(longMs);
+  await settled();
+
+  t.deepEqual(pushes.pushed, [drop()]);
+  t.deepEqual(ended, []);
+});
+
+test('a type that comes back before its turn is not dropped: what was acknowledged meanwhile stays', async (t) => {
+  const { pushes, ended, declare, withdraw } = await setUp();
+  for (const identity of ['first', 'second']) await declare(identity);
+  for (const identity of ['first', 'second']) await withdraw(identity);
+
+  await declare('second');
+  await pushes.answer(swept);
+
+  t.deepEqual(pushes.pushed, [drop('first')]);
+  t.deepEqual(ended, [instances('first')]);
+});
+
+test('a type that goes again while it is dropped is dropped again, however often it came and went', async (t) => {
+  const { pushes, ended, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+  for (let time = 0; time < 5; time += 1) {
+    await declare();
+    await withdraw();
+  }
+
+  await pushes.answer(swept);
+  await pushes.answer(swept);
+
+  t.deepEqual(pushes.pushed, [drop(), drop()]);
+  t.deepEqual(ended.at(-1), instances());
+});
+
+test('a disk that takes nothing is tried again later, unless the type has come back', async (t) => {
+  const { clock, pushes, ended, logged, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+
+  await pushes.answer(unavailable);
+  t.deepEqual([pushes.pushed.length, ended.length], [1, 0]);
+  clock.advance(longMs);
+  await settled();
+  t.deepEqual(pushes.pushed, [drop(), drop()]);
+  await pushes.answer(unavailable);
+  await declare();
+  clock.advance(longMs);
+  await settled();
+
+  t.is(pushes.pushed.length, 2);
+  t.deepEqual(ended, []);
+  t.deepEqual(logged, ['type.removal-delayed', 'type.removal-delayed']);
+});
+
+test('what a server that died left of undeclared types is dropped at the start, and nothing else', async (t) => {
+  const builtIn = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
+
+  const { pushes } = await setUp([builtIn, instances('left')]);
+
+  t.deepEqual(pushes.pushed, [drop('left')]);
+});
+
+test('closing waits for the drop under way, and begins none behind it', async (t) => {
+  const { clock, pushes, types, ended, logged, declare, withdraw } = await setUp();
+  for (const identity of ['first', 'second']) await declare(identity);
+  for (const identity of ['first', 'second']) await withdraw(identity);
+  let closed = false;
+
+  const closing = types.close().then(() => (closed = true));
+  await settled();
+  t.false(closed);
+  await pushes.answer(unavailable);
+  await closing;
+
+  t.deepEqual(pushes.pushed, [drop('first')]);
+  t.deepEqual([ended, logged, clock.pending], [[], [], 0]);
+});
+
+test('closing ends the wait for a disk that takes nothing', async (t) => {
+  const { clock, pushes, types, declare, withdraw } = await setUp();
+  await declare();
+  await withdraw();
+  await pushes.answer(unavailable);
+  t.is(clock.pending, 1);
+
+  await types.close();
+
+  t.is(clock.pending, 0);
+  t.is(pushes.pushed.length, 1);
+});
