@@ -80,8 +80,8 @@ export interface PushLane {
   /** Resolves once there is room for more: pushers wait, and nothing of theirs is refused for want of it. */
   room(): Promise<void>;
   /**
-   * Decides all of them, in order and behind what the lane was given before; only a claim given alone passes an `end` of its shard
-   * that takes several commits, and so voids it. Resolves when all outcomes are durable and published.
+   * Decides all of them, in order and behind what the lane was given before; resolves when all outcomes are durable and published.
+   * A claim given alone does not wait for an `end` of its shard that takes several commits: if it stands, that is void.
    */
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
