@@ -11,12 +11,18 @@ import { createLog } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { connectPath } from '../frames/socket-options.js';
+import type { SenderEnd } from '../sender/sender-state.js';
 import type { Sender } from '../sender/sender.js';
 import { version } from '../version.js';
 import { command, type Command } from './command.js';
+import { formatProgress } from './push-progress.js';
 
 /** Lines of progress come no more often. */
 const progressIntervalMs = 1_000;
+
+const fencedAdvice =
+  "Another agent that started later has the shard, or it was removed, or this machine's clock is behind: " +
+  'stop the other agent or set the clock, and start this one again if it is to have the shard';
 
 export const push: Command = command({
   words: ['push'],
@@ -62,10 +68,15 @@ export const push: Command = command({
     agent.start();
     log.info('agent.started', { shard, source: access.server, caches });
     const [end] = await Promise.all([sender.run(stopping.signal).finally(() => agent.close()), tellProgress(sender, { clock, print })]);
-    if (end.kind === 'refused') throw new CacheError(`the cache takes nothing of the shard ${shard} (${end.reason}): ${end.message}`);
+    if (end.kind === 'refused') throw refused(shard, end);
     log.info('agent.stopped');
   },
 });
+
+function refused(shard: string, { reason, message }: SenderEnd & { kind: 'refused' }): CacheError {
+  const advice = reason === 'fenced' ? `. ${fencedAdvice}` : '';
+  return new CacheError(`the cache takes nothing of the shard ${shard} (${reason}): ${message}${advice}`);
+}
 
 function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentOptions>): {
   ca: string | undefined;
@@ -78,7 +89,6 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
 
 /** A line whenever the first statement has come further, until it is through or the sender has ended. */
 async function tellProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
-  const { formatProgress } = await import('../shard/progress.js');
   const told = new AbortController();
   let last = '';
   let nextMs = clock.now();

@@ -3,7 +3,8 @@
  * order they were told.
  *
  * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
- * B2 An object that the cache would never take is left out and named, and delays nothing behind it.
+ * B2 An object that the cache would never take delays nothing behind it and is named. Within a statement it goes without its body,
+ *    for it is there, and the end would remove the version that the cache has; as a change it is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
@@ -18,12 +19,14 @@ export type Pending = Readonly<{
   sinceMs: number;
   /** The number of its statement; they rise for as long as the sender lives. */
   statement: number;
+  /** Whether it was told within the statement, not behind it. */
+  stating: boolean;
 }>;
 
 /** How much one frame shall carry. */
 export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
 
-/** The first `taken` of what was pending: some to be sent together, others never. */
+/** The first `taken` of what was pending: some to be sent together, and what of them is too large to be sent as it was told. */
 export type Batch = Readonly<{ taken: number; sent: readonly Pending[]; bytes: number; tooLarge: readonly Pending[] }>;
 
 export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsMax, bytesMax, limits }: BatchBounds): Batch {
@@ -36,13 +39,15 @@ export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsM
   let bytes = 0;
 
   for (const each of pending) {
-    if (isTooLarge(each, frameBytesMax, limits.bodyBytesMax)) tooLarge.push(each);
-    else {
+    const fits = !isTooLarge(each, frameBytesMax, limits.bodyBytesMax);
+    const item = fits ? each : keptOf(each);
+    if (item !== undefined) {
       const first = sent[0];
-      if (first !== undefined && (!sharesFrame(first.told, each.told) || sent.length >= countMax || bytes + each.bytes > sumMax)) break;
-      sent.push(each);
-      bytes += each.bytes;
+      if (first !== undefined && (!sharesFrame(first.told, item.told) || sent.length >= countMax || bytes + item.bytes > sumMax)) break;
+      sent.push(item);
+      bytes += item.bytes;
     }
+    if (!fits) tooLarge.push(each);
     taken += 1;
   }
   return { taken, sent, bytes, tooLarge };
@@ -107,6 +112,13 @@ function bodyBytes({ body }: PushedObject): number {
 
 function isTooLarge({ told, bytes }: Pending, frameBytesMax: number, bodyBytesMax: number): boolean {
   return told.kind === 'put' && (bodyBytes(told.object) > bodyBytesMax || bytes > frameBytesMax);
+}
+
+/** What says of an object within a statement only that it is there. */
+function keptOf(item: Pending): Pending | undefined {
+  if (!item.stating || item.told.kind !== 'put') return undefined;
+  const told: Told = { ...item.told, object: { ...item.told.object, body: undefined } };
+  return { ...item, told, bytes: toldBytes(told) };
 }
 
 function sharesFrame(one: Told, other: Told): boolean {

@@ -8,23 +8,23 @@
  */
 
 /** A cache in one life of its store: what it acknowledged in another may be gone. */
-export type Life = Readonly<{ cacheId: string; epoch: number }>;
+export type CacheLife = Readonly<{ cacheId: string; epoch: number }>;
 
 export type SliceKnowledge = Readonly<{
   /** Whether its source is being read. */
   open: boolean;
   /** Where the end of its last statement was acknowledged; undefined from the sending of a begin on, and when there was none. */
-  statedAt: Life | undefined;
+  statedAt: CacheLife | undefined;
 }>;
 
 /** `statedThere`: whether the cache names the slice as stated by this incarnation. */
 export function resume(
   { open, statedAt }: SliceKnowledge,
-  { life, statedThere }: Readonly<{ life: Life; statedThere: boolean }>,
+  { life, statedThere }: Readonly<{ life: CacheLife; statedThere: boolean }>,
 ): 'go on' | 'state' {
   return open && statedThere && isSameLife(statedAt, life) ? 'go on' : 'state';
 }
 
-export function isSameLife(one: Life | undefined, other: Life): boolean {
+export function isSameLife(one: CacheLife | undefined, other: CacheLife): boolean {
   return one !== undefined && one.cacheId === other.cacheId && one.epoch === other.epoch;
 }

@@ -19,7 +19,7 @@ import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import type { Bell } from './bell.js';
 import { pause } from './pause.js';
 import type { Parting } from './reconnect.js';
-import { isSameLife, resume, type Life } from './resume.js';
+import { isSameLife, resume, type CacheLife } from './resume.js';
 import type { SenderOptions } from './sender-options.js';
 import type { SliceFeed } from './slice-feed.js';
 import { Window } from './window.js';
@@ -32,11 +32,11 @@ export type SenderSessionParts = Readonly<{
   log: Log;
   bell: Bell;
   /** Told once, when the cache has answered. */
-  welcomed: (sinceMs: number, life: Life) => void;
+  welcomed: (sinceMs: number, life: CacheLife) => void;
 }>;
 
 /** What the welcome began. */
-type Welcomed = Readonly<{ life: Life; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
+type Welcomed = Readonly<{ life: CacheLife; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
 
 export class SenderSession {
   readonly #parts: SenderSessionParts;
@@ -128,7 +128,7 @@ export class SenderSession {
   #welcome({ protocol, cacheId, epoch, stated, credit, limits }: FrameOf<'welcome'>): void {
     if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
     const { feeds, clock, log, welcomed } = this.#parts;
-    const life: Life = { cacheId, epoch };
+    const life: CacheLife = { cacheId, epoch };
     const sinceMs = clock.now();
     this.#welcomed = { life, limits, window: new Window(credit), sinceMs };
     const statedThere = new Set(stated.map(formatSlice));
@@ -155,10 +155,7 @@ export class SenderSession {
   }
 
   #restate({ slice, reason }: FrameOf<'restate'>): void {
-    const feed = this.#parts.feeds.get(formatSlice(slice));
-    if (feed === undefined) return;
-    this.#parts.log.info('sender.restate', { slice: formatSlice(slice), reason });
-    void feed.close();
+    this.#parts.feeds.get(formatSlice(slice))?.restate(reason);
     this.#parts.bell.ring();
   }
 
@@ -199,7 +196,7 @@ export class SenderSession {
     return true;
   }
 
-  #isDue({ after }: SliceFeed, life: Life): boolean {
+  #isDue({ after }: SliceFeed, life: CacheLife): boolean {
     const first = after === undefined ? undefined : this.#parts.feeds.get(after);
     return first === undefined || isSameLife(first.statedAt, life);
   }

@@ -28,7 +28,8 @@ export type SenderConnection =
 export type SliceProgress = Readonly<{
   slice: Slice;
   /**
-   * waiting: its source is not read yet: no cache is connected, or the slice it comes after is not stated.
+   * waiting: its source is not read: no cache is connected, the slice it comes after is not stated, or it is to be stated anew after
+   * a while, because its statement was refused, its source broke, or the cache asks for it again and again.
    * stating: its full statement is not acknowledged yet.
    * stated: the cache has all of it, durably, but for what is not acknowledged.
    */

@@ -6,7 +6,8 @@
  *      └── close ────────┴────────────────────────────┘              acknowledged, none of its boundaries having been refused.
  *                                                                 L3 A source is opened only once its last reading has let go.
  * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and behind a lost connection what
- * was not acknowledged. A source that ends or fails is opened again with backoff: it is not supposed to.
+ * was not acknowledged. A slice is stated anew, with waits between, when its source ends or fails, which it is not supposed to, when
+ * a boundary of its statement was refused, and when the cache asks for it.
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
@@ -16,14 +17,14 @@ import type { Frame } from '../frames/frame.js';
 import { batchFrame, cutBatch, toldBytes, toldKey, type Batch, type BatchBounds, type Pending } from './batch.js';
 import type { Bell } from './bell.js';
 import { OpenSource } from './open-source.js';
-import { backoffMs, type BackoffBounds } from './reconnect.js';
-import type { Life, SliceKnowledge } from './resume.js';
+import type { CacheLife, SliceKnowledge } from './resume.js';
+import { RestatePace } from './restate-pace.js';
 import type { SliceProgress } from './sender-state.js';
 import type { SliceSource, Told } from './source.js';
 import type { Tally } from './window.js';
 
 export type SliceFeedParts = Readonly<{ clock: Clock; random: () => number; log: Log; bell: Bell }>;
-export type SliceFeedBounds = BackoffBounds & Readonly<{ refusalsLoggedMax: number }>;
+export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
 export class SliceFeed {
   readonly slice: Slice;
@@ -32,21 +33,23 @@ export class SliceFeed {
   readonly #source: SliceSource;
   readonly #parts: SliceFeedParts;
   readonly #bounds: SliceFeedBounds;
+  readonly #pace: RestatePace;
 
   #reading: OpenSource | undefined;
   #released: Promise<void> = Promise.resolve();
   #isReleased = true;
-  #failures = 0;
   #cancelReopening: (() => void) | undefined;
 
   #pending: Pending[] = [];
   /** Of the last statement that was told, and of the first one of this reading. */
   #statement = 0;
   #firstStatement = 1;
+  /** Whether the end of it was not told yet. */
+  #isWithin = false;
   /** Of the last statement whose begin was sent and that can still become stated. */
   #statementSent = 0;
   #objects = 0;
-  #statedAt: Life | undefined;
+  #statedAt: CacheLife | undefined;
   #refused = 0;
   #refusedSinceBegin = 0;
 
@@ -60,13 +63,14 @@ export class SliceFeed {
     this.#source = source;
     this.#parts = parts;
     this.#bounds = bounds;
+    this.#pace = new RestatePace(parts);
   }
 
   get connected(): boolean {
     return this.#source.connected;
   }
 
-  get statedAt(): Life | undefined {
+  get statedAt(): CacheLife | undefined {
     return this.#statedAt;
   }
 
@@ -130,6 +134,14 @@ export class SliceFeed {
     void heard();
   }
 
+  /** The cache asks for a statement. While its source is not open, one is to come anyway. */
+  restate(reason: string): void {
+    if (this.#reading === undefined) return;
+    const afterMs = this.#pace.wantedMs();
+    this.#parts.log.info('sender.restate', { slice: formatSlice(this.slice), reason, afterMs });
+    this.#reopen(afterMs);
+  }
+
   /** Stops reading and forgets what is pending: the slice begins anew, with a statement. Resolves once the source has let go. */
   close(): Promise<void> {
     this.#cancelReopening?.();
@@ -154,7 +166,7 @@ export class SliceFeed {
     return cutBatch(this.slice, this.#pending, bounds);
   }
 
-  /** Gives out what `cut` chose; undefined when all of it is too large to be sent. */
+  /** Gives out what `cut` chose; undefined when there is nothing to be sent. */
   send({ taken, sent, tooLarge }: Batch, number: (sent: readonly Pending[]) => number): Frame | undefined {
     this.#pending.splice(0, taken);
     for (const item of tooLarge) this.refuse(item, { reason: 'RequestEntityTooLarge', message: 'it is larger than the cache takes' });
@@ -176,9 +188,10 @@ export class SliceFeed {
     this.#pending = [...items.filter(({ statement }) => statement >= this.#firstStatement), ...this.#pending];
   }
 
-  acknowledge({ told, statement }: Pending, life: Life): void {
+  acknowledge({ told, statement }: Pending, life: CacheLife): void {
     if (told.kind !== 'end' || statement !== this.#statementSent) return;
     this.#statedAt = life;
+    this.#pace.stated();
     this.#parts.log.info('sender.stated', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
   }
 
@@ -186,7 +199,7 @@ export class SliceFeed {
     this.#refused += 1;
     this.#refusedSinceBegin += 1;
     const key = toldKey(told);
-    if (key === undefined && statement === this.#statementSent) this.#statementSent = 0;
+    if (key === undefined && statement === this.#statementSent) this.#reopen(this.#pace.failedMs());
     if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
     const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };
     this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), told: told.kind, ...place, reason, message });
@@ -195,18 +208,25 @@ export class SliceFeed {
   #hear(batch: readonly Told[]): void {
     const sinceMs = this.#parts.clock.now();
     for (const told of batch) {
-      if (told.kind === 'begin') this.#statement += 1;
-      if (told.kind === 'end') this.#failures = 0;
+      if (told.kind === 'begin') {
+        this.#statement += 1;
+        this.#isWithin = true;
+      }
+      if (told.kind === 'end') this.#isWithin = false;
       if (this.#statement < this.#firstStatement) continue;
-      this.#pending.push({ told, bytes: toldBytes(told), sinceMs, statement: this.#statement });
+      this.#pending.push({ told, bytes: toldBytes(told), sinceMs, statement: this.#statement, stating: this.#isWithin });
     }
   }
 
   #fail(error: unknown): void {
-    void this.close();
-    this.#failures += 1;
-    const afterMs = backoffMs(this.#failures, this.#parts.random, this.#bounds);
+    const afterMs = this.#pace.failedMs();
     this.#parts.log.warn('sender.source.failed', { slice: formatSlice(this.slice), error, afterMs });
+    this.#reopen(afterMs);
+  }
+
+  #reopen(afterMs: number): void {
+    void this.close();
+    if (afterMs === 0) return;
     this.#cancelReopening = this.#parts.clock.after(afterMs, () => {
       this.#cancelReopening = undefined;
       this.#parts.bell.ring();

@@ -16,7 +16,7 @@ import { KubeClient } from './kube-client.js';
 import { KubeReader, type ReaderParts } from './kube-reader.js';
 import { replicatedTypes, type ReplicatedType, type SelectionRule } from './selection.js';
 import type { ShardAccess } from './shard-access.js';
-import { SliceReader, type Witness } from './slice-reader.js';
+import { SliceReader, type Onlooker } from './slice-reader.js';
 import type { SliceSink } from './slice-sink.js';
 
 export type ShardAgentParts = Readonly<{ access: ShardAccess; sink: SliceSink; clock: Clock; random: () => number; log: Log }>;
@@ -55,9 +55,9 @@ export class ShardAgent {
     this.#client.close();
   }
 
-  #readerOf(type: ReplicatedType, witness: Witness | undefined): SliceReader {
+  #readerOf(type: ReplicatedType, onlooker: Onlooker | undefined): SliceReader {
     const reader = new KubeReader(this.#reading, { ...type, cluster: '*', labelSelector: '' });
-    return new SliceReader({ reader }, { type, rule: this.#rule(type.marked), ...(witness !== undefined && { witness }) });
+    return new SliceReader({ reader }, { type, rule: this.#rule(type.marked), ...(onlooker !== undefined && { onlooker }) });
   }
 
   #declaredBy(after: Slice): DeclaredSlices {
@@ -66,10 +66,8 @@ export class ShardAgent {
       const reader = new KubeReader(this.#reading, collection);
       return new SliceReader({ reader }, { type: { group, version, kind }, rule: this.#rule(false) });
     };
-    return new DeclaredSlices(
-      { sink: this.#sink, log: this.#reading.log, readerOf },
-      { shard: this.#shard, after, rule: this.#rule(false) },
-    );
+    const { clock, random, log } = this.#reading;
+    return new DeclaredSlices({ sink: this.#sink, clock, random, log, readerOf }, { shard: this.#shard, after, rule: this.#rule(false) });
   }
 
   #rule(marked: boolean): SelectionRule {

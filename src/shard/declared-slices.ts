@@ -4,6 +4,7 @@
  * told of, after it was told, so that the cache knows a type before its objects come.
  */
 import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -12,10 +13,12 @@ import { JoinedSource } from './joined-source.js';
 import type { Read } from './kube-reader.js';
 import { select, type SelectionRule } from './selection.js';
 import type { SliceSink } from './slice-sink.js';
-import type { SliceReader, Witness } from './slice-reader.js';
+import type { Onlooker, SliceReader } from './slice-reader.js';
 
 export type DeclaredSlicesParts = Readonly<{
   sink: SliceSink;
+  clock: Clock;
+  random: () => number;
   log: Log;
   /** Makes a reader of what one ClusterCachedResource brings. */
   readerOf: (cached: CachedResource) => SliceReader;
@@ -27,7 +30,7 @@ export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; r
 /** `said`: what its parts were made from. */
 type Declared = { readonly slice: Slice; readonly source: JoinedSource; said: string };
 
-export class DeclaredSlices implements Witness {
+export class DeclaredSlices implements Onlooker {
   readonly #parts: DeclaredSlicesParts;
   readonly #options: DeclaredSlicesOptions;
   /** Usable ClusterCachedResources by logical cluster and name. */
@@ -92,7 +95,7 @@ export class DeclaredSlices implements Witness {
       declared.source.replace(readers);
       return;
     }
-    const added: Declared = { slice: { shard, resource }, source: new JoinedSource(readers), said };
+    const added: Declared = { slice: { shard, resource }, source: new JoinedSource(this.#parts, readers), said };
     this.#declared.set(name, added);
     sink.add(added.slice, added.source, { after });
   }

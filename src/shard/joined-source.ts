@@ -4,20 +4,28 @@
  *   begin  [part 1: … ]  [part 2: … ]  end      what the parts tell from then on, as it comes
  *
  * Q1 The statement covers all parts, or `end` would remove what a part was not asked for.
- * Q2 A part that lost its place, or another set of parts, begins the statement of all again.
+ * Q2 A part that lost its place, or another set of parts, begins the statement of all again. One that loses it again and again makes all of
+ *    them wait: what it reads between is no progress of theirs.
  * Bounds: one batch of each part.
  */
+import type { Clock } from '../domain/ports.js';
 import { Bell } from '../sender/bell.js';
+import { pause } from '../sender/pause.js';
+import { RestatePace } from '../sender/restate-pace.js';
 import type { SliceSource, Told } from '../sender/source.js';
 
 type Part = AsyncIterator<readonly Told[]>;
 type Arrived = Readonly<{ part: Part; step: Promise<IteratorResult<readonly Told[]>> }>;
 
+type JoinedSourceTools = Readonly<{ clock: Clock; random: () => number }>;
+
 export class JoinedSource implements SliceSource {
+  readonly #tools: JoinedSourceTools;
   #parts: readonly SliceSource[];
   #replaced = new AbortController();
 
-  constructor(parts: readonly SliceSource[]) {
+  constructor(tools: JoinedSourceTools, parts: readonly SliceSource[]) {
+    this.#tools = tools;
     this.#parts = parts;
   }
 
@@ -33,21 +41,24 @@ export class JoinedSource implements SliceSource {
   }
 
   async *open(signal: AbortSignal): AsyncGenerator<readonly Told[], void> {
+    const pace = new RestatePace(this.#tools);
     while (!signal.aborted) {
       const over = new AbortController();
-      const stop = AbortSignal.any([signal, this.#replaced.signal, over.signal]);
+      const others = AbortSignal.any([signal, this.#replaced.signal]);
+      const stop = AbortSignal.any([others, over.signal]);
       const parts = this.#parts.map((part) => part.open(stop)[Symbol.asyncIterator]());
       try {
-        yield* this.#tell(parts, stop);
+        yield* this.#tell(parts, stop, pace);
       } finally {
         over.abort();
         await Promise.all(parts.map((part) => part.return?.()));
       }
+      if (!others.aborted) await pause(this.#tools.clock, pace.wantedMs(), others);
     }
   }
 
   /** Ends when it has to be begun again. */
-  async *#tell(parts: readonly Part[], stop: AbortSignal): AsyncGenerator<readonly Told[], void> {
+  async *#tell(parts: readonly Part[], stop: AbortSignal, pace: RestatePace): AsyncGenerator<readonly Told[], void> {
     let revision = '';
     yield [{ kind: 'begin', revision }];
     for (const part of parts) {
@@ -56,6 +67,7 @@ export class JoinedSource implements SliceSource {
       revision = ended;
     }
     yield [{ kind: 'end', revision }];
+    pace.stated();
     yield* changesOf(parts, stop);
   }
 }

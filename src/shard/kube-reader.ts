@@ -9,7 +9,8 @@
  *
  * R1 What was not taken counts as not read: a place in the history moves on only once everything before it was taken.
  * R2 A statement that breaks off is begun again as a whole; what follows a broken watch is not.
- * R3 After a failure without progress we wait, longer each time; after progress we go on at once.
+ * R3 After a failure without progress we wait, longer each time; after progress we go on at once. A new statement always waits, longer
+ *    each time while none of them lasts.
  * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is asked for ahead of its taker.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -17,6 +18,7 @@ import { member, valueText } from '../domain/object-text.js';
 import type { Clock } from '../domain/ports.js';
 import { pause } from '../sender/pause.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
+import { RestatePace } from '../sender/restate-pace.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';
 import type { Identities } from './identities.js';
 import { refusalOf, type KubeClient, type KubeRequest, type ShardRefusal } from './kube-client.js';
@@ -50,6 +52,7 @@ type Place = {
   failures: number;
   /** Whether the type was absent when it was last asked for. */
   absent: boolean;
+  readonly pace: RestatePace;
 };
 
 /** As client-go: five to ten minutes. */
@@ -86,20 +89,31 @@ export class KubeReader {
 
   /** Ends when `signal` is aborted. Batches are never empty. */
   async *read(signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
-    const place: Place = { revision: undefined, listNext: false, paged: true, failures: 0, absent: false };
+    const place: Place = {
+      revision: undefined,
+      listNext: false,
+      paged: true,
+      failures: 0,
+      absent: false,
+      pace: new RestatePace(this.#parts),
+    };
     try {
       while (!signal.aborted) {
         place.failures += 1;
+        let restateMs = 0;
         try {
           yield* place.listNext ? this.#list(place, signal) : this.#watch(place, signal);
         } catch (error) {
           if (signal.aborted) return;
+          const wasStated = place.revision !== undefined;
           this.#react(place, error);
+          if (wasStated && place.revision === undefined) restateMs = place.pace.failedMs();
         }
         const { failures, absent } = place;
-        if (failures === 0) continue;
+        if (failures === 0 && restateMs === 0) continue;
         this.#connected = false;
-        await pause(this.#parts.clock, backoffMs(failures, this.#parts.random, absent ? absentBackoff : backoff), signal);
+        const retryMs = failures === 0 ? 0 : backoffMs(failures, this.#parts.random, absent ? absentBackoff : backoff);
+        await pause(this.#parts.clock, Math.max(restateMs, retryMs), signal);
       }
     } finally {
       this.#connected = false;
@@ -135,6 +149,7 @@ export class KubeReader {
       }
       if (reads.length > 0) yield reads;
       reads = [];
+      if (place.revision === undefined && reached !== undefined) place.pace.stated();
       place.revision = reached;
       if (failure !== undefined) throw failure;
       if (!stating) place.failures = 0;
@@ -161,6 +176,7 @@ export class KubeReader {
       continueToken = envelope.continueToken;
     } while (continueToken !== '');
     yield [{ kind: 'end', revision }];
+    place.pace.stated();
     Object.assign(place, { revision, listNext: false, paged: true, failures: 0 });
   }
 

@@ -13,11 +13,11 @@ import { select, type SelectionRule } from './selection.js';
 import type { SourceObject } from './source-object.js';
 
 /** Sees all objects of a slice as they are on the shard, before any is selected. */
-export interface Witness {
+export interface Onlooker {
   see(read: Read): void;
 }
 
-export type SliceReaderOptions = Readonly<{ type: StampedType; rule: SelectionRule; witness?: Witness }>;
+export type SliceReaderOptions = Readonly<{ type: StampedType; rule: SelectionRule; onlooker?: Onlooker }>;
 
 export class SliceReader implements SliceSource {
   readonly #reader: KubeReader;
@@ -33,7 +33,7 @@ export class SliceReader implements SliceSource {
   }
 
   async *open(signal: AbortSignal): AsyncGenerator<readonly Told[], void> {
-    const { type, rule, witness } = this.#options;
+    const { type, rule, onlooker } = this.#options;
     let stating = false;
     for await (const reads of this.#reader.read(signal)) {
       const batch: Told[] = [];
@@ -45,7 +45,7 @@ export class SliceReader implements SliceSource {
       }
       if (batch.length > 0) yield batch;
       // Told first and seen second: what an object brings about comes after the object.
-      if (witness !== undefined) for (const read of reads) witness.see(read);
+      if (onlooker !== undefined) for (const read of reads) onlooker.see(read);
     }
   }
 }

@@ -129,6 +129,21 @@ test('an agent that the cache will not have fails, with the reason', async (t) =
   t.is(error.message, 'the cache takes nothing of the shard amber (forbidden): User "amber" cannot push');
 });
 
+test('an agent whose shard another one has says what its operator can do', async (t) => {
+  const acceptor = new SocketAcceptor({ clock: systemClock }, socketOptions);
+  const { flags } = await aPlace(t, (request, socket, head) => {
+    void acceptor.accept(request, socket, head).then((accepted) => accepted?.close('fenced', 'the shard belongs to another'));
+  });
+
+  const error = await t.throwsAsync(pushing(flags).ended, { instanceOf: CacheError });
+
+  t.is(
+    error.message,
+    'the cache takes nothing of the shard amber (fenced): the shard belongs to another. Another agent that started later has the shard, ' +
+      "or it was removed, or this machine's clock is behind: stop the other agent or set the clock, and start this one again if it is to have the shard",
+  );
+});
+
 test('what an agent cannot start with is told before anything is connected', async (t) => {
   const received: Received[] = [];
   const { flags } = await aPlace(t, welcoming(received));

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { writeFrame } from '../../src/frames/write-frame.js';
-import { batchFrame, cutBatch, toldBytes, type BatchBounds, type Pending } from '../../src/sender/batch.js';
+import { batchFrame, cutBatch, toldBytes, toldKey, type BatchBounds, type Pending } from '../../src/sender/batch.js';
 import type { Told } from '../../src/sender/source.js';
 import { exports } from './a-sender.js';
 
@@ -27,7 +27,11 @@ const begin: Told = { kind: 'begin', revision: '7' };
 const end: Told = { kind: 'end', revision: '7' };
 
 function pending(...told: readonly Told[]): readonly Pending[] {
-  return told.map((each) => ({ told: each, bytes: toldBytes(each), sinceMs: 0, statement: 1 }));
+  return told.map((each) => ({ told: each, bytes: toldBytes(each), sinceMs: 0, statement: 1, stating: false }));
+}
+
+function stating(...told: readonly Told[]): readonly Pending[] {
+  return pending(...told).map((each) => ({ ...each, stating: true }));
 }
 
 const table: readonly Readonly<{ law: string; told: readonly Told[]; bounds?: Partial<BatchBounds>; sent: number; tooLarge?: number }>[] = [
@@ -71,6 +75,33 @@ for (const { law, told, bounds: own, sent, tooLarge = 0 } of table) {
   });
 }
 
+test('B2 within a statement an object that is too large is sent without its body, in its place, and named', (t) => {
+  const told = stating(put('a'), put('large', 5_001), put('b'));
+
+  const { taken, sent, bytes, tooLarge } = cutBatch(exports, told, bounds);
+
+  const bodies = sent.map((each) => each.told.kind === 'put' && each.told.object.body?.length);
+  t.deepEqual(bodies, [10, undefined, 10]);
+  t.is(taken, 3);
+  t.deepEqual(tooLarge, [told[1]]);
+  t.is(
+    bytes,
+    sent.reduce((sum, each) => sum + toldBytes(each.told), 0),
+  );
+});
+
+test('an object that is too large and comes in the next frame is named there alone', (t) => {
+  const told = stating(put('a'), put('b'), put('c'), put('large', 5_001));
+
+  const first = cutBatch(exports, told, bounds);
+  const second = cutBatch(exports, told.slice(first.taken), bounds);
+
+  t.is(first.taken, 3);
+  t.deepEqual(first.tooLarge, []);
+  t.is(second.sent.length, 1);
+  t.deepEqual(second.tooLarge, [told[3]]);
+});
+
 test('a kept object is sent without its body', (t) => {
   const kept: Told = {
     kind: 'put',
@@ -108,25 +139,36 @@ test('B1 B2 whatever is told comes out once and in order, in frames that the cac
   fc.assert(
     fc.property(
       fc.array(anyTold, { maxLength: 60 }),
+      fc.boolean(),
       fc.integer({ min: 1, max: 20 }),
       fc.integer({ min: 1, max: 2_000 }),
       fc.integer({ min: 700, max: 3_000 }),
-      (told, mutationsMax, bytesMax, frameBytesMax) => {
-        const all = pending(...told);
+      (told, inStatement, mutationsMax, bytesMax, frameBytesMax) => {
+        const all = inStatement ? stating(...told) : pending(...told);
         const out: Pending[] = [];
         for (let rest = all; rest.length > 0;) {
           const limits = { frameBytesMax, frameMutationsMax: 10, bodyBytesMax: 300 };
           const { taken, sent, bytes, tooLarge } = cutBatch(exports, rest, { mutationsMax, bytesMax, limits });
-          if (taken === 0 || taken !== sent.length + tooLarge.length || sent.length > Math.min(mutationsMax, 10)) return false;
+          if (taken === 0 || sent.length > Math.min(mutationsMax, 10)) return false;
+          if (taken !== sent.length + (inStatement ? 0 : tooLarge.length)) return false;
           if (bytes > bytesMax && sent.length > 1) return false;
           if (sent.length > 0 && writeFrame(batchFrame(sent, { slice: exports, sequence: 1e9, objects: 1e9 })).length > frameBytesMax)
             return false;
-          out.push(...rest.slice(0, taken).filter((each) => sent.includes(each) || tooLarge.includes(each)));
+          out.push(...(inStatement ? sent : rest.slice(0, taken).filter((each) => sent.includes(each) || tooLarge.includes(each))));
           rest = rest.slice(taken);
         }
-        return out.length === all.length && out.every((each, index) => each === all[index]);
+        return out.length === all.length && out.every((each, index) => isSameKey(each, all[index]));
       },
     ),
   );
   t.pass();
 });
+
+function isSameKey({ told }: Pending, other: Pending | undefined): boolean {
+  return told.kind === other?.told.kind && JSON.stringify(namesOf(told)) === JSON.stringify(namesOf(other.told));
+}
+
+function namesOf(told: Told): readonly string[] {
+  const { cluster, namespace, name } = toldKey(told) ?? { cluster: '', namespace: '', name: '' };
+  return [cluster, namespace, name];
+}

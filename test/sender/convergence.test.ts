@@ -21,7 +21,9 @@ type Action =
   | Readonly<{ kind: 'source begins again' | 'source breaks' | 'cache asks again' | 'withdraw and add'; slice: number }>
   | Readonly<{ kind: 'statements have no end' | 'statements have an end'; slice: number }>
   | Readonly<{ kind: 'commit'; frames: number; acknowledged: boolean }>
-  | Readonly<{ kind: 'drop' | 'forget' | 'stall' | 'flow' | 'settle' | 'catch up' | 'refuse connections' | 'shutdown' }>
+  | Readonly<{
+      kind: 'drop' | 'forget' | 'stall' | 'flow' | 'settle' | 'catch up' | 'refuse connections' | 'refuse statements' | 'shutdown';
+    }>
   | Readonly<{ kind: 'credit'; credit: Credit }>
   | Readonly<{ kind: 'advance'; ms: number }>;
 
@@ -46,7 +48,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('catch up' as const) }) },
   { weight: 2, arbitrary: fc.record({ kind: sliceEvent, slice }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('drop' as const) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('forget' as const, 'stall' as const, 'flow' as const, 'refuse connections' as const, 'shutdown' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('forget' as const, 'stall' as const, 'flow' as const, 'refuse connections' as const, 'refuse statements' as const, 'shutdown' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('credit' as const), credit }) },
 ); // prettier-ignore
 
@@ -113,6 +115,9 @@ class World {
       case 'refuse connections':
         cache.refusal = cache.refusal === undefined ? new Error('down') : undefined;
         return;
+      case 'refuse statements':
+        cache.refusesBegin = !cache.refusesBegin;
+        return;
       case 'shutdown':
         return cache.bye('shutdown', 1_000);
       case 'credit':
@@ -133,7 +138,10 @@ class World {
   async heal(): Promise<boolean> {
     const roundsMax = 300;
     for (const source of this.sources) source.release();
-    for (const cache of this.caches) cache.refusal = undefined;
+    for (const cache of this.caches) {
+      cache.refusal = undefined;
+      cache.refusesBegin = false;
+    }
     for (let round = 0; round < roundsMax; round += 1) {
       this.cache.connection?.flow();
       await this.rig.settle();

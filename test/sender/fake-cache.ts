@@ -26,6 +26,8 @@ export class FakeCache {
   refusal: Error | undefined;
   /** What is refused, and why. */
   refuses: (key: PushedKey) => string | undefined = () => undefined;
+  /** Whether it does not know the types that are stated. */
+  refusesBegin = false;
 
   readonly objects = new Map<string, Map<string, string>>();
   readonly stated = new Set<string>();
@@ -253,6 +255,8 @@ class FakeConnection implements FrameConnection {
   }
 
   #refuse(frame: Mutations): void {
+    if (frame.kind === 'begin' && this.#cache.refusesBegin)
+      this.say({ kind: 'refuse', sequence: frame.sequence, reason: 'NotFound', message: 'it is not declared' });
     const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [];
     keys.forEach((key, index) => {
       const reason = this.#cache.refuses(key);
@@ -283,7 +287,7 @@ class FakeConnection implements FrameConnection {
       case 'end':
         for (const key of statement?.unstated ?? []) objects.delete(key);
         this.#statements.delete(name);
-        this.#cache.stated.add(name);
+        if (!this.#cache.refusesBegin) this.#cache.stated.add(name);
     }
   }
 }

@@ -199,16 +199,86 @@ test('an end that was under way when the slice was asked for again does not make
   t.is(rig.sender.state.slices[0]?.phase, 'stated');
 });
 
-test('L2 a slice whose end was refused is not stated', async (t) => {
-  const rig = new SenderRig(t);
-  rig.source(exports, ['one']);
+for (const [boundary, sequence] of [
+  ['begin', 1],
+  ['end', 3],
+] as const) {
+  test(`L2 a slice whose ${boundary} was refused is not stated, and is stated anew after a while`, async (t) => {
+    const rig = new SenderRig(t);
+    const source = rig.source(exports, ['one']);
+    await rig.start();
+
+    rig.cache.connection?.say({ kind: 'refuse', sequence, reason: 'Invalid', message: 'not like this' });
+    await rig.commit();
+
+    t.is(rig.sender.state.slices[0]?.phase, 'waiting');
+    t.like(rig.events('sender.refused')[0], { told: boundary, reason: 'Invalid' });
+    t.is(source.opened, 1);
+    await rig.advance(1_000);
+    await rig.commit();
+    t.is(source.opened, 2);
+    t.is(rig.sender.state.slices[0]?.phase, 'stated');
+    t.deepEqual(rig.cache.violations, []);
+  });
+}
+
+test('a statement that is refused again and again is made ever more seldom, until it is taken', async (t) => {
+  const cache = new FakeCache();
+  cache.refusesBegin = true;
+  const rig = new SenderRig(t, { cache });
+  const source = rig.source(exports, ['one']);
   await rig.start();
 
-  rig.cache.connection?.say({ kind: 'refuse', sequence: 3, reason: 'Invalid', message: 'not like this' });
+  for (let second = 0; second < 60; second += 1) {
+    await rig.commit();
+    await rig.advance(1_000);
+  }
+  t.true(source.opened >= 5 && source.opened <= 8, `opened ${source.opened} times in a minute`);
+  t.is(cache.stated.size, 0);
+
+  cache.refusesBegin = false;
+  await rig.advance(60_000);
+  await rig.commit();
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.clock.pending, 1, 'what tells the status');
+});
+
+test('the first time a cache asks for a slice again it is stated at once, then ever more seldom while it goes on asking', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
   await rig.commit();
 
-  t.is(rig.sender.state.slices[0]?.phase, 'stating');
-  t.like(rig.events('sender.refused')[0], { told: 'end', reason: 'Invalid' });
+  const waits: number[] = [];
+  for (const opened of [2, 3, 4, 5]) {
+    rig.cache.restate(exports);
+    let waitedMs = 0;
+    for (await rig.settle(); source.opened < opened; waitedMs += 250) await rig.advance(250);
+    waits.push(waitedMs);
+    await rig.commit();
+  }
+
+  t.deepEqual(waits, [0, 750, 1_500, 3_000]);
+  await rig.advance(60_000);
+  rig.cache.restate(exports);
+  await rig.settle();
+  t.is(source.opened, 6);
+});
+
+test('a slice that waits to be stated again is so once, however often it is asked for', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  rig.cache.restate(exports);
+  await rig.commit();
+
+  for (let i = 0; i < 20; i += 1) rig.cache.restate(exports);
+  await rig.advance(1_000);
+  await rig.commit();
+
+  t.is(source.opened, 3);
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
 });
 
 test('L3 a source is opened again only once its last reading has let go', async (t) => {
@@ -275,6 +345,27 @@ test('an object that is larger than the cache takes is not sent, is counted and 
   t.deepEqual(rig.cache.violations, []);
   t.is(rig.sender.state.slices[0]?.refused, 1);
   t.like(rig.events('sender.refused')[0], { name: 'large', reason: 'RequestEntityTooLarge' });
+});
+
+test('an object that became too large keeps its old version, in a statement and behind it, and is counted each time', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one', 'grown']);
+  await rig.start();
+  await rig.commit();
+
+  source.put('grown', 'x'.repeat(10_001));
+  await rig.settle();
+  t.is(rig.sender.state.refused, 1);
+  source.restate();
+  await rig.settle();
+  await rig.commit();
+
+  t.deepEqual(rig.cache.held(exports), { 'acme||grown': 'grown', 'acme||one': 'one' });
+  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.refused, 2);
+  t.is(rig.events('sender.refused').length, 2);
+  t.like(rig.cache.received.at(-1), { kind: 'end', count: 2 });
+  t.deepEqual(rig.cache.violations, []);
 });
 
 test('N1 a cache that acknowledges nothing stops its sources at the credit and one batch', async (t) => {
@@ -480,7 +571,7 @@ test('a source that breaks is opened again after a while and states its slice', 
   source.fail();
   await rig.settle();
   t.is(source.readings, 0);
-  await rig.advance(200);
+  await rig.advance(1_000);
   await rig.commit();
 
   t.is(source.opened, 2);

@@ -84,6 +84,34 @@ test('history that is gone leads to a new statement, in which what was deleted m
   t.deepEqual(told(rig), ['begin', 'put a', 'put b', 'end', 'begin', 'put b', 'put c', 'end']);
 });
 
+test('history that is gone again and again is followed by a statement ever more seldom', async (t) => {
+  const clock = new ManualClock();
+  const rig = await anAgent(t, { clock });
+  await rig.stated();
+  for (const type of rig.slices.slices) if (type !== slice) rig.slices.withdraw({ shard: 'amber' as never, resource: resourceOf(type) });
+  const advancedMs: number[] = [];
+
+  for (const statements of [2, 3, 4]) {
+    rig.shard.store.put('apiconversions.apis.kcp.io', 'root', named('other'));
+    rig.shard.store.compact();
+    rig.shard.cut();
+    await until(() => rig.events('shard.read.failed').filter(({ fields }) => fields['reaction'] === 'restate').length >= statements - 1);
+    let waitedMs = 0;
+    await until(() => {
+      if (count(told(rig), 'end') >= statements) return true;
+      clock.advance(100);
+      waitedMs += 100;
+      return false;
+    });
+    advancedMs.push(waitedMs);
+  }
+
+  t.true(
+    advancedMs.every((waitedMs, index) => waitedMs >= 500 * 2 ** index),
+    advancedMs.join(),
+  );
+});
+
 for (const how of ['watching', 'lists'] as const) {
   test(`a statement by ${how} that breaks off is begun again, and ends only when it is whole`, async (t) => {
     const rig = await anAgent(t);

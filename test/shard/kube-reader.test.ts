@@ -1,0 +1,44 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import type { Identities } from '../../src/shard/identities.js';
+import type { KubeClient } from '../../src/shard/kube-client.js';
+import { KubeReader } from '../../src/shard/kube-reader.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { silent } from '../support/test-store.js';
+
+const collection = { cluster: '*', group: 'g', version: 'v1', resource: 'things', identityOf: undefined, labelSelector: '' };
+const whole = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '7', annotations: { 'k8s.io/initial-events-end': 'true' } } } };
+const expired = { type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old', metadata: {} } };
+
+async function* expiring(): AsyncGenerator<Uint8Array, void> {
+  for (const event of [whole, expired]) yield Buffer.from(`${JSON.stringify(event)}\n`);
+}
+
+test('R3 a watch that expires behind each of its statements is asked for ever more seldom', async (t) => {
+  const clock = new ManualClock();
+  let opened = 0;
+  const open = (): Promise<AsyncGenerator<Uint8Array, void>> => {
+    opened += 1;
+    return Promise.resolve(expiring());
+  };
+  const parts = { client: { open } as unknown as KubeClient, identities: {} as Identities, clock, random: () => 0.5, log: silent };
+  const abort = new AbortController();
+  const told: string[] = [];
+  const reading = (async () => {
+    for await (const reads of new KubeReader(parts, collection).read(abort.signal)) {
+      told.push(...reads.map(({ kind }) => kind));
+      if (opened > 100) break;
+    }
+  })();
+
+  for (let step = 0; step < 600; step += 1) {
+    for (let i = 0; i < 10; i += 1) await turn();
+    clock.advance(100);
+  }
+  abort.abort();
+  await reading;
+
+  t.true(opened >= 5 && opened <= 8, `opened ${opened} times in a minute`);
+  t.deepEqual(told.slice(0, 4), ['begin', 'end', 'begin', 'end']);
+  t.is(clock.pending, 0);
+});
