@@ -82,9 +82,11 @@ export class PushSession {
       // The peer said bye, or has gone already.
       if (!this.#saidBye) this.#connection.close('shutdown', 'the session is over');
     } catch (error) {
-      if (error instanceof BadFrame) this.bye('protocol', error.message);
-      else this.#connection.terminate();
-      if (!(error instanceof BadFrame)) throw error;
+      if (!(error instanceof BadFrame)) {
+        this.#connection.terminate();
+        throw error;
+      }
+      this.bye('protocol', error.message);
     } finally {
       cancel();
       await this.#settled;
