@@ -2,7 +2,6 @@
  * The HTTP application: health for everybody, metrics, status and the kube face for those who may. Whatever a handler throws is
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
  */
-import type { Http2ServerResponse } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import Router, { type RouterContext } from '@koa/router';
@@ -21,6 +20,7 @@ import type { KubePorts } from './call.js';
 import { answer, withoutQuery, type FaceAnswer } from './kube-face.js';
 import type { Verb } from './kube-request.js';
 import { failure } from './status.js';
+import { abandonBody, drainBody } from './unread-body.js';
 
 export type AppParts = Readonly<{
   ports: KubePorts;
@@ -194,6 +194,7 @@ async function answerRefusals(context: Context, next: Next, parts: AppParts, aud
     context.set('cache-control', 'no-cache, private');
     if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) context.set('retry-after', String(retryAfterSeconds));
     abandonBody(context);
+    await drainBody(context, parts.ports.clock);
     context.body = Buffer.from(status);
   }
 }
@@ -203,16 +204,6 @@ function logForbidden(context: Context, parts: AppParts, audit: BoundedLog): voi
   const { user, groups, speaksFor } = callerNow(context, parts);
   const verb = (context.state['verb'] as Verb | undefined) ?? context.method.toLowerCase();
   audit.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path: pathOf(context) });
-}
-
-/** What is left of a body that was not read to its end is not waited for. */
-function abandonBody({ req, res }: Context): void {
-  if (req.httpVersionMajor === 1) {
-    if (!req.complete) res.setHeader('connection', 'close');
-    return;
-  }
-  const { stream } = res as unknown as Http2ServerResponse;
-  if (!stream.endAfterHeaders && !stream.readableEnded) stream.once('finish', () => stream.close());
 }
 
 function text(context: Context, code: number, body: string): void {

@@ -36,13 +36,19 @@ export class ShardStandIn {
   readonly #certificate: Readonly<{ cert: string; key: string }>;
   readonly #sockets = new Set<Socket>();
   readonly #watches = new Set<Readonly<{ type: StandInType; write: (event: unknown) => void }>>();
-  #server: Server | undefined;
-  #port = 0;
+  readonly #server: Server;
+  #isStopped = false;
   #bytesUntilCut: number | undefined;
 
   private constructor(folder: string, certificate: Readonly<{ cert: string; key: string }>) {
     this.#folder = folder;
     this.#certificate = certificate;
+    this.#server = createServer(certificate, (request, answer) => this.#answer(request, answer));
+    this.#server.on('connection', (socket: Socket) => {
+      if (this.#isStopped) return socket.destroy();
+      this.#sockets.add(socket);
+      return socket.once('close', () => this.#sockets.delete(socket));
+    });
     this.kubeconfig = join(folder, 'kubeconfig');
     for (const type of replicatedTypes)
       this.store.serve({ ...type, identity: type.identityOf === undefined ? '' : identityOf(type.identityOf) });
@@ -56,13 +62,14 @@ export class ShardStandIn {
     await run('openssl', ['req', '-x509', ...key, '-days', '30', ...names, '-out', certFile]);
     const [cert, keyText] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
     const standIn = new ShardStandIn(folder, { cert, key: keyText });
-    await standIn.restart();
+    standIn.#server.listen(0, '127.0.0.1');
+    await once(standIn.#server, 'listening');
     await writeFile(standIn.kubeconfig, standIn.#kubeconfigText());
     return standIn;
   }
 
   get url(): string {
-    return `https://127.0.0.1:${this.#port}`;
+    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** As loadKubeconfig would give it. */
@@ -91,31 +98,21 @@ export class ShardStandIn {
     for (const { type, write } of this.#watches) write(bookmarkOf(type, this.store.revision));
   }
 
-  /** Refuses connections until `restart`. What is in the store stays. */
+  /** Breaks every connection off until `restart`. What is in the store stays, and so does the port: another would take it. */
   async stop(): Promise<void> {
-    const server = this.#server;
-    this.#server = undefined;
-    if (server === undefined) return;
-    const closed = once(server, 'close');
-    server.close();
+    this.#isStopped = true;
     this.cut();
-    await closed;
   }
 
   async restart(): Promise<void> {
-    const server = createServer(this.#certificate, (request, answer) => this.#answer(request, answer));
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
-    server.listen(this.#port, '127.0.0.1');
-    await once(server, 'listening');
-    this.#port = (server.address() as AddressInfo).port;
-    this.#server = server;
+    this.#isStopped = false;
   }
 
   async close(): Promise<void> {
-    await this.stop();
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.cut();
+    await closed;
     await rm(this.#folder, { recursive: true, force: true });
   }
 
