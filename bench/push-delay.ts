@@ -9,8 +9,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeObject } from '../test/support/kube-client.js';
+import { AgentProcess } from '../test/support/agent-process.js';
 import { ShardStandIn } from '../test/support/shard-stand-in.js';
-import { AgentProcess } from './harness/agent-process.js';
 import { percentile, wallClock } from './harness/jobs.js';
 import { group, placeOn, resource, textOf, wildcardPath } from './harness/objects.js';
 import { readStatus } from './harness/push-target.js';
@@ -35,7 +35,9 @@ export const pushDelay: Question = {
     try {
       for (let index = 0; index < objects; index++) put(standIn, index, 0);
       await using agent = await AgentProcess.start(server, { shard, kubeconfig: standIn.kubeconfig });
-      await Promise.race([stated(bench), agent.failed]);
+      const failed = agent.failed();
+      failed.catch(() => {});
+      await Promise.race([stated(bench), failed]);
 
       const { resourceVersion } = (await readStatus(bench)).cache;
       const watching = load.begin('witness', { target, path: wildcardPath, shard, resourceVersion, lateMsMax });
@@ -45,7 +47,7 @@ export const pushDelay: Question = {
         const [index, round] = [count % objects, 1 + Math.floor(count / objects)];
         sentAt.set(`${index}|${round}`, wallClock());
         put(standIn, index, round);
-        await Promise.race([sleep(pauseMs), agent.failed]);
+        await Promise.race([sleep(pauseMs), failed]);
       }
       watching.tell(changes);
       const { indexes, rounds, seenAt } = await watching.answer;

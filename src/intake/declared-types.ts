@@ -9,8 +9,8 @@
 import type { Catalogue } from '../domain/catalogue.js';
 import type { Declared } from '../domain/declaration.js';
 import type { Change, Commit } from '../domain/change.js';
-import { deferred } from '../domain/deferred.js';
 import type { Key } from '../domain/key.js';
+import { pause } from '../domain/pause.js';
 import type { Clock, Commits, Objects, PushLane, Pushes, Revisions, Subscription, Watches } from '../domain/ports.js';
 import type { PushOutcome } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
@@ -42,8 +42,7 @@ export class DeclaredTypes {
   readonly #waiting = new Set<string>();
   /** Settles when every removal so far has. */
   #removals: Promise<void> = Promise.resolve();
-  #endPause: () => void = () => {};
-  #closed = false;
+  readonly #closing = new AbortController();
 
   private constructor(parts: DeclaredTypesParts) {
     this.#parts = parts;
@@ -64,9 +63,8 @@ export class DeclaredTypes {
    * the latest when it closes.
    */
   close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     this.#subscription.cancel();
-    this.#endPause();
     return this.#removals;
   }
 
@@ -93,29 +91,22 @@ export class DeclaredTypes {
   }
 
   async #removeAll(resource: Resource): Promise<void> {
-    const { catalogue, watches, sessions, log } = this.#parts;
+    const { catalogue, watches, sessions, clock, log } = this.#parts;
+    const { signal } = this.#closing;
     this.#waiting.delete(formatResource(resource));
-    while (!this.#closed && !catalogue.declares(resource)) {
+    while (!signal.aborted && !catalogue.declares(resource)) {
       const [outcome] = await this.#lane.push([{ kind: 'drop', resource }]);
       if (outcome?.kind === 'unavailable') {
-        if (this.#closed) return;
+        if (signal.aborted) return;
         log.warn('type.removal-delayed', { ...resource, message: outcome.refusal.message });
-        await this.#pause();
+        await pause(clock, retryMs, signal);
         continue;
       }
       const objects = sweptBy(outcome);
       sessions.drop(resource);
-      if (!this.#closed && !catalogue.declares(resource)) watches.endOf(resource);
+      if (!signal.aborted && !catalogue.declares(resource)) watches.endOf(resource);
       return log.info('type.removed', { ...resource, objects });
     }
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = deferred<void>();
-    const cancel = this.#parts.clock.after(retryMs, resolve);
-    this.#endPause = resolve;
-    await promise;
-    cancel();
   }
 
   async *#all(scope: Scope) {

@@ -17,7 +17,7 @@ import { byes, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import type { Bell } from './bell.js';
-import { pause } from './pause.js';
+import { pause } from '../domain/pause.js';
 import type { Parting } from './reconnect.js';
 import { isSameLife, resume, type CacheLife } from './resume.js';
 import type { SenderOptions } from './sender-options.js';

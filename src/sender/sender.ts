@@ -14,7 +14,7 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { UpgradeRefused } from '../frames/upgrade-refused.js';
 import { Bell } from './bell.js';
-import { pause } from './pause.js';
+import { pause } from '../domain/pause.js';
 import { firstAttempt, reconnect, type Attempt, type Parting } from './reconnect.js';
 import type { SenderOptions } from './sender-options.js';
 import { SenderSession } from './sender-session.js';

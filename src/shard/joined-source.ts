@@ -10,7 +10,7 @@
  */
 import type { Clock } from '../domain/ports.js';
 import { Bell } from '../sender/bell.js';
-import { pause } from '../sender/pause.js';
+import { pause } from '../domain/pause.js';
 import { RestatePace } from '../sender/restate-pace.js';
 import type { SliceSource, Told } from '../sender/source.js';
 

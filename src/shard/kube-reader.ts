@@ -16,7 +16,7 @@
 import type { Log } from '../diagnostics/log.js';
 import { member, valueText } from '../domain/object-text.js';
 import type { Clock } from '../domain/ports.js';
-import { pause } from '../sender/pause.js';
+import { pause } from '../domain/pause.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
 import { RestatePace } from '../sender/restate-pace.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';

@@ -9,13 +9,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Authority } from '../../src/certificates/authority.js';
+import { openSender } from '../../src/client.js';
 import { systemClock } from '../../src/clock.js';
 import { loadSettings } from '../../src/config/settings.js';
 import { createLog } from '../../src/diagnostics/log.js';
-import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
-import { connectPath } from '../../src/frames/socket-options.js';
-import { Sender } from '../../src/sender/sender.js';
-import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { KubeClient } from '../support/kube-client.js';
 import { shardName } from '../support/objects.js';
@@ -135,15 +132,7 @@ async function push(
     const identity = { ca, certificate: issued.certificatePem, key: issued.keyPem };
     const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'warn', format: 'pretty' });
     const startedMs = systemClock.now();
-    const sender = new Sender(
-      {
-        clock: systemClock,
-        random: Math.random,
-        log,
-        connect: (to, signal) => connectSocket(to, identity, { clock: systemClock, signal }, defaultConnectOptions),
-      },
-      { ...defaultSenderBounds, shard, incarnation: startedMs, urls: [`${url}${connectPath}`], agent: 'demo' },
-    );
+    const sender = openSender({ shard, caches: [url], identity, agent: 'demo', log });
     const sources = recordedSources(name, objects);
     for (const { slice, source } of sources) sender.add(slice, source);
     runs.push(sender.run(stopping.signal));

@@ -11,6 +11,7 @@ import type { Certificate } from './test-authority.js';
 export type AgentOptions = Readonly<{ shard: string; kubeconfig: string; context?: string; flags?: readonly string[] }>;
 
 const stopMsMax = 15_000;
+const logCharactersShown = 2_000;
 
 export class AgentProcess {
   readonly logFile: string;
@@ -66,12 +67,12 @@ export class AgentProcess {
     return this.#end('SIGTERM');
   }
 
-  /** Resolves with the exit code once it has ended by itself. */
-  async ended(): Promise<number | null> {
+  /** Rejects with the end of its log when what runs now ends before it is asked to. */
+  async failed(): Promise<never> {
     const child = this.#child;
-    if (child === undefined) return null;
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-    return child.exitCode;
+    if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    if (child === undefined || child !== this.#child) return new Promise<never>(() => {});
+    throw new Error(`strata push ended with ${child.exitCode ?? child.signalCode}: ${(await this.log()).slice(-logCharactersShown)}`);
   }
 
   async log(): Promise<string> {

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports.js';
+import type { Clock } from './ports.js';
 
 /**
  * Resolves after `delayMs`, or as soon as `signal` is aborted; leaves neither a timer nor a listener behind. A pause of nothing
