@@ -1,6 +1,6 @@
 /**
- * What the package exports: pushing the objects of a shard into a cache from a program. `openSender` is all that most need; `Sender`
- * itself takes another clock, log or transport.
+ * What the package exports: pushing the objects of a shard into a cache from a program, and looking objects up, locally and then in a
+ * cache. `openSender` and `openCacheReader` are all that most need; `Sender` and `CacheReader` themselves take another clock or transport.
  */
 import { randomInt } from 'node:crypto';
 import { systemClock } from './clock.js';
@@ -9,6 +9,9 @@ import type { Incarnation } from './domain/push.js';
 import { parseShardName } from './domain/shard.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
+import { CacheConnection } from './lookup/cache-connection.js';
+import { CacheReader } from './lookup/cache-reader.js';
+import { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { Sender } from './sender/sender.js';
 
@@ -18,6 +21,22 @@ export { parseShardName, type ShardName } from './domain/shard.js';
 export type { Slice } from './domain/slice.js';
 export type { PushedKey, PushedObject } from './frames/frame.js';
 export { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
+export { CacheConnection, type CacheConnectionOptions } from './lookup/cache-connection.js';
+export { CacheFault, type FaultKind } from './lookup/cache-fault.js';
+export {
+  CacheReader,
+  type Absent,
+  type Ambiguous,
+  type CacheReaderOptions,
+  type CacheReaderParts,
+  type Found,
+  type Listed,
+} from './lookup/cache-reader.js';
+export type { Freshness, TypeFreshness } from './lookup/freshness-report.js';
+export { LocalThenCache, type LocalGetter, type LocalThenCacheParts, type LookUp } from './lookup/local-then-cache.js';
+export { defaultLookupBounds, type LookupBounds } from './lookup/lookup-options.js';
+export type { CollectionRef, ObjectRef, TypeRef } from './lookup/object-ref.js';
+export type { CachedObject, HttpAnswer, Missing } from './lookup/read-answer.js';
 export { Sender } from './sender/sender.js';
 export { defaultSenderBounds, type SenderBounds, type SenderOptions } from './sender/sender-options.js';
 export type { SenderEnd, SenderState, SliceProgress } from './sender/sender-state.js';
@@ -60,6 +79,23 @@ export function openSender({ shard: name, caches, identity, agent, incarnation, 
       agent,
     },
   );
+}
+
+export type OpenCacheReaderOptions = Readonly<{
+  /** Where the cache is reached, such as `https://localhost:6443`. */
+  cache: string;
+  /** PEM texts, or what gives them, asked at each question: a certificate that was renewed is shown from then on. */
+  identity: ClientIdentity | (() => ClientIdentity);
+  /** Others than the default ones; durations in milliseconds. */
+  bounds?: Partial<LookupBounds>;
+}>;
+
+/** Reads one cache over HTTPS. It holds connections until `close`. Throws when `cache` is no https URL. */
+export function openCacheReader({ cache, identity, bounds }: OpenCacheReaderOptions): CacheReader {
+  const clock = systemClock;
+  const options = Object.freeze({ ...defaultLookupBounds, ...bounds, cache });
+  const connection = new CacheConnection({ clock, identity: typeof identity === 'function' ? identity : () => identity }, options);
+  return new CacheReader({ clock, connection }, options);
 }
 
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };

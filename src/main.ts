@@ -14,11 +14,14 @@ import { commandGroups, commands } from './commands/commands.js';
 import type { Surroundings } from './commands/command.js';
 import { runCommandLine, type DeclaredCommand } from './config/command-line.js';
 import { configFileOption, options } from './config/options.js';
-import { loadSettings, type Settings } from './config/settings.js';
+import { idleLinks } from './config/idle-links.js';
+import { PolicyFile } from './config/policy-file.js';
+import { loadSettings, type SettingsSources } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
 import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults } from './config/upstream-flags.js';
 import { systemClock } from './clock.js';
 import { createLog, type Log } from './diagnostics/log.js';
+import type { ServerParts } from './server.js';
 import { version } from './version.js';
 
 const exitFailure = 1;
@@ -41,7 +44,7 @@ const serve: DeclaredCommand = {
   operands: '',
   help: 'Run a cache server',
   options: [{ ...configFileOption, placeholder: 'file', default: undefined }, ...Object.values(options)],
-  run: ({ flags }) => run(settingsFrom(flags, {}), []),
+  run: ({ flags }) => run(sourcesOf(flags, {}), []),
 };
 
 /** Listed for the help alone: commander would take some of upstream's flags for its own, so they never come here. */
@@ -62,25 +65,30 @@ async function cacheServer(args: readonly string[]): Promise<void> {
     case 'refused':
       throw new SettingsError(read.problems);
     case 'read':
-      return run(settingsFrom(read.flags, upstreamDefaults), read.warnings);
+      return run(sourcesOf(read.flags, upstreamDefaults), read.warnings);
   }
 }
 
-function settingsFrom(flags: Readonly<Record<string, string>>, defaults: Readonly<Record<string, string>>): Settings {
-  return loadSettings({ flags, defaults, environment: process.env, readFile: (path) => readFileSync(path, 'utf8') });
+function sourcesOf(flags: SettingsSources['flags'], defaults: Readonly<Record<string, string>>): SettingsSources {
+  return { flags, defaults, environment: process.env, readFile: (path) => readFileSync(path, 'utf8') };
 }
 
 /** Runs a server until a signal or its own failure ends it. */
-async function run(settings: Settings, warnings: readonly string[]): Promise<void> {
+async function run(sources: SettingsSources, warnings: readonly string[]): Promise<void> {
+  const settings = loadSettings(sources);
   const log = createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat });
   for (const warning of warnings) log.warn('flags.ignored', { warning });
   if (settings.clientCaFile === undefined)
     log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused; give --client-ca-file' });
 
+  for (const warning of idleLinks(settings)) log.warn('links.idle', { warning });
+
   const stopAsked = surroundings.untilStopped(log);
   void stopAsked.then((signal) => log.info('server.stopping', { signal }));
   const { startServer } = await import('./server.js');
-  const server = await startServer(settings, { log, clock: systemClock, random: Math.random });
+  const watchPolicies: ServerParts['watchPolicies'] = (tell) =>
+    PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, tell);
+  const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies });
   log.info('server.started', { url: server.url, version: version() });
 
   const end = await Promise.race([stopAsked, server.failed]);

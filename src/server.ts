@@ -8,7 +8,7 @@ import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { callerOf } from './certificates/caller-from-certificate.js';
 import { ServingCertificate } from './certificates/serving-certificate.js';
-import type { Settings } from './config/settings.js';
+import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import { Health } from './diagnostics/health.js';
 import type { Log } from './diagnostics/log.js';
@@ -17,10 +17,18 @@ import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
 import { CacheError, type Refusal } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
-import { formatResource, type Resource } from './domain/resource.js';
+import type { Resource } from './domain/resource.js';
 import type { ShardName } from './domain/shard.js';
-import type { StatusReport } from './domain/status.js';
+import type { LinkPolicies } from './domain/link-policies.js';
+import type { TreeStatus } from './domain/status.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
+import { describeServer } from './describe-server.js';
+import { openTier } from './open-tier.js';
+import { Home, type SeenElsewhere } from './intake/home.js';
+import { KnownShards } from './intake/known-shards.js';
+import { PlainWriters } from './intake/plain-writers.js';
+import type { Tier } from './tier/tier.js';
+import { treeReport } from './tier/tree-report.js';
 import { DeclaredTypes } from './intake/declared-types.js';
 import { Door, type DoorParts } from './intake/door.js';
 import { Freshness } from './intake/freshness.js';
@@ -52,6 +60,8 @@ export type ServerParts = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
+  /** Tells other edge policies than those of the settings, from when it is called until what it returns is closed; by default never. */
+  watchPolicies?: (tell: (policies: LinkPolicies) => void) => { close(): void };
 }>;
 
 const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -61,14 +71,19 @@ const snapshotHoldMs = 300_000;
 /** A little more than fill a chunk with objects of the usual 2.5 kB: rows looked at beyond the chunk are looked at again. */
 const snapshotRowsMax = 128;
 const resurrectedMax = 200_000;
+/** How long a plain writer must be quiet until what it wrote counts as everything. */
+const plainQuietMs = 30_000;
 const sharedBytesMax = 32 * 1024 * 1024;
 /** What all pushers together may have waiting: the committer never idles, and nobody waits for much of theirs. */
 const commitsOfPushesMax = 2;
 /** While several write, commits are so much smaller: each of them waits for the others'. A fifth of the delay for a tenth of the rate. */
 const sharedDivisor = 8;
-/** Of acknowledgements that a pusher does not take: below the first it is read from again, beyond the second it is cut off. */
+/**
+ * Of what a pusher or a child does not take: below the first it is read from and sent to again, beyond the second, which is room for some
+ * of the largest frames, it is cut off.
+ */
 const bufferedBytesLow = 64 * 1024;
-const bufferedBytesMax = 1024 * 1024;
+const bufferedBytesMax = 16 * 1024 * 1024;
 /** How long a pusher may take to close its side. */
 const closeGraceMs = 2_000;
 /** How long changes are collected for a watch that was written to just now; after a quiet time they go at once. */
@@ -77,7 +92,7 @@ const flushIntervalMs = 10;
 const turnBytesMax = 1024 * 1024;
 
 /** Throws an error that says what is wrong when the server cannot start. */
-export async function startServer(settings: Settings, { log, clock, random }: ServerParts): Promise<RunningServer> {
+export async function startServer(settings: Settings, { log, clock, random, watchPolicies }: ServerParts): Promise<RunningServer> {
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
   const clientCa = settings.clientCaFile === undefined ? undefined : readCa(settings.clientCaFile);
@@ -110,18 +125,33 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
     },
   );
   const sessions = new PushSessions(store, clock.now());
+  const known = await KnownShards.open(store);
+  const context = pushContext(settings, catalogue);
+  const policies = linkPoliciesOf(settings);
+  const tier = openTier(settings, policies, { store, known, sessions, context, clock, random, log, metrics });
+  const dropType = (resource: Resource): void => {
+    sessions.drop(resource);
+    tier.drop(resource);
+  };
   const declaredTypes = await DeclaredTypes.open(
-    { catalogue, objects: store, revisions: store, pushes: store, commits: store, watches: hub, sessions, clock, log },
+    { catalogue, objects: store, revisions: store, pushes: store, commits: store, watches: hub, sessions: { drop: dropType }, clock, log },
     store.resources(),
   );
-  const intake = new Intake({ objects: store, writer: store, clock });
-  const door = openDoor(settings, { store, sessions, catalogue, clock, log, metrics });
+  const seenMs: SeenElsewhere = (shard, side) => tier.seenMs(shard, side);
+  const home = new Home({ known, clock, seenMs }, { holdMs: settings.parentHoldMs });
+  const intake = new Intake({ objects: store, writer: store, clock, home });
+  const plainWriters = new PlainWriters({ pushes: store, known, clock, log }, { quietMs: plainQuietMs });
+  const homes = store.follow(({ shards: changed }) => {
+    for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
+  });
+  const door = openDoor(settings, { store, sessions, context, tier, clock, log, metrics });
   const shards = new ShardRemoval(
-    { objects: store, pushes: store, commits: store, sessions, clock, log },
+    { objects: store, pushes: store, commits: store, sessions, seenMs, isLinkUp: (side) => tier.freshness.presence(side).isUp, clock, log },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
-  const freshness = new Freshness({ store, sessions, clock, version: version(), isReady });
+  const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
+  const freshness = new Freshness({ store, sessions, links: tier.freshness, tree, clock, version: version(), isReady });
 
   const ports: KubePorts = {
     objects: store,
@@ -148,20 +178,30 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
   );
   const certificateFiles = certificate.watch({ clock }, { filesPollMs: settings.tlsFilesPollMs }, (pair) => listener.show(pair));
   const delay = new EventLoopDelay({ clock }, eventLoop);
-  describe({ metrics, health, store, hub, delay, door, freshness });
+  describeServer({ metrics, health, store, hub, delay, door, freshness, tier });
   await listener.listen();
+  const leaveParent = new AbortController();
+  const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
+  const policyFile = watchPolicies?.((changed) => tier.changePolicies(changed));
 
   const stop = async (): Promise<void> => {
     health.beginShutdown();
     certificateFiles.close();
+    policyFile?.close();
     listener.beginStop();
     store.beginClose();
+    leaveParent.abort();
+    tier.close();
     const pushersGone = door.close(settings.shutdownGraceMs);
     hub.endAll();
     await pushersGone;
+    await following;
     await listener.finishStop(clock, settings.shutdownGraceMs);
     hub.close();
     shards.close();
+    plainWriters.close();
+    homes.cancel();
+    known.close();
     const removalsEnded = declaredTypes.close();
     await store.close();
     await removalsEnded;
@@ -172,30 +212,36 @@ export async function startServer(settings: Settings, { log, clock, random }: Se
 
 function openDoor(
   settings: Settings,
-  parts: { store: SqliteStore; sessions: PushSessions; catalogue: Catalogue; clock: Clock; log: Log; metrics: Metrics },
+  parts: { store: SqliteStore; sessions: PushSessions; context: PushContext; tier: Tier; clock: Clock; log: Log; metrics: Metrics },
 ): Door {
-  const { catalogue, clock } = parts;
+  const { clock, tier } = parts;
   const acceptor = new SocketAcceptor({ clock }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
   const refuse = (socket: Duplex, refusal: Refusal): void => {
     const { code, text, retryAfterSeconds } = failure(refusal);
     refuseUpgrade(socket, code, text, retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) });
   };
-  const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
-  const context = {
-    typeOf: (resource: Resource, shard: ShardName) => catalogue.find(resource, shard),
-    limits: { frameBytesMax, frameMutationsMax, bodyBytesMax },
-    credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
-    systemClusters: new Set(settings.systemClusters),
-  };
   const accept: DoorParts['accept'] = (request, socket, head) => acceptor.accept(request, socket, head);
   return new Door(
-    { ...parts, context, accept, refuse },
+    { ...parts, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
     {
       sessionsMax: settings.pushSessionsMax,
       sessionsPerCallerMax: settings.pushSessionsPerCallerMax,
       helloTimeoutMs: settings.helloTimeoutMs,
     },
   );
+}
+
+type PushContext = DoorParts['context'];
+
+/** What is taken from pushers and caches alike. */
+function pushContext(settings: Settings, catalogue: Catalogue): PushContext {
+  const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
+  return {
+    typeOf: (resource: Resource, shard: ShardName) => catalogue.find(resource, shard),
+    limits: { frameBytesMax, frameMutationsMax, bodyBytesMax },
+    credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
+    systemClusters: new Set(settings.systemClusters),
+  };
 }
 
 function storeLimits(settings: Settings): StoreLimits {
@@ -232,55 +278,6 @@ function storeObserver(metrics: Metrics) {
     },
     compacted: () => {},
   };
-}
-
-/** What is cheaper to ask than to follow, and what readiness and liveness mean. */
-function describe({
-  metrics,
-  health,
-  store,
-  hub,
-  delay,
-  door,
-  freshness,
-}: {
-  metrics: Metrics;
-  health: Health;
-  store: SqliteStore;
-  hub: Hub;
-  delay: EventLoopDelay;
-  door: Door;
-  freshness: Freshness;
-}): void {
-  metrics.beforeRender(async () => describeShards(metrics, await freshness.report()));
-  metrics.beforeRender(() => {
-    metrics.pushSessions.set(door.openSessions);
-    metrics.publishedRevision.set(store.published);
-    metrics.compactedRevision.set(store.compacted);
-    metrics.queueLength.set(store.waiting.mutations);
-    metrics.queueBytes.set(store.waiting.bytes);
-    metrics.openWatches.set(hub.openWatches);
-    metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
-    metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
-  });
-  health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
-  health.add('readyz', { name: 'store', failure: () => store.lastFailure });
-}
-
-function describeShards(metrics: Metrics, { shards }: StatusReport): void {
-  const { shardConnected, sliceSynced, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } = metrics;
-  for (const gauge of [shardConnected, sliceSynced, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds]) gauge.reset();
-  for (const { shard, connection, slices } of shards) {
-    if (connection.kind !== 'plain') shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
-    for (const slice of slices) {
-      const labels = { shard, type: formatResource(slice).replace(/:$/, '') };
-      sliceSynced.set(slice.synced ? 1 : 0, labels);
-      sliceObjects.set(slice.objects, labels);
-      sliceBytes.set(slice.bytes, labels);
-      if (slice.changedAgoMs !== null) sliceChangedSeconds.set(slice.changedAgoMs / 1000, labels);
-      if (slice.lagMs !== null) sliceLagSeconds.set(slice.lagMs / 1000, labels);
-    }
-  }
 }
 
 function readCa(file: string): string {

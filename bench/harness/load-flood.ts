@@ -99,7 +99,8 @@ function hello(slice: Slice): Omit<Frame & { kind: 'hello' }, 'kind'> {
     incarnation: Date.now(),
     route: [],
     slices: [slice],
-    positions: [],
     agent: 'strata-bench',
+    credit: undefined,
+    limits: undefined,
   };
 }

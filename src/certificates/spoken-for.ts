@@ -1,10 +1,11 @@
 /**
- * Whom a certificate speaks for, as it is written into it (D8): the group `strata` and one URI, `strata://shard/NAME` or `strata://cache/ID`.
+ * Whom a certificate speaks for, as it is written into it (D8): the group `strata` and one URI, `strata://shard/NAME` or `strata://cache/NAME`.
  *
  * There is one spelling. Whatever else begins with that scheme, in whichever case, is a claim that cannot be understood, and with
  * two claims nobody knows which is meant: then the certificate speaks for nothing. URIs of other schemes (SPIFFE) do not count.
  */
 import type { SpokenFor } from '../domain/caller.js';
+import { parseCacheName } from '../domain/cache-name.js';
 import { parseShardName } from '../domain/shard.js';
 
 /** The O without which a URI gives nothing: a CA that lets people choose their names may well sign that URI for them. */
@@ -12,25 +13,19 @@ export const speakersGroup = 'strata';
 
 const claimPattern = /^\s*strata:/i;
 const spokenForPattern = /^strata:\/\/(shard|cache)\/([^/]+)$/;
-const cacheIdPattern = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 export function parseSpokenFor(uris: readonly string[]): SpokenFor | undefined {
   const [claim, ...others] = uris.filter((uri) => claimPattern.test(uri));
   if (claim === undefined || others.length > 0) return undefined;
   const [, kind, name = ''] = spokenForPattern.exec(claim) ?? [];
   if (kind === 'cache') {
-    const cacheId = parseCacheId(name);
-    return cacheId === undefined ? undefined : { kind, cacheId };
+    const cache = parseCacheName(name);
+    return cache === undefined ? undefined : { kind, name: cache };
   }
   const shard = kind === 'shard' ? parseShardName(name) : undefined;
   return shard && { kind: 'shard', shard };
 }
 
-/** The id of a cache, or undefined when the text is none. */
-export function parseCacheId(text: string): string | undefined {
-  return cacheIdPattern.test(text) ? text : undefined;
-}
-
 export function formatSpokenFor(spokenFor: SpokenFor): string {
-  return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.cacheId}`;
+  return `strata://${spokenFor.kind}/${spokenFor.kind === 'shard' ? spokenFor.shard : spokenFor.name}`;
 }

@@ -5,7 +5,8 @@
  */
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
-import { parseCacheId, speakersGroup } from '../certificates/spoken-for.js';
+import { speakersGroup } from '../certificates/spoken-for.js';
+import { parseCacheName } from '../domain/cache-name.js';
 import { certOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
 import { SettingsError } from '../config/settings-error.js';
@@ -51,15 +52,15 @@ export const certShard: Command = command({
 
 export const certCache: Command = command({
   words: ['cert', 'cache'],
-  operands: '<id>',
+  operands: '<name>',
   help: 'Issue the certificate that a cache shows to its parent',
   options: certOptions,
   run: async ({ operands: [text = ''], options }, surroundings) => {
-    const cacheId = parseCacheId(text);
-    if (cacheId === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the id of a cache`]);
+    const name = parseCacheName(text);
+    if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
     const signed: Issue = {
-      ...speaker(cacheId, { kind: 'cache', cacheId }),
-      gives: `speaks for the cache ${cacheId} and reads everything`,
+      ...speaker(name, { kind: 'cache', name }),
+      gives: `speaks for the cache ${name} and reads everything`,
       usage: ({ certFile, keyFile, caFile }) => [
         ['its parent', `strata serve --client-ca-file ${caFile}`],
         ['the cache', `shows ${certFile} with ${keyFile}`],

@@ -1,7 +1,9 @@
-/** A status report as it comes from a cache, which may be older or newer: unknown members are ignored, missing ones are an error. */
-import { CacheError } from '../domain/errors.js';
-import { parseShardName } from '../domain/shard.js';
+/** A status report as it comes from a cache, which may be older or newer: unknown members are ignored, missing ones are an error, but
+ * for those that were added since the first version. */
+import { parseShardName, type ShardName } from '../domain/shard.js';
 import type { ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import { listOf, numberOf, orNull, orUntold, recordOf, textOf, truthOf, unread, type Members } from './members.js';
+import { parseSide, parseTreeStatus } from './parse-tree-status.js';
 
 /** Throws CacheError. */
 export function parseStatusReport(text: string): StatusReport {
@@ -15,22 +17,29 @@ export function parseStatusReport(text: string): StatusReport {
       resourceVersion: textOf(cache['resourceVersion']),
       ready: truthOf(cache['ready']),
     },
+    tree: orUntold(report['tree'], parseTreeStatus, undefined),
     shards: listOf(report['shards']).map(shardOf),
   };
 }
 
 function shardOf(value: unknown): ShardStatus {
   const status = recordOf(value);
-  const shard = parseShardName(textOf(status['shard']));
-  if (shard === undefined) throw unread('the name of a shard');
   const incarnation = status['incarnation'] === undefined ? {} : { incarnation: numberOf(status['incarnation']) };
   return {
-    shard,
+    shard: nameOf(status['shard']),
+    side: orUntold(status['side'], (side) => orNull(side, parseSide), null),
+    moves: orUntold(status['moves'], numberOf, 0),
     ...incarnation,
     removed: truthOf(status['removed']),
     connection: connectionOf(recordOf(status['connection'])),
     slices: listOf(status['slices']).map(sliceOf),
   };
+}
+
+function nameOf(value: unknown): ShardName {
+  const shard = parseShardName(textOf(value));
+  if (shard === undefined) throw unread('the name of a shard');
+  return shard;
 }
 
 function connectionOf(connection: Members): ShardConnection {
@@ -56,45 +65,12 @@ function sliceOf(value: unknown): SliceStatus {
     identity: textOf(slice['identity']),
     synced: truthOf(slice['synced']),
     stated,
+    inStep: orUntold(slice['inStep'], (inStep) => orNull(inStep, truthOf), null),
     objects: numberOf(slice['objects']),
     bytes: numberOf(slice['bytes']),
+    digest: orUntold(slice['digest'], (digest) => orNull(digest, textOf), null),
     changedAgoMs: orNull(slice['changedAgoMs'], numberOf),
     lagMs: orNull(slice['lagMs'], numberOf),
     sourceConnected: orNull(slice['sourceConnected'], truthOf),
   };
-}
-
-type Members = Readonly<Record<string, unknown>>;
-
-function recordOf(value: unknown): Members {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
-  throw unread('an object');
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  if (Array.isArray(value)) return value;
-  throw unread('a list');
-}
-
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  throw unread('a text');
-}
-
-function numberOf(value: unknown): number {
-  if (typeof value === 'number') return value;
-  throw unread('a number');
-}
-
-function truthOf(value: unknown): boolean {
-  if (typeof value === 'boolean') return value;
-  throw unread('true or false');
-}
-
-function orNull<T>(value: unknown, read: (value: unknown) => T): T | null {
-  return value === null ? null : read(value);
-}
-
-function unread(wanted: string): CacheError {
-  return new CacheError(`what the cache answered is no status of a cache: ${wanted} is missing`);
 }

@@ -1,20 +1,19 @@
-/** A status report for people: one row per shard and type, the columns in line. */
+/** A status report for people: the cache and its neighbours, then one row per shard and type, the columns in line. */
 import { formatBytes, formatDuration } from '../config/quantity.js';
 import { formatGroupResource } from '../domain/resource.js';
-import { unreachable } from '../domain/errors.js';
-import type { ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import type { ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import { formatConnection } from './format-connection.js';
+import { treeLines } from './tree-lines.js';
 
-const heading = ['SHARD', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
+const heading = ['SHARD', 'SIDE', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
 const nothing = '–';
 /** Enough of an identity hash to tell two apart. */
 const identityCharactersShown = 8;
 const gap = '   ';
 
-export function formatStatusTable({ cache, shards }: StatusReport): string {
-  const ready = cache.ready ? 'ready' : 'not ready';
-  const title = `cache ${cache.id}, strata ${cache.version}, ${ready}, resourceVersion ${cache.resourceVersion}`;
-  const rows = shards.flatMap(rowsOf);
-  return `${title}\n\n${rows.length === 0 ? 'no shards yet' : aligned([heading, ...rows])}\n`;
+export function formatStatusTable(report: StatusReport): string {
+  const rows = report.shards.flatMap(rowsOf);
+  return `${treeLines(report).join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : aligned([heading, ...rows])}\n`;
 }
 
 /** What was heard of the shards themselves, one row each. */
@@ -22,16 +21,26 @@ export function formatShardList({ shards }: StatusReport): string {
   const rows = shards.map((shard) => {
     const sum = (count: (slice: SliceStatus) => number): number => shard.slices.reduce((total, slice) => total + count(slice), 0);
     const synced = `${shard.slices.filter((slice) => slice.synced).length} of ${shard.slices.length}`;
-    return [shard.shard, connectionOf(shard), synced, String(sum(({ objects }) => objects)), formatBytes(sum(({ bytes }) => bytes))];
+    return [
+      shard.shard,
+      sideOf(shard),
+      connectionOf(shard),
+      synced,
+      String(sum(({ objects }) => objects)),
+      formatBytes(sum(({ bytes }) => bytes)),
+    ];
   });
-  return rows.length === 0 ? 'no shards yet\n' : `${aligned([['SHARD', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
+  return rows.length === 0
+    ? 'no shards yet\n'
+    : `${aligned([['SHARD', 'SIDE', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
 }
 
 function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
-  const empty = [shard.shard, nothing, connectionOf(shard), nothing, '0', '0 B', nothing, nothing];
+  const empty = [shard.shard, sideOf(shard), nothing, connectionOf(shard), nothing, '0', '0 B', nothing, nothing];
   if (shard.slices.length === 0) return [empty];
   return shard.slices.map((slice) => [
     shard.shard,
+    sideOf(shard),
     typeOf(slice),
     `${connectionOf(shard)}${slice.sourceConnected === false ? ', source away' : ''}`,
     syncedOf(slice),
@@ -47,27 +56,20 @@ function typeOf({ group, resource, identity }: SliceStatus): string {
   return identity === '' ? type : `${type}:${identity.slice(0, identityCharactersShown)}`;
 }
 
+function sideOf({ side }: Pick<ShardStatus, 'side'>): string {
+  return side ?? nothing;
+}
+
 function connectionOf({ removed, connection }: Pick<ShardStatus, 'removed' | 'connection'>): string {
   return removed ? 'removed' : formatConnection(connection);
 }
 
-function formatConnection(connection: ShardConnection): string {
-  switch (connection.kind) {
-    case 'connected':
-      return `connected ${formatDuration(connection.forMs)}`;
-    case 'away':
-      return `away ${formatDuration(connection.forMs)}`;
-    case 'plain':
-      return 'plain HTTP';
-    default:
-      return unreachable(connection);
-  }
-}
-
-/** What its present pusher stated in full needs no more words. */
-function syncedOf({ synced, stated }: SliceStatus): string {
-  const word = synced ? 'yes' : 'no';
-  return stated === 'earlier' || stated === 'assumed' ? `${word}, ${stated}` : word;
+/** What its present pusher stated in full, and what the link it comes over keeps up by changes, needs no more words. */
+function syncedOf({ synced, stated, inStep }: SliceStatus): string {
+  const words = [synced ? 'yes' : 'no'];
+  if (stated === 'earlier' || stated === 'assumed') words.push(stated);
+  if (inStep === false) words.push('not in step');
+  return words.join(', ');
 }
 
 function aligned(rows: readonly (readonly string[])[]): string {

@@ -3,6 +3,7 @@
  * share a variable.
  */
 import { parseShardName } from '../domain/shard.js';
+import { parseCacheUrl, parseCacheUrls } from './cache-url.js';
 import { bare, choice, directory, duration, file, neededFile, parsedBy } from './option.js';
 import { options } from './options.js';
 
@@ -86,16 +87,3 @@ export const agentOptions = {
   logLevel: options.logLevel,
   logFormat: options.logFormat,
 } as const;
-
-function parseCacheUrl(text: string): string | undefined {
-  if (!URL.canParse(text)) return undefined;
-  const { protocol, origin, pathname, search, hash, username, password } = new URL(text);
-  const isBare = pathname === '/' && search === '' && hash === '' && username === '' && password === '';
-  return protocol === 'https:' && isBare ? origin : undefined;
-}
-
-function parseCacheUrls(text: string): readonly string[] | undefined {
-  const urls = text.split(',').map(parseCacheUrl);
-  const known = urls.filter((url) => url !== undefined);
-  return known.length === urls.length ? [...new Set(known)] : undefined;
-}

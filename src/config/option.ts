@@ -93,6 +93,18 @@ export function list<P extends Place & Readonly<{ default: string; pattern: RegE
   return { ...rest, placeholder: 'list', accepts, schema };
 }
 
+/** None by default. Texts separated by commas, given several times, or a list of them in the file; empty means none. */
+export function several<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
+  parse,
+  ...rest
+}: P & Readonly<{ parse: (text: string) => readonly Value[] | undefined }>): Omit<P, 'parse'> &
+  Readonly<{ default: undefined; repeatable: true }> &
+  Kind<readonly Value[]> {
+  const joined = z.union([texts, z.array(z.string()).transform((members) => members.join(','))], { error: mustBe(rest.accepts).error });
+  const schema = joined.transform((text, context) => (text === '' ? [] : (parse(text) ?? complain(context, rest.accepts))));
+  return { ...rest, default: undefined, repeatable: true, schema };
+}
+
 /** Empty means every interface, as upstream has it. */
 export function address<P extends Place & Readonly<{ default: string }>>(rest: P): P & Kind<string> {
   const accepts = 'an IP address';
@@ -133,6 +145,17 @@ export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: un
 /** A flag that stands alone; as a variable, true or false. */
 export function bare<P extends Place>(rest: P): P & Readonly<{ default: 'false' }> & Kind<boolean> {
   return { ...toggle({ ...rest, default: 'false' }), placeholder: '' };
+}
+
+/** Absent by default; empty means absent as well. */
+export function name<P extends Place & Readonly<{ accepts: string }>>({
+  parse,
+  ...rest
+}: P & Readonly<{ parse: (text: string) => string | undefined }>): Omit<P, 'parse'> &
+  Readonly<{ default: undefined }> &
+  Kind<string | undefined> {
+  const schema = texts.transform((text, context) => (text === '' ? undefined : (parse(text) ?? complain(context, rest.accepts))));
+  return { ...rest, default: undefined, placeholder: 'name', schema };
 }
 
 /** Whatever else can be parsed. It may be absent exactly when '' can be. */

@@ -5,6 +5,7 @@
  */
 import { logFormats, logLevels } from '../diagnostics/log.js';
 import { historyOptions } from './history-options.js';
+import { linkOptions } from './link-options.js';
 import { address, bytes, choice, count, directory, duration, file, toggle } from './option.js';
 import { pushOptions } from './push-options.js';
 
@@ -212,6 +213,7 @@ export const options = {
   }),
 
   ...pushOptions,
+  ...linkOptions,
 
   recentBytesMax: bytes({
     flag: 'recent-bytes-max',
@@ -260,5 +262,5 @@ export const options = {
 /** The file itself is named by a flag or a variable, never by a file. */
 export const configFileOption = {
   flag: 'config',
-  help: 'A YAML file with any of these options; a flag or a variable wins over it.',
+  help: 'A YAML file with any of these options, over which a flag or a variable wins, and with edge policies.',
 } as const;

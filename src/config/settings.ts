@@ -6,14 +6,21 @@
  */
 import { join } from 'node:path';
 import type { z } from 'zod';
-import { ConfigSyntaxError, parseConfigDocument, type ConfigDocument } from '../domain/config-document.js';
-import { nearest } from './nearest.js';
+import type { EdgePolicy } from '../domain/edge-policy.js';
+import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
+import { noConfigFile, readConfigFile } from './config-file.js';
 import { fromCommandLine, setVariable, type Given } from './given.js';
 import type { Option } from './option.js';
 import { configFileOption, options } from './options.js';
 import { SettingsError } from './settings-error.js';
+import { suggestion } from './suggestion.js';
 
-export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> };
+/** Of an option each, and the edge policies, which come from the file alone. */
+export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> } & Readonly<{
+  parentForward: EdgePolicy;
+  parentFollow: EdgePolicy;
+  children: ReadonlyMap<string, ChildPolicies>;
+}>;
 
 export type SettingsSources = Readonly<{
   /** By flag, without dashes. */
@@ -26,23 +33,35 @@ export type SettingsSources = Readonly<{
 
 export function loadSettings({ flags, environment, readFile, defaults = {} }: SettingsSources): Settings {
   const problems = unknownFlags(flags);
-  const configFile = flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
-  const file = configFile === undefined ? undefined : readConfigFile(configFile, readFile, problems);
+  const configFile = configFileOf({ flags, environment });
+  const file = configFile === undefined ? noConfigFile : readConfigFile(configFile, readFile, problems);
   const settings: Record<string, unknown> = {};
 
   for (const [key, option] of Object.entries<Option<unknown>>(options)) {
     const given =
-      fromCommandLine(option, { flags, environment }) ?? file?.get(option.yaml) ?? fromDefault(option, defaults, settings['rootDirectory']);
+      fromCommandLine(option, { flags, environment }) ??
+      file.options.get(option.yaml) ??
+      fromDefault(option, defaults, settings['rootDirectory']);
     const result = option.schema.safeParse(given?.value ?? '');
     if (result.success) settings[key] = result.data;
     else problems.push(`${given?.source ?? key}: ${result.error.issues[0]?.message ?? 'is wrong'}`);
   }
 
   if (problems.length > 0) throw new SettingsError(problems);
-  const complete = settings as Settings;
+  const { forward, follow, children } = file.policies;
+  const complete = { ...settings, parentForward: forward, parentFollow: follow, children } as Settings;
   const conflicts = rules.filter(({ holds }) => !holds(complete)).map(({ otherwise }) => otherwise);
   if (conflicts.length > 0) throw new SettingsError(conflicts);
   return Object.freeze(complete);
+}
+
+/** The file that the server was given, if it was. */
+export function configFileOf({ flags, environment }: Pick<SettingsSources, 'flags' | 'environment'>): string | undefined {
+  return flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
+}
+
+export function linkPoliciesOf({ parentForward, parentFollow, children }: Settings): LinkPolicies {
+  return { forward: parentForward, follow: parentFollow, children };
 }
 
 /** What may stand around a body in its frame. */
@@ -53,6 +72,14 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
   {
     holds: (s) => (s.tlsCertFile === undefined) === (s.tlsPrivateKeyFile === undefined),
     otherwise: '--tls-cert-file and --tls-private-key-file must be given together',
+  },
+  {
+    holds: (s) => (s.parentCertFile === undefined) === (s.parentKeyFile === undefined),
+    otherwise: '--parent-cert-file and --parent-key-file must be given together',
+  },
+  {
+    holds: (s) => s.parentUrls.length === 0 || s.parentCertFile !== undefined,
+    otherwise: '--parent-urls needs --parent-cert-file and --parent-key-file: a parent takes nobody without a certificate',
   },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
   {
@@ -85,47 +112,4 @@ function unknownFlags(flags: SettingsSources['flags']): string[] {
   const known = [configFileOption, ...Object.values(options)].map(({ flag }) => flag);
   const unknown = Object.keys(flags).filter((flag) => flags[flag] !== undefined && !known.includes(flag));
   return unknown.map((flag) => `unknown flag --${flag}${suggestion(flag, known, '--')}`);
-}
-
-/** The file's values by their YAML name; what is wrong with it is added to `problems`. */
-function readConfigFile(path: string, readFile: SettingsSources['readFile'], problems: string[]): ReadonlyMap<string, Given> {
-  const given = new Map<string, Given>();
-  let document: ConfigDocument;
-  try {
-    document = parseConfigDocument(readFile(path));
-  } catch (error) {
-    const where = error instanceof ConfigSyntaxError && error.line !== undefined ? `${path} line ${error.line}` : path;
-    problems.push(`${where}: ${(error as Error).message}`);
-    return given;
-  }
-
-  const known = Object.values(options).map(({ yaml }) => yaml);
-  const sections = [...new Set(known.map((name) => name.split('.')[0]!))];
-  for (const [section, content] of entries(document.value, path, 'the file', problems)) {
-    const at = (keys: readonly string[]): string => `${path} line ${document.lineOf(keys) ?? 1}`;
-    if (!sections.includes(section)) {
-      problems.push(`${at([section])}: unknown key ${section}${suggestion(section, sections)}`);
-      continue;
-    }
-    for (const [key, value] of entries(content, at([section]), section, problems)) {
-      const name = `${section}.${key}`;
-      const source = at([section, key]);
-      if (!known.includes(name)) problems.push(`${source}: unknown key ${name}${suggestion(name, known)}`);
-      else if (value !== null) given.set(name, { value, source: `${source}: ${name}` });
-    }
-  }
-  return given;
-}
-
-/** An empty file or section says nothing, and is none the worse for it. */
-function entries(value: unknown, source: string, what: string, problems: string[]): [string, unknown][] {
-  if (value === null || value === undefined) return [];
-  if (typeof value === 'object' && !Array.isArray(value)) return Object.entries(value);
-  problems.push(`${source}: ${what} must be a mapping of keys to values`);
-  return [];
-}
-
-function suggestion(word: string, known: readonly string[], prefix = ''): string {
-  const meant = nearest(word, known);
-  return meant === undefined ? '' : `; did you mean ${prefix}${meant}?`;
 }

@@ -8,9 +8,9 @@
  *   - dropping it would weaken what the operator asked for (ciphers, encryption, who may pass), or lose data: refused.
  * Our own options are understood as well. The rest is an error.
  */
-import { nearest } from './nearest.js';
 import type { Option } from './option.js';
 import { configFileOption, options } from './options.js';
+import { suggestion } from './suggestion.js';
 
 export type UpstreamFlags =
   | Readonly<{ kind: 'read'; flags: Readonly<Record<string, string>>; warnings: readonly string[] }>
@@ -200,8 +200,7 @@ function parseArgument(arg: string): { name: string; attached: string | undefine
 }
 
 function unknownFlag(arg: string, name: string): string {
-  const meant = arg.startsWith('--') ? nearest(name, upstreamFlags.keys()) : undefined;
-  return `unknown flag ${arg.startsWith('--') ? `--${name}` : arg.slice(0, 2)}${meant === undefined ? '' : `; did you mean --${meant}?`}`;
+  return arg.startsWith('--') ? `unknown flag --${name}${suggestion(name, upstreamFlags.keys(), '--')}` : `unknown flag ${arg.slice(0, 2)}`;
 }
 
 function decideTlsVersion(value: string): readonly Fate[] {

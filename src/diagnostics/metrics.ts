@@ -42,6 +42,30 @@ export const metricTable = {
   pushSessions: { kind: 'gauge', name: 'strata_push_sessions', help: 'Websocket sessions of pushers open now.', labels: [] },
   framesReceived: { kind: 'counter', name: 'strata_push_frames_total', help: 'Frames that pushers sent.', labels: ['kind'] },
   pushes: { kind: 'counter', name: 'strata_pushes_total', help: 'Pushes decided.', labels: ['outcome'] },
+  linkConnected: {
+    kind: 'gauge',
+    name: 'strata_link_connected',
+    help: '1 while the link to the parent or a child is open.',
+    labels: ['side'],
+  },
+  linkBehind: {
+    kind: 'gauge',
+    name: 'strata_link_behind',
+    help: 'Changes of this cache that the sending half of a link has not looked at yet.',
+    labels: ['side'],
+  },
+  linkSlices: {
+    kind: 'gauge',
+    name: 'strata_link_slices',
+    help: 'Slices that cross a link from here, by whether the other end is in step.',
+    labels: ['side', 'state'],
+  },
+  digestsDiffered: {
+    kind: 'counter',
+    name: 'strata_link_digest_differences_total',
+    help: 'Slices that were stated anew because the digests of both ends of a link differed: a bug, if it is not 0.',
+    labels: [],
+  },
   shardConnected: {
     kind: 'gauge',
     name: 'strata_shard_connected',

@@ -1,7 +1,7 @@
 import type { ShardName } from './shard.js';
 
-/** Whom a certificate speaks for (D8): the one URI `strata://shard/NAME` or `strata://cache/ID` in it. */
-export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; cacheId: string }>;
+/** Whom a certificate speaks for (D8): the one URI `strata://shard/NAME` or `strata://cache/NAME` in it. */
+export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; name: string }>;
 
 /** Who sent a request, as told by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
 export type Caller = Readonly<{ user: string; groups: readonly string[]; speaksFor?: SpokenFor; validUntilMs?: number }>;

@@ -1,3 +1,4 @@
+import type { CanonicalPath } from './cluster.js';
 import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { Revision } from './revision.js';
@@ -15,8 +16,19 @@ export type Change =
       object: StoredObject;
       created: boolean;
       previous: () => StoredObject | undefined;
+      movedPath?: MovedPath;
     }>
-  | Readonly<{ kind: 'delete'; key: Key; revision: Revision; resourceVersion: string; previous: () => StoredObject | undefined }>;
+  | Readonly<{
+      kind: 'delete';
+      key: Key;
+      revision: Revision;
+      resourceVersion: string;
+      previous: () => StoredObject | undefined;
+      movedPath?: MovedPath;
+    }>;
+
+/** The change moved the canonical path of its logical cluster on its shard; undefined where there was or is none. */
+export type MovedPath = Readonly<{ before: CanonicalPath | undefined; after: CanonicalPath | undefined }>;
 
 /** Changes that became durable together, in rising revision. All of them become visible in one tick (D3). */
 export type Commit = Readonly<{

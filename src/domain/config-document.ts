@@ -3,12 +3,12 @@
  *
  * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never a quiet last-one-wins.
  */
-import { LineCounter, isMap, isScalar, parseDocument, type Node } from 'yaml';
+import { LineCounter, isAlias, isMap, isSeq, parseDocument, type Document, type Node } from 'yaml';
 
 export type ConfigDocument = Readonly<{
   value: unknown;
-  /** The line, from 1, where the key at `path` stands. */
-  lineOf: (path: readonly string[]) => number | undefined;
+  /** The line, from 1, where the key or the member of a list at `path` stands, or else what is nearest to it on the way there. */
+  lineOf: (path: readonly (string | number)[]) => number;
 }>;
 
 /** The text is no YAML; the message says where. */
@@ -41,15 +41,28 @@ export function parseConfigDocument(text: string): ConfigDocument {
   return {
     value: document.toJS({ maxAliasCount: aliasesMax }),
     lineOf(path) {
-      let node: Node | null = document.contents;
-      let offset: number | undefined;
-      for (const name of path) {
-        const pair = isMap(node) ? node.items.find(({ key }) => isScalar(key) && String(key.value) === name) : undefined;
-        if (pair === undefined) return undefined;
-        offset = isScalar(pair.key) ? pair.key.range?.[0] : undefined;
-        node = pair.value as Node | null;
+      let node: Node | undefined = document.contents ?? undefined;
+      let line = 1;
+      for (const step of path) {
+        const place = placeOf(step, node, document);
+        if (place === undefined) break;
+        if (place.offset !== undefined) line = lines.linePos(place.offset).line;
+        node = place.value;
       }
-      return offset === undefined ? undefined : lines.linePos(offset).line;
+      return line;
     },
   };
+}
+
+/** Where the key or the member stands, and what it holds. */
+type NodePlace = Readonly<{ offset: number | undefined; value: Node | undefined }>;
+
+function placeOf(step: string | number, node: Node | undefined, document: Document.Parsed): NodePlace | undefined {
+  const within = isAlias(node) ? node.resolve(document) : node;
+  if (isSeq<Node>(within)) {
+    const value = within.items[Number(step)];
+    return value === undefined ? undefined : { offset: value.range?.[0], value };
+  }
+  const pair = isMap<Node, Node | null>(within) ? within.items.find(({ key }) => String(key) === String(step)) : undefined;
+  return pair && { offset: pair.key.range?.[0], value: pair.value ?? undefined };
 }

@@ -5,17 +5,18 @@ import type { CanonicalPath } from './cluster.js';
 import type { Revision } from './revision.js';
 
 /**
- * What a writer asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
- * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there.
+ * What a writer over plain HTTP asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
+ * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. A shard that nobody
+ * has becomes local by it; one that is another side's only if the mutation `takes` it, with an incarnation above all it had.
  */
 export type Mutation =
-  | Readonly<{ kind: 'put'; key: Key; body: Body; path: CanonicalPath | undefined; expect: 'absent' | Revision }>
-  | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision }>;
+  | Readonly<{ kind: 'put'; key: Key; body: Body; path: CanonicalPath | undefined; expect: 'absent' | Revision; takes?: boolean }>
+  | Readonly<{ kind: 'delete'; key: Key; expect: 'any' | Revision; takes?: boolean }>;
 
 /** What became of a mutation. `written` is durable; `object` is the new state, or the last one of a deleted key. */
 export type Outcome =
   | Readonly<{ kind: 'written'; revision: Revision; resourceVersion: string; object: StoredObject }>
-  | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>
+  | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' | 'elsewhere' }>
   /** Nothing was decided: the queue is full, or the disk took nothing. Nothing was stored either. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 

@@ -2,15 +2,17 @@ import type { Body, StoredObject } from './object.js';
 import { isEverything, meetsSelector, type Selector } from './selector.js';
 
 const decoder = new TextDecoder();
-const read = new WeakMap<Body, ReadonlyMap<string, string>>();
+const labels = new WeakMap<Body, ReadonlyMap<string, string>>();
+const annotations = new WeakMap<Body, ReadonlyMap<string, string>>();
 
 /** The labels of a stored body; remembered, because several selectors may ask in one tick. */
 export function labelsOf(body: Body): ReadonlyMap<string, string> {
-  const known = read.get(body);
-  if (known !== undefined) return known;
-  const labels = new Map(Object.entries(metadataOf(body).labels ?? {}));
-  read.set(body, labels);
-  return labels;
+  return remembered(labels, body, (metadata) => metadata.labels);
+}
+
+/** The annotations of a stored body; remembered as labels are, and apart from them, for they are longer and seldom asked for. */
+export function annotationsOf(body: Body): ReadonlyMap<string, string> {
+  return remembered(annotations, body, (metadata) => metadata.annotations);
 }
 
 /** The uid of a stored body; every one has one (W4). */
@@ -23,7 +25,22 @@ export function isSelected({ key, body }: StoredObject, selector: Selector): boo
   return isEverything(selector) || meetsSelector(selector, { namespace: key.namespace, name: key.name, labels: labelsOf(body) });
 }
 
+type Texts = Record<string, string> | null | undefined;
+type Metadata = Readonly<{ uid?: string; labels?: Texts; annotations?: Texts }>;
+
+function remembered(
+  known: WeakMap<Body, ReadonlyMap<string, string>>,
+  body: Body,
+  choose: (metadata: Metadata) => Texts,
+): ReadonlyMap<string, string> {
+  const before = known.get(body);
+  if (before !== undefined) return before;
+  const texts = new Map(Object.entries(choose(metadataOf(body)) ?? {}));
+  known.set(body, texts);
+  return texts;
+}
+
 /** What was checked when the body came in, so that its types may be relied on. */
-function metadataOf({ bytes, marks: { metadataStart, metadataEnd } }: Body): { uid?: string; labels?: Record<string, string> | null } {
-  return JSON.parse(decoder.decode(bytes.subarray(metadataStart, metadataEnd))) as { uid?: string; labels?: Record<string, string> | null };
+function metadataOf({ bytes, marks: { metadataStart, metadataEnd } }: Body): Metadata {
+  return JSON.parse(decoder.decode(bytes.subarray(metadataStart, metadataEnd))) as Metadata;
 }

@@ -14,7 +14,8 @@ import type { Scope } from './scope.js';
 import type { Selector } from './selector.js';
 import type { ShardName } from './shard.js';
 import type { StatusReport } from './status.js';
-import type { Push, PushOutcome, ShardState, SliceState } from './push.js';
+import type { ShardState } from './claim.js';
+import type { LinkState, Push, PushOutcome, SliceState } from './push.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './write-request.js';
 
 /** The engine's positions and their texts. */
@@ -54,6 +55,8 @@ export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Ke
 export interface History {
   /** Chunks of changes with after < revision ≤ upTo, rising. Throws Refused(Expired) when after < compacted. */
   changes(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]>;
+  /** The same of every type: what a link reads. */
+  everyChange(range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]>;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (D4, tombstones). */
   remembers(after: Revision): boolean;
   /** The keys of the scope that changed with after < revision ≤ upTo, deleted ones included, each once; answers as far back as `remembers`. */
@@ -74,6 +77,10 @@ export interface Pushes {
   shards(): Promise<readonly ShardState[]>;
   /** Every slice that holds objects or was ever stated, at the published revision. */
   slices(): Promise<readonly SliceState[]>;
+  /** Every link that ever opened, at the published revision. */
+  links(): Promise<readonly LinkState[]>;
+  /** Tells the shards and slices that a commit has changed, in the tick in which it is published, before its changes are told. */
+  follow(listener: (told: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>) => void): Subscription;
 }
 
 export interface PushLane {
@@ -106,6 +113,8 @@ export interface Subscription {
 /** The index from canonical paths to logical clusters. */
 export interface CanonicalPaths {
   clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]>;
+  /** The paths of logical clusters on shards, in their order. */
+  pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): Promise<readonly (CanonicalPath | undefined)[]>;
 }
 
 /** Which cache this is, and which life of its store: together they tell a pusher whether what it was acknowledged is here. */

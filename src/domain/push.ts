@@ -1,10 +1,12 @@
 import type { CanonicalPath } from './cluster.js';
+import type { Claim, ShardState } from './claim.js';
 import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
 import type { Body } from './object.js';
 import type { Resource } from './resource.js';
 import type { Revision } from './revision.js';
 import type { ShardName } from './shard.js';
+import type { LinkSide } from './side.js';
 import type { Slice } from './slice.js';
 
 /**
@@ -14,26 +16,45 @@ import type { Slice } from './slice.js';
 export type Incarnation = number;
 
 /**
- * What a pusher asks in the name of its shard, already admitted. It says how things are, whatever was there: it names no
- * revision, and what is so already is no change. All that have an incarnation but `claim` are fenced by it, in queue order.
+ * Who says it, which is what fences it, in queue order: a pusher of this cache has its shard while that is local and of its
+ * incarnation; a link while the shard's side is the cache at its other end.
+ */
+export type Speaker = Readonly<{ kind: 'pusher'; incarnation: Incarnation } | { kind: 'link'; side: LinkSide }>;
+
+/**
+ * What a pusher or a link asks in the name of a shard, already admitted. It says how things are, whatever was there: it names no
+ * revision, and what is so already is no change. All that have a speaker are fenced.
  *
  *   claim ── begin ── state … state keep … ── end ── state, retract …         end removes what was not stated since begin
  */
 export type Push =
-  /** Takes the shard for this incarnation, unless a higher one has it or it was removed. */
-  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation }>
-  /** The slice is about to be stated as a whole. Until `end` it counts as not stated. */
-  | Readonly<{ kind: 'begin'; slice: Slice; incarnation: Incarnation }>
+  /** Judged by the rule in claim.ts. A shard that changes its side counts as stated nowhere; its objects stay. */
+  | (Claim & Readonly<{ kind: 'claim' }>)
+  /** The slice is about to be stated as a whole. Until `end` it counts as not stated and as out of step. */
+  | Readonly<{ kind: 'begin'; slice: Slice; by: Speaker }>
   /** The key holds this. */
-  | Readonly<{ kind: 'state'; key: Key; body: Body; path: CanonicalPath | undefined; incarnation: Incarnation }>
+  | Readonly<{ kind: 'state'; key: Key; body: Body; path: CanonicalPath | undefined; by: Speaker }>
   /** The key holds what it did, or nothing: within a statement it is not among the unstated. */
-  | Readonly<{ kind: 'keep'; key: Key; incarnation: Incarnation }>
+  | Readonly<{ kind: 'keep'; key: Key; by: Speaker }>
   /** The key holds nothing. */
-  | Readonly<{ kind: 'retract'; key: Key; incarnation: Incarnation }>
-  /** Everything of the slice was stated. What was there at `begin` and was not stated since is removed, in steps. */
-  | Readonly<{ kind: 'end'; slice: Slice; incarnation: Incarnation }>
-  /** Something of the slice was lost on the way: it counts as not stated. */
-  | Readonly<{ kind: 'doubt'; slice: Slice; incarnation: Incarnation }>
+  | Readonly<{ kind: 'retract'; key: Key; by: Speaker }>
+  /**
+   * Everything of the slice was stated. What was there at `begin` and was not stated since is removed, in steps. `edge` is what the
+   * link's policies came to for the slice, '' for a pusher. A link may end a slice that is in step with that edge without having begun:
+   * then nothing is removed, and it counts as stated.
+   */
+  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; edge: string }>
+  /** Something of the slice was lost on the way: it counts as not stated and as out of step. */
+  | Readonly<{ kind: 'doubt'; slice: Slice; by: Speaker }>
+  /** Whether the slice holds what this digest says. */
+  | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
+  /**
+   * A link opens. Where its other end is another cache than before, its position is void, and its slices are out of step; if that is
+   * the parent, all shards of other sides have moved once more. A child's id is bound to its name, for good.
+   */
+  | Readonly<{ kind: 'meet'; side: LinkSide; cacheId: string }>
+  /** All that the cache at the other end had to tell up to its `position`, a resourceVersion of its store, was told before this. */
+  | Readonly<{ kind: 'reach'; side: LinkSide; position: string }>
   /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had. The one
    * kind that comes from an operator, and is not fenced itself.
@@ -43,24 +64,27 @@ export type Push =
    * Removes what every shard holds of a type, in steps, but for what is written or stated meanwhile. Its slices count as
    * never stated, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.
    */
-  | Readonly<{ kind: 'drop'; resource: Resource }>;
+  | Readonly<{ kind: 'drop'; resource: Resource }>
+  /** A plain writer has been quiet for long enough: what it wrote counts as stated, while the shard is plain and local. */
+  | Readonly<{ kind: 'assume'; shard: ShardName }>;
 
 /** What became of a push, durable and published. */
 export type PushOutcome =
   | Readonly<{ kind: 'written'; revision: Revision }>
   /** It was so already, or it is of the kinds that change no object. */
   | Readonly<{ kind: 'unchanged' }>
-  /** The shard is another's, or was removed. Nothing was done. */
-  | Readonly<{ kind: 'fenced'; holder: Incarnation; removed: boolean }>
+  /** The shard is another's, or was removed. Nothing was done. `holder` is what is known of it, if anything is. */
+  | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   /** An `end` without its `begin`, which a failed commit took along. */
   | Readonly<{ kind: 'unbegun' }>
+  /** A `compare` that found another digest, which is told. */
+  | Readonly<{ kind: 'differs'; digest: string }>
+  /** A `meet` of a cache id that is bound to another child. */
+  | Readonly<{ kind: 'bound'; name: string }>
   /** An `end`, a `clear` or a `drop` is through; that many objects were removed. */
   | Readonly<{ kind: 'swept'; removed: number }>
   /** Nothing was decided or stored: the disk took nothing, or the store is closing. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
-
-/** What the store knows of a shard that ever claimed or was removed. */
-export type ShardState = Readonly<{ shard: ShardName; incarnation: Incarnation; removed: boolean }>;
 
 /** What the store knows of a slice that holds objects or was ever stated. */
 export type SliceState = Readonly<{
@@ -68,10 +92,17 @@ export type SliceState = Readonly<{
   objects: number;
   /** Of their bodies. */
   bytes: number;
+  /** Of its objects, as `formatDigest` has it. */
+  digest: string;
   /** When it changed last, in milliseconds since 1970; 0 when it never did. */
   changedMs: number;
   /** The incarnation that stated it in full and has told all changes since; 0 when none has. */
   stated: Incarnation;
   /** Whether it was ever stated in full. */
   synced: boolean;
+  /** What the link it comes over lets through, while it is in step with that link's position; '' when it is not. */
+  edge: string;
 }>;
+
+/** What the store knows of a link: the cache at its other end, and up to where that has told everything ('': nowhere yet). */
+export type LinkState = Readonly<{ side: LinkSide; cacheId: string; position: string }>;

@@ -1,16 +1,25 @@
 /**
- * What `GET /services/cache/status` answers (D10): which cache this is and how fresh each shard's part of it is. Ages are
- * durations, never clock times, for the clocks of two machines never agree. Members are only ever added; a reader ignores
- * what it does not know.
+ * What `GET /services/cache/status` answers (D10): which cache this is, its neighbours in the tree, and how fresh each shard's part of
+ * it is. Ages are durations, never clock times, for the clocks of two machines never agree. Members are only ever added; a reader
+ * ignores what it does not know.
  *
- *   {"cache": {"id": "…", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…", "ready": true},
- *    "shards": [{"shard": "amber", "incarnation": 1763700000000, "removed": false,
+ *   {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…", "ready": true},
+ *    "tree": {"name": "eu-1", "route": ["c-1", "c-0"], "hops": 1,
+ *             "parent": {"url": "https://root:6443", "failures": 0, "message": null, "cacheId": "c-0",
+ *                        "connection": {"kind": "connected", "forMs": 192000, "peer": "root:6443"}, "position": "…",
+ *                        "sending": {"slices": 14, "inStep": 14, "behind": 0, "lagMs": 0, "restated": 0, "refused": 0},
+ *                        "receiving": {"slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0},
+ *                        "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
+ *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}], "conflicts": []},
+ *    "shards": [{"shard": "amber", "side": "local", "moves": 0, "incarnation": 1763700000000, "removed": false,
  *                "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
  *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "stated": "current",
- *                            "objects": 12, "bytes": 30211, "changedAgoMs": 900, "lagMs": 3, "sourceConnected": true}]}]}
+ *                            "inStep": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
+ *                            "sourceConnected": true}]}]}
  */
 import type { Incarnation } from './push.js';
 import type { ShardName } from './shard.js';
+import type { Side } from './side.js';
 
 export type StatusReport = Readonly<{
   cache: Readonly<{
@@ -21,11 +30,92 @@ export type StatusReport = Readonly<{
     /** What /readyz says. */
     ready: boolean;
   }>;
+  /** Undefined: the cache is of a version that knows no tree. */
+  tree: TreeStatus | undefined;
   shards: readonly ShardStatus[];
 }>;
 
+/** The tree as far as this cache knows it: its neighbours, and the ids above it. */
+export type TreeStatus = Readonly<{
+  /** How this cache is known to its parent; null when it has none. */
+  name: string | null;
+  /** Ids of caches: this one, its parent, and so on, as far as those above have told. */
+  route: readonly string[];
+  /** How many of them are above this one; null while there is a parent that has not told. */
+  hops: number | null;
+  parent: ParentStatus | null;
+  /** In the order of their names, those that are away included. */
+  children: readonly ChildStatus[];
+  conflicts: readonly ConflictStatus[];
+}>;
+
+export type LinkStatus = Readonly<{
+  /** Of the cache at the other end; null while none was ever there. */
+  cacheId: string | null;
+  connection: LinkConnection;
+  /** A resourceVersion of that cache: all that it lets through up to there is durable here. Null: nowhere yet. */
+  position: string | null;
+  /** Null while the link is down, or has only just been opened. */
+  sending: SendingStatus | null;
+  receiving: ReceivingStatus;
+  /** `other`: null while it is not known. */
+  policies: Readonly<{ own: PolicyTexts; other: PolicyTexts | null }>;
+}>;
+
+export type LinkConnection = Exclude<ShardConnection, { kind: 'plain' }>;
+
+export type ParentStatus = LinkStatus &
+  Readonly<{
+    url: string;
+    /** In a row, while the parent is away. */
+    failures: number;
+    /** Why the last connection ended or never came about; null while there is nothing to tell. */
+    message: string | null;
+  }>;
+
+/** `agent`: its program and version, while it is connected. */
+export type ChildStatus = LinkStatus & Readonly<{ name: string; agent: string | null }>;
+
+/** What goes over a link from here. Counts are since the link was opened. */
+export type SendingStatus = Readonly<{
+  slices: number;
+  /** Those that the other end has stated in full and follows by changes. */
+  inStep: number;
+  /** Changes of this cache that were not looked at yet for this link. */
+  behind: number;
+  /** How old the oldest is that was sent and not acknowledged. */
+  lagMs: number;
+  /** How often the other end has asked for a slice anew. */
+  restated: number;
+  /** Slices of which the other end does not take something. */
+  refused: number;
+}>;
+
+/** What comes over a link. Counts of objects and comparisons are since the link was opened. */
+export type ReceivingStatus = Readonly<{
+  /** Of shards whose side is this link. */
+  slices: number;
+  inStep: number;
+  /** Objects that were not taken. */
+  refused: number;
+  /** How often it was compared what both ends hold of a slice, how long ago last (null: never), and how often it was not the same. */
+  compared: number;
+  comparedAgoMs: number | null;
+  differed: number;
+}>;
+
+/** Rules as JSON text, cut off where they are very long. */
+export type PolicyTexts = Readonly<{ up: string; down: string }>;
+
+/** Two sides claim a shard with one rank: the first keeps it, and one of them was configured wrongly. */
+export type ConflictStatus = Readonly<{ shard: ShardName; side: Side; claimedBy: Side; incarnation: Incarnation; forMs: number }>;
+
 export type ShardStatus = Readonly<{
   shard: ShardName;
+  /** Where the truth about it comes from; null when it is nobody's. */
+  side: Side | null;
+  /** How often a cache on the way has changed its parent since the incarnation began. */
+  moves: number;
   /** Of the pusher that has the shard; left out when none ever claimed it. */
   incarnation?: Incarnation;
   /** Whether an operator removed it and nobody came back since. */
@@ -34,7 +124,9 @@ export type ShardStatus = Readonly<{
   slices: readonly SliceStatus[];
 }>;
 
+/** Whether the pusher of a shard is there, at this cache or, as far as the link has told, behind one; since when that is known. */
 export type ShardConnection =
+  /** `peer`: an address, or the name or the id of the cache that the shard is behind. */
   | Readonly<{ kind: 'connected'; forMs: number; peer: string }>
   | Readonly<{ kind: 'away'; forMs: number }>
   /** Written over plain HTTP: there is no connection that could be there or not. */
@@ -48,12 +140,16 @@ export type SliceStatus = Readonly<{
   synced: boolean;
   /** By the incarnation that has the shard now, by an earlier one, by none; or assumed, for plain HTTP tells no end. */
   stated: 'current' | 'earlier' | 'never' | 'assumed';
+  /** Whether changes alone keep it up with the link that it comes over; null when it comes over none. */
+  inStep: boolean | null;
   objects: number;
   /** Of their bodies. */
   bytes: number;
+  /** The same wherever the same objects are held; null when nobody tells. */
+  digest: string | null;
   /** Null when it never changed. */
   changedAgoMs: number | null;
-  /** How old the oldest change is that the pusher knows and that is not durable here; null when nobody tells. */
+  /** How old the oldest change is that the pusher knows and that is not durable where it pushes; null when nobody tells. */
   lagMs: number | null;
   /** Whether the pusher has its source before it; null when nobody tells. */
   sourceConnected: boolean | null;

@@ -16,6 +16,8 @@ export const byes = {
   unavailable: { code: 4007 },
   /** Nothing came for too long. */
   timeout: { code: 4008 },
+  /** A cache would be above itself in the tree. Only caches are told. */
+  loop: { code: 4009 },
 } as const;
 
 export type ByeReason = keyof typeof byes;

@@ -64,6 +64,11 @@ export function asOptional<T>(member: Member, parse: (member: Member) => T): T |
   return member.value === null ? undefined : parse(member);
 }
 
+/** A member that came into its frame after the first who write it: missing is nil. */
+export function asAdded<T>(member: Member, parse: (member: Member) => T): T | undefined {
+  return member.value === undefined ? undefined : asOptional(member, parse);
+}
+
 export function asBytes({ value, name }: Member): Uint8Array {
   if (!(value instanceof Uint8Array)) throw new BadFrame(`${name} is no bytes`);
   return value;

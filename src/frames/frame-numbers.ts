@@ -18,4 +18,5 @@ export const frameNumbers = {
   refuse: 14,
   status: 15,
   bye: 16,
+  resume: 17,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

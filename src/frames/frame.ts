@@ -2,37 +2,45 @@
  * What crosses a websocket: frames, each one msgpack array, one per websocket message. A closed union with one reader
  * (read-frame.ts) and one writer (write-frame.ts).
  *
- *   frame    = [1,  protocol, role, name, incarnation, route, slices, positions, agent]            hello
+ *   frame    = [1,  protocol, role, name, incarnation, route, slices, [], agent, credit | nil, limits | nil]  hello
  *            | [2,  protocol, cacheId, epoch, stated, credit, limits]                              welcome
  *            | [3,  sequence, slice, version, objects]                                             put
  *            | [4,  sequence, slice, keys]                                                         delete
  *            | [5,  sequence, slice, revision]                                                     begin
- *            | [6,  sequence, slice, revision, count, digest]                                      end
+ *            | [6,  sequence, slice, revision, count, edge]                                        end
  *            | [7,  slice, reason]                                                                 restate
- *            | [8,  positions]                                                                     progress
- *            | [9,  shard, incarnation, removed]                                                   claim
+ *            | [8,  sequence, position]                                                            progress
+ *            | [9,  shard, incarnation, moves, removed]                                            claim
  *            | [10, route]                                                                         route
- *            | [11, rules, hash]                                                                   policy
- *            | [12, slice, epoch, revision, value]                                                 digest
+ *            | [11, up, down]                                                                      policy
+ *            | [12, sequence, slice, value]                                                        digest
  *            | [13, sequence, credit]                                                              ack
  *            | [14, sequence, reason, message]                                                     refuse
  *            | [15, freshness]                                                                     status
  *            | [16, reason, message, retryAfterMs | nil]                                           bye
+ *            | [17, position, held, isLast]                                                        resume
  *   slice    = [shard, group, resource, identity]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
- *   stated   = [slice, …]         positions = [[slice, epoch, revision, policyHash], …]
+ *   stated   = [slice, …]         held   = [[slice, edge, stated], …]
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
  *   freshness = [[slice, connected, synced, lagMs], …]
  *
- * Sequence: mutations are numbered from 1 in each connection. A put or delete frame carries the number of its first one, and
- * they count on from there; begin and end are one each. An ack or refuse names one of these numbers.
+ * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
+ * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest and resume
+ * are theirs alone, and so are the credit and the limits in hello.
+ *
+ * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
+ * one, and they count on from there; begin, end, progress and digest are one each. An ack or refuse names one of these numbers.
+ *
+ * A position is a resourceVersion of the sending cache's store: everything that crosses of what it holds up to there was sent before
+ * the progress that names it. A digest holds for what was sent before it. Order is all they need.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
  * Ladder. Frames are additive: a new member goes to the end, an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
- *   v1: all of the above.
+ *   v1: all of the above. What only caches say was settled before any cache spoke it; the empty list in hello was to be positions.
  */
 import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -49,7 +57,11 @@ export type Credit = Readonly<{ mutations: number; bytes: number }>;
 /** What the receiving side takes at most. */
 export type FrameLimits = Readonly<{ frameBytesMax: number; frameMutationsMax: number; bodyBytesMax: number }>;
 
-export type Position = Readonly<{ slice: Slice; epoch: number; revision: number; policyHash: string }>;
+/**
+ * What a cache holds of a slice that comes over this link: the edge it is in step with ('' when it must be stated anew), and
+ * the incarnation that stated it, 0 when none has.
+ */
+export type HeldSlice = Readonly<{ slice: Slice; edge: string; stated: Incarnation }>;
 
 /** An object as it is pushed. Its key's texts are as they came; whoever admits it parses them. */
 export type PushedObject = Readonly<{
@@ -72,16 +84,18 @@ export type Frame =
       kind: 'hello';
       protocol: number;
       role: 'shard' | 'cache';
-      /** Of the shard, or the id of the cache. */
+      /** Of the shard, or of the cache: what its certificate says. */
       name: string;
       incarnation: Incarnation;
-      /** Ids of caches from this one to the root; empty for a shard. */
+      /** Ids of caches from this one to the root, its own first; empty for a shard. */
       route: readonly string[];
-      /** What it will state, as far as it knows now. */
+      /** What a shard will state, as far as it knows now. */
       slices: readonly Slice[];
-      positions: readonly Position[];
       /** The sender's program and version, for the log. */
       agent: string;
+      /** Of a cache: for what comes down to it. */
+      credit: Credit | undefined;
+      limits: FrameLimits | undefined;
     }>
   | Readonly<{
       kind: 'welcome';
@@ -96,18 +110,25 @@ export type Frame =
   | Readonly<{ kind: 'put'; sequence: number; slice: Slice; version: string; objects: readonly PushedObject[] }>
   | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[] }>
   | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string }>
-  /** `count`: objects put since begin. `digest`: '' when the sender has none. */
-  | Readonly<{ kind: 'end'; sequence: number; slice: Slice; revision: string; count: number; digest: string }>
+  /**
+   * `count`: objects put since begin. `edge`: what the policies of both caches come to for the slice; '' from a shard. Without a
+   * begin before it, the slice is in step with that edge and all of it stated.
+   */
+  | Readonly<{ kind: 'end'; sequence: number; slice: Slice; revision: string; count: number; edge: string }>
   | Readonly<{ kind: 'restate'; slice: Slice; reason: string }>
-  | Readonly<{ kind: 'progress'; positions: readonly Position[] }>
-  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation; removed: boolean }>
+  | Readonly<{ kind: 'progress'; sequence: number; position: string }>
+  /** The shard has come to this side or, `removed`, is nobody's (domain/claim.ts). */
+  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation; moves: number; removed: boolean }>
+  /** From a parent: its own id and those above it. */
   | Readonly<{ kind: 'route'; route: readonly string[] }>
-  /** `rules`: JSON text. */
-  | Readonly<{ kind: 'policy'; rules: string; hash: string }>
-  | Readonly<{ kind: 'digest'; slice: Slice; epoch: number; revision: number; value: string }>
+  /** What this side lets through, both ways: the rules as JSON text (tier/edge-policy.ts). */
+  | Readonly<{ kind: 'policy'; up: string; down: string }>
+  | Readonly<{ kind: 'digest'; sequence: number; slice: Slice; value: string }>
   | Readonly<{ kind: 'ack'; sequence: number; credit: Credit }>
   /** That mutation only. `reason` is one of domain/errors.ts. */
   | Readonly<{ kind: 'refuse'; sequence: number; reason: string; message: string }>
   | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[] }>
+  /** What the receiving side holds of what comes over this link, and the last position it was told; in parts, the last of which says so. */
+  | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

@@ -11,6 +11,7 @@ import { BadFrame } from './bad-frame.js';
 import { byes, type ByeReason } from './bye.js';
 import { frameBounds } from './frame-bounds.js';
 import {
+  asAdded,
   asBytes,
   asCount,
   asFlag,
@@ -25,7 +26,7 @@ import {
 } from './frame-members.js';
 import type { Member } from './frame-members.js';
 import { frameNumbers } from './frame-numbers.js';
-import type { Credit, Frame, FrameLimits, Position, PushedKey, PushedObject, SliceFreshness } from './frame.js';
+import type { Credit, Frame, FrameLimits, HeldSlice, PushedKey, PushedObject, SliceFreshness } from './frame.js';
 import { unpack } from './msgpack.js';
 
 type Kind = Frame['kind'];
@@ -53,8 +54,9 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         incarnation: asPositive(member(3, 'incarnation')),
         route: asListOf(member(4, 'route'), asText),
         slices: asListOf(member(5, 'slices'), asSlice),
-        positions: asListOf(member(6, 'positions'), asPosition),
         agent: asText(member(7, 'agent')),
+        credit: asAdded(member(8, 'credit'), asCredit),
+        limits: asAdded(member(9, 'limits'), asLimits),
       };
     case 'welcome':
       return {
@@ -95,30 +97,30 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         slice: asSlice(member(1, 'slice')),
         revision: asText(member(2, 'revision')),
         count: asCount(member(3, 'count')),
-        digest: asText(member(4, 'digest')),
+        edge: asText(member(4, 'edge')),
       };
     case 'restate':
       return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
     case 'progress':
-      return { kind, positions: asListOf(member(0, 'positions'), asPosition) };
+      return { kind, sequence: asPositive(member(0, 'sequence')), position: asText(member(1, 'position')) };
     case 'claim':
       return {
         kind,
         shard: asParsed(member(0, 'shard'), parseShardName),
         incarnation: asPositive(member(1, 'incarnation')),
-        removed: asFlag(member(2, 'removed')),
+        moves: asCount(member(2, 'moves')),
+        removed: asFlag(member(3, 'removed')),
       };
     case 'route':
       return { kind, route: asListOf(member(0, 'route'), asText) };
     case 'policy':
-      return { kind, rules: asText(member(0, 'rules'), frameBounds.policyCharactersMax), hash: asText(member(1, 'hash')) };
+      return { kind, up: asPolicy(member(0, 'up')), down: asPolicy(member(1, 'down')) };
     case 'digest':
       return {
         kind,
-        slice: asSlice(member(0, 'slice')),
-        epoch: asCount(member(1, 'epoch')),
-        revision: asCount(member(2, 'revision')),
-        value: asText(member(3, 'value')),
+        sequence: asPositive(member(0, 'sequence')),
+        slice: asSlice(member(1, 'slice')),
+        value: asText(member(2, 'value')),
       };
     case 'ack':
       return { kind, sequence: asCount(member(0, 'sequence')), credit: asCredit(member(1, 'credit')) };
@@ -137,6 +139,13 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         reason: asParsed(member(0, 'reason'), asByeReason),
         message: asMessage(member(1, 'message')),
         retryAfterMs: asOptional(member(2, 'retryAfterMs'), asCount),
+      };
+    case 'resume':
+      return {
+        kind,
+        position: asText(member(0, 'position')),
+        held: asListOf(member(1, 'held'), asHeld),
+        isLast: asFlag(member(2, 'isLast')),
       };
     default:
       return unreachable(kind);
@@ -170,14 +179,17 @@ function asSlice(member: Member): Slice {
   };
 }
 
-function asPosition({ value, name }: Member): Position {
-  const [slice, epoch, revision, policyHash] = asList({ value, name });
+function asHeld({ value, name }: Member): HeldSlice {
+  const [slice, edge, stated] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
-    epoch: asCount({ value: epoch, name: `${name}.epoch` }),
-    revision: asCount({ value: revision, name: `${name}.revision` }),
-    policyHash: asText({ value: policyHash, name: `${name}.policyHash` }),
+    edge: asText({ value: edge, name: `${name}.edge` }),
+    stated: asCount({ value: stated, name: `${name}.stated` }),
   };
+}
+
+function asPolicy(member: Member): string {
+  return asText(member, frameBounds.policyCharactersMax);
 }
 
 function asFreshness({ value, name }: Member): SliceFreshness {

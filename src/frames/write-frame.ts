@@ -3,7 +3,7 @@ import { unreachable } from '../domain/errors.js';
 import type { Slice } from '../domain/slice.js';
 import { frameBounds } from './frame-bounds.js';
 import { frameNumbers } from './frame-numbers.js';
-import type { Credit, Frame, FrameLimits, Position, PushedKey, PushedObject } from './frame.js';
+import type { Credit, Frame, FrameLimits, HeldSlice, PushedKey, PushedObject } from './frame.js';
 import { pack } from './msgpack.js';
 
 export function writeFrame(frame: Frame): Uint8Array {
@@ -13,8 +13,9 @@ export function writeFrame(frame: Frame): Uint8Array {
 function members(frame: Frame): readonly unknown[] {
   switch (frame.kind) {
     case 'hello': {
-      const { protocol, role, name, incarnation, route, slices, positions, agent } = frame;
-      return [protocol, role, text(name), incarnation, route.map(text), slices.map(slice), positions.map(position), text(agent)];
+      const { protocol, role, name, incarnation, route, slices, agent } = frame;
+      const granted = [orNil(frame.credit, credit), orNil(frame.limits, limits)];
+      return [protocol, role, text(name), incarnation, route.map(text), slices.map(slice), [], text(agent), ...granted];
     }
     case 'welcome': {
       const { protocol, cacheId, epoch, stated } = frame;
@@ -27,19 +28,19 @@ function members(frame: Frame): readonly unknown[] {
     case 'begin':
       return [frame.sequence, slice(frame.slice), text(frame.revision)];
     case 'end':
-      return [frame.sequence, slice(frame.slice), text(frame.revision), frame.count, text(frame.digest)];
+      return [frame.sequence, slice(frame.slice), text(frame.revision), frame.count, text(frame.edge)];
     case 'restate':
       return [slice(frame.slice), message(frame.reason)];
     case 'progress':
-      return [frame.positions.map(position)];
+      return [frame.sequence, text(frame.position)];
     case 'claim':
-      return [frame.shard, frame.incarnation, frame.removed];
+      return [frame.shard, frame.incarnation, frame.moves, frame.removed];
     case 'route':
       return [frame.route.map(text)];
     case 'policy':
-      return [text(frame.rules), text(frame.hash)];
+      return [text(frame.up), text(frame.down)];
     case 'digest':
-      return [slice(frame.slice), frame.epoch, frame.revision, text(frame.value)];
+      return [frame.sequence, slice(frame.slice), text(frame.value)];
     case 'ack':
       return [frame.sequence, credit(frame.credit)];
     case 'refuse':
@@ -48,6 +49,8 @@ function members(frame: Frame): readonly unknown[] {
       return [frame.freshness.map((one) => [slice(one.slice), one.connected, one.synced, one.lagMs])];
     case 'bye':
       return [frame.reason, message(frame.message), frame.retryAfterMs ?? null];
+    case 'resume':
+      return [text(frame.position), frame.held.map(held), frame.isLast];
     default:
       return unreachable(frame);
   }
@@ -57,8 +60,12 @@ function slice({ shard, resource }: Slice): readonly string[] {
   return [shard, resource.group, resource.resource, resource.identity];
 }
 
-function position({ slice: of, epoch, revision, policyHash }: Position): readonly unknown[] {
-  return [slice(of), epoch, revision, text(policyHash)];
+function held({ slice: of, edge, stated }: HeldSlice): readonly unknown[] {
+  return [slice(of), text(edge), stated];
+}
+
+function orNil<T>(value: T | undefined, form: (value: T) => readonly unknown[]): readonly unknown[] | null {
+  return value === undefined ? null : form(value);
 }
 
 function credit({ mutations, bytes }: Credit): readonly number[] {

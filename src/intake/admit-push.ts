@@ -12,7 +12,7 @@ import { compose } from '../domain/compose.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
-import type { Incarnation, Push } from '../domain/push.js';
+import type { Push, Speaker } from '../domain/push.js';
 import { formatApiVersion, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Allocate } from '../domain/text-edits.js';
@@ -29,7 +29,7 @@ export type PushInputs = Readonly<{
   resource: Resource;
   version: string;
   shard: ShardName;
-  incarnation: Incarnation;
+  by: Speaker;
   bodyBytesMax: number;
   /** Logical clusters that may be pushed although their name begins with `system:`. */
   systemClusters: ReadonlySet<string>;
@@ -39,9 +39,9 @@ export type PushInputs = Readonly<{
 
 export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
   return attempt(() => {
-    const { type, version, incarnation, bodyBytesMax, allocate } = inputs;
+    const { type, version, by, bodyBytesMax, allocate } = inputs;
     const key = readKey(object, inputs);
-    if (object.body === undefined) return { kind: 'keep', key, incarnation };
+    if (object.body === undefined) return { kind: 'keep', key, by };
     if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in the version that was told`));
     if (object.body.length > bodyBytesMax) throw new Refused(tooLarge(object.body.length, bodyBytesMax));
 
@@ -58,19 +58,19 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
       metadata: namespaceStamp(key.namespace, meta.namespace),
     };
     const body = compose(text, stamp, allocate);
-    return { kind: 'state', key, body, path: pathOf(meta), incarnation };
+    return { kind: 'state', key, body, path: pathOf(meta), by };
   });
 }
 
 export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
-  return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), incarnation: inputs.incarnation }));
+  return attempt(() => ({ kind: 'retract', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
 /** Names of RBAC objects have no bound of their own (W2). */
 const keyCharactersMax = 1024;
 /** Whatever is held under the key stays. */
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
-  return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), incarnation: inputs.incarnation }));
+  return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }
 
 const uidMissing = {

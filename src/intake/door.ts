@@ -1,6 +1,6 @@
 /**
- * Where pushers come in: a websocket at `connectPath`, on the port and with the certificates of everything else. Who may not is
- * told so in the upgrade, before a websocket exists.
+ * Where pushers and caches come in: a websocket at `connectPath`, on the port and with the certificates of everything else. Who may
+ * not is told so in the upgrade, before a websocket exists; what somebody comes as, the first frame says.
  *
  * Bounds: `sessionsMax` connections, `sessionsPerCallerMax` of one caller; beyond them 503, to come back later.
  */
@@ -10,13 +10,21 @@ import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import { mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
+import { BadFrame } from '../frames/bad-frame.js';
+import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
+import type { Frame, FrameOf } from '../frames/frame.js';
 import { connectPath } from '../frames/socket-options.js';
 import { PushSession, type PushSessionParts } from './push-session.js';
+
+/** Somebody who has said hello; `frames` goes on behind it. */
+export type Greeting = Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>;
 
 export type DoorParts = Omit<PushSessionParts, 'log'> &
   Readonly<{
     log: Log;
+    /** Takes a cache that follows this one; resolves once its connection is closed. */
+    acceptCache: (connection: FrameConnection, greeting: Greeting) => Promise<void>;
     /** Makes the websocket; undefined when the handshake failed and was answered. */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
     /** Answers the upgrade with a Status, and closes. */
@@ -25,10 +33,15 @@ export type DoorParts = Omit<PushSessionParts, 'log'> &
 
 export type DoorLimits = Readonly<{ sessionsMax: number; sessionsPerCallerMax: number; helloTimeoutMs: number }>;
 
+type Bye = (reason: ByeReason, message: string, retryAfterMs?: number) => void;
+
+/** Somebody who came in, and how to send them away. */
+type OpenDoor = { readonly user: string; bye: Bye };
+
 export class Door {
   readonly #parts: DoorParts;
   readonly #limits: DoorLimits;
-  readonly #sessions = new Map<PushSession, Caller>();
+  readonly #sessions = new Map<FrameConnection, OpenDoor>();
   readonly #running = new Set<Promise<void>>();
   readonly #log: BoundedLog;
   #isClosing = false;
@@ -55,9 +68,9 @@ export class Door {
   /** Sends every pusher away, to come back to another cache or to this one's next start. Resolves when all are gone; cut off after `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    for (const session of this.#sessions.keys()) session.bye('shutdown', 'the server is stopping', 0);
+    for (const { bye } of this.#sessions.values()) bye('shutdown', 'the server is stopping', 0);
     const cancel = this.#parts.clock.after(graceMs, () => {
-      for (const session of this.#sessions.keys()) session.terminate();
+      for (const connection of this.#sessions.keys()) connection.terminate();
     });
     await Promise.all(this.#running);
     cancel();
@@ -87,24 +100,54 @@ export class Door {
   async #accept(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<void> {
     const connection = await this.#parts.accept(request, socket, head);
     if (connection === undefined) return;
-    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), { ...this.#parts, log: this.#log });
-    const cancel = this.#endWithCertificate(session, caller);
-    this.#sessions.set(session, caller);
+    const open: OpenDoor = { user: caller.user, bye: (...why) => connection.close(...why) };
+    const cancel = this.#endWithCertificate(open, caller);
+    this.#sessions.set(connection, open);
     try {
-      if (this.#isClosing) session.bye('shutdown', 'the server is stopping', 0);
-      await session.run(this.#limits);
+      if (this.#isClosing) open.bye('shutdown', 'the server is stopping', 0);
+      await this.#greet(connection, open, caller);
     } finally {
       cancel();
-      this.#sessions.delete(session);
+      this.#sessions.delete(connection);
     }
   }
 
+  async #greet(connection: FrameConnection, open: OpenDoor, caller: Caller): Promise<void> {
+    const { clock, metrics, acceptCache } = this.#parts;
+    const cancel = clock.after(this.#limits.helloTimeoutMs, () => connection.close('timeout', 'no hello came in time'));
+    const frames = connection.frames()[Symbol.asyncIterator]();
+    const first = await firstOf(frames);
+    cancel();
+    if (typeof first !== 'string') metrics.framesReceived.add(1, { kind: first.kind });
+    if (typeof first === 'string' || first.kind !== 'hello') {
+      const why = typeof first === 'string' ? first : `a session begins with hello, not with ${first.kind}`;
+      connection.close('protocol', why);
+      await connection.closed;
+      return;
+    }
+    if (first.role === 'cache') return acceptCache(connection, { hello: first, frames, caller });
+    const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), { ...this.#parts, log: this.#log });
+    open.bye = (...why) => session.bye(...why);
+    await session.run(first, frames);
+  }
+
   /** A session outlives the handshake that its certificate was judged in; the certificate's own end still counts. */
-  #endWithCertificate(session: PushSession, { validUntilMs }: Caller): () => void {
+  #endWithCertificate(open: OpenDoor, { validUntilMs }: Caller): () => void {
     const { clock } = this.#parts;
     if (validUntilMs === undefined) return () => {};
     const leftMs = Math.max(0, validUntilMs - clock.now());
-    return clock.after(leftMs, () => session.bye('forbidden', 'the certificate has expired', 0));
+    return clock.after(leftMs, () => open.bye('forbidden', 'the certificate has expired', 0));
+  }
+}
+
+/** The first frame, or what came instead. */
+async function firstOf(frames: AsyncIterator<Frame>): Promise<Frame | string> {
+  try {
+    const { done, value } = await frames.next();
+    return done === true ? 'the connection closed before hello' : value;
+  } catch (error) {
+    if (!(error instanceof BadFrame)) throw error;
+    return error.message;
   }
 }
 

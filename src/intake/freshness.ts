@@ -1,27 +1,47 @@
 /**
  * How fresh each shard's part of this cache is (D10), put together when someone asks: what the store holds, who pushes, and
- * what the pusher said last of itself. A cache says what it knows; what nobody tells is null, never guessed.
+ * what pushers and other caches said last of it. A cache says what it knows; what nobody tells is null, never guessed.
  *
- * A shard that never claimed is written over plain HTTP, which tells no end: after `quietMs` without a write its slices are
- * taken as stated, and called so (`assumed`).
+ *   the shard's side   whether it is connected, and how far behind
+ *   local              what its pusher tells; nothing, where it is written over plain HTTP
+ *   a link             what the cache at the other end tells; away, while the link is down
+ *   none               away
+ *
+ * Cost: one look at each slice, without waiting in between.
  */
+import type { ShardState } from '../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
-import type { ShardState, SliceState } from '../domain/push.js';
+import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice } from '../domain/slice.js';
-import type { ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
-import type { Presence, PushSessions } from './push-sessions.js';
+import { childOf, type LinkSide } from '../domain/side.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type { PushSessions } from './push-sessions.js';
+
+/** What links have told of the shards behind them; since when, in milliseconds since 1970. */
+export type LinkFreshness = Readonly<{
+  presence: (side: LinkSide) => Readonly<{ isUp: boolean; sinceMs: number }>;
+  shard: (side: LinkSide, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
+  slice: (side: LinkSide, slice: Slice) => Readonly<{ connected: boolean; lagMs: number }> | undefined;
+}>;
 
 export type FreshnessParts = Readonly<{
-  store: Pushes & StoreIdentity & Pick<Revisions, 'published' | 'format'>;
-  sessions: PushSessions;
+  store: Pick<Pushes, 'shards' | 'slices'> & StoreIdentity & Pick<Revisions, 'published' | 'format'>;
+  sessions: Pick<PushSessions, 'presence'>;
+  links: LinkFreshness;
+  tree: () => Promise<TreeStatus>;
   clock: Clock;
   version: string;
   isReady: () => boolean;
 }>;
 
-/** How long plain HTTP must be quiet until what it wrote counts as everything. */
-const quietMs = 30_000;
+/** Who tells of a shard: whether they are there, since when, and what they said of a slice. */
+type Teller = Readonly<{
+  connection: ShardConnection;
+  isThere: boolean;
+  sinceMs: number;
+  told: (slice: Slice) => Readonly<{ connected: boolean; lagMs: number }> | undefined;
+}>;
 
 export class Freshness implements FreshnessPort {
   readonly #parts: FreshnessParts;
@@ -32,9 +52,9 @@ export class Freshness implements FreshnessPort {
 
   async report(): Promise<StatusReport> {
     const { store, clock, version, isReady } = this.#parts;
-    const [shards, slices] = await Promise.all([store.shards(), store.slices()]);
-    const claimed = new Map(shards.map((state) => [state.shard, state]));
-    const byShard = new Map<ShardName, SliceState[]>(shards.map(({ shard }) => [shard, []]));
+    const [tree, states, slices] = await Promise.all([this.#parts.tree(), store.shards(), store.slices()]);
+    const shards = new Map(states.map((state) => [state.shard, state]));
+    const byShard = new Map<ShardName, SliceState[]>(states.map(({ shard }) => [shard, []]));
     for (const state of slices) {
       const known = byShard.get(state.slice.shard);
       if (known === undefined) byShard.set(state.slice.shard, [state]);
@@ -44,60 +64,91 @@ export class Freshness implements FreshnessPort {
     const names = [...byShard.keys()].toSorted();
     return {
       cache: { id: store.cacheId, version, epoch: store.epoch, resourceVersion: store.format(store.published), ready: isReady() },
-      shards: names.map((shard) =>
-        shardStatus(shard, claimed.get(shard), byShard.get(shard) ?? [], this.#parts.sessions.presence(shard), nowMs),
-      ),
+      tree,
+      shards: names.map((shard) => this.#shard(shard, shards.get(shard), { slices: byShard.get(shard) ?? [], tree, nowMs })),
+    };
+  }
+
+  #shard(
+    shard: ShardName,
+    state: ShardState | undefined,
+    { slices, tree, nowMs }: Readonly<{ slices: readonly SliceState[]; tree: TreeStatus; nowMs: number }>,
+  ): ShardStatus {
+    const side = state?.side;
+    const teller = side === undefined || side === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(shard, side, { tree, nowMs });
+    const incarnation = state === undefined || state.plain ? {} : { incarnation: state.incarnation };
+    return {
+      shard,
+      side: side ?? null,
+      moves: state?.moves ?? 0,
+      ...incarnation,
+      removed: state?.removed ?? false,
+      connection: teller.connection,
+      slices: inOrder(slices).map((slice) => sliceStatus(slice, state, teller, nowMs)),
+    };
+  }
+
+  #pusher(shard: ShardName, state: ShardState | undefined, nowMs: number): Teller {
+    const { peer, sinceMs, told } = this.#parts.sessions.presence(shard);
+    const forMs = age(sinceMs, nowMs);
+    const connection: ShardConnection = peer === undefined ? { kind: 'away', forMs } : { kind: 'connected', forMs, peer };
+    const isPlain = state === undefined || state.plain;
+    return {
+      connection: isPlain ? { kind: 'plain' } : connection,
+      isThere: peer !== undefined,
+      sinceMs,
+      told: (slice) => told.get(formatSlice(slice)),
+    };
+  }
+
+  #link(shard: ShardName, side: LinkSide, { tree, nowMs }: Readonly<{ tree: TreeStatus; nowMs: number }>): Teller {
+    const { links } = this.#parts;
+    const { isUp, sinceMs } = links.presence(side);
+    const told = links.shard(side, shard);
+    const forMs = age(told.sinceMs, nowMs);
+    const peer = childOf(side) ?? tree.parent?.cacheId ?? side;
+    return {
+      connection: told.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs },
+      isThere: isUp,
+      sinceMs,
+      told: (slice) => links.slice(side, slice),
     };
   }
 }
 
-function shardStatus(
-  shard: ShardName,
-  claimed: ShardState | undefined,
-  slices: readonly SliceState[],
-  presence: Presence,
-  nowMs: number,
-): ShardStatus {
-  const status = { shard, removed: claimed?.removed ?? false, connection: connectionOf(claimed, presence, nowMs) };
-  const told = slices.map((state) => sliceStatus(state, claimed, presence, nowMs)).toSorted(byType);
-  return claimed === undefined ? { ...status, slices: told } : { ...status, incarnation: claimed.incarnation, slices: told };
-}
-
-function connectionOf(claimed: ShardState | undefined, { peer, sinceMs }: Presence, nowMs: number): ShardConnection {
-  if (claimed === undefined) return { kind: 'plain' };
-  const forMs = Math.max(0, nowMs - sinceMs);
-  return peer === undefined ? { kind: 'away', forMs } : { kind: 'connected', forMs, peer };
-}
-
-function sliceStatus(state: SliceState, claimed: ShardState | undefined, presence: Presence, nowMs: number): SliceStatus {
-  const { slice, objects, bytes, changedMs } = state;
-  const changedAgoMs = changedMs === 0 ? null : Math.max(0, nowMs - changedMs);
-  const isQuiet = changedAgoMs === null || changedAgoMs >= quietMs;
-  const told = presence.told.get(formatSlice(slice));
+function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: Teller, nowMs: number): SliceStatus {
+  const { slice, synced, objects, bytes, digest, changedMs, edge } = state;
+  const told = teller.told(slice);
   return {
     ...slice.resource,
-    synced: claimed === undefined ? isQuiet : state.synced,
-    stated: claimed === undefined ? (isQuiet ? 'assumed' : 'never') : statedBy(state, claimed),
+    synced,
+    stated: statedBy(state, shard),
+    inStep: shard?.side === undefined || shard.side === 'local' ? null : edge !== '',
     objects,
     bytes,
-    changedAgoMs,
-    lagMs: lagOf(presence, told?.lagMs, nowMs),
-    sourceConnected: presence.peer === undefined ? null : (told?.connected ?? null),
+    digest,
+    changedAgoMs: changedMs === 0 ? null : age(changedMs, nowMs),
+    lagMs: told === undefined ? null : teller.isThere ? told.lagMs : told.lagMs + age(teller.sinceMs, nowMs),
+    sourceConnected: teller.isThere ? (told?.connected ?? null) : null,
   };
 }
 
-function statedBy({ stated, synced }: SliceState, { incarnation }: ShardState): SliceStatus['stated'] {
-  if (stated === incarnation && stated !== 0) return 'current';
+/** A plain writer states nothing, so that what it wrote is taken for everything once it is quiet. */
+function statedBy({ stated, synced }: SliceState, shard: ShardState | undefined): SliceStatus['stated'] {
+  if (shard !== undefined && stated !== 0 && stated === shard.incarnation) return shard.plain ? 'assumed' : 'current';
   return synced ? 'earlier' : 'never';
 }
 
-/** While the pusher is away, what it would tell grows older by the time it is. */
-function lagOf({ peer, sinceMs }: Presence, toldMs: number | undefined, nowMs: number): number | null {
-  if (toldMs === undefined) return null;
-  return peer === undefined ? toldMs + Math.max(0, nowMs - sinceMs) : toldMs;
+function inOrder(slices: readonly SliceState[]): readonly SliceState[] {
+  return slices
+    .map((state) => {
+      const { group, resource, identity } = state.slice.resource;
+      return { state, type: `${group}/${resource}:${identity}` };
+    })
+    .toSorted((a, b) => (a.type === b.type ? 0 : a.type < b.type ? -1 : 1))
+    .map(({ state }) => state);
 }
 
-function byType(a: SliceStatus, b: SliceStatus): number {
-  const [left, right] = [a, b].map(({ group, resource, identity }) => `${group}/${resource}:${identity}`);
-  return left === right ? 0 : (left ?? '') < (right ?? '') ? -1 : 1;
+function age(sinceMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - sinceMs);
 }

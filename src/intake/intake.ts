@@ -11,15 +11,24 @@ import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
+import type { Home } from './home.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate, type AdmittedUpdate } from './admit-update.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
 
-export type IntakeParts = Readonly<{ objects: Objects; writer: Writer; clock: Clock }>;
+export type IntakeParts = Readonly<{
+  objects: Objects;
+  writer: Writer;
+  clock: Clock;
+  /** Whose shards may be written here. */
+  home: Pick<Home, 'judge'>;
+}>;
 
 /** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
 const generatedNameTriesMax = 8;
 const patchTriesMax = 5;
+/** Why a write goes to another cache. */
+const elsewhere = 'the shard belongs to another cache; please write there';
 /** No vowels and nothing that looks like another letter: Kubernetes' alphabet for generated names. */
 const suffixAlphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixCharacters = 5;
@@ -94,6 +103,7 @@ export class Intake implements IntakePort {
   async #submit(mutation: Mutation): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
     const outcome = await this.#parts.writer.submit(mutation);
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
+    if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;
   }
 }

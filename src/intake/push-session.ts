@@ -18,7 +18,7 @@ import { unreachable } from '../domain/errors.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { FrameOf } from '../frames/frame.js';
+import type { Frame, FrameOf } from '../frames/frame.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
 import { greeting, step } from './session.js';
@@ -34,8 +34,6 @@ export type PushSessionParts = Readonly<{
   /** All of a step's context but the time and the caller. */
   context: Omit<SessionContext, 'nowMs' | 'mayWriteFor'>;
 }>;
-
-export type PushSessionLimits = Readonly<{ helloTimeoutMs: number }>;
 
 /** Of a text that a peer chose. */
 const shownCharactersMax = 256;
@@ -61,23 +59,17 @@ export class PushSession {
     this.#user = caller.user;
   }
 
-  /** Resolves once the connection is closed and nothing of it is under way. */
-  async run({ helloTimeoutMs }: PushSessionLimits): Promise<void> {
-    const { clock, metrics } = this.#parts;
-    const cancel = clock.after(helloTimeoutMs, () => {
-      if (this.#state.phase === 'greeting') this.bye('timeout', 'no hello came in time');
-    });
+  /** Resolves once the connection is closed and nothing of it is under way. `hello` was read from `frames`. */
+  async run(hello: FrameOf<'hello'>, frames: AsyncIterator<Frame>): Promise<void> {
+    this.#agent = shown(hello.agent);
     try {
-      for await (const frame of this.#connection.frames()) {
-        metrics.framesReceived.add(1, { kind: frame.kind });
-        if (frame.kind === 'hello') this.#agent = shown(frame.agent);
-        for (const part of partsOf(frame, this.#parts.context.limits)) {
-          await this.#take({ kind: 'frame', frame: part });
-          // A pusher that never pauses would keep the others waiting.
-          await turn();
-        }
-        if (this.#state.phase === 'ended') break;
+      await this.#takeFrame(hello);
+      while (this.#state.phase !== 'ended') {
         await this.#connection.drained();
+        const { done, value } = await frames.next();
+        if (done === true) break;
+        this.#parts.metrics.framesReceived.add(1, { kind: value.kind });
+        await this.#takeFrame(value);
       }
       // The peer said bye, or has gone already.
       if (!this.#saidBye) this.#connection.close('shutdown', 'the session is over');
@@ -88,16 +80,10 @@ export class PushSession {
       }
       this.bye('protocol', error.message);
     } finally {
-      cancel();
       await this.#settled;
       await this.#connection.closed;
       this.#leave();
     }
-  }
-
-  /** Cuts the connection off. */
-  terminate(): void {
-    this.#connection.terminate();
   }
 
   bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
@@ -106,6 +92,14 @@ export class PushSession {
     this.#state = { phase: 'ended' };
     this.#parts.log.info('push.ended', { ...this.#who(), reason, message });
     this.#connection.close(reason, message, retryAfterMs);
+  }
+
+  async #takeFrame(frame: Frame): Promise<void> {
+    for (const part of partsOf(frame, this.#parts.context.limits)) {
+      await this.#take({ kind: 'frame', frame: part });
+      // A pusher that never pauses would keep the others waiting.
+      await turn();
+    }
   }
 
   async #take(event: SessionEvent): Promise<void> {
@@ -145,7 +139,7 @@ export class PushSession {
   async #claim(shard: ShardName, incarnation: Incarnation): Promise<void> {
     const { sessions, store, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
-    const [outcome] = await lane.push([{ kind: 'claim', shard, incarnation }]);
+    const [outcome] = await lane.push([{ kind: 'claim', shard, side: 'local', incarnation, moves: 0, removed: false }]);
     if (outcome === undefined) throw new Error('the store decides every push');
     const slices = await store.slices();
     const stated = slices.filter(({ slice, stated: by }) => slice.shard === shard && by === incarnation).map(({ slice }) => slice);

@@ -5,11 +5,12 @@
  * K2 All sessions of a shard, one after the other, write through one lane: what an earlier one left in it stays in front.
  * Bound: one entry per shard that ever pushed since the start.
  */
+import type { ShardState } from '../domain/claim.js';
 import type { PushLane, Pushes } from '../domain/ports.js';
-import type { Incarnation, ShardState } from '../domain/push.js';
+import type { Incarnation } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice } from '../domain/slice.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { SliceFreshness } from '../frames/frame.js';
 
@@ -82,9 +83,9 @@ export class PushSessions {
   }
 
   /** Ends the session that holds the shard unless its claim is the one that stands. */
-  evictOlder(shard: ShardName, { incarnation, removed }: ShardState, message: string): void {
+  evictOlder(shard: ShardName, { incarnation, side }: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
-    if (holder !== undefined && (removed || holder.incarnation < incarnation)) holder.bye('fenced', message);
+    if (holder !== undefined && (side !== 'local' || holder.incarnation < incarnation)) holder.bye('fenced', message);
   }
 
   /** What the pusher tells of all its slices; it takes the place of what it told before. */
@@ -97,6 +98,13 @@ export class PushSessions {
     const entry = this.#entries.get(shard);
     if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, told: new Map() };
     return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, told: entry.told };
+  }
+
+  /** What its pusher tells of a slice; nothing is behind while nobody tells. */
+  freshness(slice: Slice): Readonly<{ connected: boolean; lagMs: number }> {
+    const { peer, told } = this.presence(slice.shard);
+    const { connected = false, lagMs = 0 } = told.get(formatSlice(slice)) ?? {};
+    return { connected: peer !== undefined && connected, lagMs };
   }
 
   #entry(shard: ShardName): Entry {

@@ -18,15 +18,16 @@
  * Bounds: the credit, of what is not settled yet.
  */
 import type { ServedType } from '../domain/catalogue.js';
+import type { ShardState } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
-import type { Parsed } from '../domain/parsed.js';
-import type { Push, PushOutcome } from '../domain/push.js';
+import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import { protocolVersion, type Credit, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
-import { admitKeep, admitKey, admitObject, type PushInputs } from './admit-push.js';
+import { admitFrame } from './admit-frame.js';
+import type { PushInputs } from './admit-push.js';
 import { arena } from './arena.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
 
@@ -130,7 +131,7 @@ function takeMutations(state: OpenSession, frame: Mutations, context: SessionCon
 
 function begin(state: OpenSession, work: Work): Stepped {
   const { slice } = work;
-  const push: Push = { kind: 'begin', slice, incarnation: state.incarnation };
+  const push: Push = { kind: 'begin', slice, by: speakerOf(state) };
   return {
     state: withSlice(state, { slice, phase: 'stating', objects: 0 }),
     effects: [{ kind: 'push', work: { ...work, pushes: [push] } }],
@@ -140,7 +141,7 @@ function begin(state: OpenSession, work: Work): Stepped {
 function end(state: OpenSession, { count, slice }: FrameOf<'end'>, progress: SliceProgress, work: Work): Stepped {
   if (progress.phase !== 'stating') return doubt(state, work, [slice], 'it ended without having begun');
   if (progress.objects !== count) return doubt(state, work, [slice], `${progress.objects} objects came of the ${count} that were stated`);
-  const push: Push = { kind: 'end', slice, incarnation: state.incarnation };
+  const push: Push = { kind: 'end', slice, by: speakerOf(state), edge: '' };
   return {
     state: withSlice(state, { slice, phase: 'stated', objects: 0 }),
     effects: [{ kind: 'push', work: { ...work, pushes: [push] } }],
@@ -153,30 +154,19 @@ function admit(
   { type, progress, work }: Readonly<{ type: ServedType; progress: SliceProgress; work: Work }>,
   { limits, systemClusters }: SessionContext,
 ): Stepped {
-  const { slice, sequence } = frame;
+  const { slice } = frame;
   const inputs: PushInputs = {
     type,
     resource: slice.resource,
     version: frame.kind === 'put' ? frame.version : '',
     shard: state.shard,
-    incarnation: state.incarnation,
+    by: speakerOf(state),
     bodyBytesMax: limits.bodyBytesMax,
     systemClusters,
     allocate: arena(work.bytes + work.mutations * growthBytesMax),
   };
-  const pushes: Push[] = [];
-  const refusals: SessionEffect[] = [];
-  const take = (admitted: Parsed<Push>, key: PushedKey, index: number): void => {
-    if (admitted.kind === 'parsed') pushes.push(admitted.value);
-    else {
-      refusals.push(...refusal(slice, key, sequence + index, admitted.refusal));
-      // The shard has it, in whatever form: an older one that was taken stays.
-      const kept = admitKeep(key, inputs);
-      if (frame.kind === 'put' && kept.kind === 'parsed') pushes.push(kept.value);
-    }
-  };
-  if (frame.kind === 'put') frame.objects.forEach((object, i) => take(admitObject(object, inputs), object, i));
-  else frame.keys.forEach((key, i) => take(admitKey(key, inputs), key, i));
+  const { pushes, refused } = admitFrame(frame, inputs);
+  const refusals = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
 
   const objects = progress.objects + (frame.kind === 'put' ? frame.objects.length : 0);
   const next = progress.phase === 'stating' ? withSlice(state, { ...progress, objects }) : state;
@@ -188,7 +178,8 @@ function doubt(state: OpenSession, work: Work, slices: readonly Slice[], reason:
   const fresh = new Map(
     slices.filter((slice) => state.slices.get(formatSlice(slice))?.phase !== 'doubtful').map((slice) => [formatSlice(slice), slice]),
   );
-  const pushes = [...fresh.values()].map((slice): Push => ({ kind: 'doubt', slice, incarnation: state.incarnation }));
+  const by = speakerOf(state);
+  const pushes = [...fresh.values()].map((slice): Push => ({ kind: 'doubt', slice, by }));
   const doubtful = [...fresh].map(([text, slice]): [string, SliceProgress] => [text, { slice, phase: 'doubtful', objects: 0 }]);
   const next: OpenSession = { ...state, slices: new Map([...state.slices, ...doubtful]) };
   const requests = [...fresh.values()].map((slice): SessionEffect => ({ kind: 'send', frame: { kind: 'restate', slice, reason } }));
@@ -202,7 +193,7 @@ function refuseAll(state: OpenSession, frame: Mutations, work: Work): Stepped {
   const effects = keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused));
   // What is refused here is missing when the type is back, whether or not its objects went meanwhile.
   const isKnown = state.slices.has(formatSlice(slice));
-  const pushes: readonly Push[] = isKnown ? [{ kind: 'doubt', slice, incarnation: state.incarnation }] : [];
+  const pushes: readonly Push[] = isKnown ? [{ kind: 'doubt', slice, by: speakerOf(state) }] : [];
   return { state: withoutType(state, slice.resource), effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
 }
 
@@ -231,15 +222,23 @@ function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: '
 function byeTo(outcome: PushOutcome, shard: ShardName): Stepped {
   switch (outcome.kind) {
     case 'fenced':
-      return bye(
-        'fenced',
-        outcome.removed ? `the shard ${shard} was removed` : `the shard ${shard} belongs to the incarnation ${outcome.holder}`,
-      );
+      return bye('fenced', fencedBy(outcome.holder, shard));
     case 'unavailable':
       return bye('unavailable', outcome.refusal.message, unavailableRetryMs);
     default:
       throw new Error(`a claim cannot end as ${outcome.kind}`);
   }
+}
+
+function fencedBy(holder: ShardState | undefined, shard: ShardName): string {
+  if (holder === undefined) return `nobody has the shard ${shard}`;
+  if (holder.removed) return `the shard ${shard} was removed`;
+  const where = holder.side === 'local' ? '' : ' at another cache';
+  return `the shard ${shard} belongs to the incarnation ${holder.incarnation}${where}`;
+}
+
+function speakerOf({ incarnation }: OpenSession): Speaker {
+  return { kind: 'pusher', incarnation };
 }
 
 function bye(reason: ByeReason, message: string, retryAfterMs?: number): Stepped {

@@ -15,7 +15,10 @@ import type { Commit } from '../domain/change.js';
 import type { ClusterName } from '../domain/cluster.js';
 import type { Clock, Commits, Objects, PushLane, Pushes, Shards, Subscription } from '../domain/ports.js';
 import type { PushOutcome, SliceState } from '../domain/push.js';
+import type { ShardState } from '../domain/claim.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
+import type { LinkSide } from '../domain/side.js';
+import type { SeenElsewhere } from './home.js';
 import type { PushSessions } from './push-sessions.js';
 
 export type ShardRemovalParts = Readonly<{
@@ -23,6 +26,9 @@ export type ShardRemovalParts = Readonly<{
   pushes: Pushes;
   commits: Commits;
   sessions: PushSessions;
+  /** Of shards that live behind a link. */
+  seenMs: SeenElsewhere;
+  isLinkUp: (side: LinkSide) => boolean;
   clock: Clock;
   log: Log;
 }>;
@@ -109,8 +115,8 @@ export class ShardRemoval implements Shards {
   async #look(): Promise<void> {
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
-    for (const { shard, removed } of await this.#parts.pushes.shards())
-      if (!removed) await this.#attempt(shard, () => this.#emptyAway(shard));
+    for (const { shard, removed, side } of await this.#parts.pushes.shards())
+      if (!removed && this.#mayEmpty(side)) await this.#attempt(shard, () => this.#emptyAway(shard));
   }
 
   async #attempt(shard: ShardName, task: () => Promise<void>): Promise<void> {
@@ -135,6 +141,11 @@ export class ShardRemoval implements Shards {
     if (holds && (await this.#isQuiet(shard, awayMaxMs))) await this.#clear(shard, { fence: false, why: 'away' });
   }
 
+  /** What the parent has is the parent's to empty, and what a child has the child's, unless it is away with it. */
+  #mayEmpty(side: ShardState['side']): boolean {
+    return side === undefined || side === 'local' || (side !== 'parent' && !this.#parts.isLinkUp(side));
+  }
+
   /** Whether a Shard object of that name is left, wherever it came from: one shard's word about another is not enough. */
   async #hasObject(shard: ShardName): Promise<boolean> {
     const found = await this.#parts.objects.find({
@@ -148,12 +159,15 @@ export class ShardRemoval implements Shards {
     return found.length > 0;
   }
 
-  /** Nobody pushes for it, and nobody has written to it over plain HTTP, which has no session that could be away. */
+  /** Nobody pushes for it, and nobody has written to it over plain HTTP, which has no session that could be away; wherever it lives. */
   async #isQuiet(shard: ShardName, ms: number): Promise<boolean> {
-    const nowMs = this.#parts.clock.now();
+    const { clock, pushes, seenMs } = this.#parts;
+    const nowMs = clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
     if (peer !== undefined || nowMs - sinceMs < ms) return false;
-    return nowMs - lastChange(shard, await this.#parts.pushes.slices()) >= ms;
+    const side = (await pushes.shards()).find((state) => state.shard === shard)?.side;
+    if (side !== undefined && side !== 'local' && nowMs - seenMs(shard, side) < ms) return false;
+    return nowMs - lastChange(shard, await pushes.slices()) >= ms;
   }
 }
 

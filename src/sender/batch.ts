@@ -63,7 +63,7 @@ export function batchFrame(
     case 'begin':
       return { kind: 'begin', sequence, slice, revision: first.revision };
     case 'end':
-      return { kind: 'end', sequence, slice, revision: first.revision, count: objects, digest: '' };
+      return { kind: 'end', sequence, slice, revision: first.revision, count: objects, edge: '' };
     case 'put':
       return { kind: 'put', sequence, slice, version: first.version, objects: sent.flatMap(objectOf) };
     case 'delete':

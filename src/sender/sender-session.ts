@@ -89,7 +89,8 @@ export class SenderSession {
   #hello(): Frame {
     const { shard, incarnation, agent } = this.#options;
     const slices = [...this.#parts.feeds.values()].map(({ slice }) => slice);
-    return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, positions: [], agent };
+    const granted = { credit: undefined, limits: undefined };
+    return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, agent, ...granted };
   }
 
   async #listen(): Promise<void> {

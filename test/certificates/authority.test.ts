@@ -53,7 +53,7 @@ test('a certificate speaks for the shard or the cache it was issued for', async 
   const authority = await create();
   const spokenFor = [
     { kind: 'shard', shard: parseShardName('amber')! },
-    { kind: 'cache', cacheId: 'region-1' },
+    { kind: 'cache', name: 'region-1' },
   ] as const;
 
   for (const speaksFor of spokenFor) {

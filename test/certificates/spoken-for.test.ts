@@ -12,7 +12,7 @@ import { parseShardName } from '../../src/domain/shard.js';
 import { TestAuthority, type Subject } from '../support/test-authority.js';
 
 const amber: SpokenFor = { kind: 'shard', shard: parseShardName('amber')! };
-const region: SpokenFor = { kind: 'cache', cacheId: 'region-1' };
+const region: SpokenFor = { kind: 'cache', name: 'region-1' };
 
 const understood: readonly (readonly [readonly string[], SpokenFor])[] = [
   [['strata://shard/amber'], amber],

@@ -55,7 +55,7 @@ test('each command writes the certificate it is named for, signed by one authori
   }
   const [amber, region, admin] = issued.map(({ raw }) => parseCaller(raw));
   t.like(amber, { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: 'amber' } });
-  t.like(region, { user: 'region-1', groups: ['strata'], speaksFor: { kind: 'cache', cacheId: 'region-1' } });
+  t.like(region, { user: 'region-1', groups: ['strata'], speaksFor: { kind: 'cache', name: 'region-1' } });
   t.like(admin, { user: 'admin', groups: ['system:masters'], speaksFor: undefined });
   t.is(issued[3]!.subjectAltName, 'DNS:localhost, IP Address:127.0.0.1, DNS:*.acme.example');
 });
@@ -171,7 +171,7 @@ test('a name that is none is told, before anything is made', async (t) => {
   for (const name of ['', 'Amber', 'a/b', '..', '*', 'a'.repeat(62)])
     await t.throwsAsync(cert(certShard, [name]), { instanceOf: SettingsError, message: /is not the name of a shard/ }, name);
   for (const id of ['', 'Region', 're:gion', '../x'])
-    await t.throwsAsync(cert(certCache, [id]), { instanceOf: SettingsError, message: /is not the id of a cache/ }, id);
+    await t.throwsAsync(cert(certCache, [id]), { instanceOf: SettingsError, message: /is not the name of a cache/ }, id);
   await t.throwsAsync(cert(certServing, ['localhost', 'a b', '300.1.1.1']), {
     instanceOf: SettingsError,
     message: '"a b" is no DNS name and no IP address\n"300.1.1.1" is no DNS name and no IP address',

@@ -48,7 +48,7 @@ test('without any source the settings are the defaults of the design, complete a
   t.is(settings.tombstoneAgeMaxMs, 30 * 86_400_000);
   t.is(settings.tombstonesMax, 1_000_000);
   t.is(settings.clientCaFile, undefined);
-  t.deepEqual(Object.keys(settings), Object.keys(options));
+  t.deepEqual(Object.keys(settings), [...Object.keys(options), 'parentForward', 'parentFollow', 'children']);
   t.true(Object.isFrozen(settings));
 });
 
@@ -122,6 +122,31 @@ test('settings that contradict each other are refused', (t) => {
   t.regex(problemsOf({ flags: { 'body-bytes-max': '16MiB' } })[0]!, /--body-bytes-max/);
   t.regex(problemsOf({ flags: { 'commit-bytes-max': '128MiB' } })[0]!, /--commit-bytes-max/);
   t.regex(problemsOf({ flags: { 'commit-mutations-max': '20000' } })[0]!, /--commit-mutations-max/);
+});
+
+test('a parent has several URLs, from a flag, a variable or a list in the file, and none by default', (t) => {
+  const pair = { 'parent-cert-file': 'a', 'parent-key-file': 'b' };
+
+  t.deepEqual(load().parentUrls, []);
+  t.deepEqual(load({ flags: { ...pair, 'parent-urls': 'https://a:1,https://b,https://a:1/' } }).parentUrls, ['https://a:1', 'https://b']);
+  t.deepEqual(load({ flags: pair, environment: { STRATA_PARENT_URLS: 'https://a:1' } }).parentUrls, ['https://a:1']);
+  t.deepEqual(load({ flags: pair, file: 'parent: {urls: ["https://a:1", "https://b"]}' }).parentUrls, ['https://a:1', 'https://b']);
+  t.deepEqual(load({ flags: pair, file: 'parent: {urls: https://b}' }).parentUrls, ['https://b']);
+  t.deepEqual(load({ flags: { 'parent-urls': '' }, file: 'parent: {urls: https://b}' }).parentUrls, []);
+  for (const urls of ['[1]', '{a: b}', 'http://a', '[https://a/x]']) {
+    const [problem] = problemsOf({ flags: pair, file: `parent:\n  urls: ${urls}\n` });
+    t.regex(problem!, /^strata\.yaml line 2: parent\.urls: must be URLs of one cache/, urls);
+  }
+});
+
+test('a cache goes to its parent with a certificate, and its name is one', (t) => {
+  t.regex(problemsOf({ flags: { 'parent-urls': 'https://a' } })[0]!, /--parent-urls needs --parent-cert-file/);
+  t.regex(problemsOf({ flags: { 'parent-urls': 'https://a', 'parent-cert-file': 'a' } })[0]!, /must be given together/);
+  t.is(load().cacheName, undefined);
+  t.is(load({ flags: { 'cache-name': 'eu-1' } }).cacheName, 'eu-1');
+  t.deepEqual(problemsOf({ flags: { 'cache-name': 'EU' } }), [
+    '--cache-name=EU: must be the name of a cache: lower case letters, digits and dashes, at most 63',
+  ]);
 });
 
 test('variables that Kubernetes sets beside a service named strata are no error', (t) => {

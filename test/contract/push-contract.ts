@@ -31,6 +31,9 @@ import type { Engine, EngineBounds } from './store-contract.js';
 /** More than any engine removes in one commit. */
 const manyObjects = 2_000;
 
+/** Of a shard that a pusher has claimed. */
+const localState = { side: 'local', moves: 0, removed: false, plain: false } as const;
+
 const manyStates = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }));
 
 const namesOf = async (store: Store): Promise<string[]> => (await list(store, aScope())).map(({ key }) => key.name);
@@ -38,7 +41,7 @@ const namesOf = async (store: Store): Promise<string[]> => (await list(store, aS
 async function sliceOf(
   store: Store,
   place: Parameters<typeof aSlice>[0] = {},
-): Promise<Omit<SliceState, 'slice' | 'changedMs'> | undefined> {
+): Promise<Pick<SliceState, 'objects' | 'bytes' | 'stated' | 'synced'> | undefined> {
   const found = (await store.slices()).find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
   if (found === undefined) return undefined;
   const { objects, bytes, stated, synced } = found;
@@ -91,8 +94,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'unchanged', 'fenced by 7', 'unchanged']);
     t.deepEqual(await store.shards(), [
-      { shard: aKey().shard, incarnation: 7, removed: false },
-      { shard: aKey({ shard: 'birch' }).shard, incarnation: 1, removed: false },
+      { shard: aKey().shard, ...localState, incarnation: 7 },
+      { shard: aKey({ shard: 'birch' }).shard, ...localState, incarnation: 1 },
     ]);
     t.is(store.published, 0, 'a claim is no change');
   });
@@ -456,7 +459,13 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       (await store.slices()).map(({ slice }) => slice.shard),
       [aKey({ shard: 'birch' }).shard],
     );
-    t.deepEqual((await store.shards())[0], { shard: aKey().shard, incarnation: 5_002, removed: true });
+    t.deepEqual((await store.shards())[0], {
+      shard: aKey().shard,
+      ...localState,
+      side: undefined,
+      incarnation: 5_002,
+      removed: true,
+    });
     t.deepEqual(
       outcomeTexts(await lane.push([aState(), aClaim(), aClaim('amber', 5_002)])),
       Array.from({ length: 3 }, () => 'fenced by 5002, removed'),
@@ -467,21 +476,25 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       'written',
       'swept 0',
     ]);
-    t.deepEqual((await store.shards())[0], { shard: aKey().shard, incarnation: 6_000, removed: false });
+    t.deepEqual((await store.shards())[0], { shard: aKey().shard, ...localState, incarnation: 6_000 });
   });
 
   test('a shard of plain HTTP writers can be removed too, and the first of them makes it one again', async (t) => {
     const engine = await open(t, {});
     const first = await mustWrite(engine.store, aPut({}, 'absent'));
-    t.deepEqual(await engine.store.shards(), []);
+    t.like((await engine.store.shards())[0], { side: 'local', incarnation: 1, plain: true });
     await mustPush(engine.store.lane(), [aClear('amber', { nowMs: 5_000 })]);
     t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
-    t.like((await engine.store.shards())[0], { incarnation: 5_001, removed: true }, 'a refused one does not');
+    t.like(
+      (await engine.store.shards())[0],
+      { side: undefined, incarnation: 5_001, removed: true, plain: false },
+      'a refused one does not',
+    );
 
     await mustWrite(engine.store, aPut({}, 'absent'));
 
-    t.like((await engine.store.shards())[0], { incarnation: 5_002, removed: false });
-    t.like((await (await engine.restart()).shards())[0], { incarnation: 5_002, removed: false });
+    t.like((await engine.store.shards())[0], { side: 'local', incarnation: 5_002, removed: false, plain: true });
+    t.like((await (await engine.restart()).shards())[0], { side: 'local', incarnation: 5_002, removed: false, plain: true });
   });
 
   test('a shard that is emptied without a fence keeps its incarnation, and a statement under way is void', async (t) => {

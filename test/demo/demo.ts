@@ -1,188 +1,56 @@
 /**
- * `npm run demo`: a cache with fresh certificates, two recorded kcp shards that push their real objects into it over websockets,
- * and what a client then sees. It stays up for you to try until it is interrupted.
+ * `npm run demo`: what Strata does, with real caches, fresh certificates and objects that were recorded from a real kcp.
  *
- *   npm run demo -- [--directory DIR] [--port PORT] [--once]
+ *   npm run demo -- [--directory DIR] [--port PORT] [--once]                one cache, which stays up until it is interrupted
+ *   npm run demo -- --shape chain|per-shard|region [--directory DIR] [--stay]   the caches of examples/SHAPE
+ *
+ * Exit codes: 0 everything was as it should be · 1 something was not · 2 called wrongly · 130 interrupted.
  */
-import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Authority } from '../../src/certificates/authority.js';
-import { openSender } from '../../src/client.js';
-import { systemClock } from '../../src/clock.js';
-import { loadSettings } from '../../src/config/settings.js';
-import { createLog } from '../../src/diagnostics/log.js';
-import { startServer, type RunningServer } from '../../src/server.js';
-import { KubeClient } from '../support/kube-client.js';
-import { shardName } from '../support/objects.js';
-import { recordedObjects, type RecordedObject } from './recorded-shards.js';
-import { recordedSources } from './recorded-source.js';
+import { showShape } from './shape-demo.js';
+import { shapes, type Shape } from './shapes.js';
+import { showSingleCache } from './single-cache.js';
 
-const recording = 'kcp-2-shards.jsonl';
-const everywhere = '/services/cache/shards/*/clusters/*';
-const exports = `${everywhere}/apis/apis.kcp.io/v1alpha2/apiexports`;
-const validityDays = 365;
+const single = 'single';
+const exitFailure = 1;
+const exitUsage = 2;
+const exitInterrupted = 130;
 
 const { values } = parseArgs({
-  options: { directory: { type: 'string' }, port: { type: 'string', default: '0' }, once: { type: 'boolean', default: false } },
+  options: {
+    shape: { type: 'string', default: single },
+    directory: { type: 'string' },
+    port: { type: 'string', default: '0' },
+    once: { type: 'boolean', default: false },
+    stay: { type: 'boolean', default: false },
+  },
 });
-await demo(values.directory === undefined ? await mkdtemp(join(tmpdir(), 'strata-demo-')) : resolve(values.directory), values.port);
+const shape = shapes.find(({ name }) => name === values.shape);
 
-async function demo(directory: string, port: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
-  const files = await writeCertificates(directory);
-  const server = await start(directory, port, files.ca);
-  say(`A cache is up at ${server.url}; everything it keeps is in ${directory}`);
-  const client = new KubeClient({ url: server.url, ...files.client });
-  const kubeconfig = await writeKubeconfig(directory, server.url, files);
+if (values.shape === single) await showSingleCache({ directory: await directory(), port: values.port, once: values.once });
+else if (shape === undefined) {
+  process.stderr.write(`no shape is named ${values.shape}; there are ${[single, ...shapes.map(({ name }) => name)].join(', ')}\n`);
+  process.exitCode = exitUsage;
+} else await show(shape, await directory());
 
-  const objects = await recordedObjects(recording);
-  const watched = await watchUntilSynced(client);
-  const pushers = await push(server.url, { directory, authority: files.authority }, objects);
-  const list = await client.list(exports);
-  say(
-    `\nA wildcard list of APIExports shows ${list.items.length} objects of all shards, as of resourceVersion ${list.metadata.resourceVersion}:`,
-  );
-  for (const { metadata } of list.items.slice(0, 6))
-    say(`  ${metadata.annotations?.['kcp.io/shard']}  ${metadata.annotations?.['kcp.io/cluster']}  ${metadata.name}`);
-  say(`\nA watch that was open all along saw ${await watched.eventsFor(list.items.length)} of them come in. Now one changes:`);
-  await touchOne(client);
-  say(`  ${await watched.next()}`);
-  watched.close();
-
-  say(`\nTry it:\n  kubectl --kubeconfig ${kubeconfig} get apiexports\n  kubectl --kubeconfig ${kubeconfig} get workspacetypes --watch`);
-  say(
-    `  curl --cacert ${join(directory, 'apiserver.crt')} --cert ${files.paths.certificate} --key ${files.paths.key} '${server.url}${exports}?limit=2'`,
-  );
-  if (!values.once) {
-    say('\nIt stays up until you press Ctrl-C.');
-    await interrupted();
-  }
-  client.close();
-  pushers.stop();
-  await pushers.ended;
-  await server.stop();
+async function directory(): Promise<string> {
+  return values.directory === undefined ? mkdtemp(join(tmpdir(), 'strata-demo-')) : resolve(values.directory);
 }
 
-async function writeCertificates(directory: string) {
-  const authority = await Authority.create({ clock: systemClock }, { name: 'strata demo', validityDays });
-  const issued = await authority.issueClient({ user: 'demo', groups: ['system:masters'], validityDays });
-  const paths = { ca: join(directory, 'client-ca.crt'), certificate: join(directory, 'client.crt'), key: join(directory, 'client.key') };
-  await writeFile(paths.ca, authority.certificatePem);
-  await writeFile(paths.certificate, issued.certificatePem);
-  await writeFile(paths.key, issued.keyPem, { mode: 0o600 });
-  return { authority, ca: paths.ca, paths, client: { certificate: issued.certificatePem, key: issued.keyPem } };
-}
-
-function start(directory: string, port: string, ca: string): Promise<RunningServer> {
-  const flags = {
-    'root-directory': directory,
-    'bind-address': '127.0.0.1',
-    'secure-port': port,
-    'client-ca-file': ca,
-    'log-level': 'warn',
-    'log-format': 'pretty',
-  };
-  const settings = loadSettings({ flags, environment: {}, readFile: () => '' });
-  return startServer(settings, {
-    log: createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat }),
-    clock: systemClock,
-    random: Math.random,
-  });
-}
-
-/** kubectl sees one logical cluster on one shard: the one that recorded the root workspace. */
-async function writeKubeconfig(
-  directory: string,
-  url: string,
-  { paths }: { paths: { certificate: string; key: string } },
-): Promise<string> {
-  const file = join(directory, 'cache.kubeconfig');
-  const named = (name: string, what: string, value: unknown): unknown => ({ name, [what]: value });
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [
-      named('cache', 'cluster', {
-        server: `${url}/services/cache/shards/root/clusters/root`,
-        'certificate-authority': join(directory, 'apiserver.crt'),
-      }),
-    ],
-    users: [named('demo', 'user', { 'client-certificate': paths.certificate, 'client-key': paths.key })],
-    contexts: [named('cache', 'context', { cluster: 'cache', user: 'demo' })],
-    'current-context': 'cache',
-  };
-  await writeFile(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
-  return file;
-}
-
-/** One sender for each shard, with a certificate that speaks for that shard alone. Resolves when every object is durable in the cache. */
-async function push(
-  url: string,
-  { directory, authority }: { directory: string; authority: Authority },
-  objects: readonly RecordedObject[],
-): Promise<{ stop: () => void; ended: Promise<unknown> }> {
-  const stopping = new AbortController();
-  const ca = await readFile(join(directory, 'apiserver.crt'), 'utf8');
-  const runs: Promise<unknown>[] = [];
-  for (const name of new Set(objects.map(({ shard }) => shard))) {
-    const shard = shardName(name);
-    const issued = await authority.issueClient({ user: name, groups: ['strata'], speaksFor: { kind: 'shard', shard }, validityDays });
-    const identity = { ca, certificate: issued.certificatePem, key: issued.keyPem };
-    const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'warn', format: 'pretty' });
-    const startedMs = systemClock.now();
-    const sender = openSender({ shard, caches: [url], identity, agent: 'demo', log });
-    const sources = recordedSources(name, objects);
-    for (const { slice, source } of sources) sender.add(slice, source);
-    runs.push(sender.run(stopping.signal));
-    for await (const { slices, refused } of sender.states(stopping.signal)) {
-      if (refused > 0) throw new Error(`${refused} objects of ${name} were refused`);
-      if (slices.every(({ phase }) => phase === 'stated')) break;
+async function show(shown: Shape, folder: string): Promise<void> {
+  const interrupted = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => interrupted.abort());
+  try {
+    await showShape(shown, { directory: folder, stay: values.stay, signal: interrupted.signal });
+    if (values.directory === undefined) await rm(folder, { recursive: true, force: true });
+  } catch (error) {
+    if (interrupted.signal.aborted) process.exitCode = exitInterrupted;
+    else {
+      process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\nEverything is left in ${folder}\n`);
+      process.exitCode = exitFailure;
     }
-    const count = objects.filter((each) => each.shard === name).length;
-    say(`Shard ${name} has stated its ${count} objects of ${sources.length} types in ${systemClock.now() - startedMs} ms`);
   }
-  return { stop: () => stopping.abort(), ended: Promise.all(runs) };
-}
-
-async function watchUntilSynced(client: KubeClient) {
-  const stop = new AbortController();
-  const query = { watch: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' };
-  const events = client.watch(exports, { query, signal: stop.signal });
-  for (let event = await events.next(); event.value?.type !== 'BOOKMARK'; event = await events.next())
-    if (event.done === true) throw new Error('the watch has ended');
-  return {
-    eventsFor: async (count: number): Promise<number> => {
-      let seen = 0;
-      while (seen < count && (await events.next()).done !== true) seen += 1;
-      return seen;
-    },
-    next: async (): Promise<string> => {
-      const { value } = await events.next();
-      if (value === undefined) throw new Error('the watch has ended');
-      const { type, object } = value;
-      return `${type} ${object.metadata.annotations?.['kcp.io/shard']} ${object.metadata.annotations?.['kcp.io/cluster']} ${object.metadata.name} at ${object.metadata.resourceVersion}`;
-    },
-    close: () => stop.abort(),
-  };
-}
-
-async function touchOne(client: KubeClient): Promise<void> {
-  const { items } = await client.list(exports);
-  const { metadata } = items[0] ?? { metadata: {} };
-  const { 'kcp.io/shard': shard, 'kcp.io/cluster': cluster } = metadata.annotations ?? {};
-  const path = `/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports/${metadata.name}`;
-  await client.mergePatch(path, { metadata: { labels: { 'example.io/seen-in': 'demo' } } });
-}
-
-async function interrupted(): Promise<void> {
-  await new Promise<void>((resolveStop) => {
-    process.once('SIGINT', () => resolveStop());
-    process.once('SIGTERM', () => resolveStop());
-  });
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

@@ -8,23 +8,26 @@
  * sharded-test-server gives up when the cache server ends; so what it starts is a script that starts the server again
  * whenever it ends, as a kubelet would. The server's pid is in a file. Ports are kcp's: 2379–2382, 6443–6445, 7444, 7445,
  * 8010–8012. Everything lives in one folder and is stopped by pid.
+ *
+ * Given kubeconfigs of caches, one for each shard, it starts no cache server: a script in front of kcp gives each shard its own.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runProgram } from '../clients/installed.js';
 import { KubeClient } from '../support/kube-client.js';
-import { builtMain } from '../support/project.js';
+import { choosingScript, supervisorScript } from './shell-scripts.js';
 
 const readyMsMax = 240_000;
 const stopMsMax = 60_000;
 const testMsMax = 480_000;
 const pollMs = 500;
 const cacheUrl = 'https://127.0.0.1:8012';
+const frontProxyUrl = 'https://127.0.0.1:6443';
 
 /** As kcp's own Makefile has it for its tests on two shards. */
 const featureGates = 'WorkspaceMounts=true,CacheAPIs=true,WorkspaceAuthentication=true,LogicalClusterMigration=true';
@@ -43,26 +46,33 @@ export type LogEnds = ReadonlyMap<string, number>;
 
 export type TestOutcome = Readonly<{ passed: readonly string[]; failed: readonly string[]; output: string }>;
 
+type LiveKcpParts = Readonly<{ binaries: string; folder: string; server: ChildProcess; cacheKubeconfigs: readonly string[] }>;
+
 export class LiveKcp {
   readonly #binaries: string;
   readonly #folder: string;
   readonly #server: ChildProcess;
+  readonly #cacheKubeconfigs: readonly string[];
   readonly #killAtExit = (): void => void this.#server.kill('SIGKILL');
 
-  private constructor(binaries: string, folder: string, server: ChildProcess) {
+  private constructor({ binaries, folder, server, cacheKubeconfigs }: LiveKcpParts) {
     this.#binaries = binaries;
     this.#folder = folder;
     this.#server = server;
+    this.#cacheKubeconfigs = cacheKubeconfigs;
     process.once('exit', this.#killAtExit);
   }
 
-  /** Starts everything and waits until kcp says that tests may begin. */
-  static async start(binaries: string): Promise<LiveKcp> {
+  /** Starts everything and waits until kcp says that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
+  static async start(binaries: string, cacheKubeconfigs: readonly string[] = []): Promise<LiveKcp> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
     await mkdir(join(folder, '.kcp'));
     await mkdir(join(folder, 'logs'));
-    const supervisor = join(folder, 'cache-server');
-    await writeFile(supervisor, supervisorScript(folder), { mode: 0o755 });
+    const script = async (name: string, text: string): Promise<string> => {
+      await writeFile(join(folder, name), text, { mode: 0o755 });
+      return join(folder, name);
+    };
+    const choosing = (program: string): Promise<string> => script(program, choosingScript(join(binaries, program), cacheKubeconfigs));
 
     const log = openSync(join(folder, 'sharded-test-server.log'), 'a');
     const flags = [
@@ -76,14 +86,15 @@ export class LiveKcp {
       '--number-of-shards=2',
       // Level 3 says when a reflector lists; the virtual-workspace servers run at 4 as it is.
       '--shard-v=3',
+      ...cacheKubeconfigs.slice(0, 1).map((file) => `--cache-kubeconfig=${file}`),
     ];
     const environment = {
       NO_GORUN: '1',
       UNSAFE_E2E_HACK_DISABLE_ETCD_FSYNC: 'true',
-      KCP_ASSET_KCP: join(binaries, 'kcp'),
+      KCP_ASSET_KCP: await choosing('kcp'),
       KCP_ASSET_KCP_FRONT_PROXY: join(binaries, 'kcp-front-proxy'),
-      KCP_ASSET_VIRTUAL_WORKSPACES: join(binaries, 'virtual-workspaces'),
-      KCP_ASSET_CACHE_SERVER: supervisor,
+      KCP_ASSET_VIRTUAL_WORKSPACES: await choosing('virtual-workspaces'),
+      KCP_ASSET_CACHE_SERVER: await script('cache-server', supervisorScript(folder)),
     };
     const server = spawn(join(binaries, 'sharded-test-server'), flags, {
       cwd: folder,
@@ -92,7 +103,7 @@ export class LiveKcp {
     });
     closeSync(log);
 
-    const kcp = new LiveKcp(binaries, folder, server);
+    const kcp = new LiveKcp({ binaries, folder, server, cacheKubeconfigs });
     try {
       await kcp.#until(() => existsSync(join(folder, '.kcp', 'ready-to-test')), readyMsMax, 'kcp to be ready');
       return kcp;
@@ -103,14 +114,14 @@ export class LiveKcp {
     }
   }
 
-  /** Runs tests of one of kcp's compiled test programs against what is running. */
-  async test(program: 'e2e-reconciler-cache.test' | 'e2e-cache.test', pattern: string): Promise<TestOutcome> {
+  /** Runs tests of one of kcp's compiled test programs against what is running; they read the cache of the shard with this number. */
+  async test(program: 'e2e-reconciler-cache.test' | 'e2e-cache.test', pattern: string, cache = 0): Promise<TestOutcome> {
     const shards = `root=${join(this.#folder, '.kcp-0/admin.kubeconfig')},shard-1=${join(this.#folder, '.kcp-1/admin.kubeconfig')}`;
     const flags = [
       '-test.v',
       `-test.run=${pattern}`,
       '-test.timeout=8m',
-      `--kcp-kubeconfig=${join(this.#folder, '.kcp/admin.kubeconfig')}`,
+      `--kcp-kubeconfig=${join(await this.#asSeenFrom(cache), '.kcp/admin.kubeconfig')}`,
       `--shard-kubeconfigs=${shards}`,
     ];
     const { stdout, stderr } = await runProgram(join(this.#binaries, program), flags, {
@@ -173,6 +184,24 @@ export class LiveKcp {
     }
   }
 
+  /** A client of kcp's front-proxy that may do everything; whoever asks for it closes it. */
+  async client(): Promise<KubeClient> {
+    const [certificate, key] = await Promise.all(['crt', 'key'].map((end) => readFile(this.file(`.kcp/kcp-admin.${end}`), 'utf8')));
+    return new KubeClient({ url: frontProxyUrl, certificate: certificate ?? '', key: key ?? '' });
+  }
+
+  /** A folder whose cache is that of the shard with this number: kcp's tests find a cache by where kcp's own kubeconfig lies. */
+  async #asSeenFrom(cache: number): Promise<string> {
+    const kubeconfig = this.#cacheKubeconfigs[cache];
+    const folder = this.file(`seen-from-${cache}`);
+    if (kubeconfig === undefined) return this.#folder;
+    if (existsSync(folder)) return folder;
+    await mkdir(join(folder, '.kcp-cache'), { recursive: true });
+    await copyFile(kubeconfig, join(folder, '.kcp-cache/cache.kubeconfig'));
+    await symlink(this.file('.kcp'), join(folder, '.kcp'));
+    return folder;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#server.exitCode === null && this.#server.signalCode === null) {
       const exited = once(this.#server, 'exit');
@@ -196,25 +225,6 @@ export class LiveKcp {
   }
 }
 
-/** STRATA_TEST_SERVER takes the place of our server. */
-function supervisorScript(folder: string): string {
-  const foreign = process.env['STRATA_TEST_SERVER'];
-  const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@"`;
-  return `#!/bin/sh
-# Starts the cache server again whenever it ends, as a kubelet would; ends with SIGTERM.
-echo $$ > ${quote(join(folder, 'supervisor.pid'))}
-trap 'kill -TERM $child; wait $child; exit 0' TERM INT
-while :; do
-  ${command} &
-  child=$!
-  echo $child > ${quote(join(folder, 'cache.pid.new'))}
-  mv ${quote(join(folder, 'cache.pid.new'))} ${quote(join(folder, 'cache.pid'))}
-  wait $child
-  sleep 0.2
-done
-`;
-}
-
 async function readFrom(path: string, from: number): Promise<string> {
   const file = await open(path);
   try {
@@ -235,8 +245,4 @@ async function stop(pidFile: string): Promise<void> {
   } catch {
     // It has ended by itself.
   }
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

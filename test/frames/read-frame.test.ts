@@ -14,6 +14,13 @@ import { fastestMs } from './fastest.js';
 import { anyFrame, aPut, exportsOfAmber, plain, someFrames } from './some-frames.js';
 
 const amber = ['amber', 'apis.kcp.io', 'apiexports', ''];
+/** Where hello has a member that nobody uses. */
+const unusedOfHello = 7;
+
+/** How many members a frame of this kind may lack, because they came later. */
+function addedTo({ kind }: Frame): number {
+  return kind === 'hello' ? 2 : 0;
+}
 
 test('every frame that is written is read as it was', (t) => {
   fc.assert(
@@ -61,8 +68,26 @@ test('members behind those that are known are of a later protocol, and ignored',
 test('a frame that lacks any of its members is refused', (t) => {
   for (const frame of someFrames) {
     const members = unpack(writeFrame(frame)) as unknown[];
-    for (let length = 0; length < members.length; length += 1)
+    for (let length = 0; length < members.length - addedTo(frame); length += 1)
       t.throws(() => readFrame(pack(members.slice(0, length))), { instanceOf: BadFrame }, `${frame.kind} with ${length} members`);
+  }
+});
+
+test('a hello from before caches spoke, without credit and limits, is read as one that has none', (t) => {
+  for (const frame of someFrames.filter(({ kind }) => kind === 'hello')) {
+    const members = unpack(writeFrame(frame)) as unknown[];
+    for (const lacking of [1, 2]) {
+      const read = readFrame(pack(members.slice(0, -lacking)));
+      t.deepEqual(read, { ...frame, ...(lacking === 2 && { credit: undefined }), limits: undefined });
+    }
+  }
+});
+
+test('what stands in the unused member of hello is ignored', (t) => {
+  for (const frame of someFrames.filter(({ kind }) => kind === 'hello')) {
+    const members = unpack(writeFrame(frame)) as unknown[];
+    t.deepEqual(members[unusedOfHello], []);
+    for (const any of [[[amber, 1, 2, 'p1']], 'text', null]) t.deepEqual(readFrame(pack(members.with(unusedOfHello, any))), frame);
   }
 });
 
@@ -70,6 +95,7 @@ test('a member of another type is refused, whichever it is', (t) => {
   for (const frame of someFrames) {
     const members = unpack(writeFrame(frame)) as unknown[];
     for (const at of members.keys()) {
+      if (frame.kind === 'hello' && at === unusedOfHello) continue;
       const wrong = typeof members[at] === 'string' ? 1 : 'text';
       t.throws(() => readFrame(pack(members.with(at, wrong))), { instanceOf: BadFrame }, `${frame.kind}, member ${at}`);
     }
@@ -80,7 +106,7 @@ const bad: readonly [string, unknown, string][] = [
   ['no list', 'hello', 'it is no list'],
   ['an empty list', [], 'its kind is none'],
   ['a kind of number 0', [0], 'its kind is none'],
-  ['a kind that is not known', [17], 'its kind is none'],
+  ['a kind that is not known', [18], 'its kind is none'],
   ['a kind by name', ['put'], 'its kind is none'],
   ['a put of nothing', [3, 1, amber, 'v1', []], 'put.objects is no list of 5 members each'],
   ['a put whose objects are no multiple of five', [3, 1, amber, 'v1', ['c', '', 'n', '1']], 'put.objects is no list of 5 members each'],
@@ -101,16 +127,21 @@ const bad: readonly [string, unknown, string][] = [
   ['an identity of another alphabet', [5, 1, ['amber', 'g', 'r', 'ä'], '1'], 'begin.slice.identity is none'],
   ['a revision of more than 1,024 characters', [5, 1, amber, '1'.repeat(1025)], 'begin.revision is too long'],
   ['a reason of more than 4,096 characters', [7, amber, 'x'.repeat(4097)], 'restate.reason is too long'],
-  ['more positions than a list may have', [8, Array(10_001).fill(0)], 'progress.positions is too long'],
-  ['a position that is none', [8, [[amber, 1, 1]]], 'progress.positions.policyHash is no text'],
-  ['a flag that is a number', [9, 'amber', 1, 1], 'claim.removed is neither true nor false'],
-  ['an incarnation of 0', [9, 'amber', 0, true], 'claim.incarnation is no number above 0'],
+  ['a progress without a number', [8, '42'], 'progress.sequence is no number above 0'],
+  ['a position that is none', [8, 1, 42], 'progress.position is no text'],
+  ['a flag that is a number', [9, 'amber', 1, 0, 1], 'claim.removed is neither true nor false'],
+  ['an incarnation of 0', [9, 'amber', 0, 0, true], 'claim.incarnation is no number above 0'],
+  ['a claim without moves', [9, 'amber', 1, true], 'claim.moves is no number'],
   ['a credit that is a number', [13, 1, 7], 'ack.credit is no list'],
   ['limits of 0', [2, 1, 'c', 1, [], [1, 1], [0, 1, 1]], 'welcome.limits.frameBytes is no number above 0'],
   ['a role that is none', [1, 1, 'constructor', 'a', 1, [], [], [], ''], 'hello.role is none'],
   ['a reason for a bye that is none', [16, 'constructor', '', null], 'bye.reason is none'],
   ['a bye that says when with a flag', [16, 'shutdown', '', false], 'bye.retryAfterMs is no number'],
-  ['policy beyond 256 KiB', [11, 'x'.repeat(256 * 1024 + 1), ''], 'policy.rules is too long'],
+  ['rules up beyond 256 KiB', [11, 'x'.repeat(256 * 1024 + 1), ''], 'policy.up is too long'],
+  ['rules down beyond 256 KiB', [11, '', 'x'.repeat(256 * 1024 + 1)], 'policy.down is too long'],
+  ['a digest without a number', [12, amber, 'd'], 'digest.sequence is no number above 0'],
+  ['more held slices than a list may have', [17, '', Array(10_001).fill(0), true], 'resume.held is too long'],
+  ['a held slice without an incarnation', [17, '', [[amber, '']], true], 'resume.held.stated is no number'],
 ];
 
 for (const [name, message, why] of bad) {
@@ -168,7 +199,7 @@ test('the dearest messages there can be do not hold up the event loop for 100 ms
   const dearest = [
     Buffer.concat([head, Buffer.alloc(values, 0x90)]),
     Buffer.concat([head, Buffer.alloc(values, 0xa0)]),
-    pack([8, Array(10_000).fill([amber, 1, 1, 'p'])]),
+    pack([17, '', Array(10_000).fill([amber, 'p', 1]), true]),
     pack([3, 1, amber, 'v1', Array(50_000).fill('grün')]),
     pack([7, amber, 'ü'.repeat(4 * 2 ** 20)]),
   ];

@@ -1,7 +1,7 @@
 /** Frames for tests: one of each kind, as it might be sent, and any at all. */
 import fc from 'fast-check';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
-import type { Frame, FrameOf, Position } from '../../src/frames/frame.js';
+import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
 import type { Slice } from '../../src/domain/slice.js';
 
@@ -14,8 +14,6 @@ function shardNamed(text: string): ShardName {
 const amber = shardNamed('amber');
 
 export const exportsOfAmber: Slice = { shard: amber, resource: { group: 'apis.kcp.io', resource: 'apiexports', identity: '' } };
-
-const position: Position = { slice: exportsOfAmber, epoch: 1_234_567, revision: 42, policyHash: 'p1' };
 
 export function aPut(change: Partial<FrameOf<'put'>> = {}): FrameOf<'put'> {
   const key = { cluster: '1k2j3h4g', namespace: '', name: 'today' };
@@ -40,8 +38,9 @@ export const someFrames: readonly Frame[] = [
     incarnation: 1_795_000_000_000,
     route: [],
     slices: [exportsOfAmber, { shard: amber, resource: { group: '', resource: 'instances', identity: 'a1b2c3' } }],
-    positions: [],
     agent: 'strata 0.1.0',
+    credit: undefined,
+    limits: undefined,
   },
   {
     kind: 'hello',
@@ -51,8 +50,9 @@ export const someFrames: readonly Frame[] = [
     incarnation: 7,
     route: ['cache-birch', 'cache-root'],
     slices: [],
-    positions: [position],
     agent: 'strata 0.1.0',
+    credit: { mutations: 2048, bytes: 8_388_608 },
+    limits: { frameBytesMax: 4_194_304, frameMutationsMax: 512, bodyBytesMax: 3_145_728 },
   },
   {
     kind: 'welcome',
@@ -79,18 +79,28 @@ export const someFrames: readonly Frame[] = [
     ],
   },
   { kind: 'begin', sequence: 1, slice: exportsOfAmber, revision: '1003' },
-  { kind: 'end', sequence: 300, slice: exportsOfAmber, revision: '1003', count: 70_000, digest: '' },
+  { kind: 'end', sequence: 300, slice: exportsOfAmber, revision: '1003', count: 70_000, edge: '' },
+  { kind: 'end', sequence: 301, slice: exportsOfAmber, revision: '1003', count: 0, edge: 'e1' },
   { kind: 'restate', slice: exportsOfAmber, reason: 'a gap in the sequence' },
-  { kind: 'progress', positions: [position] },
-  { kind: 'claim', shard: amber, incarnation: 1_795_000_000_000, removed: true },
+  { kind: 'progress', sequence: 302, position: '1042' },
+  { kind: 'claim', shard: amber, incarnation: 1_795_000_000_000, moves: 2, removed: true },
   { kind: 'route', route: ['cache-birch', 'cache-root'] },
-  { kind: 'policy', rules: '[]', hash: 'p1' },
-  { kind: 'digest', slice: exportsOfAmber, epoch: 1_234_567, revision: 42, value: 'd1' },
+  { kind: 'policy', up: '[]', down: '[{"types":["*"]}]' },
+  { kind: 'digest', sequence: 303, slice: exportsOfAmber, value: 'd1' },
   { kind: 'ack', sequence: 255, credit: { mutations: 2048, bytes: 8_388_608 } },
   { kind: 'refuse', sequence: 3, reason: 'Invalid', message: 'metadata.name: it is not "today"' },
   { kind: 'status', freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12 }] },
   { kind: 'bye', reason: 'shutdown', message: 'the server is stopping', retryAfterMs: 0 },
   { kind: 'bye', reason: 'fenced', message: 'a newer incarnation has the shard', retryAfterMs: undefined },
+  {
+    kind: 'resume',
+    position: '1042',
+    held: [
+      { slice: exportsOfAmber, edge: 'e1', stated: 1_795_000_000_000 },
+      { slice: { shard: amber, resource: { group: '', resource: 'instances', identity: 'a1b2c3' } }, edge: '', stated: 0 },
+    ],
+    isLast: true,
+  },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -116,8 +126,8 @@ const resource = fc.record({
 });
 const slice = fc.record({ shard, resource });
 const list = <T>(one: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> => fc.array(one, { maxLength: 20 });
-const positions = list(fc.record({ slice, epoch: count, revision: count, policyHash: text }));
 const credit = fc.record({ mutations: count, bytes: count });
+const limits = fc.record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive });
 const key = { cluster: text, namespace: text, name: fc.oneof(text, fc.constant('n'.repeat(70_000))) };
 const body = fc.option(fc.uint8Array({ maxLength: 400 }), { nil: undefined });
 
@@ -130,8 +140,9 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     incarnation: positive,
     route: list(text),
     slices: list(slice),
-    positions,
     agent: text,
+    credit: fc.option(credit, { nil: undefined }),
+    limits: fc.option(limits, { nil: undefined }),
   }),
   fc.record({
     kind: fc.constant('welcome' as const),
@@ -140,7 +151,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     epoch: count,
     stated: list(slice),
     credit,
-    limits: fc.record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive }),
+    limits,
   }),
   fc.record({
     kind: fc.constant('put' as const),
@@ -156,13 +167,13 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }),
   }),
   fc.record({ kind: fc.constant('begin' as const), sequence: positive, slice, revision: text }),
-  fc.record({ kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, digest: text }),
+  fc.record({ kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, edge: text }),
   fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),
-  fc.record({ kind: fc.constant('progress' as const), positions }),
-  fc.record({ kind: fc.constant('claim' as const), shard, incarnation: positive, removed: fc.boolean() }),
+  fc.record({ kind: fc.constant('progress' as const), sequence: positive, position: text }),
+  fc.record({ kind: fc.constant('claim' as const), shard, incarnation: positive, moves: count, removed: fc.boolean() }),
   fc.record({ kind: fc.constant('route' as const), route: list(text) }),
-  fc.record({ kind: fc.constant('policy' as const), rules: text, hash: text }),
-  fc.record({ kind: fc.constant('digest' as const), slice, epoch: count, revision: count, value: text }),
+  fc.record({ kind: fc.constant('policy' as const), up: text, down: text }),
+  fc.record({ kind: fc.constant('digest' as const), sequence: positive, slice, value: text }),
   fc.record({ kind: fc.constant('ack' as const), sequence: count, credit }),
   fc.record({ kind: fc.constant('refuse' as const), sequence: positive, reason: text, message: text }),
   fc.record({
@@ -174,5 +185,11 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     reason: fc.constantFrom(...(Object.keys(byes) as ByeReason[])),
     message: text,
     retryAfterMs: fc.option(count, { nil: undefined }),
+  }),
+  fc.record({
+    kind: fc.constant('resume' as const),
+    position: text,
+    held: list(fc.record({ slice, edge: text, stated: count })),
+    isLast: fc.boolean(),
   }),
 );

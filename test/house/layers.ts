@@ -13,7 +13,9 @@ import type { Source } from './sources.js';
 const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'main.ts': ['domain', 'diagnostics', 'config', 'commands', 'clock.ts', 'version.ts', 'server.ts'],
   'server.ts': 'all',
-  'client.ts': ['domain', 'diagnostics', 'frames', 'sender', 'clock.ts'],
+  'describe-server.ts': 'all',
+  'open-tier.ts': 'all',
+  'client.ts': ['domain', 'diagnostics', 'frames', 'lookup', 'sender', 'clock.ts'],
   'clock.ts': ['domain'],
   'version.ts': [],
   commands: ['domain', 'diagnostics', 'config', 'certificates', 'frames', 'sender', 'shard', 'clock.ts', 'version.ts'],
@@ -24,6 +26,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   frames: ['domain'],
   intake: ['domain', 'diagnostics', 'frames'],
   sender: ['domain', 'diagnostics', 'frames'],
+  lookup: ['domain', 'frames'],
   shard: ['domain', 'diagnostics', 'frames', 'sender'],
   store: ['domain', 'diagnostics'],
   tier: ['domain', 'diagnostics', 'frames', 'sender', 'intake'],

@@ -43,8 +43,9 @@ export function hello(overrides: Partial<FrameOf<'hello'>> = {}): Frame {
     incarnation,
     route: [],
     slices: [apiExports],
-    positions: [],
     agent: 'test',
+    credit: undefined,
+    limits: undefined,
     ...overrides,
   };
 }
@@ -70,7 +71,7 @@ export function begin(sequence: number, slice = apiExports): Frame {
 }
 
 export function end(sequence: number, count: number, slice = apiExports): Frame {
-  return { kind: 'end', sequence, slice, revision: '7', count, digest: '' };
+  return { kind: 'end', sequence, slice, revision: '7', count, edge: '' };
 }
 
 /** A session that keeps what every step asked for. */

@@ -1,12 +1,21 @@
 /** Pushes that go nowhere: what was pushed is kept, and answered with what a test asks for. */
-import type { PushLane, Pushes } from '../../src/domain/ports.js';
-import type { Push, PushOutcome, ShardState, SliceState } from '../../src/domain/push.js';
+import type { ShardState } from '../../src/domain/claim.js';
+import type { PushLane, Pushes, Subscription } from '../../src/domain/ports.js';
+import type { LinkState, Push, PushOutcome, SliceState } from '../../src/domain/push.js';
+import { emptyDigest, formatDigest } from '../../src/domain/digest.js';
+import type { ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
+
+const digest = formatDigest(emptyDigest);
+
+type Listener = Parameters<Pushes['follow']>[0];
 
 export class FakePushes implements Pushes {
   readonly pushed: Push[] = [];
   readonly shardStates: ShardState[] = [];
   readonly sliceStates: SliceState[] = [];
+  readonly linkStates: LinkState[] = [];
+  readonly listeners = new Set<Listener>();
   outcomeOf: (push: Push) => PushOutcome = () => ({ kind: 'unchanged' });
   lanes = 0;
 
@@ -29,10 +38,25 @@ export class FakePushes implements Pushes {
     return this.sliceStates;
   }
 
+  async links(): Promise<readonly LinkState[]> {
+    return this.linkStates;
+  }
+
+  follow(listener: Listener): Subscription {
+    this.listeners.add(listener);
+    return { cancel: () => this.listeners.delete(listener) };
+  }
+
   hold(slice: Slice, state: Partial<SliceState> = {}): void {
     const at = this.sliceStates.findIndex((each) => formatSlice(each.slice) === formatSlice(slice));
-    const next = { slice, objects: 1, bytes: 100, changedMs: 0, stated: 0, synced: false, ...state };
+    const next = { slice, objects: 1, bytes: 100, digest, changedMs: 0, stated: 0, synced: false, edge: '', ...state };
     if (at < 0) this.sliceStates.push(next);
     else this.sliceStates[at] = next;
   }
+}
+
+/** A shard as the store knows it: claimed by a pusher of this cache unless told otherwise. */
+export function aShardState(shard: ShardName, incarnation: number, state: Partial<ShardState> = {}): ShardState {
+  const side = state.removed === true ? undefined : 'local';
+  return { shard, incarnation, moves: 0, side, removed: false, plain: false, ...state };
 }

@@ -4,7 +4,7 @@ import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
 import { aSlice, apiExports, schemas } from './a-session.js';
-import { FakePushes } from './fake-pushes.js';
+import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
 
@@ -19,7 +19,7 @@ function setUp() {
 test('a report names the cache, its position, and every shard that holds something or ever claimed', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.hold(aSlice('apiexports', 'birch'));
-  pushes.shardStates.push({ shard: amber, incarnation: 3, removed: true });
+  pushes.shardStates.push(aShardState(amber, 3, { removed: true }));
 
   const { cache, shards } = await freshness.report();
 
@@ -31,7 +31,7 @@ test('a report names the cache, its position, and every shard that holds somethi
 
 test('a slice is stated by the incarnation that has the shard, by an earlier one, or by none', async (t) => {
   const { pushes, freshness, clock } = setUp();
-  pushes.shardStates.push({ shard: amber, incarnation: 3, removed: false });
+  pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { stated: 3, synced: true, objects: 2, bytes: 50, changedMs: clock.now() - 900 });
   pushes.hold(schemas, { stated: 2, synced: true });
   pushes.hold(aSlice('apiconversions'), { stated: 0, synced: false });
@@ -61,7 +61,7 @@ test('what plain HTTP wrote counts as everything once it has been quiet for a wh
 test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
   const holder = { incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {} };
-  pushes.shardStates.push({ shard: amber, incarnation: 3, removed: false });
+  pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { stated: 3, synced: true });
   sessions.enter(amber, holder, clock.now());
   sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12 }]);

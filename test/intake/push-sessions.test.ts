@@ -2,7 +2,7 @@ import test from 'ava';
 import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
 import { shardName } from '../support/objects.js';
 import { apiExports } from './a-session.js';
-import { FakePushes } from './fake-pushes.js';
+import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
 
@@ -73,9 +73,9 @@ test('a holder whose claim is the one that stands is not evicted with the older 
   const sessions = new PushSessions(new FakePushes(), 0);
   sessions.enter(amber, aHolder(7, said), 10);
 
-  sessions.evictOlder(amber, { shard: amber, incarnation: 7, removed: false }, 'removed');
+  sessions.evictOlder(amber, aShardState(amber, 7), 'removed');
   t.deepEqual(said, []);
-  sessions.evictOlder(amber, { shard: amber, incarnation: 9, removed: true }, 'removed');
+  sessions.evictOlder(amber, aShardState(amber, 9, { removed: true }), 'removed');
 
   t.deepEqual(said, ['7 fenced']);
 });

@@ -19,6 +19,8 @@ import {
   SteppedSession,
   typeOf,
 } from './a-session.js';
+import { shardName } from '../support/objects.js';
+import { aShardState } from './fake-pushes.js';
 
 function sent(effects: readonly SessionEffect[]): readonly Frame[] {
   return effects.flatMap((effect) => (effect.kind === 'send' ? [effect.frame] : []));
@@ -73,7 +75,7 @@ test('a claim that stands is welcomed with what is stated, credit and limits; on
   t.deepEqual(sent(welcomed.take({ ...claimed, outcome: { kind: 'unchanged' } })), [
     { kind: 'welcome', protocol: 1, cacheId: 'cache-1', epoch: 7, stated: [apiExports], credit, limits },
   ]);
-  t.deepEqual(byes(fenced.take({ ...claimed, outcome: { kind: 'fenced', holder: nowMs, removed: false } })), ['fenced']);
+  t.deepEqual(byes(fenced.take({ ...claimed, outcome: { kind: 'fenced', holder: aShardState(shardName('amber'), nowMs) } })), ['fenced']);
   const full = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'full' } } as const;
   t.deepEqual(unavailable.take({ ...claimed, outcome: full }), [
     { kind: 'bye', reason: 'unavailable', message: 'full', retryAfterMs: 1000 },
@@ -324,8 +326,8 @@ test('what the store says decides whether the session goes on', (t) => {
     [wrote, { kind: 'ack' }, undefined],
     [{ kind: 'unchanged' }, { kind: 'ack' }, undefined],
     [{ kind: 'swept', removed: 3 }, { kind: 'ack' }, undefined],
-    [{ kind: 'fenced', holder: nowMs, removed: false }, undefined, 'fenced'],
-    [{ kind: 'fenced', holder: nowMs, removed: true }, undefined, 'fenced'],
+    [{ kind: 'fenced', holder: aShardState(shardName('amber'), nowMs) }, undefined, 'fenced'],
+    [{ kind: 'fenced', holder: aShardState(shardName('amber'), nowMs, { removed: true }) }, undefined, 'fenced'],
     [{ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } }, undefined, 'unavailable'],
   ];
   for (const [outcome, frame, reason] of table) {
@@ -394,7 +396,11 @@ test('whatever comes, in whatever order: acknowledgements rise, no more is under
           const work = underWay.shift();
           if (work === undefined) break;
           const outcomes = work.pushes.map((): PushOutcome =>
-            outcome === 'written' ? wrote : outcome === 'fenced' ? { kind: 'fenced', holder: 1, removed: false } : { kind: outcome },
+            outcome === 'written'
+              ? wrote
+              : outcome === 'fenced'
+                ? { kind: 'fenced', holder: aShardState(shardName('amber'), 1) }
+                : { kind: outcome },
           );
           for (const frame of sent(session.take({ kind: 'settled', work, outcomes }))) {
             if (frame.kind !== 'ack') continue;

@@ -8,7 +8,7 @@ import { ManualClock } from '../store/manual-clock.js';
 import { aBody, aKey, shardName } from '../support/objects.js';
 import { silent } from '../support/test-store.js';
 import { aSlice } from './a-session.js';
-import { FakePushes } from './fake-pushes.js';
+import { aShardState, FakePushes } from './fake-pushes.js';
 
 const [amber, birch] = [shardName('amber'), shardName('birch')];
 const never: ShardRemovalPolicy = { awayMaxMs: undefined, deletedGraceMs: undefined };
@@ -24,7 +24,10 @@ function setUp(policy: ShardRemovalPolicy) {
   /** Shard objects that are in the store. */
   const left = new Set<string>();
   const objects = { find: async ({ name = '' }) => (left.has(name) ? [{} as never] : []) } as unknown as Objects;
-  const removal = new ShardRemoval({ objects, pushes, commits, sessions, clock, log: silent }, policy);
+  const removal = new ShardRemoval(
+    { objects, pushes, commits, sessions, seenMs: () => 0, isLinkUp: () => false, clock, log: silent },
+    policy,
+  );
   let revision = 0;
   const change = (kind: Change['kind'], name: string, { unstated = false, cluster = 'root' } = {}): void => {
     revision += 1;
@@ -53,7 +56,7 @@ test('a shard is removed by name, behind a fence, and its pusher is sent away', 
   pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {} }, clock.now());
   pushes.outcomeOf = () => {
-    pushes.shardStates.push({ shard: amber, incarnation: 2, removed: true });
+    pushes.shardStates.push(aShardState(amber, 2, { removed: true }));
     return { kind: 'swept', removed: 3 };
   };
 
@@ -67,7 +70,7 @@ test('a shard that nothing is known of is not removed, and a store that cannot w
 
   t.is(await removal.remove(amber), undefined);
   t.deepEqual(pushes.pushed, []);
-  pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false });
+  pushes.shardStates.push(aShardState(amber, 1));
   pushes.outcomeOf = () => ({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } });
   await t.throwsAsync(removal.remove(amber), { instanceOf: Refused, message: 'no disk' });
 });
@@ -118,7 +121,7 @@ test('a shard written over plain HTTP goes with its Shard object once it is quie
 
 test('a shard that stays away for too long is emptied without a fence, and only if it ever pushed and holds something', async (t) => {
   const { pushes, pass } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
-  pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false }, { shard: shardName('cedar'), incarnation: 1, removed: false });
+  pushes.shardStates.push(aShardState(amber, 1), aShardState(shardName('cedar'), 1));
   pushes.hold(aSlice('apiexports'));
   pushes.hold(aSlice('apiexports', 'birch'));
 
@@ -145,7 +148,7 @@ test('one shard’s word about another is not enough: while any Shard object is 
 
 test('a shard that pushed once and is now written over plain HTTP is not away', async (t) => {
   const { pushes, pass, clock } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
-  pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false });
+  pushes.shardStates.push(aShardState(amber, 1));
   pushes.hold(aSlice('apiexports'), { changedMs: clock.now() + 50 * minuteMs });
 
   await pass(90 * minuteMs);
@@ -155,7 +158,7 @@ test('a shard that pushed once and is now written over plain HTTP is not away', 
 test('whoever connects while a shard is emptied is told to come back and state it; whoever claims it while it is removed keeps it', async (t) => {
   const said: string[] = [];
   const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
-  emptied.pushes.shardStates.push({ shard: amber, incarnation: 1, removed: false });
+  emptied.pushes.shardStates.push(aShardState(amber, 1));
   emptied.pushes.hold(aSlice('apiexports'));
   const removed = setUp(never);
   removed.pushes.hold(aSlice('apiexports'));
@@ -169,7 +172,7 @@ test('whoever connects while a shard is emptied is told to come back and state i
   emptied.pushes.outcomeOf = () => (enter(emptied, 1), { kind: 'swept', removed: 1 });
   await emptied.pass(62 * minuteMs);
   removed.pushes.outcomeOf = () => {
-    removed.pushes.shardStates.push({ shard: amber, incarnation: 9, removed: false });
+    removed.pushes.shardStates.push(aShardState(amber, 9));
     enter(removed, 9);
     return { kind: 'swept', removed: 1 };
   };

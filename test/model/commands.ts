@@ -12,11 +12,12 @@ import type { Push } from '../../src/domain/push.js';
 import type { Snapshot } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
+import { childSide, type LinkSide, type Side } from '../../src/domain/side.js';
 import { changesBehind, changeText, keyText, listTexts, touchedBehind } from '../contract/read-all.js';
 import type { Engine } from '../contract/store-contract.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aDoubt, aDrop, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
-import type { ModelStore } from './model-store.js';
+import { aBegin, aClaim, aClear, aDoubt, aDrop, aKeep, aMeet, anAssume, anEnd, aReach, aRetract, aState } from '../support/pushes.js';
+import { linkText, shardText, type ModelStore } from './model-store.js';
 
 type Reading = { readonly snapshot: Snapshot; readonly scope: Scope; readonly found: string[]; after: Key | undefined };
 
@@ -35,6 +36,9 @@ const shards = ['amber', 'birch'];
 const names = ['a', 'b'];
 const namespaces = ['', 'x'];
 const identities = ['h1', 'h2'];
+const sides: readonly LinkSide[] = ['parent', childSide('eu')];
+const cacheIds = ['c1', 'c2'];
+const edges = ['', 'e1', 'e1', 'e2'];
 
 const place = fc.record({
   shard: fc.constantFrom(...shards),
@@ -70,6 +74,7 @@ const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 /** Mostly what statements are made of; a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'doubt'] as const),
+  ...(['claim', 'begin', 'state', 'state', 'end', 'end', 'meet', 'reach', 'assume'] as const),
   ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'clear', 'drop'] as const),
 );
 
@@ -78,12 +83,18 @@ const share = fc.oneof(fc.constant(0), fc.nat(100));
 
 export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
   const typed = (at: Place): Place => ({ ...at, group: '', resource });
-  const mutation = fc.record({ kind: fc.constantFrom('put', 'put', 'delete'), place, knowledge });
+  const mutation = fc.record({ kind: fc.constantFrom('put', 'put', 'delete'), place, knowledge, takes: fc.boolean() });
   const push = fc.record({
     kind: pushKind,
     place,
     spec: fc.nat(1),
     incarnation: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
+    /** Mostly whoever has the shard speaks. */
+    by: fc.constantFrom<PushAsked['by']>(...Array<'holder'>(6).fill('holder'), 'local', ...sides),
+    moves: fc.constantFrom(0, 0, 0, 1),
+    removed: fc.constantFrom(...Array<false>(9).fill(false), true),
+    cacheId: fc.constantFrom(...cacheIds),
+    edge: fc.constantFrom(...edges),
   });
   const ranged = fc.tuple(scope, share, share);
   return fc.commands(
@@ -112,7 +123,7 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
   );
 }
 
-type Asked = Readonly<{ kind: string; place: Place; knowledge: string }>;
+type Asked = Readonly<{ kind: string; place: Place; knowledge: string; takes: boolean }>;
 
 /** Mutations submitted together: they may share a commit or not. */
 class Write implements Command {
@@ -144,7 +155,17 @@ class Write implements Command {
     `write ${this.#asked.map(({ kind, knowledge, place: at }) => `${kind} ${knowledge} ${keyText(aKey(at))}`).join(', ')}`;
 }
 
-type PushAsked = Readonly<{ kind: Push['kind']; place: Place; spec: number; incarnation: string }>;
+type PushAsked = Readonly<{
+  kind: Exclude<Push['kind'], 'compare'>;
+  place: Place;
+  spec: number;
+  incarnation: string;
+  by: 'holder' | Side;
+  moves: number;
+  removed: boolean;
+  cacheId: string;
+  edge: string;
+}>;
 
 /** Pushes given to one lane together. */
 class Pushing implements Command {
@@ -158,25 +179,27 @@ class Pushing implements Command {
 
   async run(model: ModelStore, { engine: { store } }: Real): Promise<void> {
     const expected: unknown[] = [];
-    const pushes = this.#asked.map((asked) => {
+    const pushes = this.#asked.flatMap((asked) => {
       const push = pushOf(asked, model);
-      expected.push(model.push(push));
-      return push;
+      // Whoever takes a tombstone over removes the objects behind it; the next start would, if it did not.
+      const together = push.kind === 'claim' && push.removed ? [push, aClear(push.shard, { fence: false })] : [push];
+      for (const each of together) expected.push(model.push(each));
+      return together;
     });
 
     assert.deepEqual(await store.lane().push(pushes), expected);
 
     assert.equal(store.published, model.published, 'published');
-    const shards = (await store.shards()).map(({ shard, incarnation, removed }) => `${shard} ${incarnation} ${removed}`);
-    assert.deepEqual(shards.toSorted(), model.shards());
+    assert.deepEqual((await store.shards()).map(shardText).toSorted(), model.shards());
+    assert.deepEqual((await store.links()).map(linkText).toSorted(), model.links());
     const slices = (await store.slices()).map(
-      ({ slice, objects, stated, synced }) => `${formatSlice(slice)} ${objects} ${synced ? stated : 'never'}`,
+      ({ slice, objects, stated, synced, edge }) => `${formatSlice(slice)} ${objects} ${synced ? `${stated} ${edge}` : 'never'}`,
     );
     assert.deepEqual(slices.toSorted(), model.slices());
   }
 
   toString = (): string =>
-    `push ${this.#asked.map(({ kind, incarnation, spec, place: at }) => `${kind} ${incarnation} ${spec} ${keyText(aKey(at))}`).join(', ')}`;
+    `push ${this.#asked.map(({ place: at, ...asked }) => `${JSON.stringify(asked)} ${keyText(aKey(at))}`).join(', ')}`;
 }
 
 class Open implements Command {
@@ -346,32 +369,41 @@ class Restart implements Command {
   toString = (): string => 'restart';
 }
 
-function mutationOf({ kind, place: at, knowledge: known }: Asked, model: ModelStore): Mutation {
+function mutationOf({ kind, place: at, knowledge: known, takes }: Asked, model: ModelStore): Mutation {
   const held = model.held(aKey(at));
   const expect = known === 'absent' || held === undefined ? 'absent' : known === 'stale' ? Math.max(1, held - 1) : held;
-  if (kind === 'put') return aPut(at, expect, { spec: model.published });
-  return aDelete(at, expect === 'absent' ? 'any' : expect);
+  if (kind === 'put') return { ...aPut(at, expect, { spec: model.published }), takes };
+  return { ...aDelete(at, expect === 'absent' ? 'any' : expect), takes };
 }
 
-function pushOf({ kind, place: at, spec, incarnation: known }: PushAsked, model: ModelStore): Push {
+function pushOf({ kind, place: at, spec, incarnation: known, by, moves, removed, cacheId, edge }: PushAsked, model: ModelStore): Push {
   const { shard } = aKey(at);
   const held = model.incarnationOf(shard);
   const incarnation = known === 'held' ? held : Math.max(0, held + (known === 'newer' ? 1 : -1));
+  const side = by === 'holder' ? (model.sideOf(shard) ?? 'local') : by;
+  const speaker = side === 'local' ? incarnation : side;
+  const link = side === 'local' ? 'parent' : side;
   switch (kind) {
     case 'claim':
-      return aClaim(shard, incarnation);
+      return aClaim({ shard, incarnation, side, moves: side === 'local' ? 0 : moves, removed: removed && side !== 'local' });
     case 'begin':
-      return aBegin(at, incarnation);
+      return aBegin(at, speaker);
     case 'state':
-      return aState(at, { spec }, incarnation);
+      return aState(at, { spec }, speaker);
     case 'keep':
-      return aKeep(at, incarnation);
+      return aKeep(at, speaker);
     case 'retract':
-      return aRetract(at, incarnation);
+      return aRetract(at, speaker);
     case 'end':
-      return anEnd(at, incarnation);
+      return anEnd(at, speaker, side === 'local' ? '' : edge);
     case 'doubt':
-      return aDoubt(at, incarnation);
+      return aDoubt(at, speaker);
+    case 'meet':
+      return aMeet(cacheId, link);
+    case 'reach':
+      return model.hasMet(link) ? aReach(`${spec}`, link) : aMeet(cacheId, link);
+    case 'assume':
+      return anAssume(shard);
     case 'clear':
       return aClear(shard, { fence: spec === 1, nowMs: 0 });
     case 'drop':

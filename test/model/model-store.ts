@@ -3,11 +3,14 @@
  * for a state replays it from the beginning. It is right because it is obvious; the real store is compared with it.
  */
 import { formatClientKey, type Key } from '../../src/domain/key.js';
-import { decide, type Mutation } from '../../src/domain/mutation.js';
-import type { Push, PushOutcome } from '../../src/domain/push.js';
+import { judgeClaim, claimed, type ShardState } from '../../src/domain/claim.js';
+import { decide, type Mutation, type Outcome } from '../../src/domain/mutation.js';
+import type { LinkState, Push, PushOutcome } from '../../src/domain/push.js';
 import { formatResource } from '../../src/domain/resource.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import { childOf, type LinkSide, type Side } from '../../src/domain/side.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { keyText } from '../contract/read-all.js';
 
@@ -18,16 +21,22 @@ type Unspoken = Set<string>;
 
 type ModelChange = Readonly<{ kind: 'create' | 'update' | 'delete'; key: Key; revision: Revision; replaced: Revision }>;
 
-export type ModelOutcome = Readonly<{ kind: 'written'; revision: Revision } | { kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>;
+export type ModelOutcome = Readonly<{ kind: 'written'; revision: Revision }> | Extract<Outcome, { kind: 'refused' }>;
+
+/** What of a slice was stated, whether or not it holds something. */
+type Stated = { shard: string; incarnation: number; edge: string };
 
 export class ModelStore {
   /** The change at revision r is at r - 1. */
   readonly #changes: ModelChange[] = [];
   /** By key, now. */
   readonly #current = new Map<string, Held>();
-  readonly #shards = new Map<string, { incarnation: number; removed: boolean }>();
+  readonly #shards = new Map<ShardName, ShardState>();
   readonly #statements = new Map<string, { shard: string; unspoken: Unspoken }>();
-  readonly #stated = new Map<string, { shard: string; incarnation: number }>();
+  readonly #stated = new Map<string, Stated>();
+  readonly #links = new Map<LinkSide, LinkState>();
+  /** Names of children, by the ids of their caches. */
+  readonly #children = new Map<string, string>();
   /** Types in the order in which they were first heard of. */
   readonly #types = new Set<string>();
 
@@ -37,12 +46,14 @@ export class ModelStore {
 
   submit(mutation: Mutation): ModelOutcome {
     const { key } = mutation;
+    const shard = this.#shards.get(key.shard);
+    const isElsewhere = shard?.side !== undefined && shard.side !== 'local';
+    if (isElsewhere && mutation.takes !== true) return { kind: 'refused', why: 'elsewhere' };
     this.#types.add(formatResource(key.resource));
     const verdict = decide(mutation, this.held(key));
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    const shard = this.#shards.get(key.shard);
-    if (mutation.kind === 'put' && shard?.removed === true)
-      this.#shards.set(key.shard, { incarnation: shard.incarnation + 1, removed: false });
+    const incarnation = this.incarnationOf(key.shard) + 1;
+    if (shard?.side !== 'local') this.#setShard({ shard: key.shard, side: 'local', incarnation, moves: 0, removed: false, plain: true });
     return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
   }
 
@@ -50,9 +61,14 @@ export class ModelStore {
     if (push.kind === 'claim') return this.#claim(push);
     if (push.kind === 'clear') return this.#clear(push);
     if (push.kind === 'drop') return this.#drop(push);
+    if (push.kind === 'assume') return this.#assume(push);
+    if (push.kind === 'meet') return this.#meet(push);
+    if (push.kind === 'reach') return this.#reach(push);
     const slice = 'key' in push ? push.key : push.slice;
-    const shard = this.#shards.get(slice.shard);
-    if (shard?.incarnation !== push.incarnation || shard.removed) return fenced(shard);
+    const holder = this.#shards.get(slice.shard);
+    const { by } = push;
+    const isTheirs = by.kind === 'link' ? holder?.side === by.side : holder?.side === 'local' && holder.incarnation === by.incarnation;
+    if (!isTheirs) return { kind: 'fenced', holder };
     this.#types.add(formatResource(slice.resource));
     switch (push.kind) {
       case 'begin':
@@ -72,6 +88,8 @@ export class ModelStore {
         return { kind: 'unchanged' };
       case 'retract':
         return this.held(push.key) === undefined ? { kind: 'unchanged' } : { kind: 'written', revision: this.#delete(push.key) };
+      case 'compare':
+        throw new Error('digests are not modelled');
       default:
         return this.#end(push);
     }
@@ -83,18 +101,35 @@ export class ModelStore {
   }
 
   shards(): readonly string[] {
-    return [...this.#shards].map(([shard, { incarnation, removed }]) => `${shard} ${incarnation} ${removed}`).toSorted();
+    return [...this.#shards.values()].map(shardText).toSorted();
   }
 
   /** Each slice that holds something or was ever stated: how many, and by whom it is stated. */
   slices(): readonly string[] {
     const counts = new Map<string, number>([...this.#stated.keys()].map((slice) => [slice, 0]));
     for (const { key } of this.#current.values()) counts.set(formatSlice(key), (counts.get(formatSlice(key)) ?? 0) + 1);
-    return [...counts].map(([slice, count]) => `${slice} ${count} ${this.#stated.get(slice)?.incarnation ?? 'never'}`).toSorted();
+    const told = (slice: string): string => {
+      const stated = this.#stated.get(slice);
+      return stated === undefined ? 'never' : `${stated.incarnation} ${stated.edge}`;
+    };
+    return [...counts].map(([slice, count]) => `${slice} ${count} ${told(slice)}`).toSorted();
   }
 
-  incarnationOf(shard: string): number {
+  links(): readonly string[] {
+    return [...this.#links.values()].map(linkText).toSorted();
+  }
+
+  incarnationOf(shard: ShardName): number {
     return this.#shards.get(shard)?.incarnation ?? 0;
+  }
+
+  sideOf(shard: ShardName): Side | undefined {
+    return this.#shards.get(shard)?.side;
+  }
+
+  /** Whether the link was ever open. */
+  hasMet(side: LinkSide): boolean {
+    return this.#links.has(side);
   }
 
   held(key: Key): Revision | undefined {
@@ -125,17 +160,66 @@ export class ModelStore {
     return this.#changes.slice(after, upTo).filter(({ key }) => matches(scope, key));
   }
 
-  #claim({ shard, incarnation }: Extract<Push, { kind: 'claim' }>): PushOutcome {
-    const known = this.#shards.get(shard);
-    const isSame = known?.incarnation === incarnation && !known.removed;
-    if (known !== undefined && known.incarnation >= incarnation && !isSame) return fenced(known);
-    this.#shards.set(shard, { incarnation, removed: false });
+  #claim(claim: Extract<Push, { kind: 'claim' }>): PushOutcome {
+    const known = this.#shards.get(claim.shard);
+    const verdict = judgeClaim(known, claim);
+    if (verdict === 'refused') return { kind: 'fenced', holder: known };
+    if (verdict === 'takes') this.#setShard(claimed(claim));
+    if (claim.side === 'local') this.#forgetStatements(claim.shard);
+    return { kind: 'unchanged' };
+  }
+
+  #setShard(state: ShardState): void {
+    const before = this.#shards.get(state.shard);
+    this.#shards.set(state.shard, state);
+    if (before?.side === state.side) return;
+    this.#forgetStatements(state.shard);
+    for (const stated of this.#stated.values()) if (stated.shard === state.shard) Object.assign(stated, { incarnation: 0, edge: '' });
+  }
+
+  #forgetStatements(shard: ShardName): void {
     for (const [slice, statement] of this.#statements) if (statement.shard === shard) this.#statements.delete(slice);
+  }
+
+  #assume({ shard }: Extract<Push, { kind: 'assume' }>): PushOutcome {
+    const known = this.#shards.get(shard);
+    if (known?.side !== 'local' || !known.plain) return { kind: 'unchanged' };
+    const slices = new Set([...this.#current.values()].map(({ key }) => key).filter((key) => key.shard === shard));
+    for (const slice of slices)
+      if (!this.#stated.has(formatSlice(slice))) this.#stated.set(formatSlice(slice), { shard, incarnation: 0, edge: '' });
+    for (const stated of this.#stated.values()) if (stated.shard === shard) stated.incarnation = known.incarnation;
+    return { kind: 'unchanged' };
+  }
+
+  #meet({ side, cacheId }: Extract<Push, { kind: 'meet' }>): PushOutcome {
+    const name = childOf(side);
+    if (name !== undefined) {
+      const bound = this.#children.get(cacheId) ?? name;
+      if (bound !== name) return { kind: 'bound', name: bound };
+      this.#children.set(cacheId, name);
+    }
+    const before = this.#links.get(side);
+    if (before?.cacheId === cacheId) return { kind: 'unchanged' };
+    this.#links.set(side, { side, cacheId, position: '' });
+    for (const [shard, state] of this.#shards) {
+      if (state.side === side) this.#forgetStatements(shard);
+      for (const stated of this.#stated.values()) if (stated.shard === shard && state.side === side) stated.edge = '';
+      if (side === 'parent' && before !== undefined && state.side !== undefined && state.side !== 'parent')
+        this.#shards.set(shard, { ...state, moves: state.moves + 1 });
+    }
+    return { kind: 'unchanged' };
+  }
+
+  #reach({ side, position }: Extract<Push, { kind: 'reach' }>): PushOutcome {
+    const link = this.#links.get(side);
+    if (link === undefined) throw new Error('a link meets before it reaches');
+    this.#links.set(side, { ...link, position });
     return { kind: 'unchanged' };
   }
 
   #clear({ shard, fence, nowMs }: Extract<Push, { kind: 'clear' }>): PushOutcome {
-    if (fence) this.#shards.set(shard, { incarnation: Math.max(this.incarnationOf(shard), nowMs) + 1, removed: true });
+    const incarnation = Math.max(this.incarnationOf(shard), nowMs) + 1;
+    if (fence) this.#setShard({ shard, side: undefined, incarnation, moves: 0, removed: true, plain: false });
     for (const facts of [this.#statements, this.#stated]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
     const types = [...this.#types];
     const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));
@@ -155,19 +239,22 @@ export class ModelStore {
     return { kind: 'swept', removed: keys.length };
   }
 
-  #end({ slice, incarnation }: Extract<Push, { kind: 'end' }>): PushOutcome {
+  #end({ slice, edge }: Extract<Push, { kind: 'end' }>): PushOutcome {
     const statement = this.#statements.get(formatSlice(slice));
-    if (statement === undefined) return { kind: 'unbegun' };
+    const isInStep = edge !== '' && this.#stated.get(formatSlice(slice))?.edge === edge;
+    if (statement === undefined && !isInStep) return { kind: 'unbegun' };
+    const incarnation = this.incarnationOf(slice.shard);
+    this.#stated.set(formatSlice(slice), { shard: slice.shard, incarnation, edge });
+    if (statement === undefined) return { kind: 'swept', removed: 0 };
     const keys = this.#keysOf(slice).filter((key) => statement.unspoken.has(keyText(key)));
     for (const key of keys) this.#delete(key);
     this.#statements.delete(formatSlice(slice));
-    this.#stated.set(formatSlice(slice), { shard: slice.shard, incarnation });
     return { kind: 'swept', removed: keys.length };
   }
 
   #doubt(slice: Slice): void {
     const stated = this.#stated.get(formatSlice(slice));
-    if (stated !== undefined) stated.incarnation = 0;
+    if (stated !== undefined) Object.assign(stated, { incarnation: 0, edge: '' });
     this.#statements.delete(formatSlice(slice));
   }
 
@@ -208,8 +295,12 @@ export class ModelStore {
   }
 }
 
-function fenced(shard: { incarnation: number; removed: boolean } | undefined): PushOutcome {
-  return { kind: 'fenced', holder: shard?.incarnation ?? 0, removed: shard?.removed ?? false };
+export function shardText({ shard, side, incarnation, moves, removed, plain }: ShardState): string {
+  return `${shard} ${side} ${incarnation}.${moves}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
+}
+
+export function linkText({ side, cacheId, position }: LinkState): string {
+  return `${side} ${cacheId} at ${position}`;
 }
 
 function textOf({ bytes }: { bytes: Uint8Array }): string {

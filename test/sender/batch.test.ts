@@ -117,7 +117,7 @@ test('a kept object is sent without its body', (t) => {
 test('an end tells how many objects were put', (t) => {
   const frame = batchFrame(pending(end), { slice: exports, sequence: 9, objects: 12 });
 
-  t.deepEqual(frame, { kind: 'end', sequence: 9, slice: exports, revision: '7', count: 12, digest: '' });
+  t.deepEqual(frame, { kind: 'end', sequence: 9, slice: exports, revision: '7', count: 12, edge: '' });
 });
 
 const text = fc.string({ unit: 'binary', maxLength: 40 });

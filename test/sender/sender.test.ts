@@ -23,8 +23,9 @@ test('a sender says who it is and what it will state, then states it', async (t)
     incarnation: 5,
     route: [],
     slices: [exports],
-    positions: [],
     agent: 'test/1',
+    credit: undefined,
+    limits: undefined,
   });
   t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end']);
   await rig.commit();

@@ -31,7 +31,20 @@ export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHal
 
 /** Everything the tables hold, for a test that nothing has changed. */
 export function dump(database: Connection): Record<string, unknown[]> {
-  const tables = ['meta', 'epochs', 'resources', 'changes', 'objects', 'paths', 'moments', 'shards', 'slices'];
+  const tables = [
+    'meta',
+    'epochs',
+    'resources',
+    'changes',
+    'objects',
+    'paths',
+    'path_moves',
+    'moments',
+    'shards',
+    'slices',
+    'links',
+    'children',
+  ];
   return Object.fromEntries(tables.map((table) => [table, database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()]));
 }
 

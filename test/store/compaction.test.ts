@@ -104,6 +104,21 @@ test('tombstones go by age or by count, whichever asks for more, never above the
   }
 });
 
+test('where a path moved is forgotten with the change that moved it', (t) => {
+  const half = aWritingHalf(t);
+  const moves = () => half.database.prepare('SELECT revision, before, after FROM path_moves ORDER BY revision').raw().all();
+  half.commit(aPut({}, 'absent', { path: 'root:a' }), aPut({}, 1, { path: 'root:b' }), aDelete({}));
+
+  t.deepEqual(moves(), [
+    [1, '', 'root:a'],
+    [2, 'root:a', 'root:b'],
+    [3, 'root:b', ''],
+  ]);
+  half.compaction.step({ ...step, upTo: 2 });
+
+  t.deepEqual(moves(), [[3, 'root:b', '']]);
+});
+
 test('the bytes of the log are those of the bodies above the compacted revision, survivors stated again included', (t) => {
   const { commit, compaction, database } = aWritingHalf(t);
   const above = (): number =>

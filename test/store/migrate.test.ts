@@ -91,7 +91,20 @@ test('the steps of this release make the schema on a fresh database', (t) => {
   migrate(database, projectFile('migrations'));
 
   t.true(schemaOf(database) > 0);
-  t.deepEqual(tablesOf(database), ['changes', 'epochs', 'meta', 'moments', 'objects', 'paths', 'resources', 'shards', 'slices']);
+  t.deepEqual(tablesOf(database), [
+    'changes',
+    'children',
+    'epochs',
+    'links',
+    'meta',
+    'moments',
+    'objects',
+    'path_moves',
+    'paths',
+    'resources',
+    'shards',
+    'slices',
+  ]);
 });
 
 test('a library that may lose commits is refused', (t) => {

@@ -1,20 +1,31 @@
-/** Pushes where only this engine can be looked into: batches that fail, removals cut short, stores that were rolled back or come from before. */
-import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+/** Pushes where only this engine can be looked into: batches that fail, removals cut short, stores that were rolled back. */
+import { copyFileSync, rmSync } from 'node:fs';
+import test from 'ava';
 import type { Push } from '../../src/domain/push.js';
+import { childSide } from '../../src/domain/side.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
-import { migrate } from '../../src/store/sqlite/migrate.js';
-import { readSlices } from '../../src/store/sqlite/slice-table.js';
 import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
 import { Witness } from '../../src/store/sqlite/witness.js';
 import { list, mustWrite } from '../contract/read-all.js';
 import { aKey, aPut, aScope } from '../support/objects.js';
-import { projectFile } from '../support/project.js';
-import { aBegin, aClaim, aClear, aDrop, aKeep, anEnd, aRetract, aState, aStatement, mustPush, outcomeTexts } from '../support/pushes.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aDrop,
+  aKeep,
+  aMeet,
+  anEnd,
+  aReach,
+  aRetract,
+  aState,
+  aStatement,
+  firstIncarnation,
+  mustPush,
+  outcomeTexts,
+} from '../support/pushes.js';
 import { until } from '../support/test-server.js';
-import { storeDirectory } from '../support/test-store.js';
 import { aWritingHalf, dump, type WritingHalf } from './a-database.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
@@ -22,8 +33,8 @@ const states = (count: number): readonly Push[] =>
   Array.from({ length: count }, (_, i) => aState({ name: `n${String(i).padStart(4, '0')}` }));
 
 /** A push that the database refuses. */
-function spoiled(): Push {
-  const state = aState({ name: 'spoiled' });
+function spoiled(by: Parameters<typeof aState>[2] = firstIncarnation): Push {
+  const state = aState({ name: 'spoiled' }, {}, by);
   if (state.kind !== 'state') throw new Error('a state is a state');
   return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
 }
@@ -59,6 +70,24 @@ test('a batch that fails leaves claims, counts and statements as if it had not b
     (await list(store, aScope())).map(({ key }) => key.name),
     ['a', 'b', 'c'],
   );
+});
+
+test('a batch that fails leaves sides, links, steps and digests as if it had not been', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  const known = () => Promise.all([store.shards(), store.slices(), store.links()]);
+  await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ side: 'parent' }), aClaim('birch')]);
+  await mustPush(lane, aStatement({}, [aState({}, {}, 'parent')], 'parent', 'edge'));
+  const before = await known();
+
+  const failing = [aMeet('p2'), aReach('9'), aMeet('e1', childSide('eu')), aRetract({}, 'parent'), aBegin({}, 'parent'), spoiled('parent')];
+  const outcomes = await lane.push([aClaim('birch', 2_000), ...failing, aClaim({ side: 'parent', incarnation: 2_000 })]);
+
+  t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
+  t.deepEqual(await known(), before);
+  const told = await lane.push([aMeet('e1', childSide('us')), aReach('8'), anEnd({}, 'parent', 'edge'), aClaim('birch'), aClaim()]);
+  t.deepEqual(outcomeTexts(told), ['unchanged', 'unchanged', 'swept 0', 'unchanged', 'fenced by 1000']);
+  t.like((await store.slices())[0], { digest: before[1][0]?.digest, edge: 'edge' });
 });
 
 test('a sweep that is cut short by a failure is answered so, and what it had removed stays removed', async (t) => {
@@ -213,6 +242,19 @@ test('a removal that was cut short goes on by itself at the next start', async (
   t.true(amber?.removed && amber.incarnation > 5_000);
 });
 
+test('a tombstone that came as a claim goes on by itself at the next start too, with the rank it came with', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [aClaim({ side: 'parent' }), aState({}, {}, 'parent')]);
+  await engine.store.close();
+  commitOnce(engine, aClaim({ side: 'parent', incarnation: 2_000, moves: 3, removed: true }));
+
+  const store = await engine.open();
+  await until(async () => (await store.slices()).length === 0);
+
+  t.deepEqual(await list(store, aScope()), []);
+  t.like((await store.shards())[0], { side: undefined, incarnation: 2_000, moves: 3, removed: true });
+});
+
 test('a removal without a fence that was cut short does not go on: nobody said it should', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
@@ -245,52 +287,21 @@ test('a store that was rolled back takes no slice for stated: what was told sinc
   t.like((await store.slices())[0], { objects: 2, stated: 0, synced: true });
 });
 
-/** The steps up to that one alone. */
-function firstSteps(t: ExecutionContext, ...names: readonly string[]): string {
-  const folder = join(storeDirectory(t), 'migrations');
-  mkdirSync(folder);
-  for (const name of names) copyFileSync(projectFile(`migrations/${name}`), join(folder, name));
-  return folder;
-}
+test('a store that was rolled back is in step with no link, and knows no position', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustPush(engine.store.lane(), [aMeet('p1'), aClaim({ side: 'parent' })]);
+  await mustPush(engine.store.lane(), [...aStatement({}, [aState({}, {}, 'parent')], 'parent', 'edge'), aReach('77')]);
+  await engine.store.close();
+  copyFileSync(engine.file('strata.db'), `${engine.file('strata.db')}.backup`);
+  await engine.open();
+  t.like((await engine.store.slices())[0], { stated: 1_000, edge: 'edge' }, 'a clean restart changes nothing');
+  await mustPush(engine.store.lane(), [aState({ name: 'lost' }, {}, 'parent')]);
+  await engine.store.close();
 
-test('a store from before shards pushed is counted when it is migrated', (t) => {
-  const database = openWriter(join(storeDirectory(t), 'strata.db'));
-  t.teardown(() => database.close());
-  migrate(database, firstSteps(t, '0001-change-log.sql'));
-  database.exec(`
-    INSERT INTO resources (id, api_group, resource, identity) VALUES (1, 'g', 'r', ''), (2, 'g', 's', 'hash');
-    INSERT INTO moments (revision, at_ms) VALUES (1, 1000), (4, 2000);`);
-  const row = database.prepare(`INSERT INTO changes VALUES (?, ?, 1, ?, ?, 'acme', '', ?, 'v1', 0, 0, 0, 0, ?)`);
-  const object = database.prepare(`INSERT INTO objects VALUES (?, ?, 'acme', '', ?, ?)`);
-  row.run(1, 1, 0, 'amber', 'a', Buffer.alloc(10));
-  row.run(2, 1, 1, 'amber', 'a', Buffer.alloc(20));
-  row.run(3, 1, 0, 'amber', 'b', Buffer.alloc(300));
-  row.run(4, 2, 0, 'amber', 'a', Buffer.alloc(7));
-  row.run(5, 1, 0, 'birch', 'a', Buffer.alloc(9));
-  for (const [resource, shard, name, revision] of [
-    [1, 'amber', 'a', 2],
-    [1, 'amber', 'b', 3],
-    [2, 'amber', 'a', 4],
-    [1, 'birch', 'a', 5],
-  ])
-    object.run(resource, shard, name, revision);
+  for (const suffix of ['-wal', '-shm']) rmSync(engine.file('strata.db') + suffix, { force: true });
+  copyFileSync(`${engine.file('strata.db')}.backup`, engine.file('strata.db'));
+  const store = await engine.open();
 
-  migrate(database, projectFile('migrations'));
-
-  t.deepEqual(
-    readSlices(database).map(({ id, slice, objects, bytes, changedMs, stated, synced }) => [
-      id,
-      slice.shard,
-      objects,
-      bytes,
-      changedMs,
-      stated,
-      synced,
-    ]),
-    [
-      [1, 'amber', 2, 320, 1000, 0, false],
-      [2, 'amber', 1, 7, 2000, 0, false],
-      [1, 'birch', 1, 9, 2000, 0, false],
-    ],
-  );
+  t.like((await store.slices())[0], { objects: 1, stated: 0, synced: true, edge: '' });
+  t.deepEqual(await store.links(), [{ side: 'parent', cacheId: 'p1', position: '' }]);
 });

@@ -3,8 +3,26 @@ import type { Asked } from '../../src/store/sqlite/asked.js';
 import type { Decided } from '../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../src/store/sqlite/wire-batch.js';
 import { packDecisions, unpackDecisions } from '../../src/store/sqlite/wire-decisions.js';
-import { aDelete, aPut } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aDoubt, aDrop, aKeep, anEnd, aRetract, aState } from '../support/pushes.js';
+import { childSide } from '../../src/domain/side.js';
+import { aShardState } from '../intake/fake-pushes.js';
+import { aDelete, aPut, shardName } from '../support/objects.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aCompare,
+  aDoubt,
+  aDrop,
+  aKeep,
+  aMeet,
+  anAssume,
+  anEnd,
+  aReach,
+  aRetract,
+  aState,
+} from '../support/pushes.js';
+
+const eu = childSide('eu');
 
 const resume = (push: Asked, walk: number): Asked => {
   if (push.kind !== 'end' && push.kind !== 'clear' && push.kind !== 'drop') throw new Error('only sweeps are resumed');
@@ -26,6 +44,23 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aDoubt({ resource: 'others' }, 6),
     anEnd({ identity: 'hash' }, 7),
     resume(anEnd({ shard: 'cedar' }, 8), 1),
+    { ...aPut({ name: 'taken' }, 'absent'), takes: true },
+    { ...aDelete({ name: 'taken' }), takes: true },
+    aClaim({ shard: 'birch', side: eu, moves: 7, removed: true }),
+    aClaim({ side: 'parent' }),
+    aBegin({ shard: 'birch' }, eu),
+    aState({ shard: 'birch' }, {}, eu),
+    aKeep({}, 'parent'),
+    aRetract({}, eu),
+    aDoubt({}, eu),
+    aCompare('0'.repeat(24), {}, eu),
+    anEnd({ shard: 'birch' }, eu, 'the edge'),
+    resume(anEnd({ shard: 'birch' }, 'parent', 'another'), 2),
+    aMeet('0123456789abcdef', eu),
+    aMeet('fedcba9876543210'),
+    aReach('1234567000000000009'),
+    aReach('', eu),
+    anAssume('cedar'),
     aClear('amber', { fence: true, nowMs: 1_700_000_000_456 }),
     aClear('birch', { fence: false, nowMs: 0 }),
     resume(aClear('cedar', { fence: true }), 2),
@@ -51,8 +86,12 @@ test('what the committer has decided crosses whole', (t) => {
     { kind: 'refused', why: 'absent' },
     { kind: 'refused', why: 'changed' },
     { kind: 'unchanged' },
-    { kind: 'fenced', holder: 1_700_000_000_123, removed: true },
-    { kind: 'fenced', holder: 0, removed: false },
+    { kind: 'refused', why: 'elsewhere' },
+    { kind: 'fenced', holder: aShardState(shardName('amber'), 1_700_000_000_123, { moves: 3, side: childSide('eu') }) },
+    { kind: 'fenced', holder: aShardState(shardName('amber'), 5, { removed: true }) },
+    { kind: 'fenced', holder: undefined },
+    { kind: 'differs', digest: '0'.repeat(24) },
+    { kind: 'bound', name: 'eu' },
     { kind: 'unbegun' },
     { kind: 'swept', removed: 3 },
     { kind: 'partial', removed: 256, walk: 900_000 },

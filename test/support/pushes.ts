@@ -1,7 +1,8 @@
-/** Pushes to test with: what a pusher of `amber` says, in its first incarnation unless told otherwise. */
+/** Pushes to test with: what a pusher of `amber` says, in its first incarnation unless told otherwise, or what a link does. */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { PushLane } from '../../src/domain/ports.js';
-import type { Incarnation, Push, PushOutcome } from '../../src/domain/push.js';
+import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
+import type { LinkSide, Side } from '../../src/domain/side.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { aBody, aKey, shardName, type Place } from './objects.js';
 
@@ -9,39 +10,66 @@ export const firstIncarnation: Incarnation = 1_000;
 
 type Content = Readonly<{ labels?: Record<string, string>; path?: string; spec?: unknown }>;
 
+type ClaimParts = Readonly<{ shard?: string; incarnation?: Incarnation; side?: Side; moves?: number; removed?: boolean }>;
+
+/** A pusher by its incarnation, a link by its side. */
+type By = Incarnation | LinkSide;
+
 export function aSlice(place: Place = {}): Slice {
   const { shard, resource } = aKey(place);
   return { shard, resource };
 }
 
-export function aClaim(shard = 'amber', incarnation = firstIncarnation): Push {
-  return { kind: 'claim', shard: shardName(shard), incarnation };
+function aSpeaker(by: By = firstIncarnation): Speaker {
+  return typeof by === 'number' ? { kind: 'pusher', incarnation: by } : { kind: 'link', side: by };
 }
 
-export function aBegin(place: Place = {}, incarnation = firstIncarnation): Push {
-  return { kind: 'begin', slice: aSlice(place), incarnation };
+export function aClaim(of: string | ClaimParts = {}, ofIncarnation = firstIncarnation): Push {
+  const parts = typeof of === 'string' ? { shard: of } : of;
+  const { shard = 'amber', incarnation = ofIncarnation, side = 'local', moves = 0, removed = false } = parts;
+  return { kind: 'claim', shard: shardName(shard), side, incarnation, moves, removed };
 }
 
-export function anEnd(place: Place = {}, incarnation = firstIncarnation): Push {
-  return { kind: 'end', slice: aSlice(place), incarnation };
+export function aBegin(place: Place = {}, by: By = firstIncarnation): Push {
+  return { kind: 'begin', slice: aSlice(place), by: aSpeaker(by) };
 }
 
-export function aDoubt(place: Place = {}, incarnation = firstIncarnation): Push {
-  return { kind: 'doubt', slice: aSlice(place), incarnation };
+export function anEnd(place: Place = {}, by: By = firstIncarnation, edge = ''): Push {
+  return { kind: 'end', slice: aSlice(place), by: aSpeaker(by), edge };
 }
 
-export function aState(place: Place = {}, content: Content = {}, incarnation = firstIncarnation): Push {
+export function aDoubt(place: Place = {}, by: By = firstIncarnation): Push {
+  return { kind: 'doubt', slice: aSlice(place), by: aSpeaker(by) };
+}
+
+export function aCompare(digest: string, place: Place = {}, by: By = firstIncarnation): Push {
+  return { kind: 'compare', slice: aSlice(place), by: aSpeaker(by), digest };
+}
+
+export function aState(place: Place = {}, content: Content = {}, by: By = firstIncarnation): Push {
   const key = aKey(place);
   const path = content.path === undefined ? undefined : parseCanonicalPath(content.path);
-  return { kind: 'state', key, body: aBody(key, content), path, incarnation };
+  return { kind: 'state', key, body: aBody(key, content), path, by: aSpeaker(by) };
 }
 
-export function aKeep(place: Place = {}, incarnation = firstIncarnation): Push {
-  return { kind: 'keep', key: aKey(place), incarnation };
+export function aKeep(place: Place = {}, by: By = firstIncarnation): Push {
+  return { kind: 'keep', key: aKey(place), by: aSpeaker(by) };
 }
 
-export function aRetract(place: Place = {}, incarnation = firstIncarnation): Push {
-  return { kind: 'retract', key: aKey(place), incarnation };
+export function aRetract(place: Place = {}, by: By = firstIncarnation): Push {
+  return { kind: 'retract', key: aKey(place), by: aSpeaker(by) };
+}
+
+export function aMeet(cacheId: string, side: LinkSide = 'parent'): Push {
+  return { kind: 'meet', side, cacheId };
+}
+
+export function aReach(position: string, side: LinkSide = 'parent'): Push {
+  return { kind: 'reach', side, position };
+}
+
+export function anAssume(shard = 'amber'): Push {
+  return { kind: 'assume', shard: shardName(shard) };
 }
 
 export function aClear(shard = 'amber', { fence = true, nowMs = 5_000 } = {}): Push {
@@ -53,8 +81,8 @@ export function aDrop(place: Place = {}): Push {
 }
 
 /** A statement from begin to end. */
-export function aStatement(place: Place, states: readonly Push[], incarnation = firstIncarnation): readonly Push[] {
-  return [aBegin(place, incarnation), ...states, anEnd(place, incarnation)];
+export function aStatement(place: Place, states: readonly Push[], by: By = firstIncarnation, edge = ''): readonly Push[] {
+  return [aBegin(place, by), ...states, anEnd(place, by, edge)];
 }
 
 /** One word for each outcome: `written`, `unchanged`, `swept 2`, `fenced by 7`. */
@@ -64,7 +92,9 @@ export function outcomeTexts(outcomes: readonly PushOutcome[]): readonly string[
       case 'swept':
         return `swept ${outcome.removed}`;
       case 'fenced':
-        return `fenced by ${outcome.holder}${outcome.removed ? ', removed' : ''}`;
+        return `fenced by ${outcome.holder?.incarnation ?? 0}${outcome.holder?.removed === true ? ', removed' : ''}`;
+      case 'bound':
+        return `bound to ${outcome.name}`;
       default:
         return outcome.kind;
     }

@@ -41,7 +41,8 @@ export class RawPusher {
   }
 
   hello({ name = 'amber', incarnation = 1_000 } = {}): void {
-    this.socket.send({ kind: 'hello', protocol: 1, role: 'shard', name, incarnation, route: [], slices: [], positions: [], agent: 'raw' });
+    const granted = { credit: undefined, limits: undefined };
+    this.socket.send({ kind: 'hello', protocol: 1, role: 'shard', name, incarnation, route: [], slices: [], agent: 'raw', ...granted });
   }
 
   /** Each answers the number of its last mutation. */
@@ -61,7 +62,7 @@ export class RawPusher {
   }
 
   end(slice: Slice, count: number): number {
-    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, digest: '' });
+    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, edge: '' });
     return this.#count(1);
   }
 

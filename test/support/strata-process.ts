@@ -11,7 +11,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,6 +28,10 @@ const logCharactersShown = 4_000;
 export type StrataProcessOptions = Readonly<{
   /** Flags behind those that upstream gives. */
   flags?: readonly string[];
+  /** The text of its configuration file. */
+  config?: string;
+  /** Shared by servers that know each other; one of its own when left out. */
+  authority?: TestAuthority;
   /** Variables of the child, added to our own. */
   environment?: Readonly<Record<string, string>>;
 }>;
@@ -71,6 +75,7 @@ export class StrataProcess {
       '--synthetic-delay=0s',
       `--embedded-etcd-client-port=${etcdClientPort}`,
       `--embedded-etcd-peer-port=${etcdPeerPort}`,
+      ...(made.options.config === undefined ? [] : [`--config=${configFileOf(made.folder)}`]),
       ...(made.options.flags ?? []),
     ];
   }
@@ -78,7 +83,8 @@ export class StrataProcess {
   /** A new server on an empty folder, ready to serve. */
   static async start(options: StrataProcessOptions = {}): Promise<StrataProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-test-'));
-    const authority = await TestAuthority.create(folder);
+    const authority = options.authority ?? (await TestAuthority.create(folder));
+    if (options.config !== undefined) await writeFile(configFileOf(folder), options.config);
     const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     const server = new StrataProcess({ folder, authority, master, ports: await freePorts(3), options });
     process.once('exit', server.#killAtExit);
@@ -93,6 +99,11 @@ export class StrataProcess {
 
   get url(): string {
     return `https://127.0.0.1:${this.port}`;
+  }
+
+  /** The serving certificate, which vouches for itself: what a child or a pusher trusts. */
+  get certificateFile(): string {
+    return join(this.dataFolder, 'apiserver.crt');
   }
 
   get pid(): number {
@@ -176,6 +187,10 @@ export class StrataProcess {
     probe.close();
     this.#clients.delete(probe);
   }
+}
+
+function configFileOf(folder: string): string {
+  return join(folder, 'strata.yaml');
 }
 
 const foreignServer = process.env['STRATA_TEST_SERVER'];

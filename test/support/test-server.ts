@@ -19,7 +19,14 @@ import { startServer, type RunningServer } from '../../src/server.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
 
-export type TestServerOptions = Readonly<{ flags?: Readonly<Record<string, string>>; clock?: Clock }>;
+export type TestServerOptions = Readonly<{
+  flags?: Readonly<Record<string, string>>;
+  clock?: Clock;
+  /** The text of its configuration file. */
+  config?: string;
+  /** Shared by servers that know each other; one of its own when left out. */
+  authority?: TestAuthority;
+}>;
 
 export type Logged = Readonly<{ level: 'debug' | 'info' | 'warn' | 'error'; event: string; fields: unknown }>;
 
@@ -45,14 +52,14 @@ export class TestServer {
 
   static async start(options: TestServerOptions = {}): Promise<TestServer> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-server-'));
-    const authority = await TestAuthority.create(folder);
+    const authority = options.authority ?? (await TestAuthority.create(folder));
     const master = await authority.issue({ user: 'cache-client', groups: ['system:masters'] });
     return TestServer.#run({ folder, authority, master }, options);
   }
 
   static async #run(
     { folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>,
-    { flags = {}, clock = systemClock }: TestServerOptions,
+    { flags = {}, clock = systemClock, config }: TestServerOptions,
   ): Promise<TestServer> {
     const settings = loadSettings({
       flags: {
@@ -60,10 +67,11 @@ export class TestServer {
         'bind-address': '127.0.0.1',
         'secure-port': '0',
         'client-ca-file': authority.certificateFile,
+        ...(config === undefined ? {} : { config: 'strata.yaml' }),
         ...flags,
       },
       environment: {},
-      readFile: () => '',
+      readFile: () => config ?? '',
     });
     const logged: Logged[] = [];
     const running = await startServer(settings, { log: recording(logged), clock, random: Math.random });
@@ -76,7 +84,11 @@ export class TestServer {
 
   /** The serving certificate and its CA, PEM: what a client trusts. */
   get certificate(): string {
-    return readFileSync(join(this.#folder, 'root', 'apiserver.crt'), 'utf8');
+    return readFileSync(this.certificateFile, 'utf8');
+  }
+
+  get certificateFile(): string {
+    return join(this.#folder, 'root', 'apiserver.crt');
   }
 
   get port(): number {

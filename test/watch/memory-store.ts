@@ -12,6 +12,8 @@ import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import { aBody, aKey, type Place } from '../support/objects.js';
 
+type Range = Readonly<{ after: Revision; upTo: Revision }>;
+
 export type Step = Readonly<{ put: Place; labels?: Record<string, string> } | { delete: Place }>;
 
 export class MemoryStore implements Revisions, Objects, History, Commits {
@@ -68,10 +70,18 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return Math.min(max, standing.length);
   }
 
-  async *changes(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Change[]> {
+  changes(scope: Scope, range: Range): AsyncIterable<readonly Change[]> {
+    return this.#read((key) => matches(scope, key), range);
+  }
+
+  everyChange(range: Range): AsyncIterable<readonly Change[]> {
+    return this.#read(() => true, range);
+  }
+
+  async *#read(isRead: (key: Key) => boolean, { after, upTo }: Range): AsyncGenerator<readonly Change[]> {
     for (let at = after; at < upTo; at += this.rowsMax) {
       if (at < this.compacted) throw new Refused(expired(`too old resource version: ${at} (${this.compacted})`));
-      const chunk = this.#changes.slice(at, Math.min(at + this.rowsMax, upTo)).filter(({ key }) => matches(scope, key));
+      const chunk = this.#changes.slice(at, Math.min(at + this.rowsMax, upTo)).filter(({ key }) => isRead(key));
       if (chunk.length > 0) yield chunk;
       await this.between();
     }

@@ -4,7 +4,8 @@
  * I10 No gap: the reader is refused (410) as soon as its position falls below the compacted revision.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Change } from '../../domain/change.js';
+import type { Change, MovedPath } from '../../domain/change.js';
+import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -18,6 +19,9 @@ const chunkBytesMax = 256 * 1024;
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
 
+/** With what the change did to its cluster's canonical path: null when nothing, '' where there was or is none. */
+type LogRow = ChangeRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
+
 export class ChangeLog {
   readonly #rows: Rows;
   readonly #format: (revision: Revision) => string;
@@ -30,7 +34,16 @@ export class ChangeLog {
   }
 
   /** `assertCovered(position)` throws when history above `position` is no longer whole. */
-  async *changes(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
+  changes(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
+    return this.#read(scope, range, assertCovered);
+  }
+
+  /** The same of every type. */
+  everyChange(range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
+    return this.#read(undefined, range, assertCovered);
+  }
+
+  async *#read(scope: Scope | undefined, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
     let position = range.after;
     while (position < range.upTo) {
       assertCovered(position);
@@ -65,14 +78,14 @@ export class ChangeLog {
     }
   }
 
-  #chunk(scope: Scope, range: Range): { changes: readonly Change[]; position: Revision } {
-    const rows = this.#page(scope, range);
+  #chunk(scope: Scope | undefined, range: Range): { changes: readonly Change[]; position: Revision } {
+    const rows = scope === undefined ? this.#everything(range) : this.#page(scope, range);
     const changes: Change[] = [];
     let bytes = 0;
     for (const row of rows) {
       const key = this.#rows.key(row);
-      if (!matches(scope, key)) continue;
-      const change = this.change(row, key);
+      if (scope !== undefined && !matches(scope, key)) continue;
+      const change = this.#moved(row, this.change(row, key));
       if (change === undefined) continue;
       changes.push(change);
       bytes += change.kind === 'put' ? change.object.body.bytes.length : 0;
@@ -90,11 +103,21 @@ export class ChangeLog {
     return object && { kind: 'put', key, revision, object, created: replaced === 0, previous };
   }
 
-  #page(scope: Scope, { after, upTo }: Range): readonly ChangeRow[] {
+  #moved({ pathBefore, pathAfter }: LogRow, change: Change | undefined): Change | undefined {
+    if (change === undefined || pathBefore === null || pathAfter === null) return change;
+    const movedPath: MovedPath = { before: pathBefore === '' ? undefined : pathBefore, after: pathAfter === '' ? undefined : pathAfter };
+    return { ...change, movedPath };
+  }
+
+  #page(scope: Scope, { after, upTo }: Range): readonly LogRow[] {
     const ids = this.#rows.resourceIds(scope);
     const [only] = ids;
     if (only === undefined) return [];
     if (ids.length === 1) return this.#statements.ofResource.all(only, after, upTo, rowsMax);
+    return this.#everything({ after, upTo });
+  }
+
+  #everything({ after, upTo }: Range): readonly LogRow[] {
     return this.#statements.ofAll.all(after, upTo, rowsMax);
   }
 }
@@ -105,16 +128,19 @@ function once<T>(read: () => T): () => T {
 }
 
 function prepare(database: Connection) {
-  const columns = 'revision, resource, kind, replaced, shard, cluster, namespace, name';
+  const columns =
+    'c.revision, c.resource, c.kind, c.replaced, c.shard, c.cluster, c.namespace, c.name, m.before AS pathBefore, m.after AS pathAfter';
   return {
     rememberedFrom: database.prepare<[], Revision>(/*sql*/ `SELECT value FROM meta WHERE name = 'tombstones_from'`).pluck(),
     ofResource: database.prepare<
       [number, Revision, Revision, number],
-      ChangeRow
-    >(/*sql*/ `SELECT ${columns} FROM changes INDEXED BY changes_by_resource
-               WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision LIMIT ?`),
-    ofAll: database.prepare<[Revision, Revision, number], ChangeRow>(
-      /*sql*/ `SELECT ${columns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
-    ),
+      LogRow
+    >(/*sql*/ `SELECT ${columns} FROM changes AS c INDEXED BY changes_by_resource LEFT JOIN path_moves AS m ON m.revision = c.revision
+               WHERE c.resource = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision LIMIT ?`),
+    ofAll: database.prepare<
+      [Revision, Revision, number],
+      LogRow
+    >(/*sql*/ `SELECT ${columns} FROM changes AS c LEFT JOIN path_moves AS m ON m.revision = c.revision
+               WHERE c.revision > ? AND c.revision <= ? ORDER BY c.revision LIMIT ?`),
   };
 }

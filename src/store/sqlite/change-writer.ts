@@ -7,23 +7,22 @@
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath } from '../../domain/cluster.js';
+import { digestOf, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
-import type { Byproduct } from './committer-messages.js';
+import type { Byproduct, PathMove } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { readMeta } from './meta.js';
 import { put, tombstone } from './row-kind.js';
-import type { SliceTable } from './slice-table.js';
+import type { Counted, SliceTable } from './slice-table.js';
 import type { Statements } from './statements.js';
 
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
 /** What a key holds; `bytes` of body. */
-export type Held = Readonly<{ revision: Revision; bytes: number }>;
-
-const holdsNothing: Held = { revision: 0, bytes: 0 };
+export type Held = Counted & Readonly<{ revision: Revision }>;
 
 export class ChangeWriter {
   readonly #slices: SliceTable;
@@ -33,7 +32,7 @@ export class ChangeWriter {
   #revision: Revision;
   #logBytes: number;
   #restated: Byproduct[] = [];
-  #movedPaths: string[] = [];
+  #moves: PathMove[] = [];
   #before: Readonly<{ revision: Revision; logBytes: number }>;
 
   constructor(database: Connection, slices: SliceTable, surveys: Statements) {
@@ -58,16 +57,16 @@ export class ChangeWriter {
     return this.#restated;
   }
 
-  /** Canonical paths whose logical clusters changed since `open`. */
-  get movedPaths(): readonly string[] {
-    return this.#movedPaths;
+  /** Where canonical paths of logical clusters moved since `open`. */
+  get moves(): readonly PathMove[] {
+    return this.#moves;
   }
 
   /** Begins a commit. */
   open(): void {
     this.#before = { revision: this.#revision, logBytes: this.#logBytes };
     this.#restated = [];
-    this.#movedPaths = [];
+    this.#moves = [];
   }
 
   /** How many changes the commit has made so far. */
@@ -92,23 +91,23 @@ export class ChangeWriter {
 
   held(place: Place): Held | undefined {
     const row = this.#statements.held.get(...place);
-    return row && { revision: row[0], bytes: row[1] };
+    return row && heldOf(row);
   }
 
   /** As `held`, and whether that is this very body. Bytes are compared where they are, and only when they are as many. */
-  compare(place: Place, { bytes, version }: Body): Held & { isSame: boolean } {
+  compare(place: Place, { bytes, version }: Body): Readonly<{ held: Held | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
-    return row === undefined ? { ...holdsNothing, isSame: false } : { revision: row[0], bytes: row[1], isSame: row[2] === 1 };
+    return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[4] === 1 };
   }
 
-  put(key: Key, place: Place, body: Body, path: CanonicalPath | undefined, held: Held = holdsNothing): Revision {
+  put(key: Key, place: Place, body: Body, path: CanonicalPath | undefined, held: Held | undefined): Revision {
     const revision = this.#next();
     const { bytes, version, marks } = body;
     const [resource, ...names] = place;
     this.#statements.appendPut.run(
       revision,
       resource,
-      held.revision,
+      held?.revision ?? 0,
       ...names,
       version,
       marks.metadataStart,
@@ -117,10 +116,11 @@ export class ChangeWriter {
       marks.revisionAt,
       bytes,
     );
-    this.#statements.setCurrent.run(...place, revision);
+    const digest = digestOf(key, body);
+    this.#statements.setCurrent.run(...place, revision, digest.high, digest.low);
     this.#logBytes += bytes.length;
-    this.#slices.count(key, resource, held.revision === 0 ? 1 : 0, bytes.length - held.bytes);
-    if (path !== undefined) this.#movePath(key, path);
+    this.#slices.count(key, resource, { bytes: bytes.length, digest }, held);
+    if (path !== undefined) this.#movePath(key, path, revision);
     return revision;
   }
 
@@ -129,13 +129,9 @@ export class ChangeWriter {
     const [resource, ...names] = place;
     this.#statements.appendDelete.run(revision, resource, held.revision, ...names);
     this.#statements.removeCurrent.run(...place);
-    this.#slices.count(key, resource, -1, -held.bytes);
+    this.#slices.count(key, resource, undefined, held);
     this.#restateSurvivor(key, resource);
-    if (this.#statements.anyOfCluster.get(key.cluster, key.shard) === undefined) {
-      const path = this.#statements.path.get(key.shard, key.cluster);
-      if (path !== undefined) this.#movedPaths.push(path);
-      this.#statements.removePath.run(key.shard, key.cluster);
-    }
+    if (this.#statements.anyOfCluster.get(key.cluster, key.shard) === undefined) this.#removePath(key, revision);
     return revision;
   }
 
@@ -158,24 +154,42 @@ export class ChangeWriter {
     const { shard, revision: replaced } = survivor;
     const revision = this.#next();
     this.#logBytes += this.#statements.restate.get(revision, replaced) ?? 0;
-    this.#statements.setCurrent.run(resource, shard, key.cluster, key.namespace, key.name, revision);
-    this.#slices.count({ shard, resource: key.resource }, resource, 0, 0);
+    this.#statements.moveCurrent.run(revision, resource, shard, key.cluster, key.namespace, key.name);
+    this.#slices.count({ shard, resource: key.resource }, resource, undefined, undefined);
     this.#surveys.restated(shard, resource, replaced, revision);
     this.#restated.push({ key: { ...key, shard }, revision, replaced });
   }
 
-  #movePath(key: Key, path: string): void {
+  #movePath(key: Key, path: CanonicalPath, revision: Revision): void {
     const before = this.#statements.path.get(key.shard, key.cluster);
     if (before === path) return;
-    if (before !== undefined) this.#movedPaths.push(before);
-    this.#movedPaths.push(path);
     this.#statements.setPath.run(key.shard, key.cluster, path);
+    this.#noteMove({ revision, before, after: path });
+  }
+
+  #removePath(key: Key, revision: Revision): void {
+    const before = this.#statements.path.get(key.shard, key.cluster);
+    if (before === undefined) return;
+    this.#statements.removePath.run(key.shard, key.cluster);
+    this.#noteMove({ revision, before, after: undefined });
+  }
+
+  #noteMove(move: PathMove): void {
+    this.#moves.push(move);
+    this.#statements.addMove.run(move.revision, move.before ?? '', move.after ?? '');
   }
 
   #next(): Revision {
     this.#revision += 1;
     return this.#revision;
   }
+}
+
+type HeldRow = [revision: Revision, bytes: number, high: number, low: number];
+
+function heldOf([revision, bytes, high, low]: HeldRow | [...HeldRow, isSame: number]): Held {
+  const digest: Digest = { high, low };
+  return { revision, bytes, digest };
 }
 
 function prepare(database: Connection) {
@@ -185,15 +199,15 @@ function prepare(database: Connection) {
     held: database
       .prepare<
         Place,
-        [revision: Revision, bytes: number]
-      >(/*sql*/ `SELECT o.revision, length(c.body) FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
+        HeldRow
+      >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
       .raw(),
     compare: database
       .prepare<
         [number, string, Uint8Array, ...Place],
-        [revision: Revision, bytes: number, isSame: number]
-      >(/*sql*/ `SELECT o.revision, length(c.body), CASE WHEN length(c.body) = ? AND c.version = ? THEN c.body = ? ELSE 0 END
+        [...HeldRow, isSame: number]
+      >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, CASE WHEN length(c.body) = ? AND c.version = ? THEN c.body = ? ELSE 0 END
                FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
       .raw(),
@@ -210,8 +224,12 @@ function prepare(database: Connection) {
                SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
                FROM changes WHERE revision = ? RETURNING length(body)`),
     setCurrent:
-      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision) VALUES (?, ?, ?, ?, ?, ?)
-               ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET revision = excluded.revision`),
+      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision, digest_high, digest_low) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET
+                 revision = excluded.revision, digest_high = excluded.digest_high, digest_low = excluded.digest_low`),
+    moveCurrent: database.prepare<[Revision, ...Place]>(
+      /*sql*/ `UPDATE objects SET revision = ? WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
+    ),
     removeCurrent: database.prepare<Place>(
       /*sql*/ `DELETE FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
@@ -223,11 +241,12 @@ function prepare(database: Connection) {
     anyOfCluster: pluck<[string, string], number>(
       /*sql*/ `SELECT 1 FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND shard = ? LIMIT 1`,
     ),
-    path: pluck<[string, string], string>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
+    path: pluck<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
     setPath: database.prepare(
       /*sql*/ `INSERT INTO paths (shard, cluster, path) VALUES (?, ?, ?) ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path`,
     ),
     removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
+    addMove: database.prepare(/*sql*/ `INSERT INTO path_moves (revision, before, after) VALUES (?, ?, ?)`),
     addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
     resource: pluck<[string, string, string], number>(
       /*sql*/ `SELECT id FROM resources WHERE api_group = ? AND resource = ? AND identity = ?`,

@@ -1,8 +1,12 @@
 /** What crosses between the serving thread and the committer's thread. Bodies are copied as whole buffers, never as views of a pool (D1). */
+import type { MovedPath } from '../../domain/change.js';
+import type { ShardState } from '../../domain/claim.js';
 import type { Key } from '../../domain/key.js';
-import type { PushOutcome, ShardState, SliceState } from '../../domain/push.js';
+import type { Outcome } from '../../domain/mutation.js';
+import type { LinkState, PushOutcome, SliceState } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { WireBatch } from './wire-batch.js';
+import type { WireDecisions } from './wire-decisions.js';
 
 export type CommitterOptions = Readonly<{
   databaseFile: string;
@@ -24,7 +28,7 @@ export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: numb
 
 export type Decided =
   | Readonly<{ kind: 'written'; revision: Revision; replaced: Revision }>
-  | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' }>
+  | Extract<Outcome, { kind: 'refused' }>
   | Exclude<PushOutcome, { kind: 'written' | 'unavailable' }>
   | Unfinished;
 
@@ -33,6 +37,9 @@ export type PushDecision = PushOutcome | Unfinished;
 
 /** A change that nobody asked for by name. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
+
+/** What the change of that revision did to the canonical path of its logical cluster. */
+export type PathMove = MovedPath & Readonly<{ revision: Revision }>;
 
 /** What a commit has done. */
 export type Committed = Readonly<{
@@ -43,16 +50,17 @@ export type Committed = Readonly<{
   restated: readonly Byproduct[];
   /** What ends and removals have deleted. */
   swept: readonly Byproduct[];
-  movedPaths: readonly string[];
+  moves: readonly PathMove[];
   /** Those it has changed. */
   shards: readonly ShardState[];
   slices: readonly SliceState[];
+  links: readonly LinkState[];
   logBytes: number;
 }>;
 
 export type FromCommitter =
   | Readonly<{ kind: 'ready' }>
-  | (Omit<Committed, 'decided'> & Readonly<{ kind: 'committed'; decisions: Float64Array; elapsedMs: number }>)
+  | (Omit<Committed, 'decided'> & Readonly<{ kind: 'committed'; decisions: WireDecisions; elapsedMs: number }>)
   /** Nothing of the batch was stored. */
   | Readonly<{ kind: 'failed'; message: string; code: string }>
   | Readonly<{ kind: 'not-compacted'; message: string; code: string }>

@@ -48,6 +48,7 @@ export class Compaction {
           bytes += row.bytes ?? 0;
           if (row.replaced > 0) this.#statements.remove.run(row.replaced);
         }
+        this.#statements.forgetMoves.run(to);
         const floor = Math.min(to, Math.max(tombstonesUpTo, this.#statements.beyondNewest.get(tombstonesMax) ?? 0));
         const dropped = this.#statements.dropTombstones.run(floor, rowsMax).changes;
         const tombstonesFrom = Math.max(readMeta(this.#database, 'tombstones_from'), floor);
@@ -67,6 +68,8 @@ function prepare(database: Connection) {
       /*sql*/ `SELECT replaced, length(body) AS bytes FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision`,
     ),
     remove: database.prepare(/*sql*/ `DELETE FROM changes WHERE revision = ?`),
+    // Nobody reads changes at or below C any more.
+    forgetMoves: database.prepare(/*sql*/ `DELETE FROM path_moves WHERE revision <= ?`),
     dropTombstones: database.prepare(
       /*sql*/ `DELETE FROM changes WHERE revision IN (SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision <= ? ORDER BY revision LIMIT ?)`,
     ),

@@ -1,18 +1,21 @@
 /**
- * Which incarnation holds a shard, and which shards were removed: the table `shards`, held in memory as well. Decided in the
- * committer, in queue order, so that nothing of an older process slips in behind a newer one's claim.
+ * Which side and which incarnation has a shard, and which shards were removed: the table `shards`, held in memory as well. Decided
+ * in the committer, in queue order, so that nothing of an older process, or of a side that has lost the shard, slips in behind a
+ * newer claim. Which of two claims has it is judged in domain/claim.ts.
  *
- *   known             claim 7                     push of 7
- *   none              7                           fenced
- *   5                 7                           fenced
- *   7                 7                           passes
- *   7, removed        fenced                      fenced
- *   9                 fenced                      fenced
+ *   known                      a pusher of 7     a link of side S   a plain write
+ *   nothing                    fenced            fenced             makes it local, plain, incarnation 1
+ *   local, 7                   passes            fenced             passes
+ *   local, another             fenced            fenced             passes
+ *   side S, whatever number    fenced            passes             refused, or takes it with the next incarnation
+ *   removed                    fenced            fenced             makes it local, plain, with the next incarnation
  *
- * I14 An incarnation never falls. Bound: one entry per shard that ever claimed or was removed.
+ * I14 The rank of a shard never falls. Bound: one entry per shard that was ever claimed, written to or removed.
  */
-import type { Incarnation, PushOutcome, ShardState } from '../../domain/push.js';
+import { claimed, judgeClaim, type Claim, type ShardState } from '../../domain/claim.js';
+import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { Side } from '../../domain/side.js';
 import type { Connection } from './database.js';
 
 export type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
@@ -28,29 +31,53 @@ export class Fence {
     this.#shards = new Map(readShards(database).map((state) => [state.shard, state]));
   }
 
-  /** Undefined when the shard is this incarnation's now. */
-  claim(shard: ShardName, incarnation: Incarnation): Fenced | undefined {
-    const known = this.#shards.get(shard);
-    if (known !== undefined && known.incarnation >= incarnation) return this.refuse(shard, incarnation);
-    this.#set({ shard, incarnation, removed: false });
+  known(shard: ShardName): ShardState | undefined {
+    return this.#shards.get(shard);
+  }
+
+  /** Undefined when the claim takes the shard, or stands. */
+  claim(claim: Claim): Fenced | undefined {
+    const known = this.#shards.get(claim.shard);
+    const verdict = judgeClaim(known, claim);
+    if (verdict === 'refused') return { kind: 'fenced', holder: known };
+    if (verdict === 'takes') this.#set(claimed(claim));
     return undefined;
   }
 
-  /** Undefined when the shard is this incarnation's. */
-  refuse(shard: ShardName, incarnation: Incarnation): Fenced | undefined {
+  /** Undefined when the speaker has the shard. */
+  refuse(shard: ShardName, by: Speaker): Fenced | undefined {
     const known = this.#shards.get(shard);
-    if (known !== undefined && known.incarnation === incarnation && !known.removed) return undefined;
-    return { kind: 'fenced', holder: known?.incarnation ?? 0, removed: known?.removed ?? false };
+    if (known !== undefined && speaksFor(by, known)) return undefined;
+    return { kind: 'fenced', holder: known };
+  }
+
+  /** Whether the shard is the other end's of a link: a plain writer has to take it first. */
+  isElsewhere(shard: ShardName): boolean {
+    const side = this.#shards.get(shard)?.side;
+    return side !== undefined && side !== 'local';
+  }
+
+  /** A plain writer, which has no incarnation, writes: unless the shard is local already, it becomes so. */
+  settle(shard: ShardName): void {
+    const known = this.#shards.get(shard);
+    if (known?.side === 'local') return;
+    this.#set({ shard, incarnation: (known?.incarnation ?? 0) + 1, moves: 0, side: 'local', removed: false, plain: true });
   }
 
   remove(shard: ShardName, nowMs: number): void {
-    this.#set({ shard, incarnation: Math.max(this.#shards.get(shard)?.incarnation ?? 0, nowMs) + 1, removed: true });
+    const incarnation = Math.max(this.#shards.get(shard)?.incarnation ?? 0, nowMs) + 1;
+    this.#set({ shard, incarnation, moves: 0, side: undefined, removed: true, plain: false });
   }
 
-  /** A plain writer, which has no incarnation, makes a removed shard one of its own. */
-  revive(shard: ShardName): void {
-    const known = this.#shards.get(shard);
-    if (known?.removed === true) this.#set({ shard, incarnation: known.incarnation + 1, removed: false });
+  /** All that goes up to the parent has moved once more. */
+  moveUp(): void {
+    for (const state of this.#shards.values())
+      if (state.side !== undefined && state.side !== 'parent') this.#set({ ...state, moves: state.moves + 1 });
+  }
+
+  /** The shards of a side. */
+  of(side: Side): readonly ShardName[] {
+    return [...this.#shards.values()].flatMap((state) => (state.side === side ? [state.shard] : []));
   }
 
   /** What the commit under way has changed. */
@@ -71,23 +98,35 @@ export class Fence {
   }
 
   #set(state: ShardState): void {
-    const { shard, incarnation, removed } = state;
+    const { shard, incarnation, moves, side, removed, plain } = state;
     if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
     this.#shards.set(shard, state);
-    this.#statements.set.run(shard, incarnation, removed ? 1 : 0);
+    this.#statements.set.run(shard, incarnation, removed ? 1 : 0, moves, side ?? '', plain ? 1 : 0);
   }
 }
 
 export function readShards(database: Connection): readonly ShardState[] {
+  type Row = Omit<ShardState, 'side' | 'removed' | 'plain'> & { side: Side | ''; removed: number; plain: number };
   return database
-    .prepare<[], { shard: ShardName; incarnation: Incarnation; removed: number }>(/*sql*/ `SELECT shard, incarnation, removed FROM shards`)
+    .prepare<[], Row>(/*sql*/ `SELECT shard, incarnation, moves, side, removed, plain FROM shards`)
     .all()
-    .map(({ shard, incarnation, removed }) => ({ shard, incarnation, removed: removed !== 0 }));
+    .map(({ side, removed, plain, ...rank }) => ({
+      ...rank,
+      side: side === '' ? undefined : side,
+      removed: removed !== 0,
+      plain: plain !== 0,
+    }));
+}
+
+function speaksFor(by: Speaker, { side, incarnation, removed }: ShardState): boolean {
+  if (by.kind === 'link') return side === by.side;
+  return side === 'local' && !removed && incarnation === by.incarnation;
 }
 
 function prepare(database: Connection) {
   return {
-    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, incarnation, removed) VALUES (?, ?, ?)
-               ON CONFLICT (shard) DO UPDATE SET incarnation = excluded.incarnation, removed = excluded.removed`),
+    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, incarnation, removed, moves, side, plain) VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT (shard) DO UPDATE SET incarnation = excluded.incarnation, removed = excluded.removed,
+                 moves = excluded.moves, side = excluded.side, plain = excluded.plain`),
   };
 }

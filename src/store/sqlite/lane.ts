@@ -5,8 +5,9 @@
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
  *                                                                when all of it is decided.
  * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what stands behind it waits until it is through, which may
- * take several commits. Between them the job is put back in front. A claim of the shard that an `end` goes over is sent ahead of
- * that once more: if it stands, the `end` is void and nothing waits for it. It is answered in its own place.
+ * take several commits. Between them the job is put back in front. A pusher's claim of the shard that an `end` goes over is sent ahead
+ * of that once more: if it stands, the `end` is void and nothing waits for it. It is answered in its own place. A link's claims keep
+ * their places: what came before them is true of the incarnation before.
  *
  *   jobs  [ claim, again ][ end, resumed ][ 40 pushes ][ claim ]
  */
@@ -180,7 +181,7 @@ function endUnderWay(job: MutationJob | PushJob | undefined): Readonly<{ walk: n
 }
 
 function isClaimOf({ pushes }: PushJob, shard: ShardName): boolean {
-  return pushes.every((push) => push.kind === 'claim' && push.shard === shard);
+  return pushes.every((push) => push.kind === 'claim' && push.side === 'local' && push.shard === shard);
 }
 
 /** What a mutation counts in a commit: a sweep as many as it may delete. */

@@ -33,9 +33,10 @@ export function begin(database: Connection, testimony: Testimony | undefined, no
       const epochs = readEpochs(database);
       const revision = readMeta(database, 'revision');
       if (rolledBack) epochs.push(addEpoch(database, later(epochs.at(-1)?.epoch ?? 0), revision + 1));
-      // Of what a pusher has told some may be lost, so that nobody can go on with changes.
-      const unstate = database.prepare(/*sql*/ `UPDATE slices SET stated = 0`);
-      if (rolledBack) unstate.run();
+      // Of what pushers and links have told some may be lost, so that nobody can go on with changes.
+      const unstate = database.prepare(/*sql*/ `UPDATE slices SET stated = 0, edge = ''`);
+      const unreach = database.prepare(/*sql*/ `UPDATE links SET position = ''`);
+      if (rolledBack) for (const statement of [unstate, unreach]) statement.run();
       // A store of the first schema has none yet.
       database
         .prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES ('cache_id', ?) ON CONFLICT (name) DO NOTHING`)

@@ -4,7 +4,9 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
+import type { Key } from '../../domain/key.js';
 import type { Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
@@ -17,6 +19,7 @@ export function migrate(database: Connection, directory: string): void {
   if (taken > steps.length) {
     throw new CacheError(`the data was written by a newer release (schema ${taken}, this one knows ${steps.length})`);
   }
+  if (taken < steps.length) teachDigests(database);
   steps.forEach((name, i) => {
     if (i < taken) return;
     if (Number(fileName.exec(name)?.[1]) !== i + 1) throw new CacheError(`migration ${name} is out of order`);
@@ -25,4 +28,16 @@ export function migrate(database: Connection, directory: string): void {
       database.pragma(`user_version = ${i + 1}`);
     })();
   });
+}
+
+/** Gives SQL the halves of an object's digest, for what a database holds from before it kept digests. */
+function teachDigests(database: Connection): void {
+  for (const half of ['high', 'low'] as const) {
+    database.function(
+      `digest_${half}`,
+      { deterministic: true },
+      (cluster: Key['cluster'], namespace: string, name: string, version: string, bytes: Uint8Array) =>
+        digestOf({ cluster, namespace, name }, { bytes, version })[half],
+    );
+  }
 }

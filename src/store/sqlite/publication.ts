@@ -1,6 +1,6 @@
 /** What a commit becomes: changes for those who follow, in rising revision, and an outcome for each writer, in its order. */
 import assert from 'node:assert/strict';
-import type { Change } from '../../domain/change.js';
+import type { Change, MovedPath } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
 import type { Outcome } from '../../domain/mutation.js';
 import type { Body, StoredObject } from '../../domain/object.js';
@@ -21,6 +21,8 @@ export class Publication {
   readonly #rows: Rows;
   readonly #changeLog: ChangeLog;
   readonly #format: (revision: Revision) => string;
+  /** Of the commit that is told of. */
+  #moves: ReadonlyMap<Revision, MovedPath> = new Map();
 
   constructor(rows: Rows, changeLog: ChangeLog, format: (revision: Revision) => string) {
     this.#rows = rows;
@@ -30,8 +32,9 @@ export class Publication {
 
   of(
     batch: readonly Part[],
-    { decided, restated, swept }: Pick<Committed, 'decided' | 'restated' | 'swept'>,
+    { decided, restated, swept, moves }: Pick<Committed, 'decided' | 'restated' | 'swept' | 'moves'>,
   ): { changes: readonly Change[]; answers: readonly Answer[] } {
+    this.#moves = new Map(moves.map(({ revision, before, after }) => [revision, { before, after }]));
     const changes: Change[] = [];
     let next = 0;
     const decision = (): Decided => {
@@ -73,8 +76,12 @@ export class Publication {
     const resourceVersion = this.#format(revision);
     let read: { previous: StoredObject | undefined } | undefined;
     const previous = (): StoredObject | undefined => (read ??= { previous: this.#rows.object(replaced) }).previous;
-    if (body === undefined) return { kind: 'delete', key, revision, resourceVersion, previous };
-    return { kind: 'put', key, revision, object: { key, revision, resourceVersion, body }, created: replaced === 0, previous };
+    const movedPath = this.#moves.get(revision);
+    const change: Change =
+      body === undefined
+        ? { kind: 'delete', key, revision, resourceVersion, previous }
+        : { kind: 'put', key, revision, object: { key, revision, resourceVersion, body }, created: replaced === 0, previous };
+    return movedPath === undefined ? change : { ...change, movedPath };
   }
 
   #restated({ key, revision, replaced }: Byproduct): Change {

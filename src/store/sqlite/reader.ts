@@ -10,6 +10,7 @@ import type { StoredObject } from '../../domain/object.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
+import type { ShardName } from '../../domain/shard.js';
 import type { Connection } from './database.js';
 import type { ChangeRow, Rows } from './rows.js';
 import type { Walks } from './walks.js';
@@ -73,6 +74,10 @@ export class Reader {
     return this.#statements.clustersAt.all(path) as ClusterName[];
   }
 
+  pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): readonly (CanonicalPath | undefined)[] {
+    return this.#parts.rows.database.transaction(() => places.map(({ shard, cluster }) => this.#statements.pathOf.get(shard, cluster)))();
+  }
+
   /** Resources that hold objects: group, resource and identity of each. */
   resources(): readonly Resource[] {
     return this.#statements.resources.all();
@@ -116,6 +121,7 @@ function prepare(database: Connection) {
     clustersAt: database
       .prepare<[string], string>(/*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_by_path WHERE path = ? ORDER BY cluster`)
       .pluck(),
+    pathOf: database.prepare<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`).pluck(),
     reachedBefore: database
       .prepare<[number], Revision>(/*sql*/ `SELECT revision FROM moments WHERE at_ms <= ? ORDER BY revision DESC LIMIT 1`)
       .pluck(),

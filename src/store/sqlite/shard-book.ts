@@ -1,22 +1,30 @@
 /**
- * What the serving thread shows of shards and slices: as they were at the published revision. The committer tells with each
- * commit what it has changed. Bound: one entry per shard and per slice.
+ * What the serving thread shows of shards, slices and links: as they were at the published revision. The committer tells with each
+ * commit what it has changed. Bound: one entry per shard, per slice and per link.
  */
-import type { ShardState, SliceState } from '../../domain/push.js';
+import type { ShardState } from '../../domain/claim.js';
+import type { Pushes, Subscription } from '../../domain/ports.js';
+import type { LinkState, SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { LinkSide } from '../../domain/side.js';
 import { formatSlice } from '../../domain/slice.js';
 import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { readShards } from './fence.js';
+import { readLinks } from './link-table.js';
 import { isForgotten, readSlices } from './slice-table.js';
+
+type Listener = Parameters<Pushes['follow']>[0];
 
 export class ShardBook {
   readonly #shards = new Map<ShardName, ShardState>();
   readonly #slices = new Map<string, SliceState>();
+  readonly #links = new Map<LinkSide, LinkState>();
+  readonly #listeners = new Set<Listener>();
 
   /** Reads what is there; the committer must not have begun yet. */
   constructor(database: Connection) {
-    this.publish({ shards: readShards(database), slices: readSlices(database).map(({ id: _, ...state }) => state) });
+    this.publish({ shards: readShards(database), slices: readSlices(database), links: readLinks(database) });
   }
 
   get shards(): readonly ShardState[] {
@@ -27,12 +35,27 @@ export class ShardBook {
     return [...this.#slices.values()];
   }
 
-  publish({ shards, slices }: Pick<Committed, 'shards' | 'slices'>): void {
+  get links(): readonly LinkState[] {
+    return [...this.#links.values()];
+  }
+
+  follow(listener: Listener): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
+  publish({ shards, slices, links }: Pick<Committed, 'shards' | 'slices' | 'links'>): void {
     for (const state of shards) this.#shards.set(state.shard, state);
     for (const state of slices) {
       if (isForgotten(state)) this.#slices.delete(formatSlice(state.slice));
       else this.#slices.set(formatSlice(state.slice), state);
     }
+    for (const state of links) this.#links.set(state.side, state);
+  }
+
+  /** Tells those who follow what a commit that is published now has changed. */
+  tell({ shards, slices }: Pick<Committed, 'shards' | 'slices'>): void {
+    if (shards.length > 0 || slices.length > 0) for (const listener of this.#listeners) listener({ shards, slices });
   }
 
   /** Shards whose removal was cut short. */

@@ -2,21 +2,25 @@
  * What each slice holds and how far it is stated: the table `slices`, held in memory as well and written once per commit and slice
  * that the commit touched.
  *
- * I15 A slice counts exactly its objects and the bytes of their bodies, whoever wrote them. A slice that holds nothing and was
- *     never stated has no row. Bound: one row per shard and type.
+ * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their digests, whoever wrote them. A
+ *     slice that holds nothing and was never stated has no row. Bound: one row per shard and type.
  */
 import assert from 'node:assert/strict';
+import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
 import type { Incarnation, SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from './statements.js';
 
-type Facts = { objects: number; bytes: number; changedMs: number; stated: Incarnation; synced: boolean };
+/** What a change has put into a slice, or taken out. */
+export type Counted = Readonly<{ bytes: number; digest: Digest }>;
+
+type Facts = { objects: number; bytes: number; digest: Digest; changedMs: number; stated: Incarnation; synced: boolean; edge: string };
 
 type Row = Facts & { readonly id: number; readonly slice: Slice };
 
-const nothing: Facts = { objects: 0, bytes: 0, changedMs: 0, stated: 0, synced: false };
+const nothing: Facts = { objects: 0, bytes: 0, digest: emptyDigest, changedMs: 0, stated: 0, synced: false, edge: '' };
 
 export class SliceTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -27,7 +31,7 @@ export class SliceTable {
 
   constructor(database: Connection) {
     this.#statements = prepare(database);
-    for (const { id, ...state } of readSlices(database)) this.#add({ id, ...state });
+    for (const row of readRows(database)) this.#add(row);
   }
 
   /** Begins a commit: what changes from here on changed now. */
@@ -35,30 +39,66 @@ export class SliceTable {
     this.#nowMs = nowMs;
   }
 
-  /** A change of the slice has made it hold that many more, or fewer. */
-  count(slice: Slice, id: number, objects: number, bytes: number): void {
+  /** A change of the slice has put one object in the place of another; undefined where there is or was none. */
+  count(slice: Slice, id: number, put: Counted | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
-    row.objects += objects;
-    row.bytes += bytes;
     row.changedMs = this.#nowMs;
+    if (put !== undefined) {
+      row.objects += 1;
+      row.bytes += put.bytes;
+      row.digest = addDigest(row.digest, put.digest);
+    }
+    if (taken === undefined) return;
+    row.objects -= 1;
+    row.bytes -= taken.bytes;
+    row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  state(slice: Slice, id: number, incarnation: Incarnation): void {
+  /** `edge`: of the link that has stated it; '' for a pusher. */
+  state(slice: Slice, id: number, incarnation: Incarnation, edge: string): void {
     const row = this.#touch(slice, id);
     row.stated = incarnation;
     row.synced = true;
+    row.edge = edge;
   }
 
-  /** The slice counts as not stated. */
-  doubt({ shard, resource }: Slice, id: number): void {
+  /** The slice counts as not stated and as out of step. */
+  doubt({ shard }: Slice, id: number): void {
     const known = this.#rows.get(shard)?.get(id);
-    if (known !== undefined && known.stated !== 0) this.#touch({ shard, resource }, id).stated = 0;
+    if (known !== undefined) this.#doubt(known);
+  }
+
+  /** So do all of a shard, for they come from another side now. */
+  doubtAll(shard: ShardName): void {
+    for (const row of this.#in({ shard })) this.#doubt(row);
+  }
+
+  /** All slices of the shard are out of step with the link they come over. */
+  leaveStep(shard: ShardName): void {
+    for (const row of this.#in({ shard })) if (row.edge !== '') this.#touch(row.slice, row.id).edge = '';
+  }
+
+  /** All slices of the shard count as stated by this incarnation, though nobody said so. */
+  assume(shard: ShardName, incarnation: Incarnation): void {
+    for (const row of this.#in({ shard })) {
+      const { slice, id, stated, synced, edge } = row;
+      // What this very commit has emptied again is no slice.
+      if (!isForgotten(row) && (stated !== incarnation || !synced)) this.state(slice, id, incarnation, edge);
+    }
+  }
+
+  edgeOf({ shard }: Slice, id: number): string {
+    return this.#rows.get(shard)?.get(id)?.edge ?? '';
+  }
+
+  digestOf({ shard }: Slice, id: number): string {
+    return formatDigest(this.#rows.get(shard)?.get(id)?.digest ?? emptyDigest);
   }
 
   /** All of the range counts as never stated. */
   forgetStated(range: SliceRange): void {
-    for (const { slice, id, stated, synced } of this.#in(range)) {
-      if (stated !== 0 || synced) Object.assign(this.#touch(slice, id), { stated: 0, synced: false });
+    for (const { slice, id, stated, synced, edge } of this.#in(range)) {
+      if (stated !== 0 || synced || edge !== '') Object.assign(this.#touch(slice, id), { stated: 0, synced: false, edge: '' });
     }
   }
 
@@ -73,14 +113,17 @@ export class SliceTable {
   /** Writes what the commit has touched, and tells it. */
   write(): readonly SliceState[] {
     const told: SliceState[] = [];
-    for (const { id, ...state } of this.#before.keys()) {
-      const { slice, objects, bytes, changedMs, stated, synced } = state;
+    for (const row of this.#before.keys()) {
+      const { id, slice, objects, bytes, digest, changedMs, stated, synced, edge } = row;
       assert(objects >= 0 && bytes >= 0, 'I15');
-      if (isForgotten(state)) {
+      if (isForgotten(row)) {
         this.#statements.remove.run(slice.shard, id);
         this.#rows.get(slice.shard)?.delete(id);
-      } else this.#statements.set.run(slice.shard, id, objects, bytes, changedMs, stated, synced ? 1 : 0);
-      told.push(state);
+      } else {
+        const { high, low } = digest;
+        this.#statements.set.run(slice.shard, id, objects, bytes, high, low, changedMs, stated, synced ? 1 : 0, edge);
+      }
+      told.push(stateOf(row));
     }
     return told;
   }
@@ -97,6 +140,10 @@ export class SliceTable {
     this.#before.clear();
   }
 
+  #doubt({ slice, id, stated, edge }: Row): void {
+    if (stated !== 0 || edge !== '') Object.assign(this.#touch(slice, id), { stated: 0, edge: '' });
+  }
+
   #in(range: SliceRange): readonly Row[] {
     if ('shard' in range) return [...(this.#rows.get(range.shard)?.values() ?? [])];
     return [...this.#rows.values()].flatMap((ofShard) => ofShard.get(range.resource) ?? []);
@@ -111,8 +158,8 @@ export class SliceTable {
       return row;
     }
     if (!this.#before.has(known)) {
-      const { objects, bytes, changedMs, stated, synced } = known;
-      this.#before.set(known, { objects, bytes, changedMs, stated, synced });
+      const { objects, bytes, digest, changedMs, stated, synced, edge } = known;
+      this.#before.set(known, { objects, bytes, digest, changedMs, stated, synced, edge });
     }
     return known;
   }
@@ -129,27 +176,41 @@ export function isForgotten({ objects, stated, synced }: Pick<SliceState, 'objec
   return objects === 0 && stated === 0 && !synced;
 }
 
-export function readSlices(database: Connection): readonly (SliceState & Readonly<{ id: number }>)[] {
-  type Read = Omit<Facts, 'synced'> & { id: number; shard: ShardName; group: string; resource: string; identity: string; synced: number };
+export function readSlices(database: Connection): readonly SliceState[] {
+  return readRows(database).map(stateOf);
+}
+
+function stateOf({ slice, objects, bytes, digest, changedMs, stated, synced, edge }: Row): SliceState {
+  return { slice, objects, bytes, digest: formatDigest(digest), changedMs, stated, synced, edge };
+}
+
+function readRows(database: Connection): readonly Row[] {
+  type Read = Omit<Facts, 'synced' | 'digest'> &
+    Digest & { id: number; shard: ShardName; group: string; resource: string; identity: string; synced: number };
   return database
     .prepare<
       [],
       Read
-    >(/*sql*/ `SELECT s.shard, s.resource AS id, r.api_group AS "group", r.resource, r.identity, s.objects, s.bytes, s.changed_ms AS changedMs, s.stated, s.synced
+    >(/*sql*/ `SELECT s.shard, s.resource AS id, r.api_group AS "group", r.resource, r.identity, s.objects, s.bytes, s.digest_high AS high, s.digest_low AS low,
+                 s.changed_ms AS changedMs, s.stated, s.synced, s.edge
                FROM slices AS s CROSS JOIN resources AS r ON r.id = s.resource`)
     .all()
-    .map(({ id, shard, group, resource, identity, synced, ...facts }) => ({
+    .map(({ id, shard, group, resource, identity, synced, high, low, ...facts }) => ({
       ...facts,
       id,
       slice: { shard, resource: { group, resource, identity } },
+      digest: { high, low },
       synced: synced !== 0,
     }));
 }
 
 function prepare(database: Connection) {
   return {
-    set: database.prepare(/*sql*/ `INSERT INTO slices (shard, resource, objects, bytes, changed_ms, stated, synced) VALUES (?, ?, ?, ?, ?, ?, ?)
-               ON CONFLICT (shard, resource) DO UPDATE SET objects = excluded.objects, bytes = excluded.bytes, changed_ms = excluded.changed_ms, stated = excluded.stated, synced = excluded.synced`),
+    set: database.prepare(/*sql*/ `INSERT INTO slices (shard, resource, objects, bytes, digest_high, digest_low, changed_ms, stated, synced, edge)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (shard, resource) DO UPDATE SET objects = excluded.objects, bytes = excluded.bytes,
+                 digest_high = excluded.digest_high, digest_low = excluded.digest_low, changed_ms = excluded.changed_ms,
+                 stated = excluded.stated, synced = excluded.synced, edge = excluded.edge`),
     remove: database.prepare(/*sql*/ `DELETE FROM slices WHERE shard = ? AND resource = ?`),
   };
 }

@@ -12,17 +12,19 @@ import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Worker } from 'node:worker_threads';
 import type { Change, Commit } from '../../domain/change.js';
+import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred } from '../../domain/deferred.js';
 import { CacheError, expired, Refused, unreachable, type Refusal } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { PushLane, Snapshot, Store, Subscription } from '../../domain/ports.js';
-import type { ShardState, SliceState } from '../../domain/push.js';
+import type { PushLane, Pushes, Snapshot, Store, Subscription } from '../../domain/ports.js';
+import type { LinkState, SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
+import type { ShardName } from '../../domain/shard.js';
 import { ChangeLog } from './change-log.js';
 import type { FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
@@ -174,6 +176,14 @@ export class SqliteStore implements Store {
     return this.#book.slices;
   }
 
+  async links(): Promise<readonly LinkState[]> {
+    return this.#book.links;
+  }
+
+  follow(listener: Parameters<Pushes['follow']>[0]): Subscription {
+    return this.#book.follow(listener);
+  }
+
   subscribe(listener: (commit: Commit) => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };
@@ -203,6 +213,10 @@ export class SqliteStore implements Store {
     return this.#changeLog.changes(scope, range, (position) => this.#assertCovered(position));
   }
 
+  everyChange(range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
+    return this.#changeLog.everyChange(range, (position) => this.#assertCovered(position));
+  }
+
   remembers(after: Revision): boolean {
     return after >= this.#changeLog.rememberedFrom;
   }
@@ -213,6 +227,10 @@ export class SqliteStore implements Store {
 
   async clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
     return this.#points.clustersAt(path);
+  }
+
+  async pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): Promise<readonly (CanonicalPath | undefined)[]> {
+    return this.#points.pathsOf(places);
   }
 
   /** Resources that hold objects. */
@@ -291,7 +309,9 @@ export class SqliteStore implements Store {
       if (change.kind === 'put') this.#recent.publish(change.object);
       else this.#recent.forget(change.key);
     }
-    const { revision, movedPaths, swept } = committed;
+    this.#book.tell(committed);
+    const { revision, moves, swept } = committed;
+    const movedPaths = moves.flatMap(({ before, after }) => [before, after].filter((path) => path !== undefined));
     const commit: Commit = { revision, changes, movedPaths, unstated: new Set(swept.map((each) => each.revision)) };
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
     for (const answer of answers) {
@@ -327,13 +347,13 @@ export class SqliteStore implements Store {
     };
   }
 
-  /** Removals that the life before has left undone. */
+  /** Removals that the life before has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
     for (const shard of this.#book.halfRemoved) {
       void this.#queue
         .lane()
-        .push([{ kind: 'clear', shard, fence: true, nowMs: 0 }])
+        .push([{ kind: 'clear', shard, fence: false, nowMs: 0 }])
         .then(([outcome]) => log.info('store.removal-finished', { shard, ...outcome }));
     }
   }

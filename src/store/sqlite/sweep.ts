@@ -19,7 +19,7 @@ export const sweepDeletesMax = 256;
 /** Keys read at once. */
 const pageRows = 250;
 
-type Row = [cluster: Key['cluster'], namespace: string, name: string, revision: Revision];
+type Row = [cluster: Key['cluster'], namespace: string, name: string, revision: Revision, high: number, low: number];
 
 export class Sweep {
   readonly #writer: ChangeWriter;
@@ -53,10 +53,10 @@ export class Sweep {
     walk.after = ['', '', ''];
   }
 
-  #remove({ id, slice: { shard, resource } }: NumberedSlice, [cluster, namespace, name, replaced]: Row): Byproduct {
+  #remove({ id, slice: { shard, resource } }: NumberedSlice, [cluster, namespace, name, replaced, high, low]: Row): Byproduct {
     const key = { resource, shard, cluster, namespace, name };
-    const bytes = this.#statements.bytes.get(replaced) ?? 0;
-    const revision = this.#writer.delete(key, [id, shard, cluster, namespace, name], { revision: replaced, bytes });
+    const held = { revision: replaced, bytes: this.#statements.bytes.get(replaced) ?? 0, digest: { high, low } };
+    const revision = this.#writer.delete(key, [id, shard, cluster, namespace, name], held);
     return { key, revision, replaced };
   }
 }
@@ -64,7 +64,10 @@ export class Sweep {
 function prepare(database: Connection) {
   return {
     page: database
-      .prepare<[number, string, string, string, string, number], Row>(/*sql*/ `SELECT cluster, namespace, name, revision FROM objects
+      .prepare<
+        [number, string, string, string, string, number],
+        Row
+      >(/*sql*/ `SELECT cluster, namespace, name, revision, digest_high, digest_low FROM objects
                WHERE resource = ? AND shard = ? AND (cluster, namespace, name) > (?, ?, ?) ORDER BY cluster, namespace, name LIMIT ?`)
       .raw(),
     bytes: database.prepare<[Revision], number>(/*sql*/ `SELECT length(body) FROM changes WHERE revision = ?`).pluck(),

@@ -4,24 +4,30 @@
  *
  *   text     shard·cluster·namespace·name·version·path·shard·cluster …           nothing where there is none
  *   cuts     where each of them ends
- *   numbers  kind resource expect start end marks×4     │ kind resource …          expect: 0 absent, -1 any; of a push its
- *   bytes    body │ body │ …                                                         incarnation; of a clear its time
+ *   numbers  kind resource expect start end marks×4     │ kind resource …          expect: 0 absent, -1 any; of a push its speaker;
+ *   bytes    body │ body │ …                                                         of a claim its incarnation; of a clear its time
+ *   sides    parent │ child/eu │ …                        each once
  *
- * What has no body uses `start` for the walk it resumes, 0 when it is new, and a clear uses `end` to say that it fences.
+ * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
+ * it resumes, 0 when it is new; a clear uses `end` to say that it fences, a claim `start` for its moves, `end` to say that it removes
+ * and what follows for its side. The text that ends, compares, meets and reaches have besides stands in the place of the cluster.
+ * Mutations that take their shard are of kinds behind all others.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
-import type { Push } from '../../domain/push.js';
+import type { Push, Speaker } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
+import type { LinkSide, Side } from '../../domain/side.js';
 import type { Slice } from '../../domain/slice.js';
 import { ownBuffer } from '../../domain/text-edits.js';
 import type { Asked, Sweeping } from './asked.js';
 
 export type WireBatch = Readonly<{
   resources: readonly Resource[];
+  sides: readonly Side[];
   text: string;
   cuts: Uint32Array;
   numbers: Float64Array;
@@ -35,7 +41,10 @@ const numbersEach = 9;
 const absent = 0;
 const any = -1;
 
-const kinds = ['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'clear', 'drop'] as const;
+const kinds = [
+  ...(['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
+  ...(['meet', 'reach', 'clear', 'drop', 'assume'] as const),
+];
 
 export function packBatch(batch: readonly Asked[]): WireBatch {
   const packer = new Packer(batch);
@@ -45,12 +54,14 @@ export function packBatch(batch: readonly Asked[]): WireBatch {
 
 /** The same again; bodies are views of the batch's buffer. */
 export function unpackBatch(batch: WireBatch): readonly Asked[] {
-  return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i));
+  const speakerOf = speakers(batch.sides);
+  return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i, speakerOf));
 }
 
 class Packer {
   readonly #resources = new Map<string, number>();
   readonly #distinct: Resource[] = [];
+  readonly #sides: Side[] = [];
   readonly #texts: string[] = [];
   readonly #cuts: Uint32Array;
   #characters = 0;
@@ -68,7 +79,8 @@ class Packer {
   }
 
   packed(): WireBatch {
-    return { resources: this.#distinct, text: this.#texts.join(''), cuts: this.#cuts, numbers: this.#numbers, bytes: this.#bytes };
+    const text = this.#texts.join('');
+    return { resources: this.#distinct, sides: this.#sides, text, cuts: this.#cuts, numbers: this.#numbers, bytes: this.#bytes };
   }
 
   add(asked: Asked): void {
@@ -81,22 +93,35 @@ class Packer {
     const kind = kinds.indexOf(asked.kind);
     switch (asked.kind) {
       case 'put':
-        return this.#body(asked.key, asked, kind, asked.expect === 'absent' ? absent : asked.expect);
+        return this.#body(asked.key, asked, taking(asked, kind), asked.expect === 'absent' ? absent : asked.expect);
       case 'state':
-        return this.#body(asked.key, asked, kind, asked.incarnation);
+        return this.#body(asked.key, asked, kind, this.#speaker(asked.by));
       case 'delete':
-        return this.#names(asked.key, kind, asked.expect === 'any' ? any : asked.expect);
+        return this.#names(asked.key, taking(asked, kind), asked.expect === 'any' ? any : asked.expect);
       case 'keep':
       case 'retract':
-        return this.#names(asked.key, kind, asked.incarnation);
+        return this.#names(asked.key, kind, this.#speaker(asked.by));
       case 'begin':
       case 'doubt':
-        return this.#slice(asked.slice, kind, asked.incarnation, 0);
+        return this.#slice(asked.slice, '', kind, this.#speaker(asked.by), 0);
+      case 'compare':
+        return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
-        return this.#slice(asked.slice, kind, asked.incarnation, walk);
+        return this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
       case 'claim':
         this.#say(asked.shard);
-        return this.#put(kind, 0, asked.incarnation, 0, 0);
+        this.#put(kind, 0, asked.incarnation, asked.moves, asked.removed ? 1 : 0);
+        this.#numbers[this.#at + 5] = this.#side(asked.side);
+        return;
+      case 'meet':
+        this.#say('', asked.cacheId);
+        return this.#put(kind, 0, this.#side(asked.side), 0, 0);
+      case 'reach':
+        this.#say('', asked.position);
+        return this.#put(kind, 0, this.#side(asked.side), 0, 0);
+      case 'assume':
+        this.#say(asked.shard);
+        return this.#put(kind, 0, 0, 0, 0);
       case 'clear':
         this.#say(asked.shard);
         return this.#put(kind, 0, asked.nowMs, walk, asked.fence ? 1 : 0);
@@ -131,9 +156,18 @@ class Packer {
     this.#put(kind, this.#index(resource), expect, 0, 0);
   }
 
-  #slice({ shard, resource }: Slice, kind: number, incarnation: number, walk: number): void {
-    this.#say(shard);
-    this.#put(kind, this.#index(resource), incarnation, walk, 0);
+  #slice({ shard, resource }: Slice, text: string, kind: number, speaker: number, walk: number): void {
+    this.#say(shard, text);
+    this.#put(kind, this.#index(resource), speaker, walk, 0);
+  }
+
+  #speaker(by: Speaker): number {
+    return by.kind === 'pusher' ? by.incarnation : -1 - this.#side(by.side);
+  }
+
+  #side(side: Side): number {
+    const known = this.#sides.indexOf(side);
+    return known < 0 ? this.#sides.push(side) - 1 : known;
   }
 
   #say(shard: string, cluster = '', namespace = '', name = '', version = '', path = ''): void {
@@ -162,31 +196,62 @@ class Packer {
   }
 }
 
-function unpack({ resources, text: all, cuts, numbers, bytes }: WireBatch, i: number): Asked {
+function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch, i: number, speakerOf: (value: number) => Speaker): Asked {
   const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
   const text = (slot: number): string => all.slice(cuts[i * textsEach + slot - 1] ?? 0, cuts[i * textsEach + slot]);
-  const kind = kinds[number(0)];
+  const takes = number(0) >= kinds.length;
+  const kind = kinds[number(0) % kinds.length];
   const resource = resources[number(1)];
   const expect = number(2);
   const shard = text(0) as Key['shard'];
   assert(kind !== undefined, 'a batch is of known kinds');
-  if (kind === 'claim') return { kind, shard, incarnation: expect };
+  if (kind === 'claim') {
+    const side = sides[number(5)];
+    assert(side !== undefined, 'a claim is of a side');
+    return { kind, shard, incarnation: expect, moves: number(3), removed: number(4) === 1, side };
+  }
+  if (kind === 'meet') return { kind, side: linkAt(sides, expect), cacheId: text(1) };
+  if (kind === 'reach') return { kind, side: linkAt(sides, expect), position: text(1) };
+  if (kind === 'assume') return { kind, shard };
   if (kind === 'clear') return resumed({ kind, shard, fence: number(4) === 1, nowMs: expect }, number(3));
 
   assert(resource !== undefined, 'a slice and a key are of a type');
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
-  if (kind === 'begin' || kind === 'doubt') return { kind, slice: { shard, resource }, incarnation: expect };
-  if (kind === 'end') return resumed({ kind, slice: { shard, resource }, incarnation: expect }, number(3));
+  if (kind === 'begin' || kind === 'doubt') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
+  if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
+  if (kind === 'end') return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), edge: text(1) }, number(3));
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
-  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect };
-  if (kind === 'keep' || kind === 'retract') return { kind, key, incarnation: expect };
+  if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect, ...(takes && { takes }) };
+  if (kind === 'keep' || kind === 'retract') return { kind, key, by: speakerOf(expect) };
 
   const marks = { metadataStart: number(5), metadataEnd: number(6), annotationsAt: number(7), revisionAt: number(8) };
   const body: Body = { bytes: bytes.subarray(number(3), number(4)), version: text(4), marks };
   const path = text(5) === '' ? undefined : (text(5) as Path);
-  if (kind === 'state') return { kind, key, body, path, incarnation: expect };
-  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect };
+  if (kind === 'state') return { kind, key, body, path, by: speakerOf(expect) };
+  return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...(takes && { takes }) };
+}
+
+/** Neighbours most often have one speaker: they share it. */
+function speakers(sides: readonly Side[]): (value: number) => Speaker {
+  let last: Readonly<{ value: number; speaker: Speaker }> | undefined;
+  return (value) => {
+    if (last?.value !== value) {
+      const speaker: Speaker = value < 0 ? { kind: 'link', side: linkAt(sides, -1 - value) } : { kind: 'pusher', incarnation: value };
+      last = { value, speaker };
+    }
+    return last.speaker;
+  };
+}
+
+function linkAt(sides: readonly Side[], at: number): LinkSide {
+  const side = sides[at];
+  assert(side !== undefined && side !== 'local', 'a link has a side of its own');
+  return side;
+}
+
+function taking({ takes }: Mutation, kind: number): number {
+  return takes === true ? kinds.length + kind : kind;
 }
 
 function resumed(push: Sweeping, walk: number): Asked {

@@ -1,24 +1,34 @@
-/** What the committer has decided, as it crosses to the serving thread: three numbers each, `kind value value`, in one buffer. */
+/**
+ * What the committer has decided, as it crosses to the serving thread: three numbers each, `kind value value`, in one buffer. What
+ * numbers do not hold, and what is rare, crosses as it is: `value` is its place in the list beside.
+ */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
 import type { Decided } from './committer-messages.js';
 
+type Rare = Extract<Decided, { kind: 'fenced' | 'differs' | 'bound' }>;
+
+export type WireDecisions = Readonly<{ numbers: Float64Array; rare: readonly Rare[] }>;
+
 const numbersEach = 3;
 
-const kinds = ['written', 'exists', 'absent', 'changed', 'unchanged', 'fenced', 'unbegun', 'swept', 'partial'] as const;
+const kinds = ['written', 'exists', 'absent', 'changed', 'elsewhere', 'unchanged', 'unbegun', 'swept', 'partial', 'rare'] as const;
 const unchanged: Decided = { kind: 'unchanged' };
 
-export function packDecisions(decided: readonly Decided[]): Float64Array {
+export function packDecisions(decided: readonly Decided[]): WireDecisions {
   const numbers = new Float64Array(decided.length * numbersEach);
+  const rare: Rare[] = [];
   decided.forEach((decision, i) => {
     const at = i * numbersEach;
-    numbers[at] = kinds.indexOf(decision.kind === 'refused' ? decision.why : decision.kind);
-    [numbers[at + 1], numbers[at + 2]] = valuesOf(decision);
+    const [kind, value, other] = numbersOf(decision, rare);
+    numbers[at] = kinds.indexOf(kind);
+    numbers[at + 1] = value;
+    numbers[at + 2] = other;
   });
-  return numbers;
+  return { numbers, rare };
 }
 
-export function unpackDecisions(numbers: Float64Array): readonly Decided[] {
+export function unpackDecisions({ numbers, rare }: WireDecisions): readonly Decided[] {
   return Array.from({ length: numbers.length / numbersEach }, (_, i): Decided => {
     const at = i * numbersEach;
     const [value, other] = [numbers[at + 1] ?? 0, numbers[at + 2] ?? 0];
@@ -29,38 +39,48 @@ export function unpackDecisions(numbers: Float64Array): readonly Decided[] {
       case 'exists':
       case 'absent':
       case 'changed':
+      case 'elsewhere':
         return { kind: 'refused', why: kind };
       case 'unchanged':
         return unchanged;
-      case 'fenced':
-        return { kind, holder: value, removed: other === 1 };
       case 'unbegun':
         return { kind };
       case 'swept':
         return { kind, removed: value };
       case 'partial':
         return { kind, removed: value, walk: other };
+      case 'rare':
+        return rareAt(rare, value);
       default:
         assert.fail('decisions are of known kinds');
     }
   });
 }
 
-function valuesOf(decision: Decided): [number, number] {
+function numbersOf(decision: Decided, rare: Rare[]): [kind: (typeof kinds)[number], value: number, other: number] {
   switch (decision.kind) {
     case 'written':
-      return [decision.revision, decision.replaced];
-    case 'fenced':
-      return [decision.holder, decision.removed ? 1 : 0];
+      return [decision.kind, decision.revision, decision.replaced];
     case 'swept':
-      return [decision.removed, 0];
+      return [decision.kind, decision.removed, 0];
     case 'partial':
-      return [decision.removed, decision.walk];
+      return [decision.kind, decision.removed, decision.walk];
     case 'refused':
+      return [decision.why, 0, 0];
     case 'unchanged':
     case 'unbegun':
-      return [0, 0];
+      return [decision.kind, 0, 0];
+    case 'fenced':
+    case 'differs':
+    case 'bound':
+      return ['rare', rare.push(decision) - 1, 0];
     default:
       return unreachable(decision);
   }
+}
+
+function rareAt(rare: readonly Rare[], at: number): Rare {
+  const decision = rare[at];
+  assert(decision !== undefined, 'what is rare stands beside');
+  return decision;
 }

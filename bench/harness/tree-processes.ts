@@ -1,0 +1,72 @@
+/** Caches as processes that form a tree, each started as an operator would, for the questions about tiers. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { StrataProcess } from '../../test/support/strata-process.js';
+import { TestAuthority } from '../../test/support/test-authority.js';
+import { TcpProxy } from '../../test/support/tcp-proxy.js';
+
+const everything = "[{types: ['*']}]";
+
+export type CacheOptions = Readonly<{
+  parent?: StrataProcess;
+  /** What it forwards and follows, as YAML; everything when left out. */
+  forward?: string;
+  follow?: string;
+  /** Every byte to and from the parent takes so long, each way. */
+  delayMs?: number;
+}>;
+
+export class TreeProcesses {
+  readonly #folder: string;
+  readonly #authority: TestAuthority;
+  readonly #caches: StrataProcess[] = [];
+  readonly #proxies: TcpProxy[] = [];
+
+  private constructor(folder: string, authority: TestAuthority) {
+    this.#folder = folder;
+    this.#authority = authority;
+  }
+
+  static async open(): Promise<TreeProcesses> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-bench-tree-'));
+    return new TreeProcesses(folder, await TestAuthority.create(folder));
+  }
+
+  /** Ready: it has its parent, if it was given one. */
+  async start(name: string, { parent, forward = everything, follow = everything, delayMs = 0 }: CacheOptions = {}): Promise<StrataProcess> {
+    const children = `children: {'*': {accept: ${everything}, offer: ${everything}}}\n`;
+    const link = `parent: {forward: ${forward}, follow: ${follow}}\n`;
+    const flags = parent === undefined ? [] : await this.#linkFlags(name, parent, delayMs);
+    const cache = await StrataProcess.start({
+      authority: this.#authority,
+      config: parent === undefined ? children : children + link,
+      flags,
+    });
+    this.#caches.push(cache);
+    return cache;
+  }
+
+  async #linkFlags(name: string, parent: StrataProcess, delayMs: number): Promise<readonly string[]> {
+    const { certificateFile, keyFile } = await this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    let { port } = parent;
+    if (delayMs > 0) {
+      const proxy = await TcpProxy.start(parent.port);
+      proxy.delay(delayMs);
+      this.#proxies.push(proxy);
+      ({ port } = proxy);
+    }
+    return [
+      `--parent-urls=https://127.0.0.1:${port}`,
+      `--parent-ca-file=${parent.certificateFile}`,
+      `--parent-cert-file=${certificateFile}`,
+      `--parent-key-file=${keyFile}`,
+    ];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const cache of this.#caches.toReversed()) await cache[Symbol.asyncDispose]();
+    for (const proxy of this.#proxies) await proxy.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * How long does a change take from one leaf of a tree to a watcher at another, over four links?
+ *
+ *   this process ──push──▶ west leaf ─▶ west ─▶ root ─▶ east ─▶ east leaf ──watch──▶ a load process
+ *
+ * Five caches on one machine, one change at a time. Unloaded: median at most 12 ms, p99 at most 40 ms. With a round trip of 20 and of 250 ms
+ * put into the two links beside the root: the sum of the ways there plus 15 ms at the median.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StrataProcess } from '../test/support/strata-process.js';
+import { percentile, wallClock } from './harness/jobs.js';
+import { group, resource, version, wildcardPath } from './harness/objects.js';
+import { pushTargetOf, readStatus } from './harness/push-target.js';
+import { pushedObject, PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { check, type Answer, type Bench, type Question } from './harness/question.js';
+import { TreeProcesses } from './harness/tree-processes.js';
+
+const shard = 'leafy';
+const objects = 50;
+const changesUnloaded = 400;
+const changesDelayed = 60;
+const pauseMs = 20;
+const roundTripsMs = [0, 20, 250] as const;
+const medianMsMax = 12;
+const p99MsMax = 40;
+const medianBesideWaysMsMax = 15;
+const statedMsMax = 60_000;
+const lateMsMax = 10_000;
+const pollMs = 50;
+
+type Delays = Readonly<{ delaysMs: readonly number[]; isWhole: boolean; seen: number }>;
+
+export const tierDelay: Question = {
+  name: 'tier-delay',
+  asks: 'How long does a change take from one leaf to a watcher at another, over four links?',
+  pushes: true,
+  async ask(bench) {
+    const answers: Answer[] = [];
+    for (const roundTripMs of roundTripsMs) answers.push(await askWith(bench, roundTripMs));
+    return { figures: answers.flatMap(({ figures }) => figures), checks: answers.flatMap(({ checks }) => checks) };
+  },
+};
+
+async function askWith(bench: Bench, roundTripMs: number): Promise<Answer> {
+  const changes = roundTripMs === 0 ? changesUnloaded : changesDelayed;
+  await using tree = await TreeProcesses.open();
+  const delayMs = roundTripMs / 2;
+  const root = await tree.start('root');
+  const west = await tree.start('west', { parent: root, delayMs });
+  const east = await tree.start('east', { parent: root, delayMs });
+  const home = await tree.start('west-leaf', { parent: west });
+  const far = await tree.start('east-leaf', { parent: east });
+  const { delaysMs, isWhole, seen } = await measure(bench, { home, far, changes });
+
+  const name = roundTripMs === 0 ? 'four links' : `four links, ${roundTripMs} ms of round trip in two`;
+  const waysMs = 2 * delayMs;
+  const p50: Answer['figures'][number] = {
+    name: `${name}: p50`,
+    value: percentile(delaysMs, 0.5),
+    unit: 'ms',
+    limit: { kind: 'at most', value: roundTripMs === 0 ? medianMsMax : waysMs + medianBesideWaysMsMax },
+    note: `${changes} changes, the latest ${Math.max(...delaysMs).toFixed(1)} ms`,
+  };
+  const p99: Answer['figures'][number] = { name: `${name}: p99`, value: percentile(delaysMs, 0.99), unit: 'ms' };
+  return {
+    figures: [p50, roundTripMs === 0 ? { ...p99, limit: { kind: 'at most', value: p99MsMax } } : p99],
+    checks: [check(`${name}: every change is seen once, in order`, isWhole, `${seen} of ${changes}`)],
+  };
+}
+
+async function measure(
+  { load }: Bench,
+  { home, far, changes }: Readonly<{ home: StrataProcess; far: StrataProcess; changes: number }>,
+): Promise<Delays> {
+  const pushing = await PushingShard.open(await pushTargetOf(ends(home)), shard);
+  try {
+    await pushing.tell(statement(putBatches(shard, objects, 0)));
+    await arrived(far);
+    const { resourceVersion } = (await readStatus({ server: far })).cache;
+    const watching = load.begin('witness', { target: ends(far).target, path: wildcardPath, shard, resourceVersion, lateMsMax });
+    await watching.ready;
+    const sentAt = new Map<string, number>();
+    for (let count = 0; count < changes; count++) {
+      const [index, round] = [count % objects, 1 + Math.floor(count / objects)];
+      const object = pushedObject(shard, index, round);
+      sentAt.set(`${index}|${round}`, wallClock());
+      await pushing.tell([[{ kind: 'put', version, object }]]);
+      await sleep(pauseMs);
+    }
+    watching.tell(changes);
+    const { indexes, rounds, seenAt } = await watching.answer;
+    const delaysMs = Array.from(indexes, (index, at) => seenAt[at]! - (sentAt.get(`${index}|${rounds[at]}`) ?? Number.NaN));
+    const inOrder = [...sentAt.keys()].every((sent, at) => sent === `${indexes[at]}|${rounds[at]}`);
+    return { delaysMs, isWhole: indexes.length === changes && inOrder, seen: indexes.length };
+  } finally {
+    await pushing.close();
+  }
+}
+
+function ends(server: StrataProcess) {
+  return { server, target: { port: server.port, certificate: server.master.certificate, key: server.master.key } };
+}
+
+async function arrived(server: StrataProcess): Promise<void> {
+  const deadline = performance.now() + statedMsMax;
+  for (;;) {
+    const { shards } = await readStatus({ server });
+    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
+    if (slice?.objects === objects) return;
+    if (performance.now() > deadline) throw new Error(`the shard has not come to the other leaf: ${JSON.stringify(slice)}`);
+    await sleep(pollMs);
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * How fast does a child come to hold what its parent has: all of it, and what changed while it was away?
+ *
+ * The parent holds the objects of one shard. A child that begins empty has them in at most 2 s for 10,000 of 2.5 kB; one that was
+ * stopped while each of them changed catches up at 20,000 changes a second or more, and is told changes, not a statement. Both are
+ * counted from the moment the link is open to the one in which the last object is published at the child.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StrataProcess } from '../test/support/strata-process.js';
+import { group, resource } from './harness/objects.js';
+import { pushTargetOf, readStatus } from './harness/push-target.js';
+import { PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { median } from './harness/jobs.js';
+import { check, type Question } from './harness/question.js';
+import { TreeProcesses } from './harness/tree-processes.js';
+
+const shard = 'synced';
+const rounds = 3;
+const syncSecondsMax = 2;
+const changesPerSecondMin = 20_000;
+const waitMsMax = 60_000;
+const pollMs = 10;
+
+export const tierSync: Question = {
+  name: 'tier-sync',
+  asks: 'How fast does a child come to hold what its parent has, and what changed while it was away?',
+  pushes: true,
+  async ask({ options: { objects } }) {
+    await using tree = await TreeProcesses.open();
+    const parent = await tree.start('parent');
+    const target = { port: parent.port, certificate: parent.master.certificate, key: parent.master.key };
+    const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
+    const synced: number[] = [];
+    const caughtUp: number[] = [];
+    let statements = 0;
+    try {
+      await pushing.tell(statement(putBatches(shard, objects, 0)));
+      for (let round = 1; round <= rounds; round++) {
+        const child = await tree.start(`child-${round}`, { parent });
+        synced.push(await untilRevision(child, objects));
+        await child.stop();
+        await pushing.tell(putBatches(shard, objects, round));
+        const before = (await connections(child)).length;
+        await child.resume();
+        caughtUp.push(await untilRevision(child, 2 * objects, before));
+        statements += (await child.log()).split('link.restate').length - 1;
+        await child.stop();
+      }
+    } finally {
+      await pushing.close();
+    }
+    return {
+      figures: [
+        {
+          name: 'initial sync of a child',
+          value: median(synced) / 1_000,
+          unit: 's',
+          limit: { kind: 'at most', value: syncSecondsMax },
+          note: `${objects} objects, ${rounds} children, the slowest ${(Math.max(...synced) / 1_000).toFixed(2)} s`,
+        },
+        {
+          name: 'a child catches up',
+          value: objects / (median(caughtUp) / 1_000),
+          unit: '/s',
+          limit: { kind: 'at least', value: changesPerSecondMin },
+          note: `${objects} changes, each time; the slowest ${(Math.max(...caughtUp) / 1_000).toFixed(2)} s`,
+        },
+      ],
+      checks: [check('nothing had to be stated anew', statements === 0, `${statements} were`)],
+    };
+  },
+};
+
+/** Milliseconds from the link's opening, the last of those behind `before`, to the publication of so many changes. */
+async function untilRevision(child: StrataProcess, changes: number, before = 0): Promise<number> {
+  const deadline = performance.now() + waitMsMax;
+  for (;;) {
+    const { cache, shards } = await readStatus({ server: child });
+    const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
+    const publishedMs = Date.now() - (slice?.changedAgoMs ?? 0);
+    const openedMs = (await connections(child)).slice(before).at(-1);
+    if (Number(cache.resourceVersion.slice(-12)) >= changes && openedMs !== undefined) return publishedMs - openedMs;
+    if (performance.now() > deadline) throw new Error(`the child is at ${cache.resourceVersion}`);
+    await sleep(pollMs);
+  }
+}
+
+/** When its link was open, as its log says. */
+async function connections(child: StrataProcess): Promise<readonly number[]> {
+  const lines = (await child.log()).split('\n').filter((line) => line.includes('link.connected'));
+  return lines.map((line) => Date.parse(/"time":"([^"]+)"/.exec(line)?.[1] ?? ''));
+}

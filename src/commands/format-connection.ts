@@ -1,0 +1,17 @@
+/** Whether somebody is there, and for how long, in words. */
+import { formatDuration } from '../config/quantity.js';
+import { unreachable } from '../domain/errors.js';
+import type { ShardConnection } from '../domain/status.js';
+
+export function formatConnection(connection: ShardConnection): string {
+  switch (connection.kind) {
+    case 'connected':
+      return `connected ${formatDuration(connection.forMs)}`;
+    case 'away':
+      return `away ${formatDuration(connection.forMs)}`;
+    case 'plain':
+      return 'plain HTTP';
+    default:
+      return unreachable(connection);
+  }
+}

@@ -1,0 +1,42 @@
+/** The members of what a cache answered, each read as what it has to be. All of it throws CacheError. */
+import { CacheError } from '../domain/errors.js';
+
+export type Members = Readonly<Record<string, unknown>>;
+
+export function recordOf(value: unknown): Members {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+  throw unread('an object');
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw unread('a list');
+}
+
+export function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw unread('a text');
+}
+
+export function numberOf(value: unknown): number {
+  if (typeof value === 'number') return value;
+  throw unread('a number');
+}
+
+export function truthOf(value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw unread('true or false');
+}
+
+export function orNull<T>(value: unknown, read: (value: unknown) => T): T | null {
+  return value === null ? null : read(value);
+}
+
+/** What caches of an earlier version do not tell. */
+export function orUntold<T, Untold>(value: unknown, read: (value: unknown) => T, untold: Untold): T | Untold {
+  return value === undefined ? untold : read(value);
+}
+
+export function unread(wanted: string): CacheError {
+  return new CacheError(`what the cache answered is no status of a cache: ${wanted} is missing`);
+}

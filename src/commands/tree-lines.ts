@@ -1,0 +1,106 @@
+/**
+ * A cache and its neighbours for people, from the top down: the parent, the cache itself, its children, and shards that two sides claim.
+ *
+ *   parent c-0 at https://root:6443: connected 3m12s
+ *     received: up to 1234567000000000042; 3 of 3 slices in step; digests compared 3 times, 41s ago
+ *     sending: 14 of 14 slices in step; all changes sent
+ *     up: [{"types":["*"]}] here and there
+ *     down: [{"types":["*"]}] here; [] there
+ *   cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000007, 1 hop below the root
+ *   child west …
+ *
+ * What another cache chose is shown without control characters: it may not move the cursor of whoever reads it.
+ */
+import { formatDuration } from '../config/quantity.js';
+import type {
+  ChildStatus,
+  ConflictStatus,
+  LinkStatus,
+  ParentStatus,
+  ReceivingStatus,
+  SendingStatus,
+  StatusReport,
+} from '../domain/status.js';
+import { formatConnection } from './format-connection.js';
+
+/** A policy on one line of a terminal; all of it stands in the JSON. */
+const policyCharactersShown = 160;
+const indent = '  ';
+
+export function treeLines({ cache, tree }: StatusReport): readonly string[] {
+  const ready = cache.ready ? 'ready' : 'not ready';
+  const title = [`cache ${cache.id}`, `strata ${cache.version}`, ready, `resourceVersion ${cache.resourceVersion}`];
+  if (tree === undefined) return [title.join(', ')];
+  if (tree.name !== null) title.splice(1, 0, tree.name);
+  if (tree.parent !== null)
+    title.push(tree.hops === null ? 'below a root not heard of yet' : `${counted(tree.hops, 'hop')} below the root`);
+  return [
+    ...(tree.parent === null ? [] : parentLines(tree.parent)),
+    printable(title.join(', ')),
+    ...tree.children.flatMap(childLines),
+    ...tree.conflicts.map(conflictLine),
+  ];
+}
+
+function parentLines(parent: ParentStatus): readonly string[] {
+  const { url, cacheId, connection, failures, message } = parent;
+  const id = cacheId === null ? '' : ` ${cacheId}`;
+  const trouble = failures === 0 ? '' : `, ${counted(failures, 'failure')}${message === null ? '' : `: ${message}`}`;
+  return [printable(`parent${id} at ${url}: ${formatConnection(connection)}${trouble}`), ...linkLines(parent)];
+}
+
+function childLines(child: ChildStatus): readonly string[] {
+  const { name, cacheId, connection, agent } = child;
+  const id = cacheId === null ? '' : ` ${cacheId}`;
+  const from = connection.kind === 'connected' ? ` from ${connection.peer}` : '';
+  const program = agent === null ? '' : `, ${agent}`;
+  return [printable(`child ${name}${id}: ${formatConnection(connection)}${from}${program}`), ...linkLines(child)];
+}
+
+function linkLines({ position, receiving, sending, policies }: LinkStatus): readonly string[] {
+  const { own, other } = policies;
+  return [
+    `received: ${position === null ? 'nothing yet' : `up to ${position}`}; ${receivedOf(receiving)}`,
+    ...(sending === null ? [] : [`sending: ${sentOf(sending)}`]),
+    `up: ${policyOf(own.up, other?.up)}`,
+    `down: ${policyOf(own.down, other?.down)}`,
+  ].map((line) => printable(`${indent}${line}`));
+}
+
+function receivedOf({ slices, inStep, refused, compared, comparedAgoMs, differed }: ReceivingStatus): string {
+  const parts = [`${inStep} of ${counted(slices, 'slice')} in step`];
+  if (comparedAgoMs !== null) parts.push(`digests compared ${counted(compared, 'time')}, ${formatDuration(comparedAgoMs)} ago`);
+  if (differed > 0) parts.push(`DIFFERED ${counted(differed, 'time')}`);
+  if (refused > 0) parts.push(`${counted(refused, 'object')} refused here`);
+  return parts.join('; ');
+}
+
+function sentOf({ slices, inStep, behind, lagMs, restated, refused }: SendingStatus): string {
+  const parts = [`${inStep} of ${counted(slices, 'slice')} in step`];
+  parts.push(behind === 0 && lagMs === 0 ? 'all changes sent' : `${counted(behind, 'change')} and ${formatDuration(lagMs)} behind`);
+  if (restated > 0) parts.push(`asked anew ${counted(restated, 'time')}`);
+  if (refused > 0) parts.push(`${counted(refused, 'slice')} not taken in full`);
+  return parts.join('; ');
+}
+
+function policyOf(own: string, other: string | undefined): string {
+  if (own === other) return `${shortened(own)} here and there`;
+  return `${shortened(own)} here; ${other === undefined ? 'not known' : shortened(other)} there`;
+}
+
+function conflictLine({ shard, side, claimedBy, incarnation, forMs }: ConflictStatus): string {
+  const rank = `with the same incarnation ${incarnation}`;
+  return `CONFLICT: the shard ${shard} is claimed by ${side}, which has it, and by ${claimedBy} ${rank}, for ${formatDuration(forMs)}`;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function shortened(text: string): string {
+  return text.length > policyCharactersShown ? `${text.slice(0, policyCharactersShown)}…` : text;
+}
+
+function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, '?');
+}

@@ -1,0 +1,68 @@
+/**
+ * What can be tuned of the links that make caches a tree: where the parent is, as whom this cache goes there, and how long things may
+ * take. What crosses a link is told by policies, which have a shape of their own and come from the file alone (policy-sections.ts).
+ */
+import { parseCacheName } from '../domain/cache-name.js';
+import { parseCacheUrls } from './cache-url.js';
+import { duration, file, name, several } from './option.js';
+
+export const linkOptions = {
+  parentUrls: several({
+    flag: 'parent-urls',
+    yaml: 'parent.urls',
+    placeholder: 'urls',
+    accepts: 'URLs of one cache without a path, such as https://localhost:6443, separated by commas',
+    parse: parseCacheUrls,
+    help: 'Where the parent is reached, tried in turn; without any this cache is a root.',
+  }),
+  parentCaFile: file({
+    flag: 'parent-ca-file',
+    yaml: 'parent.caFile',
+    help: 'The CAs (PEM) that vouch for the parent; without it those that Node knows.',
+  }),
+  parentCertFile: file({
+    flag: 'parent-cert-file',
+    yaml: 'parent.certFile',
+    help: 'The client certificate (PEM) to show to the parent, for strata://cache/NAME.',
+  }),
+  parentKeyFile: file({ flag: 'parent-key-file', yaml: 'parent.keyFile', help: 'Its key (PEM).' }),
+  cacheName: name({
+    flag: 'cache-name',
+    yaml: 'parent.cacheName',
+    accepts: 'the name of a cache: lower case letters, digits and dashes, at most 63',
+    parse: parseCacheName,
+    help: 'How this cache is known to its parent, where its certificate does not say, being one of system:masters.',
+  }),
+  parentReadyGraceMs: duration({
+    flag: 'parent-ready-grace',
+    yaml: 'parent.readyGrace',
+    default: '10s',
+    min: '0s',
+    max: '1h',
+    help: 'How long a cache that begins empty is not ready while what its parent has is not here.',
+  }),
+  parentHoldMs: duration({
+    flag: 'parent-hold',
+    yaml: 'parent.hold',
+    default: '30s',
+    min: '0s',
+    max: '30d',
+    help: 'How long a shard that is written to elsewhere must be away before a plain writer may take it over here.',
+  }),
+  linkDigestIntervalMs: duration({
+    flag: 'link-digest-interval',
+    yaml: 'link.digestInterval',
+    default: '10m',
+    min: '1s',
+    max: '24h',
+    help: 'How often it is compared what both ends of a link hold.',
+  }),
+  policyPollMs: duration({
+    flag: 'policy-poll',
+    yaml: 'link.policyPoll',
+    default: '10s',
+    min: '100ms',
+    max: '1h',
+    help: 'How often the configuration file is looked at for other edge policies.',
+  }),
+} as const;

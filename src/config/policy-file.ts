@@ -1,0 +1,101 @@
+/**
+ * The edge policies of the configuration file, taken up while the server runs. Polled, because a mounted file is swapped by a symbolic link
+ * that file watching loses; its text is compared, for times may stand still.
+ *
+ *   another text ──▶ sound? ──yes──▶ other policies? ──yes──▶ told
+ *                      │no           other settings? ──yes──▶ logged: they need a restart
+ *                      └──▶ logged with its lines, the old policies stay
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Log } from '../diagnostics/log.js';
+import type { LinkPolicies } from '../domain/link-policies.js';
+import type { Clock } from '../domain/ports.js';
+import { options } from './options.js';
+import type { Option } from './option.js';
+import { configFileOf, linkPoliciesOf, loadSettings, type Settings, type SettingsSources } from './settings.js';
+import { SettingsError } from './settings-error.js';
+
+export type PolicyFileParts = Readonly<{
+  clock: Clock;
+  log: Log;
+  /** What `running` was loaded from. */
+  sources: SettingsSources;
+  running: Settings;
+}>;
+
+export class PolicyFile {
+  readonly #parts: PolicyFileParts;
+  readonly #path: string;
+  readonly #tell: (policies: LinkPolicies) => void;
+  /** Of the file, or of the error that kept it from being read; undefined before the first look. */
+  #seen: string | undefined;
+  #policies: LinkPolicies;
+  #cancel: () => void = () => {};
+
+  private constructor(parts: PolicyFileParts, path: string, tell: (policies: LinkPolicies) => void) {
+    this.#parts = parts;
+    this.#path = path;
+    this.#tell = tell;
+    this.#policies = linkPoliciesOf(parts.running);
+  }
+
+  /** Calls `tell` with each new, sound policies. The first look is one poll away. Without a file there is nothing to watch. */
+  static watch(parts: PolicyFileParts, tell: (policies: LinkPolicies) => void): { close(): void } {
+    const path = configFileOf(parts.sources);
+    if (path === undefined) return { close: () => {} };
+    const watched = new PolicyFile(parts, path, tell);
+    watched.#wait();
+    return { close: () => watched.#cancel() };
+  }
+
+  #wait(): void {
+    const { clock, running } = this.#parts;
+    this.#cancel = clock.after(running.policyPollMs, () => {
+      this.#look();
+      this.#wait();
+    });
+  }
+
+  #look(): void {
+    const { log, sources } = this.#parts;
+    const file = this.#path;
+    let text: string;
+    try {
+      text = sources.readFile(file);
+    } catch (error) {
+      const { message } = error as Error;
+      if (this.#isNew(message)) log.warn('policies.unreadable', { file, message });
+      return;
+    }
+    if (!this.#isNew(text)) return;
+    try {
+      this.#takeUp(loadSettings({ ...sources, readFile: () => text }));
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      log.warn('policies.invalid', { file, problems: error.problems });
+    }
+  }
+
+  #isNew(seen: string): boolean {
+    const isNew = seen !== this.#seen;
+    this.#seen = seen;
+    return isNew;
+  }
+
+  #takeUp(settings: Settings): void {
+    const { log, running } = this.#parts;
+    const policies = linkPoliciesOf(settings);
+    const waiting = Object.entries<Option<unknown>>(options).filter(
+      ([key]) => !isDeepStrictEqual(valueOf(settings, key), valueOf(running, key)),
+    );
+    if (waiting.length > 0) log.warn('settings.need-restart', { file: this.#path, options: waiting.map(([, { flag }]) => `--${flag}`) });
+    if (isDeepStrictEqual(policies, this.#policies)) return;
+    this.#policies = policies;
+    log.info('policies.reloaded', { file: this.#path });
+    this.#tell(policies);
+  }
+}
+
+function valueOf(settings: Settings, key: string): unknown {
+  return Object.entries(settings).find(([name]) => name === key)?.[1];
+}

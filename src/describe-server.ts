@@ -1,0 +1,38 @@
+/** What a server tells of itself: what is cheaper to ask for metrics than to follow, and what readiness and liveness mean. */
+import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
+import type { Health } from './diagnostics/health.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import { showReport } from './diagnostics/report-metrics.js';
+import type { Freshness } from './domain/ports.js';
+import type { Door } from './intake/door.js';
+import type { SqliteStore } from './store/sqlite/store.js';
+import type { Tier } from './tier/tier.js';
+import type { Hub } from './watch/hub.js';
+
+export type DescribedServer = Readonly<{
+  metrics: Metrics;
+  health: Health;
+  store: SqliteStore;
+  hub: Hub;
+  delay: EventLoopDelay;
+  door: Door;
+  freshness: Freshness;
+  tier: Tier;
+}>;
+
+export function describeServer({ metrics, health, store, hub, delay, door, freshness, tier }: DescribedServer): void {
+  metrics.beforeRender(async () => showReport(metrics, await freshness.report()));
+  metrics.beforeRender(() => {
+    metrics.pushSessions.set(door.openSessions);
+    metrics.publishedRevision.set(store.published);
+    metrics.compactedRevision.set(store.compacted);
+    metrics.queueLength.set(store.waiting.mutations);
+    metrics.queueBytes.set(store.waiting.bytes);
+    metrics.openWatches.set(hub.openWatches);
+    metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
+    metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
+  });
+  health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
+  health.add('readyz', { name: 'store', failure: () => store.lastFailure });
+  health.add('readyz', { name: 'parent', failure: () => (tier.isReady ? undefined : 'what the parent has is not here yet') });
+}

@@ -1,0 +1,45 @@
+/** What a status report tells, as metrics: shards, their slices, and links. What is in it no more is forgotten with each report. */
+import { formatResource } from '../domain/resource.js';
+import { childSide } from '../domain/side.js';
+import type { LinkStatus, ShardStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type { Metrics } from './metrics.js';
+
+export function showReport(metrics: Metrics, { tree, shards }: StatusReport): void {
+  showShards(metrics, shards);
+  showLinks(metrics, tree === undefined ? [] : linksOf(tree));
+}
+
+function showShards(metrics: Metrics, shards: readonly ShardStatus[]): void {
+  const { shardConnected, sliceSynced, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } = metrics;
+  for (const gauge of [shardConnected, sliceSynced, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds]) gauge.reset();
+  for (const { shard, connection, slices } of shards) {
+    if (connection.kind !== 'plain') shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
+    for (const slice of slices) {
+      const labels = { shard, type: formatResource(slice).replace(/:$/, '') };
+      sliceSynced.set(slice.synced ? 1 : 0, labels);
+      sliceObjects.set(slice.objects, labels);
+      sliceBytes.set(slice.bytes, labels);
+      if (slice.changedAgoMs !== null) sliceChangedSeconds.set(slice.changedAgoMs / 1000, labels);
+      if (slice.lagMs !== null) sliceLagSeconds.set(slice.lagMs / 1000, labels);
+    }
+  }
+}
+
+type NamedLink = Readonly<{ side: string; link: LinkStatus }>;
+
+function linksOf({ parent, children }: TreeStatus): readonly NamedLink[] {
+  const below = children.map((child) => ({ side: childSide(child.name), link: child }));
+  return parent === null ? below : [{ side: 'parent', link: parent }, ...below];
+}
+
+function showLinks({ linkConnected, linkBehind, linkSlices }: Metrics, links: readonly NamedLink[]): void {
+  for (const gauge of [linkConnected, linkBehind, linkSlices]) gauge.reset();
+  for (const { side, link } of links) {
+    linkConnected.set(link.connection.kind === 'connected' ? 1 : 0, { side });
+    if (link.sending === null) continue;
+    const { slices, inStep, behind } = link.sending;
+    linkBehind.set(behind, { side });
+    linkSlices.set(inStep, { side, state: 'in-step' });
+    linkSlices.set(slices - inStep, { side, state: 'stating' });
+  }
+}

@@ -1,0 +1,28 @@
+/** Decides a put or delete frame: the pushes that go to the store, and which of its mutations are refused, each by itself. */
+import type { Refusal } from '../domain/errors.js';
+import type { Parsed } from '../domain/parsed.js';
+import type { Push } from '../domain/push.js';
+import type { FrameOf, PushedKey } from '../frames/frame.js';
+import { admitKeep, admitKey, admitObject, type PushInputs } from './admit-push.js';
+
+export type RefusedMutation = Readonly<{ sequence: number; key: PushedKey; refusal: Refusal }>;
+
+export type AdmittedFrame = Readonly<{ pushes: readonly Push[]; refused: readonly RefusedMutation[] }>;
+
+/** Of a refused object whatever form is held stays: the source has it, in whatever form. */
+export function admitFrame(frame: FrameOf<'put' | 'delete'>, inputs: PushInputs): AdmittedFrame {
+  const pushes: Push[] = [];
+  const refused: RefusedMutation[] = [];
+  const take = (admitted: Parsed<Push>, key: PushedKey, index: number): void => {
+    if (admitted.kind === 'parsed') {
+      pushes.push(admitted.value);
+      return;
+    }
+    refused.push({ sequence: frame.sequence + index, key, refusal: admitted.refusal });
+    const kept = admitKeep(key, inputs);
+    if (frame.kind === 'put' && kept.kind === 'parsed') pushes.push(kept.value);
+  };
+  if (frame.kind === 'put') frame.objects.forEach((object, i) => take(admitObject(object, inputs), object, i));
+  else frame.keys.forEach((key, i) => take(admitKey(key, inputs), key, i));
+  return { pushes, refused };
+}

@@ -1,0 +1,51 @@
+/**
+ * Whether plain writers may write to a shard here: they claim nothing, so this cache has to see for itself whether the shard lives
+ * elsewhere.
+ *
+ *   the shard's side             a plain write
+ *   none, local                  goes ahead; with none, the shard becomes local
+ *   a link, seen within holdMs   is refused, and told where the shard is
+ *   a link, away for holdMs      takes the shard over
+ *
+ * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
+ * asks for the side once more.
+ */
+import type { Refusal } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import { childOf, type LinkSide } from '../domain/side.js';
+import type { KnownShards } from './known-shards.js';
+
+/** What links tell of a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
+export type SeenElsewhere = (shard: ShardName, side: LinkSide) => number;
+
+export type HomeParts = Readonly<{ known: KnownShards; clock: Clock; seenMs: SeenElsewhere }>;
+
+export class Home {
+  readonly #parts: HomeParts;
+  readonly #holdMs: number;
+  readonly #startedMs: number;
+
+  constructor(parts: HomeParts, { holdMs }: Readonly<{ holdMs: number }>) {
+    this.#parts = parts;
+    this.#holdMs = holdMs;
+    this.#startedMs = parts.clock.now();
+  }
+
+  /** Whether a write is to take the shard over, or why it may not go ahead. */
+  judge(shard: ShardName): Readonly<{ kind: 'writes'; takes: boolean }> | Readonly<{ kind: 'refused'; refusal: Refusal }> {
+    const { known, clock, seenMs } = this.#parts;
+    const side = known.shard(shard)?.side;
+    if (side === undefined || side === 'local') return { kind: 'writes', takes: false };
+    const changedMs = Math.max(0, ...[...known.slicesOf(shard)].map((slice) => slice.changedMs));
+    const lastSeenMs = Math.max(this.#startedMs, changedMs, seenMs(shard, side));
+    if (clock.now() - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
+    return { kind: 'refused', refusal: writtenElsewhere(shard, side) };
+  }
+}
+
+export function writtenElsewhere(shard: ShardName, side: LinkSide): Refusal {
+  const child = childOf(side);
+  const where = child === undefined ? 'a cache above or beside this one' : `the child ${child} or a cache below it`;
+  return { reason: 'Conflict', message: `the shard ${shard} is written at ${where}`, details: { retryAfterSeconds: 1 } };
+}

@@ -1,0 +1,77 @@
+/**
+ * What the store knows of shards and slices, at hand: whose a shard is, and whether a slice is whole.
+ * Bound: one entry per shard and per slice, as in the store.
+ */
+import type { ShardState } from '../domain/claim.js';
+import type { Pushes, Subscription } from '../domain/ports.js';
+import type { SliceState } from '../domain/push.js';
+import { formatResource, type Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Slice } from '../domain/slice.js';
+
+export class KnownShards {
+  readonly #shards = new Map<ShardName, ShardState>();
+  readonly #slices = new Map<ShardName, Map<string, SliceState>>();
+  readonly #subscription: Subscription;
+
+  private constructor(pushes: Pushes) {
+    this.#subscription = pushes.follow((told) => this.#learn(told));
+  }
+
+  static async open(pushes: Pushes): Promise<KnownShards> {
+    const known = new KnownShards(pushes);
+    // What is told while these are read is newer.
+    const [shards, slices] = await Promise.all([pushes.shards(), pushes.slices()]);
+    known.#learn({
+      shards: shards.filter(({ shard }) => !known.#shards.has(shard)),
+      slices: slices.filter(({ slice }) => known.slice(slice) === undefined),
+    });
+    return known;
+  }
+
+  get shards(): Iterable<ShardState> {
+    return this.#shards.values();
+  }
+
+  shard(shard: ShardName): ShardState | undefined {
+    return this.#shards.get(shard);
+  }
+
+  slice({ shard, resource }: Slice): SliceState | undefined {
+    return this.#slices.get(shard)?.get(formatResource(resource));
+  }
+
+  slicesOf(shard: ShardName): Iterable<SliceState> {
+    return this.#slices.get(shard)?.values() ?? [];
+  }
+
+  /** The types of a shard that something is known of. */
+  resourcesOf(shard: ShardName): readonly Resource[] {
+    return [...this.slicesOf(shard)].map(({ slice }) => slice.resource);
+  }
+
+  /**
+   * Whether all of the slice is here: it was stated in full by whoever has the shard now. A plain writer states nothing; once what it
+   * wrote counts as stated, so does every type of which it wrote nothing.
+   */
+  isSynced(slice: Slice): boolean {
+    const shard = this.#shards.get(slice.shard);
+    if (shard?.side === undefined) return false;
+    const known = this.slice(slice);
+    if (known !== undefined) return known.stated === shard.incarnation;
+    return shard.plain && [...this.slicesOf(slice.shard)].some(({ stated }) => stated === shard.incarnation);
+  }
+
+  close(): void {
+    this.#subscription.cancel();
+  }
+
+  #learn({ shards, slices }: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>): void {
+    for (const state of shards) this.#shards.set(state.shard, state);
+    for (const state of slices) {
+      const { shard, resource } = state.slice;
+      const ofShard = this.#slices.get(shard) ?? new Map<string, SliceState>();
+      this.#slices.set(shard, ofShard.set(formatResource(resource), state));
+    }
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Asks one cache over HTTPS, with a client certificate. Connections are kept and used again.
+ *
+ * Q1 Every question ends: with an answer, or with a CacheFault, or with what its signal was aborted with.
+ * Q2 A connection that was kept may have been closed by the cache just as it is used again: that question, a read, is asked once more,
+ *    on a connection of its own.
+ *
+ * Bounds: `timeoutMs` from the call to the last byte, the wait for a connection included; `answerBytesMax` of answer, what is longer is
+ * left unread; `connectionsMax`; `questionsMax` under way or waiting for a connection, one more is refused at once (`busy`).
+ */
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import type { Clock } from '../domain/ports.js';
+import type { ClientIdentity } from '../frames/connect-socket.js';
+import { CacheFault } from './cache-fault.js';
+import type { HttpAnswer } from './read-answer.js';
+
+export type CacheConnectionOptions = Readonly<{
+  /** Where the cache is reached, such as `https://localhost:6443`. */
+  cache: string;
+  timeoutMs: number;
+  answerBytesMax: number;
+  connectionsMax: number;
+  questionsMax: number;
+}>;
+
+export type ConnectionParts = Readonly<{ clock: Clock; identity: () => ClientIdentity }>;
+
+const probeAfterMs = 30_000;
+const retryAfterSecondsPattern = /^\d{1,6}$/;
+
+export class CacheConnection {
+  readonly #clock: Clock;
+  readonly #identity: () => ClientIdentity;
+  readonly #options: CacheConnectionOptions;
+  readonly #origin: string;
+  readonly #agent: Agent;
+  /** What ends the questions under way. */
+  readonly #underWay = new Set<AbortController>();
+  #isClosed = false;
+
+  /** `identity` is asked at each question, so that a renewed certificate is shown. Throws an Error when `cache` is no https URL. */
+  constructor({ clock, identity }: ConnectionParts, options: CacheConnectionOptions) {
+    const { protocol, origin } = new URL(options.cache);
+    if (protocol !== 'https:') throw new Error(`${options.cache} is no URL of https`);
+    this.#clock = clock;
+    this.#identity = identity;
+    this.#options = options;
+    this.#origin = origin;
+    this.#agent = new Agent({ keepAlive: true, keepAliveMsecs: probeAfterMs, maxSockets: options.connectionsMax, scheduling: 'lifo' });
+  }
+
+  /** GET of a path with its query. Throws CacheFault, or the reason of `signal` when that is aborted. */
+  async ask(target: string, signal?: AbortSignal): Promise<HttpAnswer> {
+    signal?.throwIfAborted();
+    const { timeoutMs, questionsMax } = this.#options;
+    if (this.#isClosed) throw closed();
+    if (this.#underWay.size >= questionsMax)
+      throw new CacheFault('busy', `${questionsMax} questions to ${this.#origin} are under way already`);
+
+    const ending = new AbortController();
+    const end = (): void => ending.abort(signal?.reason);
+    const late = `${this.#origin} did not answer within ${timeoutMs / 1000} s`;
+    const cancel = this.#clock.after(timeoutMs, () => ending.abort(new CacheFault('overdue', late)));
+    signal?.addEventListener('abort', end, { once: true });
+    this.#underWay.add(ending);
+    try {
+      return await this.#exchange(target, ending.signal);
+    } catch (cause) {
+      throw ending.signal.aborted ? ending.signal.reason : this.#faultOf(cause);
+    } finally {
+      this.#underWay.delete(ending);
+      signal?.removeEventListener('abort', end);
+      cancel();
+    }
+  }
+
+  /** Ends the questions under way and the connections that are kept. */
+  close(): void {
+    this.#isClosed = true;
+    for (const ending of this.#underWay) ending.abort(closed());
+    this.#agent.destroy();
+  }
+
+  async #exchange(target: string, signal: AbortSignal): Promise<HttpAnswer> {
+    try {
+      return await this.#send(target, signal, this.#agent);
+    } catch (error) {
+      if (!(error instanceof LeftUnanswered) || signal.aborted) throw error;
+      return this.#send(target, signal, false);
+    }
+  }
+
+  #send(target: string, signal: AbortSignal, agent: Agent | false): Promise<HttpAnswer> {
+    const { ca, certificate, key, serverName } = this.#identity();
+    return new Promise((resolve, reject) => {
+      const asking = request(this.#origin + target, {
+        agent,
+        signal,
+        cert: certificate,
+        key,
+        ...(ca === undefined ? {} : { ca }),
+        ...(serverName === undefined ? {} : { servername: serverName }),
+        rejectUnauthorized: true,
+        minVersion: 'TLSv1.2',
+        headers: { accept: 'application/json' },
+      });
+      let isAnswered = false;
+      asking.once('response', (response) => {
+        isAnswered = true;
+        this.#read(response).then(resolve, reject);
+      });
+      asking.on('error', (cause) => reject(asking.reusedSocket && !isAnswered ? new LeftUnanswered({ cause }) : cause));
+      asking.end();
+    });
+  }
+
+  async #read(response: IncomingMessage): Promise<HttpAnswer> {
+    const { answerBytesMax } = this.#options;
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of arriving(response)) {
+      bytes += chunk.length;
+      // Leaving the loop takes the connection down, and with it what else would come.
+      if (bytes > answerBytesMax) throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
+      chunks.push(chunk);
+    }
+    return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), retryAfterMs: retryAfterMs(response) };
+  }
+
+  #faultOf(cause: unknown): CacheFault {
+    if (cause instanceof CacheFault) return cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return new CacheFault('unreachable', `${this.#origin} cannot be read: ${why}`, { cause });
+  }
+}
+
+/** The connection was kept from before, and ended without a byte of an answer. */
+class LeftUnanswered extends Error {
+  constructor(options: { cause: Error }) {
+    super(options.cause.message, options);
+  }
+}
+
+function arriving(response: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  return response;
+}
+
+function closed(): CacheFault {
+  return new CacheFault('closed', 'the reader is closed');
+}
+
+function retryAfterMs({ headers }: IncomingMessage): number | undefined {
+  const seconds = headers['retry-after'];
+  return seconds !== undefined && retryAfterSecondsPattern.test(seconds) ? Number(seconds) * 1000 : undefined;
+}

@@ -1,0 +1,183 @@
+/**
+ * Reads one cache: an object by logical cluster or canonical path and name, on whichever shard has it; the objects of a type in a
+ * cluster. Each answer tells how fresh the cache is for what was asked.
+ *
+ * L1 An object that is absent, a name that is ambiguous and a cache that cannot be read are three things: the first two are answers,
+ *    the third is thrown.
+ * L2 The report that an absence is judged by was told before the object was looked for. The other way round, a shard that finished
+ *    telling its objects between the two would vouch for an absence that it ended.
+ *
+ *    report ──┬──────────── look-up ──▶ absent         synced at the report, so nothing that was there then is missing
+ *             └ what changed in between is as late as any change
+ *
+ * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; the rest in cache-connection.ts.
+ */
+import type { Clock } from '../domain/ports.js';
+import { CacheFault } from './cache-fault.js';
+import { freshnessOn, parseFreshnessReport, typeFreshness, type Freshness, type TypeFreshness } from './freshness-report.js';
+import { LastReport, type ToldReport } from './last-report.js';
+import { collectionTarget, objectTarget, type CollectionRef, type ObjectRef, type TypeRef } from './object-ref.js';
+import { readList, readObject, refusalOf, type CachedObject, type HttpAnswer, type ListPage, type Missing } from './read-answer.js';
+
+/**
+ * `message` is in the cache's own words. Of a missing type `synced` is false: that nobody serves it says nothing of its objects, and it may
+ * be the version that is wrong.
+ */
+export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
+
+/** A canonical path leads to several logical clusters, or several shards have the object; `message` names them. */
+export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
+
+/** `freshness` is that of the object's type on the object's shard; undefined when the cache tells nothing of it. */
+export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }> & CachedObject;
+
+/** `objects` are read page by page as they are asked for, all of the moment of the first. They throw CacheFault; 410 is: start over. */
+export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
+
+export type CacheReaderOptions = Readonly<{
+  /** How old what is told of freshness may be. A report tells of all shards and types, and costs more than an object. */
+  reportAgeMaxMs: number;
+  pageObjectsMax: number;
+}>;
+
+/** What `CacheConnection` is to a reader. */
+export type CacheReaderParts = Readonly<{
+  clock: Clock;
+  connection: { ask(target: string, signal?: AbortSignal): Promise<HttpAnswer>; close(): void };
+}>;
+
+type FirstPage = Readonly<{ page: ListPage; limit: number }>;
+
+const reportTarget = '/services/cache/status';
+
+export class CacheReader {
+  readonly #connection: CacheReaderParts['connection'];
+  readonly #options: CacheReaderOptions;
+  readonly #lastReport: LastReport;
+
+  constructor({ clock, connection }: CacheReaderParts, options: CacheReaderOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#lastReport = new LastReport({ clock, ask: () => this.#askReport() });
+  }
+
+  /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
+  async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
+    const target = objectTarget(ref);
+    const told = await this.#report(signal);
+    const answer = readObject(await this.#connection.ask(target, signal));
+    switch (answer.kind) {
+      case 'found':
+        return { kind: 'found', ...answer.object, freshness: await this.#freshnessOf(answer.object, ref, told, signal) };
+      case 'absent':
+        return this.#absent(answer, told, ref);
+      case 'ambiguous':
+        return answer;
+    }
+  }
+
+  /** The objects of the type in the cluster, in the namespace if one is given. Throws as `get` does. */
+  async list(ref: CollectionRef, signal?: AbortSignal): Promise<Listed | Absent | Ambiguous> {
+    const target = collectionTarget(ref);
+    const told = await this.#report(signal);
+    const limit = this.#options.pageObjectsMax;
+    const { answer, limit: taken } = await this.#page(target, { limit, next: undefined }, signal);
+    const listed = readList(answer);
+    switch (listed.kind) {
+      case 'page':
+        return {
+          kind: 'listed',
+          objects: this.#pages(target, { page: listed.page, limit: taken }, signal),
+          ...this.#typeFreshness(told, ref),
+        };
+      case 'absent':
+        return this.#absent(listed, told, ref);
+      case 'ambiguous':
+        return listed;
+    }
+  }
+
+  /** How fresh the cache is for a type, on all shards it knows. Throws as `get` does. */
+  async freshness(type: TypeRef, signal?: AbortSignal): Promise<TypeFreshness> {
+    return this.#typeFreshness(await this.#lastReport.within(this.#options.reportAgeMaxMs, signal), type);
+  }
+
+  /** Ends what is under way with a CacheFault, and the connections. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  async *#pages(target: string, first: FirstPage, signal: AbortSignal | undefined): AsyncGenerator<CachedObject, void> {
+    let { page, limit } = first;
+    for (;;) {
+      yield* page.objects;
+      if (page.next === undefined) return;
+      const read = await this.#page(target, { limit, next: page.next }, signal);
+      const listed = readList(read.answer);
+      // A list that has begun cannot become absent or ambiguous as a whole: its path leads elsewhere, or its type is gone.
+      if (listed.kind !== 'page') throw refusalOf(read.answer);
+      ({ page } = listed);
+      ({ limit } = read);
+    }
+  }
+
+  /** A page, of half as many objects as often as it takes to keep it within the bound of an answer. */
+  async #page(
+    target: string,
+    { limit, next }: { limit: number; next: string | undefined },
+    signal: AbortSignal | undefined,
+  ): Promise<Readonly<{ answer: HttpAnswer; limit: number }>> {
+    const query = new URLSearchParams({ limit: String(limit), ...(next === undefined ? {} : { continue: next }) });
+    try {
+      return { answer: await this.#connection.ask(`${target}?${query.toString()}`, signal), limit };
+    } catch (error) {
+      if (limit === 1 || !(error instanceof CacheFault && error.kind === 'too-long')) throw error;
+      return this.#page(target, { limit: Math.ceil(limit / 2), next }, signal);
+    }
+  }
+
+  /** Undefined from a cache that tells none. One that does not answer need not be asked for the object either. */
+  async #report(signal: AbortSignal | undefined): Promise<ToldReport | undefined> {
+    try {
+      return await this.#lastReport.within(this.#options.reportAgeMaxMs, signal);
+    } catch (error) {
+      if (error instanceof CacheFault && (error.kind === 'refused' || error.kind === 'unreadable')) return undefined;
+      throw error;
+    }
+  }
+
+  /** A shard or type that the report does not know yet is newer than it. */
+  async #freshnessOf(
+    { shard }: CachedObject,
+    type: TypeRef,
+    told: ToldReport | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Freshness | undefined> {
+    if (told === undefined) return undefined;
+    const known = freshnessOn(told.report, shard, type, this.#lastReport.ageOf(told));
+    if (known !== undefined) return known;
+    try {
+      const renewed = await this.#lastReport.after(told, signal);
+      return freshnessOn(renewed.report, shard, type, this.#lastReport.ageOf(renewed));
+    } catch (error) {
+      // The object is there; that nobody tells how fresh it is does not take it away.
+      if (error instanceof CacheFault) return undefined;
+      throw error;
+    }
+  }
+
+  #absent(answer: Omit<Absent, keyof TypeFreshness>, told: ToldReport | undefined, type: TypeRef): Absent {
+    const { synced, shards } = this.#typeFreshness(told, type);
+    return { ...answer, synced: synced && answer.missing !== 'type', shards };
+  }
+
+  #typeFreshness(told: ToldReport | undefined, type: TypeRef): TypeFreshness {
+    return told === undefined ? { synced: false, shards: [] } : typeFreshness(told.report, type, this.#lastReport.ageOf(told));
+  }
+
+  async #askReport() {
+    const answer = await this.#connection.ask(reportTarget);
+    if (answer.status !== 200) throw refusalOf(answer);
+    return parseFreshnessReport(answer.text);
+  }
+}

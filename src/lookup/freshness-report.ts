@@ -1,0 +1,133 @@
+/**
+ * How fresh a cache is, as far as a look-up needs to know: read from what `GET /services/cache/status` answers (domain/status.ts). The
+ * cache may be newer than this reader: what it says that is not known here becomes "nobody tells" (null), never a guess and never a
+ * fault, for a controller must not stop because its cache learned a word.
+ */
+import { CacheFault } from './cache-fault.js';
+import { jsonValue } from './json-value.js';
+import { isOfType, type TypeRef } from './object-ref.js';
+
+/** Of the objects of one type on one shard. Durations are in milliseconds. */
+export type Freshness = Readonly<{
+  shard: string;
+  /** Whether what brings the shard's objects to the cache is there now; null when nobody tells, as for plain HTTP. */
+  connected: boolean | null;
+  /** Whether that has the shard itself before it; null when nobody tells. */
+  sourceConnected: boolean | null;
+  /** Whether the cache was ever told all objects of the type. */
+  synced: boolean;
+  /** How long ago one of them changed last; null when none ever did. */
+  changedAgoMs: number | null;
+  /** How old the oldest change is that is known to be missing here; null when nobody tells. */
+  lagMs: number | null;
+  /** How long ago the cache was asked for all this; the ages above are as they were then. */
+  toldAgoMs: number;
+}>;
+
+/** Of one type, on all shards that the cache knows. */
+export type TypeFreshness = Readonly<{
+  /**
+   * Whether the absence of an object says something: the cache is ready, knows a shard, and was told all objects of the type by every
+   * shard it knows. What a policy between caches holds back is absent all the same.
+   */
+  synced: boolean;
+  /** In the order of their names; removed shards are left out. */
+  shards: readonly Freshness[];
+}>;
+
+type SliceReport = Required<TypeRef> & Pick<Freshness, 'synced' | 'changedAgoMs' | 'lagMs' | 'sourceConnected'>;
+type ShardReport = Readonly<{ shard: string; connected: boolean | null; removed: boolean; slices: readonly SliceReport[] }>;
+
+export type FreshnessReport = Readonly<{ ready: boolean; shards: readonly ShardReport[] }>;
+
+/** Throws CacheFault when the text is no status of a cache. */
+export function parseFreshnessReport(text: string): FreshnessReport {
+  const report = recordOf(jsonValue(text));
+  return { ready: truthOf(recordOf(report['cache'])['ready']) === true, shards: listOf(report['shards']).map(shardOf) };
+}
+
+/** Undefined when the report knows nothing of the type on that shard. */
+export function freshnessOn(report: FreshnessReport, shard: string, type: TypeRef, toldAgoMs: number): Freshness | undefined {
+  const told = report.shards.find((each) => each.shard === shard);
+  return told?.slices.some((slice) => isOfType(type, slice)) === true ? freshnessOf(told, type, toldAgoMs) : undefined;
+}
+
+/** A shard of which no object of the type was ever told is not synced: nobody can tell it from one that has not begun. */
+export function typeFreshness({ ready, shards: all }: FreshnessReport, type: TypeRef, toldAgoMs: number): TypeFreshness {
+  const shards = all.filter(({ removed }) => !removed).map((shard) => freshnessOf(shard, type, toldAgoMs));
+  return { synced: ready && shards.length > 0 && shards.every(({ synced }) => synced), shards };
+}
+
+/** Where a reference without identity means several types, the worst of them speaks. */
+function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, toldAgoMs: number): Freshness {
+  const own = slices.filter((slice) => isOfType(type, slice));
+  const lags = own.map(({ lagMs }) => lagMs).filter((lagMs) => lagMs !== null);
+  const changes = own.map(({ changedAgoMs }) => changedAgoMs).filter((agoMs) => agoMs !== null);
+  return {
+    shard,
+    connected,
+    sourceConnected: worst(own.map(({ sourceConnected }) => sourceConnected)),
+    synced: own.length > 0 && own.every(({ synced }) => synced),
+    changedAgoMs: changes.length === 0 ? null : Math.min(...changes),
+    lagMs: own.length === 0 || lags.length < own.length ? null : Math.max(...lags),
+    toldAgoMs,
+  };
+}
+
+function worst(told: readonly (boolean | null)[]): boolean | null {
+  if (told.includes(false)) return false;
+  return told.length === 0 || told.includes(null) ? null : true;
+}
+
+function shardOf(value: unknown): ShardReport {
+  const told = recordOf(value);
+  const { kind } = recordOf(told['connection']);
+  return {
+    shard: textOf(told['shard']),
+    connected: kind === 'connected' ? true : kind === 'away' ? false : null,
+    removed: truthOf(told['removed']) === true,
+    slices: listOf(told['slices']).map(sliceOf),
+  };
+}
+
+function sliceOf(value: unknown): SliceReport {
+  const told = recordOf(value);
+  return {
+    group: textOf(told['group']),
+    resource: textOf(told['resource']),
+    identity: textOf(told['identity']),
+    synced: truthOf(told['synced']) === true,
+    changedAgoMs: numberOf(told['changedAgoMs']),
+    lagMs: numberOf(told['lagMs']),
+    sourceConnected: truthOf(told['sourceConnected']),
+  };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function recordOf(value: unknown): Members {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+  throw unreadable('an object');
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw unreadable('a list');
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw unreadable('a text');
+}
+
+function truthOf(value: unknown): boolean | null {
+  return typeof value === 'boolean' ? value : null;
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
+
+function unreadable(wanted: string): CacheFault {
+  return new CacheFault('unreadable', `what the cache answered is no status of a cache: ${wanted} is missing`);
+}

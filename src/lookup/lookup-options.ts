@@ -1,0 +1,14 @@
+import type { CacheConnectionOptions } from './cache-connection.js';
+import type { CacheReaderOptions } from './cache-reader.js';
+
+export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions;
+
+/** A look-up is three questions at most: a report, the object, a newer report. A page of a list is a few hundred kilobytes as a rule. */
+export const defaultLookupBounds: LookupBounds = Object.freeze({
+  timeoutMs: 10_000,
+  answerBytesMax: 16 * 1024 * 1024,
+  connectionsMax: 16,
+  questionsMax: 1_000,
+  reportAgeMaxMs: 1_000,
+  pageObjectsMax: 250,
+});

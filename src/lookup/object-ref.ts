@@ -1,0 +1,66 @@
+/**
+ * What is looked up, as a controller names it: by type, by logical cluster or canonical path, by name. Whether `cluster` is the one or
+ * the other is told by its form, as kcp's own look-up by path and name takes both.
+ *
+ * R1 What stands in the URL leads to nothing else: a name that is '', '.' or '..' would read the collection or what is above it.
+ */
+import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
+import { pathSegmentFlaws } from '../domain/name-syntax.js';
+import { parseShardName } from '../domain/shard.js';
+
+/** The objects of one type in one logical cluster. */
+export type CollectionRef = Readonly<{
+  /** '' is the core group. */
+  group: string;
+  version: string;
+  /** The plural: `apiexports`. */
+  resource: string;
+  /** Only for types that a ClusterCachedResource declares; left out, it is that of the cluster's own. */
+  identity?: string | undefined;
+  /** A logical cluster's name, or a canonical path of at least two segments. */
+  cluster: string;
+  /** Of a namespaced type; an object needs it, a list does without. */
+  namespace?: string | undefined;
+  /** Any shard when left out. */
+  shard?: string | undefined;
+}>;
+
+export type ObjectRef = CollectionRef & Readonly<{ name: string }>;
+
+export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;
+
+const coreAlias = 'core';
+
+/** Where the object is read. Throws an Error for what can be nobody's name. */
+export function objectTarget(ref: ObjectRef): string {
+  return `${collectionTarget(ref)}/${segment('name', ref.name)}`;
+}
+
+export function collectionTarget({ group, version, resource, identity, cluster, namespace, shard }: CollectionRef): string {
+  if (parseClusterName(cluster) === undefined && parseCanonicalPath(cluster) === undefined)
+    throw new Error(`${JSON.stringify(cluster)} is neither the name of a logical cluster nor a canonical path`);
+  if (shard !== undefined && parseShardName(shard) === undefined) throw new Error(`${JSON.stringify(shard)} is no name of a shard`);
+
+  const place = `/services/cache/shards/${shard ?? '*'}/clusters/${cluster}`;
+  const api = group === '' ? `/api/${segment('version', version)}` : `/apis/${segment('group', group)}/${segment('version', version)}`;
+  const inNamespace = namespace === undefined ? '' : `/namespaces/${segment('namespace', namespace)}`;
+  const ofIdentity = hasIdentity(identity) ? `:${segment('identity', identity)}` : '';
+  return `${place}${api}${inNamespace}/${segment('resource', resource)}${ofIdentity}`;
+}
+
+/** Whether objects of this type may be what the reference names. Without an identity that is every type of the name. */
+export function isOfType({ group, resource, identity }: TypeRef, other: Required<TypeRef>): boolean {
+  const own = group === coreAlias ? '' : group;
+  return own === other.group && resource === other.resource && (!hasIdentity(identity) || identity === other.identity);
+}
+
+/** A built-in type has none, which is also spelled ''. */
+function hasIdentity(identity: string | undefined): identity is string {
+  return identity !== undefined && identity !== '';
+}
+
+function segment(what: string, text: string): string {
+  const [flaw] = text === '' ? ['may not be empty'] : pathSegmentFlaws(text);
+  if (flaw !== undefined) throw new Error(`the ${what} ${JSON.stringify(text)} ${flaw}`);
+  return encodeURIComponent(text);
+}

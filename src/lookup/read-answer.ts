@@ -1,0 +1,79 @@
+/**
+ * What a cache's answer to a read means. NotFound and ambiguous are answers; everything else that is no object is a fault.
+ *
+ *   200  an object                                     found
+ *   404  a Status with the reason NotFound             absent: its details name the object, or only the type; a path has none
+ *   409  a Status with the reason Conflict             ambiguous: the path leads to several clusters, or several shards have the object
+ *        any other Status                              refused
+ *        anything else, a 404 of a proxy for example   unreadable
+ */
+import { isJsonArray, isJsonObject, formatJson } from '../domain/json-tree.js';
+import { parseJson } from '../domain/json-parser.js';
+import { textAt } from '../domain/text-at.js';
+import { CacheFault } from './cache-fault.js';
+import { jsonValue } from './json-value.js';
+
+export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
+
+/** An object as the cache has it: `text` is its JSON, not re-serialised, for int64 beyond 2^53 would not survive that. */
+export type CachedObject = Readonly<{ shard: string; text: string }>;
+
+/** What the cache does not know: the object, the canonical path that was to lead to it, or its type in that version. */
+export type Missing = 'object' | 'path' | 'type';
+
+export type ReadAnswer = Readonly<
+  { kind: 'found'; object: CachedObject } | { kind: 'absent'; missing: Missing; message: string } | { kind: 'ambiguous'; message: string }
+>;
+
+/** Objects of a list, and the token that leads to more of them. */
+export type ListPage = Readonly<{ objects: readonly CachedObject[]; next: string | undefined }>;
+
+export type ListAnswer = Readonly<{ kind: 'page'; page: ListPage }> | Exclude<ReadAnswer, Readonly<{ kind: 'found' }>>;
+
+/** Throws CacheFault. */
+export function readObject(answer: HttpAnswer): ReadAnswer {
+  return answer.status === 200 ? { kind: 'found', object: cachedObject(answer.text) } : readStatus(answer);
+}
+
+/** Throws CacheFault. */
+export function readList(answer: HttpAnswer): ListAnswer {
+  if (answer.status !== 200) return readStatus(answer);
+  const list = parseJson(answer.text);
+  const members = list.kind === 'parsed' && isJsonObject(list.value) ? list.value : undefined;
+  const items = members?.get('items');
+  const metadata = members?.get('metadata');
+  if (!isJsonArray(items) || !isJsonObject(metadata)) throw new CacheFault('unreadable', 'what the cache answered is no list');
+  const next = metadata.get('continue');
+  const objects = items.map((item) => cachedObject(formatJson(item)));
+  return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
+}
+
+/** The fault that any answer but a 200 is, where none can be absent or ambiguous. */
+export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
+  const told = jsonValue(text);
+  if (textAt(told, 'kind') !== 'Status') return new CacheFault('unreadable', `it answered ${status} and is probably no cache`, { status });
+  const [reason = '', message = ''] = [textAt(told, 'reason'), textAt(told, 'message')];
+  return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
+}
+
+function readStatus(answer: HttpAnswer): Exclude<ReadAnswer, Readonly<{ kind: 'found' }>> {
+  const told = jsonValue(answer.text);
+  const message = textAt(told, 'message') ?? '';
+  if (textAt(told, 'kind') === 'Status') {
+    const reason = textAt(told, 'reason');
+    if (answer.status === 404 && reason === 'NotFound') return { kind: 'absent', missing: missingOf(told), message };
+    if (answer.status === 409 && reason === 'Conflict') return { kind: 'ambiguous', message };
+  }
+  throw refusalOf(answer);
+}
+
+function missingOf(told: unknown): Missing {
+  if (textAt(told, 'details', 'name') !== undefined) return 'object';
+  return typeof told === 'object' && told !== null && 'details' in told ? 'type' : 'path';
+}
+
+function cachedObject(text: string): CachedObject {
+  const shard = textAt(jsonValue(text), 'metadata', 'annotations', 'kcp.io/shard');
+  if (shard === undefined) throw new CacheFault('unreadable', 'what the cache answered is no object of a shard');
+  return { shard, text };
+}

@@ -1,0 +1,88 @@
+/** Opens this cache's place in the tree (tier/) from its settings: as whom it goes to its parent, and what it takes from whom. */
+import { X509Certificate } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
+import { parseCaller } from './certificates/caller-from-certificate.js';
+import { readPair, readText } from './certificates/pair-files.js';
+import type { Settings } from './config/settings.js';
+import { BoundedLog } from './diagnostics/bounded-log.js';
+import type { Log } from './diagnostics/log.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import type { LinkPolicies } from './domain/link-policies.js';
+import { CacheError } from './domain/errors.js';
+import type { Clock, Store } from './domain/ports.js';
+import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
+import { connectPath } from './frames/socket-options.js';
+import type { SessionContext } from './intake/session-state.js';
+import type { KnownShards } from './intake/known-shards.js';
+import type { PushSessions } from './intake/push-sessions.js';
+import { defaultSenderBounds } from './sender/sender-options.js';
+import { Tier } from './tier/tier.js';
+import { version } from './version.js';
+
+export type OpenTierParts = Readonly<{
+  store: Store;
+  known: KnownShards;
+  sessions: PushSessions;
+  context: Pick<SessionContext, 'typeOf' | 'limits' | 'credit' | 'systemClusters'>;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  metrics: Metrics;
+}>;
+
+const statusIntervalMs = 5_000;
+const refusedRetryMs = 30_000;
+/** A frame of a link holds no more, so that several slices share the way. */
+const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
+
+/** Throws when the certificate that this cache is to show its parent cannot be read. */
+export function openTier(settings: Settings, policies: LinkPolicies, parts: OpenTierParts): Tier {
+  const { sessions, clock, log } = parts;
+  const { frameBytesMax, pingIntervalMs, pongTimeoutMs } = settings;
+  const connectOptions = { ...defaultConnectOptions, frameBytesMax, pingIntervalMs, pongTimeoutMs };
+  const urls = settings.parentUrls.map((url) => new URL(connectPath, url).href);
+  const name = urls.length > 0 ? nameOf(settings) : '';
+  return new Tier(
+    {
+      ...parts,
+      turn,
+      boundedLog: new BoundedLog({ clock, log }),
+      intake: parts.context,
+      localFreshness: (slice) => sessions.freshness(slice),
+      // Read anew each time: certificates are renewed where they lie.
+      connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),
+    },
+    policies,
+    {
+      ...defaultSenderBounds,
+      ...batch,
+      urls,
+      name,
+      incarnation: clock.now(),
+      agent: `strata ${version()}`,
+      statusIntervalMs,
+      refusedRetryMs,
+      digestIntervalMs: settings.linkDigestIntervalMs,
+      readyGraceMs: settings.parentReadyGraceMs,
+    },
+  );
+}
+
+/** How the parent is to know this cache: as it is told, or as its certificate says. */
+function nameOf(settings: Settings): string {
+  const { certificate } = readIdentity(settings);
+  const caller = parseCaller(new X509Certificate(certificate).raw);
+  const said = caller.speaksFor?.kind === 'cache' ? caller.speaksFor.name : undefined;
+  const name = settings.cacheName ?? said;
+  if (name === undefined) throw new CacheError('the certificate for the parent names no cache (strata://cache/NAME): --cache-name must say which this is');
+  if (said !== undefined && said !== name) throw new CacheError(`the certificate for the parent is that of the cache ${said}, not of ${name}`);
+  return name;
+}
+
+/** Throws CacheError. */
+function readIdentity({ parentCaFile, parentCertFile, parentKeyFile }: Settings): ClientIdentity {
+  if (parentCertFile === undefined || parentKeyFile === undefined)
+    throw new CacheError('a cache with a parent needs --parent-cert-file and --parent-key-file');
+  const { cert: certificate, key } = readPair({ certFile: parentCertFile, keyFile: parentKeyFile });
+  return { ca: parentCaFile === undefined ? undefined : readText(parentCaFile, 'CA of the parent'), certificate, key };
+}

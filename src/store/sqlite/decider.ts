@@ -1,0 +1,277 @@
+/**
+ * Decides what the committer is asked, one after the other, inside its transaction: what a mutation or a push comes to, given who
+ * has the shard, what the key holds and what is under way.
+ *
+ * I20 Only who has a shard speaks for it, in queue order (fence.ts). Where a shard changes its side, what was stated of it no longer
+ *     counts and statements under way are forgotten; its objects stay until the new side has ended its own statement.
+ */
+import assert from 'node:assert/strict';
+import { unreachable } from '../../domain/errors.js';
+import { decide, type Mutation } from '../../domain/mutation.js';
+import type { Push } from '../../domain/push.js';
+import type { Revision } from '../../domain/revision.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Side } from '../../domain/side.js';
+import type { ChangeWriter } from './change-writer.js';
+import type { Asked, Sweeping } from './asked.js';
+import type { Byproduct, Decided } from './committer-messages.js';
+import type { Fence } from './fence.js';
+import type { LinkTable } from './link-table.js';
+import type { SliceTable } from './slice-table.js';
+import type { SliceRange, Statements, Walk } from './statements.js';
+import type { Sweep } from './sweep.js';
+
+export type DeciderParts = Readonly<{
+  fence: Fence;
+  links: LinkTable;
+  slices: SliceTable;
+  writer: ChangeWriter;
+  sweep: Sweep;
+  underWay: Statements;
+}>;
+
+type Spoken = Extract<Push, { by: unknown }>;
+
+type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
+
+const unchanged: Decided = { kind: 'unchanged' };
+const unbegun: Decided = { kind: 'unbegun' };
+
+export class Decider {
+  readonly #parts: DeciderParts;
+  #swept: Byproduct[] = [];
+
+  constructor(parts: DeciderParts) {
+    this.#parts = parts;
+  }
+
+  /** What ends and removals have deleted since `open`. */
+  get swept(): readonly Byproduct[] {
+    return this.#swept;
+  }
+
+  /** Begins a commit. */
+  open(): void {
+    this.#swept = [];
+  }
+
+  decide(asked: Asked): Decided {
+    switch (asked.kind) {
+      case 'put':
+      case 'delete':
+        return this.#mutate(asked);
+      case 'claim':
+        return this.#claim(asked);
+      case 'clear':
+        return this.#clear(asked);
+      case 'drop':
+        return this.#drop(asked);
+      case 'assume':
+        return this.#assume(asked);
+      case 'meet':
+        return this.#meet(asked);
+      case 'reach':
+        return this.#reach(asked);
+      case 'resume':
+        return this.#resume(asked.push, asked.walk);
+      default:
+        return this.#fenced(asked) ?? this.#push(asked);
+    }
+  }
+
+  #mutate(mutation: Mutation): Decided {
+    const { fence, writer } = this.#parts;
+    const { key, takes = false } = mutation;
+    if (!takes && fence.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
+    const place = writer.place(key);
+    const held = writer.held(place);
+    const verdict = decide(mutation, held?.revision);
+    if (verdict !== 'write') return { kind: 'refused', why: verdict };
+    this.#sided(key.shard, () => fence.settle(key.shard));
+    if (mutation.kind === 'put') return written(writer.put(key, place, mutation.body, mutation.path, held), held?.revision);
+    assert(held !== undefined, 'what is deleted is there');
+    return written(writer.delete(key, place, held), held.revision);
+  }
+
+  /** A pusher that claims its shard begins anew: a statement that another connection left unfinished is none of its own. */
+  #claim(claim: PushOf<'claim'>): Decided {
+    const { fence, underWay } = this.#parts;
+    const { shard, side } = claim;
+    const fenced = this.#sided(shard, () => fence.claim(claim));
+    if (fenced === undefined && side === 'local') underWay.forgetRange({ shard });
+    return fenced ?? unchanged;
+  }
+
+  /** What was told by the side that a shard had is no start for another one. */
+  #sided<T>(shard: ShardName, change: () => T): T {
+    const { fence, slices, underWay } = this.#parts;
+    const sideNow = (): Side | undefined => fence.known(shard)?.side;
+    const before = sideNow();
+    const result = change();
+    if (sideNow() === before) return result;
+    slices.doubtAll(shard);
+    underWay.forgetRange({ shard });
+    return result;
+  }
+
+  #fenced(push: Spoken): Decided | undefined {
+    const { shard } = 'key' in push ? push.key : push.slice;
+    return this.#parts.fence.refuse(shard, push.by);
+  }
+
+  #push(push: Spoken): Decided {
+    switch (push.kind) {
+      case 'begin':
+        return this.#begin(push);
+      case 'state':
+        return this.#state(push);
+      case 'keep':
+        return this.#keep(push);
+      case 'retract':
+        return this.#retract(push);
+      case 'end':
+        return this.#end(push, undefined);
+      case 'doubt':
+        return this.#doubt(push);
+      case 'compare':
+        return this.#compare(push);
+      default:
+        return unreachable(push);
+    }
+  }
+
+  #begin({ slice }: PushOf<'begin'>): Decided {
+    const { slices, writer, underWay } = this.#parts;
+    const resource = writer.resource(slice.resource);
+    slices.doubt(slice, resource);
+    underWay.begin(slice.shard, resource, writer.revision);
+    return unchanged;
+  }
+
+  #state({ key, body, path }: PushOf<'state'>): Decided {
+    const { writer, underWay } = this.#parts;
+    const place = writer.place(key);
+    const { held, isSame } = writer.compare(place, body);
+    if (held === undefined || !isSame) return written(writer.put(key, place, body, path, held), held?.revision);
+    underWay.confirm(key.shard, place[0], held.revision);
+    return unchanged;
+  }
+
+  #keep({ key }: PushOf<'keep'>): Decided {
+    const { writer, underWay } = this.#parts;
+    const place = writer.place(key);
+    const held = writer.held(place);
+    if (held !== undefined) underWay.confirm(key.shard, place[0], held.revision);
+    return unchanged;
+  }
+
+  #retract({ key }: PushOf<'retract'>): Decided {
+    const { writer } = this.#parts;
+    const place = writer.place(key);
+    const held = writer.held(place);
+    return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
+  }
+
+  #doubt({ slice }: PushOf<'doubt'>): Decided {
+    const { slices, writer, underWay } = this.#parts;
+    const resource = writer.resource(slice.resource);
+    slices.doubt(slice, resource);
+    underWay.forget(slice.shard, resource);
+    return unchanged;
+  }
+
+  #compare({ slice, digest }: PushOf<'compare'>): Decided {
+    const { slices, writer } = this.#parts;
+    const own = slices.digestOf(slice, writer.resource(slice.resource));
+    return own === digest ? unchanged : { kind: 'differs', digest: own };
+  }
+
+  #resume(push: Sweeping, walk: number): Decided {
+    if (push.kind === 'end') return this.#fenced(push) ?? this.#end(push, walk);
+    const known = this.#parts.underWay.removal(walk);
+    return known === undefined ? unbegun : this.#remove(known);
+  }
+
+  #end(push: PushOf<'end'>, resumed: number | undefined): Decided {
+    const { slices, writer, underWay } = this.#parts;
+    const { slice, edge } = push;
+    const id = writer.resource(slice.resource);
+    const statement = underWay.running(slice.shard, id);
+    if (statement === undefined && resumed === undefined && edge !== '' && slices.edgeOf(slice, id) === edge) return this.#stated(push, id);
+    // A statement with another walk, or none, is another one, which began meanwhile.
+    if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) return unbegun;
+    statement.walk ??= underWay.walk(statement.survey, [{ id, slice }]);
+    const decided = this.#step(statement.walk);
+    if (decided.kind === 'partial') return decided;
+    underWay.forget(slice.shard, id);
+    this.#stated(push, id);
+    return decided;
+  }
+
+  #stated({ slice, by, edge }: PushOf<'end'>, id: number): Decided {
+    const { fence, slices } = this.#parts;
+    const known = fence.known(slice.shard);
+    assert(known !== undefined, 'whoever ends a statement has the shard');
+    slices.state(slice, id, known.incarnation, by.kind === 'link' ? edge : '');
+    return { kind: 'swept', removed: 0 };
+  }
+
+  #clear({ shard, fence, nowMs }: PushOf<'clear'>): Decided {
+    if (fence) this.#sided(shard, () => this.#parts.fence.remove(shard, nowMs));
+    return this.#beginRemoval({ shard });
+  }
+
+  #drop({ resource }: PushOf<'drop'>): Decided {
+    return this.#beginRemoval({ resource: this.#parts.writer.resource(resource) });
+  }
+
+  #assume({ shard }: PushOf<'assume'>): Decided {
+    const { fence, slices } = this.#parts;
+    const known = fence.known(shard);
+    if (known?.side === 'local' && known.plain) slices.assume(shard, known.incarnation);
+    return unchanged;
+  }
+
+  #meet({ side, cacheId }: PushOf<'meet'>): Decided {
+    const { fence, links, slices, underWay } = this.#parts;
+    const met = links.meet(side, cacheId);
+    if (met.kind === 'bound') return met;
+    if (met.kind === 'same') return unchanged;
+    for (const shard of fence.of(side)) {
+      slices.leaveStep(shard);
+      underWay.forgetRange({ shard });
+    }
+    if (side === 'parent' && met.kind === 'another') fence.moveUp();
+    return unchanged;
+  }
+
+  #reach({ side, position }: PushOf<'reach'>): Decided {
+    this.#parts.links.reach(side, position);
+    return unchanged;
+  }
+
+  /** Objects that are written or stated while the removal is under way stay: they are of the life after it. */
+  #beginRemoval(range: SliceRange): Decided {
+    const { slices, writer, underWay } = this.#parts;
+    underWay.forgetRange(range);
+    slices.forgetStated(range);
+    return this.#remove(underWay.beginRemoval(range, writer.revision, slices.held(range)));
+  }
+
+  #remove(walk: Walk): Decided {
+    const decided = this.#step(walk);
+    if (decided.kind === 'swept') this.#parts.underWay.endRemoval(walk);
+    return decided;
+  }
+
+  #step(walk: Walk): Extract<Decided, { kind: 'swept' | 'partial' }> {
+    const swept = this.#parts.sweep.step(walk);
+    this.#swept.push(...swept);
+    const removed = swept.length;
+    return walk.slices.length === 0 ? { kind: 'swept', removed } : { kind: 'partial', removed, walk: walk.number };
+  }
+}
+
+function written(revision: Revision, replaced: Revision = 0): Decided {
+  return { kind: 'written', revision, replaced };
+}

@@ -1,0 +1,124 @@
+/**
+ * The caches that follow this one: one session for each name, which its certificate gives it.
+ *
+ *   connected     hello of a later process     of the same process       of an earlier one
+ *   none          taken                        taken                     taken
+ *   a process     replaces it                  replaces it               refused: whose disk was copied, or name given twice?
+ *
+ * V1 A cache that is above this one, or is this one, is refused: there are no loops.
+ * Bound: as many sessions as the door lets in; one lane for each name that ever connected.
+ */
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import { parseCacheName } from '../domain/cache-name.js';
+import { isMaster, type Caller } from '../domain/caller.js';
+import type { Clock, PushLane, Pushes } from '../domain/ports.js';
+import { childSide } from '../domain/side.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
+import type { LinkPeer, LinkSession } from './link-session.js';
+
+export type ChildrenParts = Readonly<{
+  pushes: Pushes;
+  clock: Clock;
+  log: BoundedLog;
+  /** The session that a welcome begins. */
+  open: (connection: FrameConnection, lane: PushLane, peer: LinkPeer, name: string) => LinkSession;
+  /** What a child is answered. */
+  welcome: () => FrameOf<'welcome'>;
+  /** The id of this cache, and those above it. */
+  route: () => readonly string[];
+}>;
+
+export type Child = Readonly<{
+  name: string;
+  cacheId: string;
+  incarnation: number;
+  agent: string;
+  peer: string;
+  sinceMs: number;
+  session: LinkSession;
+  gone: Promise<void>;
+}>;
+
+type Refused = Readonly<{ reason: ByeReason; message: string }>;
+
+const refusedRetryMs = 10_000;
+
+export class Children {
+  readonly #parts: ChildrenParts;
+  readonly #lanes = new Map<string, PushLane>();
+  readonly #connected = new Map<string, Child>();
+
+  constructor(parts: ChildrenParts) {
+    this.#parts = parts;
+  }
+
+  get connected(): Iterable<Child> {
+    return this.#connected.values();
+  }
+
+  find(name: string): Child | undefined {
+    return this.#connected.get(name);
+  }
+
+  /** Until the connection is closed. `hello` was read from `frames`. */
+  async accept(connection: FrameConnection, { hello, frames, caller }: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { name, incarnation, agent, route, credit, limits } = hello;
+    const [cacheId] = route;
+    const refused = this.#refusalOf(hello, caller);
+    if (refused !== undefined || cacheId === undefined || credit === undefined || limits === undefined) {
+      const { reason, message } = refused ?? { reason: 'protocol', message: 'a cache says its id, its credit and its limits' };
+      log.warn('link.refused', { name, peer: connection.peer, reason, message });
+      connection.close(reason, message, refusedRetryMs);
+      await connection.closed;
+      return;
+    }
+    const lane = this.#lane(name);
+    const session = this.#parts.open(connection, lane, { side: childSide(name), cacheId, credit, limits }, name);
+    const before = this.#connected.get(name);
+    const running = this.#run(session, frames, before);
+    const child: Child = { name, cacheId, incarnation, agent, peer: connection.peer, sinceMs: clock.now(), session, gone: running };
+    this.#connected.set(name, child);
+    log.info('link.child-connected', { name, cacheId, peer: connection.peer, agent });
+    try {
+      await running;
+    } finally {
+      if (this.#connected.get(name) === child) this.#connected.delete(name);
+      log.info('link.child-disconnected', { name, cacheId, peer: connection.peer });
+    }
+  }
+
+  /** What the one before has in its lane stays in front, and nothing of it comes behind. */
+  async #run(session: LinkSession, frames: AsyncIterator<Frame>, before: Child | undefined): Promise<void> {
+    before?.session.bye('replaced', 'another connection of this cache has taken its place');
+    await before?.gone.catch(() => {});
+    const { welcome, route } = this.#parts;
+    await session.run(frames, () => {
+      session.send(welcome());
+      session.send({ kind: 'route', route: route() });
+    });
+  }
+
+  #refusalOf({ protocol, name, incarnation, route: [cacheId] }: FrameOf<'hello'>, caller: Caller): Refused | undefined {
+    if (protocol < protocolVersion) return { reason: 'unsupported', message: `protocol ${protocol} is not spoken here, ${protocolVersion} is` };
+    const mayBe = isMaster(caller) || (caller.speaksFor?.kind === 'cache' && caller.speaksFor.name === name);
+    if (!mayBe || parseCacheName(name) === undefined)
+      return { reason: 'forbidden', message: `the certificate does not speak for a cache named ${JSON.stringify(name)}` };
+    const [own, ...above] = this.#parts.route();
+    if (cacheId === own) return { reason: 'loop', message: 'a cache cannot follow itself' };
+    if (cacheId !== undefined && above.includes(cacheId)) return { reason: 'loop', message: 'this cache is below the one that wants to follow it' };
+    const before = this.#connected.get(name);
+    if (before === undefined || incarnation >= before.incarnation) return undefined;
+    return { reason: 'forbidden', message: 'a later process of that name is connected: is its disk or its certificate used twice?' };
+  }
+
+  #lane(name: string): PushLane {
+    const known = this.#lanes.get(name);
+    if (known !== undefined) return known;
+    const lane = this.#parts.pushes.lane();
+    this.#lanes.set(name, lane);
+    return lane;
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * All slices on their way over a link: which there are, which are to be stated, and which may be due for their `end`.
+ *
+ *   the shard's side is another than the link   a course for every slice that the edge covers, or that the other end holds
+ *   … and the other end is in step with it      it goes on from the link's position; otherwise it is stated
+ *   the shard's side is the link, or none       no course
+ *
+ * Y1 A slice that the edge does not cover any more is stated as empty, so that the other end lets go of it.
+ * Bound: one course per slice that crosses.
+ */
+import type { Clock } from '../domain/ports.js';
+import type { Incarnation } from '../domain/push.js';
+import type { Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import { flows, type LinkSide } from '../domain/side.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { HeldSlice } from '../frames/frame.js';
+import { RestatePace } from '../sender/restate-pace.js';
+import type { Edge } from './edge.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import { SliceCourse } from './slice-course.js';
+
+export type CoursesParts = Readonly<{ known: KnownShards; clock: Clock; random: () => number; rang: () => void }>;
+
+const declaring: Readonly<Pick<Resource, 'group' | 'resource'>> = { group: 'cache.kcp.io', resource: 'clustercachedresources' };
+
+export class Courses {
+  readonly #parts: CoursesParts;
+  readonly #to: LinkSide;
+  readonly #byShard = new Map<ShardName, Map<string, SliceCourse>>();
+  /** What the other end holds, until it is on its way or the shard is not ours to tell. */
+  readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
+  /** Those that declare types come first. */
+  readonly #waiting = { declaring: new Set<SliceCourse>(), others: new Set<SliceCourse>() };
+  readonly #due = new Set<SliceCourse>();
+  /** At the opening alone: later the link's position has moved on without what was no course yet. */
+  #canResume: boolean;
+  #edge: Edge;
+
+  constructor(
+    parts: CoursesParts,
+    { to, edge, held, canResume }: Readonly<{ to: LinkSide; edge: Edge; held: readonly HeldSlice[]; canResume: boolean }>,
+  ) {
+    this.#parts = parts;
+    this.#to = to;
+    this.#edge = edge;
+    this.#canResume = canResume;
+    this.hold(held);
+    for (const { shard } of parts.known.shards) this.followShard(shard);
+    this.#canResume = false;
+  }
+
+  /** The other end holds these. */
+  hold(held: readonly HeldSlice[]): void {
+    for (const each of held) {
+      const { shard } = each.slice;
+      this.#held.set(shard, (this.#held.get(shard) ?? new Map<string, HeldSlice>()).set(formatSlice(each.slice), each));
+      this.followSlice(each.slice);
+    }
+  }
+
+  get edge(): Edge {
+    return this.#edge;
+  }
+
+  get all(): Iterable<SliceCourse> {
+    return this.#each();
+  }
+
+  of(slice: Slice): SliceCourse | undefined {
+    return this.#byShard.get(slice.shard)?.get(formatSlice(slice));
+  }
+
+  ofShard(shard: ShardName): Iterable<SliceCourse> {
+    return this.#byShard.get(shard)?.values() ?? [];
+  }
+
+  /** The next one to be stated, which is taken; undefined when none waits. */
+  takeWaiting(): SliceCourse | undefined {
+    for (const waiting of [this.#waiting.declaring, this.#waiting.others]) {
+      for (const course of waiting) {
+        waiting.delete(course);
+        return course;
+      }
+    }
+    return undefined;
+  }
+
+  /** One whose `end` is to be given now, with the incarnation it is given for. */
+  takeDue(): Readonly<{ course: SliceCourse; incarnation: Incarnation }> | undefined {
+    const { known } = this.#parts;
+    for (const course of this.#due) {
+      this.#due.delete(course);
+      const incarnation = known.shard(course.slice.shard)?.incarnation ?? 0;
+      const wants = course.phase === 'told' || (course.phase === 'in step' && course.endedFor !== incarnation);
+      if (wants && known.isSynced(course.slice)) return { course, incarnation };
+    }
+    return undefined;
+  }
+
+  mayBeDue(course: SliceCourse): void {
+    this.#due.add(course);
+  }
+
+  /** The slice is to be stated, after a while. */
+  want(course: SliceCourse, afterMs = 0): void {
+    course.close();
+    course.step('wanted');
+    this.#leaveSets(course);
+    if (afterMs === 0) return this.#wait(course);
+    course.delay(
+      this.#parts.clock.after(afterMs, () => {
+        this.#wait(course);
+        this.#parts.rang();
+      }),
+    );
+  }
+
+  /** All that are told are to be stated: the log does not reach back to where the link is. */
+  wantAll(): void {
+    for (const course of this.#each()) if (course.isTold) this.want(course);
+  }
+
+  /** The policies have changed: what concerns a slice may have, and then it is stated anew. */
+  changeEdge(edge: Edge): void {
+    this.#edge = edge;
+    for (const course of this.#each()) {
+      const hash = edge.hashOf(course.slice);
+      if (hash === course.edge) continue;
+      course.edge = hash;
+      this.want(course);
+    }
+    for (const { shard } of this.#parts.known.shards) this.followShard(shard);
+  }
+
+  /** Something has changed of the shard. */
+  followShard(shard: ShardName): void {
+    const { known } = this.#parts;
+    if (!flows(known.shard(shard)?.side, this.#to)) return this.#dropShard(shard);
+    for (const resource of known.resourcesOf(shard)) this.followSlice({ shard, resource });
+    for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
+  }
+
+  /** Something has changed of the slice. */
+  followSlice(slice: Slice): void {
+    const course = this.of(slice) ?? this.#add(slice);
+    if (course !== undefined) this.#due.add(course);
+  }
+
+  close(): void {
+    for (const course of this.#each()) course.close();
+    this.#byShard.clear();
+    this.#due.clear();
+    this.#waiting.declaring.clear();
+    this.#waiting.others.clear();
+  }
+
+  #add(slice: Slice): SliceCourse | undefined {
+    const { known, clock, random } = this.#parts;
+    if (!flows(known.shard(slice.shard)?.side, this.#to)) return undefined;
+    const held = this.#held.get(slice.shard)?.get(formatSlice(slice));
+    if (held === undefined && !this.#edge.covers(slice)) return undefined;
+    const edge = this.#edge.hashOf(slice);
+    const isInStep = this.#canResume && held?.edge === edge;
+    const course = new SliceCourse(slice, { edge, phase: isInStep ? 'in step' : 'waiting', pace: new RestatePace({ clock, random }) });
+    if (isInStep) course.endedFor = held.stated;
+    else this.#wait(course);
+    this.#held.get(slice.shard)?.delete(formatSlice(slice));
+    const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceCourse>();
+    this.#byShard.set(slice.shard, ofShard.set(formatSlice(slice), course));
+    return course;
+  }
+
+  #wait(course: SliceCourse): void {
+    const { group, resource } = course.slice.resource;
+    const isDeclaring = group === declaring.group && resource === declaring.resource;
+    this.#waiting[isDeclaring ? 'declaring' : 'others'].add(course);
+  }
+
+  #dropShard(shard: ShardName): void {
+    this.#held.delete(shard);
+    for (const course of this.ofShard(shard)) {
+      course.close();
+      this.#leaveSets(course);
+    }
+    this.#byShard.delete(shard);
+  }
+
+  #leaveSets(course: SliceCourse): void {
+    this.#due.delete(course);
+    this.#waiting.declaring.delete(course);
+    this.#waiting.others.delete(course);
+  }
+
+  *#each(): Iterable<SliceCourse> {
+    for (const ofShard of this.#byShard.values()) yield* ofShard.values();
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * What of objects and changes crosses a link: its edge, asked with the canonical paths that objects do not name themselves.
+ *
+ * A change tells the other end what it must hold: a put of what crosses now, a delete of what crossed before and does no more. An
+ * object can leave an edge without being deleted at its home, as it can leave a watch's selector.
+ */
+import type { Change } from '../domain/change.js';
+import type { CanonicalPath } from '../domain/cluster.js';
+import type { Key } from '../domain/key.js';
+import type { StoredObject } from '../domain/object.js';
+import type { CanonicalPaths } from '../domain/ports.js';
+import type { Slice } from '../domain/slice.js';
+import type { Edge } from './edge.js';
+
+/** What crosses of a change's key behind it, and what crossed before; that is not looked at where the whole slice crosses. */
+export type Crossing = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
+
+type PathAt = (key: Key) => CanonicalPath | undefined;
+
+/** The objects that cross, in their order. All are of one slice. */
+export async function crossingObjects(
+  objects: readonly StoredObject[],
+  { slice, edge, paths }: Readonly<{ slice: Slice; edge: Edge; paths: CanonicalPaths }>,
+): Promise<readonly StoredObject[]> {
+  if (edge.isWhole(slice)) return objects;
+  const pathAt = await readPaths(
+    objects.map(({ key }) => key),
+    { edge, paths },
+  );
+  return objects.filter((object) => edge.lets(object, pathAt(object.key)));
+}
+
+/** What each change means for the other end, in their order; those that mean nothing are left out. */
+export async function crossingChanges(
+  changes: readonly Change[],
+  { edge, paths }: Readonly<{ edge: Edge; paths: CanonicalPaths }>,
+): Promise<readonly Crossing[]> {
+  const pathAt = await readPaths(
+    changes.map(({ key }) => key),
+    { edge, paths },
+  );
+  return changes.flatMap((change): readonly Crossing[] => {
+    const { key } = change;
+    const object = change.kind === 'put' ? change.object : undefined;
+    if (edge.isWhole(key)) return [{ change, left: undefined, came: object }];
+    const came = object !== undefined && edge.lets(object, pathAt(key)) ? object : undefined;
+    if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
+    const previous = change.previous();
+    const left = previous !== undefined && edge.lets(previous, pathAt(key)) ? previous : undefined;
+    // What it was is gone where compaction was faster: then it may have crossed, and to delete what is not there does no harm.
+    const isNothing = came === undefined && left === undefined && previous !== undefined;
+    return isNothing ? [] : [{ change, left, came }];
+  });
+}
+
+async function readPaths(keys: readonly Key[], { edge, paths }: Readonly<{ edge: Edge; paths: CanonicalPaths }>): Promise<PathAt> {
+  const asked = new Map(keys.filter((key) => edge.asksPath(key)).map((key) => [placeOf(key), key]));
+  if (asked.size === 0) return () => undefined;
+  const found = await paths.pathsOf([...asked.values()]);
+  const known = new Map([...asked.keys()].map((place, i) => [place, found[i]]));
+  return (key) => known.get(placeOf(key));
+}
+
+function placeOf({ shard, cluster }: Key): string {
+  return `${shard}|${cluster}`;
+}

@@ -1,0 +1,158 @@
+/**
+ * What one direction of one link lets through: an object crosses if the policies of both ends let it. It is the same whichever end asks.
+ *
+ * E1 Whoever needs a type to read objects gets it: a rule that names a type which is not built in lets the ClusterCachedResources
+ *    through that declare it, of the same shards, however narrow it is otherwise. '*' names no type.
+ * E2 `covers` and `isWhole` never contradict `lets`; they are answered without a look at objects.
+ * E3 The hash of a slice tells what crosses of it, and no more: rules for other types or shards, their order, and those that another
+ *    one makes superfluous do not change it.
+ * Bound: what was found out for `rememberedMax` slices and shards is remembered; then it begins anew.
+ */
+import { createHash } from 'node:crypto';
+import { kcpTypes } from '../domain/catalogue-kcp.js';
+import type { CanonicalPath } from '../domain/cluster.js';
+import type { EdgePolicy, EdgeRule } from '../domain/edge-policy.js';
+import type { StoredObject } from '../domain/object.js';
+import { formatGroupResource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import { Narrowing } from './narrowing.js';
+import { TypeSet } from './type-set.js';
+
+const rememberedMax = 10_000;
+const hashBytes = 12;
+const declaring = [{ group: 'cache.kcp.io', resource: 'clustercachedresources', identity: undefined }];
+const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
+
+/** A rule, or what it implies. `shards` undefined: all. */
+type Grant = Readonly<{ types: TypeSet; shards: ReadonlySet<ShardName> | undefined; narrowing: Narrowing }>;
+
+/** What crosses of a slice: what each of `ends` lets through by any of its narrowings; an end that lets all of it through is none. */
+type Crossing = Readonly<{ covered: boolean; ends: readonly (readonly Narrowing[])[]; asksPath: boolean; hash: string }>;
+
+export class Edge {
+  readonly #ends: readonly (readonly Grant[])[];
+  readonly #crossings = new Map<string, Crossing>();
+  readonly #shards = new Map<ShardName, boolean>();
+  #last: Readonly<{ slice: Slice; crossing: Crossing }> | undefined;
+
+  constructor(own: EdgePolicy, other: EdgePolicy) {
+    this.#ends = [own, other].map((policy) => policy.flatMap(grantsOf));
+  }
+
+  /** Whether an object of the slice might cross. */
+  covers(slice: Slice): boolean {
+    return this.#crossing(slice).covered;
+  }
+
+  /** Whether an object of some type of the shard might cross. */
+  coversShard(shard: ShardName): boolean {
+    return remembered(this.#shards, shard, () => {
+      const [own, other] = this.#ends.map((grants) => typesOf(grants.filter(({ shards }) => shards?.has(shard) !== false)));
+      if (own === undefined || other === undefined) return false;
+      return own.named.meets(other.all) || own.all.meets(other.named);
+    });
+  }
+
+  /** Whether every object of the slice crosses, whatever it is. */
+  isWhole(slice: Slice): boolean {
+    const { covered, ends } = this.#crossing(slice);
+    return covered && ends.length === 0;
+  }
+
+  /** Whether it may depend on the canonical path of an object if it crosses. */
+  asksPath(slice: Slice): boolean {
+    return this.#crossing(slice).asksPath;
+  }
+
+  /** `path`: of the object's logical cluster on its shard; what the object says of itself comes first. */
+  lets(object: StoredObject, path: CanonicalPath | undefined): boolean {
+    const { covered, ends } = this.#crossing(object.key);
+    return covered && ends.every((narrowings) => narrowings.some((narrowing) => narrowing.lets(object, path)));
+  }
+
+  /** A short text, never ''; that of a slice of which nothing crosses is the same for all of them. */
+  hashOf(slice: Slice): string {
+    return this.#crossing(slice).hash;
+  }
+
+  /** Objects come slice by slice as a rule, so most of them need not even the text of theirs. */
+  #crossing(slice: Slice): Crossing {
+    if (this.#last !== undefined && isSame(this.#last.slice, slice)) return this.#last.crossing;
+    const crossing = remembered(this.#crossings, formatSlice(slice), () =>
+      crossingOf(this.#ends.map((grants) => narrowingsOf(grants, slice))),
+    );
+    this.#last = { slice: { shard: slice.shard, resource: slice.resource }, crossing };
+    return crossing;
+  }
+}
+
+function isSame({ shard, resource }: Slice, other: Slice): boolean {
+  return (
+    shard === other.shard &&
+    resource.resource === other.resource.resource &&
+    resource.group === other.resource.group &&
+    resource.identity === other.resource.identity
+  );
+}
+
+function grantsOf(rule: EdgeRule): readonly Grant[] {
+  const { types } = rule;
+  const shards = rule.shards === undefined ? undefined : new Set(rule.shards);
+  const declared = types?.filter((type) => !builtIn.has(formatGroupResource(type))) ?? [];
+  const grant = { types: TypeSet.of(types), shards, narrowing: Narrowing.of(rule) };
+  if (declared.length === 0) return [grant];
+  return [grant, { types: TypeSet.of(declaring), shards, narrowing: Narrowing.declaring(declared) }];
+}
+
+/** `named`: without those that are only implied, for two such may have no declaration in common. */
+function typesOf(grants: readonly Grant[]): Readonly<{ named: TypeSet; all: TypeSet }> {
+  const union = (some: readonly Grant[]): TypeSet => TypeSet.union(some.map(({ types }) => types));
+  return { named: union(grants.filter(({ narrowing }) => narrowing.declares === undefined)), all: union(grants) };
+}
+
+/** By their texts, in order. One that lets everything through leaves the others nothing to add. */
+function narrowingsOf(grants: readonly Grant[], { shard, resource }: Slice): ReadonlyMap<string, Narrowing> {
+  const concerned = grants.filter(({ types, shards }) => shards?.has(shard) !== false && types.has(resource));
+  const byText = new Map(concerned.map(({ narrowing }) => [narrowing.text, narrowing]));
+  const everything = byText.get('');
+  if (everything !== undefined) return new Map([['', everything]]);
+  return new Map([...byText].toSorted(([left], [right]) => (left < right ? -1 : 1)));
+}
+
+function crossingOf(ends: readonly ReadonlyMap<string, Narrowing>[]): Crossing {
+  const covered = ends.every((narrowings) => narrowings.size > 0) && meet(ends.map(declaredBy));
+  const narrowing = covered ? ends.filter((narrowings) => !narrowings.has('')) : [];
+  // Both ends with the same rules are as good as one, and neither comes first.
+  const byText = new Map(narrowing.map((narrowings) => [JSON.stringify([...narrowings.keys()]), [...narrowings.values()]]));
+  return {
+    covered,
+    ends: [...byText.values()],
+    asksPath: [...byText.values()].flat().some(({ asksPath }) => asksPath),
+    hash: hash(JSON.stringify([covered, ...[...byText.keys()].toSorted()])),
+  };
+}
+
+/** The types that these let declarations of through; undefined when they let others through as well. */
+function declaredBy(narrowings: ReadonlyMap<string, Narrowing>): TypeSet | undefined {
+  const declared = [...narrowings.values()].map(({ declares }) => declares);
+  const known = declared.filter((types) => types !== undefined);
+  return known.length === declared.length ? TypeSet.union(known) : undefined;
+}
+
+function meet([own, other]: readonly (TypeSet | undefined)[]): boolean {
+  return own === undefined || other === undefined || own.meets(other);
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest().subarray(0, hashBytes).toString('base64url');
+}
+
+function remembered<Name, Value>(known: Map<Name, Value>, name: Name, find: () => Value): Value {
+  const before = known.get(name);
+  if (before !== undefined) return before;
+  if (known.size >= rememberedMax) known.clear();
+  const found = find();
+  known.set(name, found);
+  return found;
+}

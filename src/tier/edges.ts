@@ -1,0 +1,47 @@
+/** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
+import type { EdgePolicy } from '../domain/edge-policy.js';
+import type { ShardName } from '../domain/shard.js';
+import type { LinkSide } from '../domain/side.js';
+import type { Slice } from '../domain/slice.js';
+import { Edge } from './edge.js';
+
+/** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
+export type EndPolicy = Readonly<{ up: EdgePolicy; down: EdgePolicy }>;
+
+export class Edges {
+  readonly #up: Edge;
+  readonly #down: Edge;
+  readonly #ownUp: Edge;
+  readonly #ownDown: Edge;
+
+  constructor(own: EndPolicy, other: EndPolicy) {
+    this.#up = new Edge(own.up, other.up);
+    this.#down = new Edge(own.down, other.down);
+    this.#ownUp = new Edge(own.up, everything);
+    this.#ownDown = new Edge(own.down, everything);
+  }
+
+  /** The direction that leads to a side. */
+  towards(side: LinkSide): Edge {
+    return side === 'parent' ? this.#up : this.#down;
+  }
+
+  /** The direction that comes from a side. */
+  from(side: LinkSide): Edge {
+    return side === 'parent' ? this.#down : this.#up;
+  }
+
+  /** Whether the two ends have anything to tell each other of a shard, either way; then they settle whose it is. */
+  coverShard(shard: ShardName): boolean {
+    return this.#up.coversShard(shard) || this.#down.coversShard(shard);
+  }
+
+  /** Whether this end takes anything of the slice from a side, whatever the other end says. */
+  takes(slice: Slice, from: LinkSide): boolean {
+    return (from === 'parent' ? this.#ownDown : this.#ownUp).covers(slice);
+  }
+}
+
+const everything: EdgePolicy = [
+  { types: undefined, shards: undefined, clusters: undefined, pathPrefix: undefined, labels: [], annotations: [] },
+];

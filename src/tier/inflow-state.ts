@@ -1,0 +1,72 @@
+/** What the receiving half of a link is made of: where it stands, what happens to it, and what it asks for (inflow.ts decides). */
+import type { ServedType } from '../domain/catalogue.js';
+import type { Claim, ShardState } from '../domain/claim.js';
+import type { Refusal } from '../domain/errors.js';
+import type { Push, PushOutcome } from '../domain/push.js';
+import type { Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import type { LinkSide } from '../domain/side.js';
+import type { Slice } from '../domain/slice.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
+
+/** `objects`: put since `begin`. `parked`: its type is not known here, and what comes of it is passed over. */
+export type SliceInflow = Readonly<{ slice: Slice; phase: 'stating'; objects: number } | { slice: Slice; phase: 'parked' }>;
+
+export type InflowState = Readonly<{
+  /** The number the next mutation must have. */
+  next: number;
+  /** Slices that are in the middle of something; all others are told by changes. */
+  slices: ReadonlyMap<string, SliceInflow>;
+  unsettled: Credit;
+}>;
+
+/** Frames that are numbered. */
+export type NumberedFrame = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'progress' | 'digest'>;
+
+/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. */
+export type LinkWork = Readonly<{ pushes: readonly Push[]; slice: Slice | undefined; last: number; mutations: number; bytes: number }>;
+
+export type InflowEvent =
+  | Readonly<{ kind: 'frame'; frame: NumberedFrame | FrameOf<'claim'> }>
+  /** In the order of their numbers. */
+  | Readonly<{ kind: 'settled'; work: LinkWork; outcomes: readonly PushOutcome[] }>
+  | Readonly<{ kind: 'claimed'; claim: Claim; outcome: PushOutcome }>
+  /** A type is gone, and with it the objects of these slices. */
+  | Readonly<{ kind: 'dropped'; slices: readonly Slice[] }>
+  /** Types were declared: one that was not known may be. */
+  | Readonly<{ kind: 'declared' }>;
+
+export type InflowEffect =
+  | Readonly<{ kind: 'send'; frame: Frame }>
+  | Readonly<{ kind: 'push'; work: LinkWork }>
+  | Readonly<{ kind: 'claim'; claim: Claim }>
+  /** The shard has come to the other end, with what is held of it here: the other end must know, to let go of what does not cross. */
+  | Readonly<{ kind: 'hold'; shard: ShardName }>
+  /** The shard is nobody's now: its objects go. */
+  | Readonly<{ kind: 'clear'; shard: ShardName }>
+  /** The other end has not heard of the claim that has the shard. */
+  | Readonly<{ kind: 'answer'; shard: ShardName }>
+  /** Two sides claim the shard with one rank. */
+  | Readonly<{ kind: 'conflict'; claim: Claim; holder: ShardState }>
+  /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */
+  | Readonly<{ kind: 'again'; frame: NumberedFrame }>
+  | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey; refusal: Refusal }>
+  | Readonly<{ kind: 'parked'; slice: Slice }>
+  /** A shard that the policies do not let speak of. */
+  | Readonly<{ kind: 'uncovered'; shard: ShardName }>
+  | Readonly<{ kind: 'differs'; slice: Slice }>
+  | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
+
+/** What a step looks at besides its state. */
+export type InflowContext = Readonly<{
+  /** The side this comes from. */
+  from: LinkSide;
+  coversShard: (shard: ShardName) => boolean;
+  takes: (slice: Slice) => boolean;
+  /** The type that a shard's objects are of, as it is declared now. */
+  typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;
+  credit: Credit;
+  limits: FrameLimits;
+  systemClusters: ReadonlySet<string>;
+}>;

@@ -1,0 +1,233 @@
+/**
+ * The receiving half of a link as a pure step: what the cache at the other end tells goes to the store, in the order it came.
+ *
+ *   frame               what becomes of it
+ *   claim               to the store; stands: what is held of the shard is told · lower: answered with ours · equal, of another side: a conflict
+ *   begin               the slice is being stated: puts are counted
+ *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
+ *   end                 the count is right: to the store · else: restate, and nothing is removed
+ *   progress, digest    to the store, behind everything before them
+ *
+ * X1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
+ * X2 A number is acknowledged when everything up to it is durable, refused or passed over. That frees credit; what is durable is told
+ *    by the position alone.
+ * X3 Whether a shard is this link's is for the store to say, in queue order: what is fenced there was told by a side that has lost the
+ *    shard and will hear so.
+ * X4 A parked slice holds nobody up: it is asked for anew when its type is declared, or with the next connection.
+ * Bounds: the credit, of what is not settled yet.
+ */
+import { outranks, type Claim } from '../domain/claim.js';
+import type { Refusal } from '../domain/errors.js';
+import type { Push, PushOutcome, Speaker } from '../domain/push.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { Credit, FrameOf } from '../frames/frame.js';
+import { admitFrame } from '../intake/admit-frame.js';
+import { arena } from '../intake/arena.js';
+import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame, SliceInflow } from './inflow-state.js';
+
+type Stepped = Readonly<{ state: InflowState; effects: readonly InflowEffect[] }>;
+
+export const noInflow: InflowState = { next: 1, slices: new Map(), unsettled: { mutations: 0, bytes: 0 } };
+
+const unavailableRetryMs = 1_000;
+/** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
+const growthBytesMax = 96;
+const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
+
+export function step(state: InflowState, event: InflowEvent, context: InflowContext): Stepped {
+  switch (event.kind) {
+    case 'frame':
+      return event.frame.kind === 'claim' ? claim(state, event.frame, context) : takeNumbered(state, event.frame, context);
+    case 'settled':
+      return settle(state, event, context);
+    case 'claimed':
+      return judge(state, event);
+    case 'dropped':
+      return askAgain(
+        event.slices.reduce((parked, slice) => withSlice(parked, { slice, phase: 'parked' }), state),
+        context,
+      );
+    case 'declared':
+      return askAgain(state, context);
+  }
+}
+
+function claim(state: InflowState, { shard, incarnation, moves, removed }: FrameOf<'claim'>, { from, coversShard }: InflowContext): Stepped {
+  if (!coversShard(shard)) return { state, effects: [{ kind: 'uncovered', shard }] };
+  return { state, effects: [{ kind: 'claim', claim: { shard, incarnation, moves, removed, side: from } }] };
+}
+
+function judge(state: InflowState, { claim: claimed, outcome }: InflowEvent & { kind: 'claimed' }): Stepped {
+  const { shard, removed } = claimed;
+  switch (outcome.kind) {
+    case 'unavailable':
+      return bye(state, 'unavailable', outcome.refusal.message, unavailableRetryMs);
+    case 'fenced':
+      return { state, effects: answerTo(claimed, outcome) };
+    default:
+      return { state, effects: [{ kind: removed ? 'clear' : 'hold', shard }] };
+  }
+}
+
+function answerTo(claimed: Claim, { holder }: PushOutcome & { kind: 'fenced' }): readonly InflowEffect[] {
+  if (holder === undefined) return [];
+  if (outranks(holder, claimed) || holder.removed) return [{ kind: 'answer', shard: claimed.shard }];
+  return claimed.removed ? [] : [{ kind: 'conflict', claim: claimed, holder }];
+}
+
+function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowContext): Stepped {
+  const { mutations, bytes } = sizeOf(frame);
+  if (mutations > context.limits.frameMutationsMax)
+    return bye(state, 'protocol', `a frame holds ${mutations} mutations, more than were allowed`);
+  if (frame.sequence !== state.next) return bye(state, 'protocol', `${frame.sequence} came where ${state.next} was to come`);
+  const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
+  if (unsettled.mutations > context.credit.mutations || unsettled.bytes > context.credit.bytes)
+    return bye(state, 'protocol', 'more was sent than there was credit for');
+
+  const slice = frame.kind === 'progress' ? undefined : frame.slice;
+  const counted: InflowState = { ...state, next: frame.sequence + mutations, unsettled };
+  const work: LinkWork = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
+  if (frame.kind === 'progress') return push(counted, work, [{ kind: 'reach', side: context.from, position: frame.position }]);
+  if (context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined) return takeSlice(counted, frame, work, context);
+  return state.unsettled.mutations > 0 ? { state, effects: [{ kind: 'again', frame }] } : park(counted, frame.slice, work, context);
+}
+
+/** What is told of a slice whose type is known. */
+function takeSlice(state: InflowState, frame: Exclude<NumberedFrame, { kind: 'progress' }>, work: LinkWork, context: InflowContext): Stepped {
+  const { slice } = frame;
+  const by: Speaker = { kind: 'link', side: context.from };
+  const known = state.slices.get(formatSlice(slice));
+  if (frame.kind === 'begin') {
+    return push(withSlice(state, { slice, phase: 'stating', objects: 0 }), work, [{ kind: 'begin', slice, by }]);
+  }
+  if (known?.phase === 'parked') return push(state, work, []);
+  switch (frame.kind) {
+    case 'end':
+      return end(state, frame, known, { work, by });
+    case 'digest':
+      return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
+    default:
+      return admit(state, frame, known, work, context);
+  }
+}
+
+function end(
+  state: InflowState,
+  { slice, count, edge }: FrameOf<'end'>,
+  known: SliceInflow | undefined,
+  { work, by }: Readonly<{ work: LinkWork; by: Speaker }>,
+): Stepped {
+  const next = withoutSlice(state, slice);
+  if (known?.phase === 'stating' && known.objects !== count) {
+    const reason = `${known.objects} objects came of the ${count} that were stated`;
+    const { effects } = push(next, work, [{ kind: 'doubt', slice, by }]);
+    return { state: next, effects: [...effects, restate(slice, reason)] };
+  }
+  return push(next, work, [{ kind: 'end', slice, by, edge }]);
+}
+
+function admit(
+  state: InflowState,
+  frame: FrameOf<'put' | 'delete'>,
+  known: SliceInflow | undefined,
+  work: LinkWork,
+  { from, takes, typeOf, limits, systemClusters }: InflowContext,
+): Stepped {
+  const { slice, sequence } = frame;
+  const { shard, resource } = slice;
+  const type = typeOf(resource, shard);
+  const isPut = frame.kind === 'put';
+  const counted =
+    isPut && known?.phase === 'stating' ? withSlice(state, { ...known, objects: known.objects + frame.objects.length }) : state;
+  if (type === undefined || (isPut && !takes(slice))) {
+    const keys = isPut ? frame.objects : frame.keys;
+    const effects = keys.flatMap((key, i) => refusal(slice, key, sequence + i, notTaken));
+    return { state: counted, effects: [...effects, { kind: 'push', work }] };
+  }
+  const { pushes, refused } = admitFrame(frame, {
+    type,
+    resource,
+    version: isPut ? frame.version : '',
+    shard,
+    by: { kind: 'link', side: from },
+    bodyBytesMax: limits.bodyBytesMax,
+    systemClusters,
+    allocate: arena(work.bytes + work.mutations * growthBytesMax),
+  });
+  const refusals = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
+  return { state: counted, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
+}
+
+function park(state: InflowState, slice: Slice, work: LinkWork, { from }: InflowContext): Stepped {
+  if (state.slices.get(formatSlice(slice))?.phase === 'parked') return push(state, work, []);
+  const doubt: Push = { kind: 'doubt', slice, by: { kind: 'link', side: from } };
+  const { state: parked, effects } = push(withSlice(state, { slice, phase: 'parked' }), work, [doubt]);
+  return { state: parked, effects: [{ kind: 'parked', slice }, ...effects] };
+}
+
+function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 'settled' }, { credit }: InflowContext): Stepped {
+  const failed = outcomes.find((outcome) => outcome.kind === 'unavailable');
+  if (failed !== undefined) return bye(state, 'unavailable', failed.refusal.message, unavailableRetryMs);
+  const { mutations, bytes } = state.unsettled;
+  const settled: InflowState = { ...state, unsettled: { mutations: mutations - work.mutations, bytes: bytes - work.bytes } };
+  const ack: InflowEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit } };
+  const { slice } = work;
+  if (slice === undefined) return { state: settled, effects: [ack] };
+  if (outcomes.some(({ kind }) => kind === 'differs'))
+    return { state: settled, effects: [ack, { kind: 'differs', slice }, restate(slice, 'its digest differs')] };
+  const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
+  return { state: settled, effects: isUnbegun ? [ack, restate(slice, 'its statement was interrupted here')] : [ack] };
+}
+
+/** What was parked and has a type now. */
+function askAgain(state: InflowState, { typeOf }: InflowContext): Stepped {
+  const known = [...state.slices.values()].filter(
+    ({ phase, slice }) => phase === 'parked' && typeOf(slice.resource, slice.shard) !== undefined,
+  );
+  return {
+    state: known.reduce((next, { slice }) => withoutSlice(next, slice), state),
+    effects: known.map(({ slice }) => restate(slice, 'its type is declared now')),
+  };
+}
+
+function push(state: InflowState, work: LinkWork, pushes: readonly Push[]): Stepped {
+  return { state, effects: [{ kind: 'push', work: { ...work, pushes } }] };
+}
+
+function restate(slice: Slice, reason: string): InflowEffect {
+  return { kind: 'send', frame: { kind: 'restate', slice, reason } };
+}
+
+function refusal(slice: Slice, key: FrameOf<'delete'>['keys'][number], sequence: number, refused: Refusal): readonly InflowEffect[] {
+  const { reason, message } = refused;
+  return [
+    { kind: 'send', frame: { kind: 'refuse', sequence, reason, message } },
+    { kind: 'refused', slice, key, refusal: refused },
+  ];
+}
+
+function bye(state: InflowState, reason: ByeReason, message: string, retryAfterMs?: number): Stepped {
+  return { state, effects: [{ kind: 'bye', reason, message, retryAfterMs }] };
+}
+
+function withSlice(state: InflowState, inflow: SliceInflow): InflowState {
+  return { ...state, slices: new Map(state.slices).set(formatSlice(inflow.slice), inflow) };
+}
+
+function withoutSlice(state: InflowState, slice: Slice): InflowState {
+  const name = formatSlice(slice);
+  return state.slices.has(name) ? { ...state, slices: new Map([...state.slices].filter(([text]) => text !== name)) } : state;
+}
+
+/** Bytes are those of bodies: what the other end counts beyond them is its own. */
+function sizeOf(frame: NumberedFrame): Credit {
+  switch (frame.kind) {
+    case 'put':
+      return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
+    case 'delete':
+      return { mutations: frame.keys.length, bytes: 0 };
+    default:
+      return { mutations: 1, bytes: 0 };
+  }
+}

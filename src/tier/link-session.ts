@@ -1,0 +1,287 @@
+/**
+ * One connection between two caches, the same at both ends once they have greeted each other: each tells the other its policies and
+ * what it holds already, then both send and receive.
+ *
+ *   meet ─▶ policy, resume out ─▶ policy in, all of resume in ─▶ sending half runs ─▶ either side ends
+ *                              └▶ receiving half, from the policy on
+ *
+ * Z1 Nothing of this side's is told before the other's policy is known and all it holds.
+ * Z2 When the session ends nothing of it is under way.
+ * Bounds: `heldMax` slices that the other end may say it holds.
+ */
+import type { Claim, ShardState } from '../domain/claim.js';
+import { parseEdgePolicyText, formatEdgePolicy } from '../domain/edge-policy.js';
+import { unreachable } from '../domain/errors.js';
+import type { ShardName } from '../domain/shard.js';
+import type { LinkSide } from '../domain/side.js';
+import { BadFrame } from '../frames/bad-frame.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, SliceFreshness } from '../frames/frame.js';
+import { Edges, type EndPolicy } from './edges.js';
+import type { InflowContext } from './inflow-state.js';
+import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
+import { Outflow, type OutflowOptions, type OutflowParts } from './outflow.js';
+
+export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
+  Pick<LinkInflowParts, 'metrics'> &
+  Readonly<{
+    boundedLog: LinkInflowParts['log'];
+    /** What all links take, whoever sends it. */
+    intake: Pick<InflowContext, 'typeOf' | 'credit' | 'limits' | 'systemClusters'>;
+    /** What the other end tells of its shards' freshness, and of the caches above it. */
+    told: (freshness: readonly SliceFreshness[]) => void;
+    routed: (route: readonly string[]) => 'loop' | undefined;
+    conflict: (claim: Claim, holder: ShardState) => void;
+  }>;
+
+/** The cache at the other end, as the greeting has told. */
+export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credit; limits: FrameLimits }>;
+
+/** How it ended: what the other end said, or this one; no reason: it broke. */
+export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
+
+const heldPerFrame = 1_000;
+const heldMax = 1_000_000;
+const unavailableRetryMs = 1_000;
+
+export class LinkSession {
+  readonly #connection: FrameConnection;
+  readonly #lane: LinkInflowParts['lane'];
+  readonly #parts: LinkSessionParts;
+  readonly #peer: LinkPeer;
+  readonly #options: OutflowOptions;
+  readonly #inflow: LinkInflow;
+  readonly #stop = new AbortController();
+  readonly #held: HeldSlice[] = [];
+  #own: EndPolicy;
+  #other: EndPolicy | undefined;
+  #edges: Edges | undefined;
+  #position: string | undefined;
+  #outflow: Outflow | undefined;
+  #telling: Promise<void> = Promise.resolve();
+  #sending: Promise<void> = Promise.resolve();
+  #end: LinkEnd | undefined;
+
+  constructor(
+    { connection, lane }: Readonly<{ connection: FrameConnection; lane: LinkInflowParts['lane'] }>,
+    { peer, policy }: Readonly<{ peer: LinkPeer; policy: EndPolicy }>,
+    parts: LinkSessionParts,
+    options: OutflowOptions,
+  ) {
+    this.#connection = connection;
+    this.#lane = lane;
+    this.#parts = parts;
+    this.#peer = peer;
+    this.#own = policy;
+    this.#options = options;
+    this.#inflow = new LinkInflow(
+      {
+        ...parts,
+        connection,
+        lane,
+        log: parts.boundedLog,
+        hold: (shard) => this.#tellHeldOf(shard),
+        answer: (shard) => this.#outflow?.tellClaim(shard),
+      },
+      () => this.#context(),
+    );
+  }
+
+  /** How far the sending half is; undefined before it runs. */
+  get progress(): Outflow['progress'] | undefined {
+    return this.#outflow?.progress;
+  }
+
+  /** What has come over it. */
+  get received(): InflowTally {
+    return this.#inflow.tally;
+  }
+
+  /** What the other end lets through; undefined before it has said so. */
+  get otherPolicy(): EndPolicy | undefined {
+    return this.#other;
+  }
+
+  /** Until the connection is closed. `greet` is run once the store has met the other end, before anything else is said. */
+  async run(frames: AsyncIterator<Frame>, greet: () => void): Promise<LinkEnd> {
+    const { side, cacheId } = this.#peer;
+    try {
+      const [met] = await this.#lane.push([{ kind: 'meet', side, cacheId }]);
+      if (met?.kind === 'bound') this.bye('forbidden', `the id of this cache is bound to ${met.name}: was its disk copied?`);
+      else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
+      else {
+        greet();
+        this.#sendPolicy();
+        // Beside reading: two caches that both only wrote would wait for each other.
+        this.#telling = this.#owned(this.#sendHeld());
+      }
+      await this.#listen(frames);
+    } finally {
+      this.#stop.abort();
+      // Said already, as a rule; a peer that has gone needs no answer.
+      this.#connection.close('shutdown', 'the session is over');
+      await Promise.all([this.#inflow.close(), this.#telling, this.#sending]);
+    }
+    const { code } = await this.#connection.closed;
+    return this.#end ?? { reason: undefined, message: `the connection closed with ${code}`, retryAfterMs: undefined };
+  }
+
+  bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
+    this.#end ??= { reason, message, retryAfterMs };
+    this.#connection.close(reason, message, retryAfterMs);
+  }
+
+  terminate(): void {
+    this.#connection.terminate();
+  }
+
+  send(frame: FrameOf<'route' | 'welcome'>): void {
+    this.#connection.send(frame);
+  }
+
+  /** This end's policy has changed. */
+  changePolicy(policy: EndPolicy): void {
+    this.#own = policy;
+    this.#sendPolicy();
+    this.#settleEdges();
+  }
+
+  declared(): void {
+    this.#inflow.declared();
+  }
+
+  dropped(slices: readonly HeldSlice['slice'][]): void {
+    this.#inflow.dropped(slices);
+  }
+
+  async #listen(frames: AsyncIterator<Frame>): Promise<void> {
+    try {
+      for (;;) {
+        const { done, value } = await frames.next();
+        if (done === true || this.#end !== undefined) return;
+        await this.#take(value);
+        await this.#connection.drained();
+      }
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error;
+      this.bye('protocol', error.message);
+    }
+  }
+
+  async #take(frame: Frame): Promise<void> {
+    switch (frame.kind) {
+      case 'policy':
+        return this.#learnPolicy(frame);
+      case 'resume':
+        return this.#learnHeld(frame);
+      case 'route':
+        if (this.#peer.side === 'parent' && this.#parts.routed(frame.route) === undefined) return;
+        return this.bye('loop', 'this cache is above the one it follows', undefined);
+      case 'status':
+        return this.#parts.told(frame.freshness);
+      case 'ack':
+        if (this.#outflow?.acknowledge(frame) !== true) this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
+        return;
+      case 'refuse':
+        return this.#outflow?.refused(frame);
+      case 'restate':
+        return this.#outflow?.restate(frame);
+      case 'claim':
+      case 'put':
+      case 'delete':
+      case 'begin':
+      case 'end':
+      case 'progress':
+      case 'digest':
+        return this.#edges === undefined ? this.bye('protocol', `${frame.kind} came before the policy`) : this.#inflow.take(frame);
+      case 'bye':
+        this.#end ??= frame;
+        return;
+      case 'hello':
+      case 'welcome':
+        return this.bye('protocol', `${frame.kind} came twice`);
+      default:
+        return unreachable(frame);
+    }
+  }
+
+  #learnPolicy({ up, down }: FrameOf<'policy'>): void {
+    const [parsedUp, parsedDown] = [parseEdgePolicyText(up), parseEdgePolicyText(down)];
+    if (parsedUp.kind === 'wrong' || parsedDown.kind === 'wrong') return this.bye('protocol', 'the policy is none');
+    this.#other = { up: parsedUp.policy, down: parsedDown.policy };
+    this.#settleEdges();
+  }
+
+  #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
+    if (this.#outflow !== undefined) return this.#outflow.hold(held);
+    if (this.#held.length + held.length > heldMax) return this.bye('protocol', 'resume tells of too many slices');
+    this.#held.push(...held);
+    if (isLast) this.#position = position;
+    this.#start();
+  }
+
+  #settleEdges(): void {
+    if (this.#other === undefined) return;
+    this.#edges = new Edges(this.#own, this.#other);
+    if (this.#outflow === undefined) this.#start();
+    else this.#outflow.changeEdges(this.#edges);
+  }
+
+  #start(): void {
+    if (this.#edges === undefined || this.#position === undefined || this.#outflow !== undefined) return;
+    const { side, credit, limits } = this.#peer;
+    const receiver = { position: this.#position, held: this.#held.splice(0), credit, limits };
+    this.#outflow = new Outflow({ ...this.#parts, connection: this.#connection }, { to: side, edges: this.#edges, receiver }, this.#options);
+    this.#sending = this.#owned(this.#outflow.run(this.#stop.signal));
+  }
+
+  /** A bug in it must not float: it cuts the connection off, and is told. */
+  async #owned(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#parts.log.error('link.failed', { side: this.#peer.side, error });
+      this.#connection.terminate();
+    }
+  }
+
+  #sendPolicy(): void {
+    this.#connection.send({ kind: 'policy', up: formatEdgePolicy(this.#own.up), down: formatEdgePolicy(this.#own.down) });
+  }
+
+  /** What is held here of what comes over this link, and up to where it was told. */
+  async #sendHeld(): Promise<void> {
+    const { store, known } = this.#parts;
+    const { side } = this.#peer;
+    const [links, slices] = await Promise.all([store.links(), store.slices()]);
+    const position = links.find((link) => link.side === side)?.position ?? '';
+    const held = slices
+      .filter(({ slice }) => known.shard(slice.shard)?.side === side)
+      .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
+    for (let at = 0; at === 0 || at < held.length; at += heldPerFrame) {
+      const isLast = at + heldPerFrame >= held.length;
+      this.#connection.send({ kind: 'resume', position, held: held.slice(at, at + heldPerFrame), isLast });
+      await this.#connection.drained();
+    }
+  }
+
+  /** Slices of a shard that was another side's until now are out of step. */
+  #tellHeldOf(shard: ShardName): void {
+    const held = [...this.#parts.known.slicesOf(shard)]
+      .filter(({ edge, objects }) => edge === '' && objects > 0)
+      .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
+    if (held.length > 0) this.#connection.send({ kind: 'resume', position: '', held, isLast: true });
+  }
+
+  #context(): InflowContext {
+    const { side } = this.#peer;
+    const edges = this.#edges;
+    return {
+      ...this.#parts.intake,
+      from: side,
+      coversShard: (shard) => edges?.coverShard(shard) ?? false,
+      takes: (slice) => edges?.takes(slice, side) ?? false,
+    };
+  }
+}

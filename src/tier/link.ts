@@ -1,0 +1,157 @@
+/**
+ * The link of this cache to its parent, for as long as it runs: connects, greets, and comes back when it breaks.
+ *
+ *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …        what follows an end: sender/reconnect.ts
+ *
+ * A cache serves its shards with or without a parent: no answer of the parent ends the link for good. One that says that it will never
+ * take this cache is asked again after a while, for its policies or its certificates may change.
+ */
+import type { Log } from '../diagnostics/log.js';
+import { pause } from '../domain/pause.js';
+import type { Clock } from '../domain/ports.js';
+import { BadFrame } from '../frames/bad-frame.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { protocolVersion, type Credit, type Frame, type FrameLimits, type FrameOf } from '../frames/frame.js';
+import { UpgradeRefused } from '../frames/upgrade-refused.js';
+import { firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from '../sender/reconnect.js';
+import type { LinkEnd, LinkPeer, LinkSession } from './link-session.js';
+
+export type LinkParts = Readonly<{
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  /** As that of a sender. */
+  connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
+  /** The session that a welcome begins. */
+  open: (connection: FrameConnection, peer: LinkPeer) => LinkSession;
+}>;
+
+export type LinkOptions = ReconnectBounds &
+  Readonly<{
+    /** Where the parent is reached; tried in turn. */
+    urls: readonly string[];
+    welcomeTimeoutMs: number;
+    /** Where the parent says that it will never take this cache. */
+    refusedRetryMs: number;
+    hello: Readonly<{ name: string; cacheId: string; incarnation: number; agent: string; credit: Credit; limits: FrameLimits }>;
+  }>;
+
+export type LinkState =
+  /** `failures`: in a row; the last of them is told by `message`. */
+  | Readonly<{ kind: 'connecting'; url: string; sinceMs: number; failures: number; message: string }>
+  | Readonly<{ kind: 'open'; url: string; sinceMs: number; cacheId: string; session: LinkSession }>;
+
+export class Link {
+  readonly #parts: LinkParts;
+  readonly #options: LinkOptions;
+  #state: LinkState;
+
+  /** Throws when there is no URL. Does nothing until `run`. */
+  constructor(parts: LinkParts, options: LinkOptions) {
+    const [url] = options.urls;
+    if (url === undefined) throw new Error('a link needs the URL of a parent');
+    this.#parts = parts;
+    this.#options = options;
+    this.#state = { kind: 'connecting', url, sinceMs: parts.clock.now(), failures: 0, message: '' };
+  }
+
+  get state(): LinkState {
+    return this.#state;
+  }
+
+  /** The session, while there is one. */
+  get session(): LinkSession | undefined {
+    return this.#state.kind === 'open' ? this.#state.session : undefined;
+  }
+
+  /** Until `signal` is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#parts;
+    const { urls } = this.#options;
+    let attempt: Attempt = firstAttempt;
+    while (!signal.aborted) {
+      const url = urls[attempt.urlIndex] ?? '';
+      const parting = await this.#connect(url, signal);
+      if (signal.aborted) return;
+      const next = reconnect(attempt, this.#patient(parting), { urls: urls.length, random, bounds: this.#options });
+      if (next.kind === 'end') throw new Error('a link comes back, whatever its parent says');
+      attempt = next.attempt;
+      const { reason, message, lastedMs } = parting;
+      log.warn('link.disconnected', { url, reason, message, lastedMs, afterMs: next.afterMs });
+      const { urlIndex, failures } = attempt;
+      this.#state = { kind: 'connecting', url: urls[urlIndex] ?? '', sinceMs: clock.now(), failures, message };
+      await pause(clock, next.afterMs, signal);
+    }
+  }
+
+  #patient(parting: Parting): Parting {
+    const isFinal = ['fenced', 'forbidden', 'unsupported', 'loop'].includes(parting.reason ?? '');
+    return isFinal && parting.retryAfterMs === undefined ? { ...parting, retryAfterMs: this.#options.refusedRetryMs } : parting;
+  }
+
+  async #connect(url: string, signal: AbortSignal): Promise<Parting> {
+    let connection: FrameConnection;
+    try {
+      connection = await this.#parts.connect(url, signal);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      const reason = error instanceof UpgradeRefused && error.httpCode === 403 ? 'forbidden' : undefined;
+      return { lastedMs: 0, reason, message, retryAfterMs: error instanceof UpgradeRefused ? error.retryAfterMs : undefined };
+    }
+    const leave = (): void => connection.close('shutdown', 'the cache is stopping');
+    signal.addEventListener('abort', leave);
+    try {
+      if (signal.aborted) leave();
+      return await this.#greet(url, connection);
+    } finally {
+      signal.removeEventListener('abort', leave);
+      connection.terminate();
+    }
+  }
+
+  async #greet(url: string, connection: FrameConnection): Promise<Parting> {
+    const { clock, log, open } = this.#parts;
+    const { hello, welcomeTimeoutMs } = this.#options;
+    const frames = connection.frames()[Symbol.asyncIterator]();
+    const cancel = clock.after(welcomeTimeoutMs, () => connection.close('timeout', 'no welcome came in time'));
+    connection.send(helloFrame(hello));
+    const first = await firstFrame(frames);
+    cancel();
+    if (first.kind === 'end') return { lastedMs: 0, ...first.end };
+    const { protocol, cacheId, credit, limits } = first.welcome;
+    if (protocol !== protocolVersion) {
+      connection.close('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
+      return { lastedMs: 0, reason: 'unsupported', message: `the parent speaks protocol ${protocol}`, retryAfterMs: undefined };
+    }
+    if (cacheId === hello.cacheId) {
+      connection.close('loop', 'a cache cannot follow itself');
+      return { lastedMs: 0, reason: 'loop', message: 'the parent is this very cache', retryAfterMs: undefined };
+    }
+    const session = open(connection, { side: 'parent', cacheId, credit, limits });
+    const sinceMs = clock.now();
+    this.#state = { kind: 'open', url, sinceMs, cacheId, session };
+    log.info('link.connected', { url, cacheId });
+    const end = await session.run(frames, () => {});
+    return { lastedMs: clock.now() - sinceMs, ...end };
+  }
+}
+
+function helloFrame({ name, cacheId, incarnation, agent, credit, limits }: LinkOptions['hello']): Frame {
+  return { kind: 'hello', protocol: protocolVersion, role: 'cache', name, incarnation, route: [cacheId], slices: [], agent, credit, limits };
+}
+
+type First = Readonly<{ kind: 'welcome'; welcome: FrameOf<'welcome'> } | { kind: 'end'; end: LinkEnd }>;
+
+async function firstFrame(frames: AsyncIterator<Frame>): Promise<First> {
+  const broke = (message: string): First => ({ kind: 'end', end: { reason: undefined, message, retryAfterMs: undefined } });
+  try {
+    const { done, value } = await frames.next();
+    if (done === true) return broke('the connection closed before the welcome');
+    if (value.kind === 'welcome') return { kind: 'welcome', welcome: value };
+    if (value.kind === 'bye') return { kind: 'end', end: value };
+    return broke(`${value.kind} came where welcome was to come`);
+  } catch (error) {
+    if (!(error instanceof BadFrame)) throw error;
+    return broke(error.message);
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * What one link is about to send, in order: objects of a slice, cut into frames as credit allows, and single frames between them.
+ *
+ * O1 What is put in first goes first. Bound: whoever fills it does so only when it is empty, with one chunk of the log or one page.
+ */
+import type { Clock } from '../domain/ports.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Credit, Frame, FrameLimits } from '../frames/frame.js';
+import { batchFrame, cutBatch, toldBytes, toldKey, type Pending } from '../sender/batch.js';
+import type { Told } from '../sender/source.js';
+import { Window } from '../sender/window.js';
+import type { SliceCourse } from './slice-course.js';
+
+/** Whose it is, where it is one slice's. */
+type Owner = SliceCourse | undefined;
+
+type Item =
+  | { readonly kind: 'objects'; readonly course: SliceCourse; pending: Pending[] }
+  | Readonly<{ kind: 'frame'; course: Owner; frame: (sequence: number, objects: number) => Frame; sent: () => void }>;
+
+export type OutflowBounds = Readonly<{ batchMutationsMax: number; batchBytesMax: number }>;
+
+/** What a frame without objects counts. */
+const frameBytes = 512;
+
+export class OutflowQueue {
+  readonly #clock: Clock;
+  readonly #limits: FrameLimits;
+  readonly #bounds: OutflowBounds;
+  readonly #window: Window<Owner>;
+  readonly #tooLarge: (slice: Slice, told: Told) => void;
+  #items: Item[] = [];
+
+  constructor(
+    { clock, tooLarge }: Readonly<{ clock: Clock; tooLarge: (slice: Slice, told: Told) => void }>,
+    { credit, limits }: Readonly<{ credit: Credit; limits: FrameLimits }>,
+    bounds: OutflowBounds,
+  ) {
+    this.#clock = clock;
+    this.#tooLarge = tooLarge;
+    this.#limits = limits;
+    this.#bounds = bounds;
+    this.#window = new Window(credit);
+  }
+
+  get isEmpty(): boolean {
+    return this.#items.length === 0;
+  }
+
+  /** How long ago the oldest was sent that is not acknowledged. */
+  get lagMs(): number {
+    const nowMs = this.#clock.now();
+    let oldestMs = nowMs;
+    for (const { oldestMs: at } of this.#window.tally().values()) oldestMs = Math.min(oldestMs, at);
+    return nowMs - oldestMs;
+  }
+
+  objects(course: SliceCourse, told: readonly Told[]): void {
+    if (told.length === 0) return;
+    const sinceMs = this.#clock.now();
+    const stating = course.phase === 'stating';
+    const pending = told.map((each): Pending => ({ told: each, bytes: toldBytes(each), sinceMs, statement: 0, stating }));
+    this.#items.push({ kind: 'objects', course, pending });
+  }
+
+  /** `sent` is told once it has gone; `objects` are those put since the slice's begin. */
+  frame(course: Owner, frame: (sequence: number, objects: number) => Frame, sent: () => void = () => {}): void {
+    this.#items.push({ kind: 'frame', course, frame, sent });
+  }
+
+  /** The next frame; undefined when there is none, or no credit for it. */
+  take(): Frame | undefined {
+    for (let item = this.#items[0]; item !== undefined; item = this.#items[0]) {
+      if (item.kind === 'frame') return this.#takeFrame(item);
+      const frame = this.#cut(item);
+      if (item.pending.length === 0) this.#items.shift();
+      else if (frame === undefined) return undefined;
+      if (frame !== undefined) return frame;
+    }
+    return undefined;
+  }
+
+  /** False: the number was never sent. */
+  acknowledge(sequence: number, credit: Credit): boolean {
+    return this.#window.acknowledge(sequence, credit) !== undefined;
+  }
+
+  /** What was refused; undefined: the number is not under way. */
+  refused(sequence: number): Readonly<{ course: Owner; told: Told }> | undefined {
+    const sent = this.#window.find(sequence);
+    return sent && { course: sent.owner, told: sent.item.told };
+  }
+
+  #takeFrame(item: Extract<Item, { kind: 'frame' }>): Frame | undefined {
+    if (!this.#window.fits(1, frameBytes)) return undefined;
+    this.#items.shift();
+    const told: Told = { kind: 'end', revision: '' };
+    const sinceMs = this.#clock.now();
+    const sequence = this.#window.add(item.course, [{ told, bytes: frameBytes, sinceMs, statement: 0, stating: false }]);
+    const frame = item.frame(sequence, item.course?.objects ?? 0);
+    item.sent();
+    return frame;
+  }
+
+  #cut(item: Extract<Item, { kind: 'objects' }>): Frame | undefined {
+    const { course, pending } = item;
+    const { credit } = this.#window;
+    const batch = cutBatch(course.slice, pending, {
+      mutationsMax: Math.min(this.#bounds.batchMutationsMax, credit.mutations),
+      bytesMax: Math.min(this.#bounds.batchBytesMax, credit.bytes),
+      limits: this.#limits,
+    });
+    if (!this.#window.fits(batch.sent.length, batch.bytes)) return undefined;
+    item.pending = pending.slice(batch.taken);
+    for (const { told } of batch.tooLarge) this.#tooLarge(course.slice, told);
+    const first = batch.sent[0];
+    if (first === undefined) return undefined;
+    if (first.told.kind === 'put') course.objects += batch.sent.length;
+    const sequence = this.#window.add(course, batch.sent);
+    return batchFrame(batch.sent, { slice: course.slice, sequence, objects: course.objects });
+  }
+}
+
+/** For the log: which object, never what is in it. */
+export function placeOf(slice: Slice, told: Told): Readonly<Record<string, string>> {
+  const key = toldKey(told);
+  return key === undefined
+    ? { slice: formatSlice(slice) }
+    : { slice: formatSlice(slice), cluster: key.cluster, namespace: key.namespace, name: key.name };
+}

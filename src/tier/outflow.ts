@@ -1,0 +1,299 @@
+/**
+ * The sending half of a link: tells the cache at the other end what crosses to it, from the change log and, where that is not
+ * enough, as statements.
+ *
+ *   tail   ──────●───────▶ changes of what is told, then `progress`      ┐ by turns, a chunk or a page each,
+ *   walks  [begin  page  page …  end]  of slices to be stated            ┘ when there is credit
+ *
+ * Q1 Nothing waits here for a slow link: what it has not taken is read later, from the log. Memory: the credit, one chunk or page, and
+ *    what the tail keeps of commits.
+ * Q2 `end` is given only while the slice is synced here; everything else of a slice is told as it comes.
+ * Q3 A claim goes before everything of its shard.
+ * Q4 Behind the log, everything is stated anew: never a gap.
+ */
+import type { Log } from '../diagnostics/log.js';
+import type { Claim } from '../domain/claim.js';
+import { Refused } from '../domain/errors.js';
+import { pause } from '../domain/pause.js';
+import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
+import type { ShardName } from '../domain/shard.js';
+import { flows, type LinkSide } from '../domain/side.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { SendingStatus } from '../domain/status.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import type { Credit, FrameLimits, FrameOf, HeldSlice } from '../frames/frame.js';
+import { Bell } from '../sender/bell.js';
+import type { Told } from '../sender/source.js';
+import { Courses } from './courses.js';
+import { crossingChanges } from './crossing.js';
+import type { Edges } from './edges.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import { OutflowQueue, placeOf, type OutflowBounds } from './outflow-queue.js';
+import { SliceTeller } from './slice-teller.js';
+import type { SliceCourse } from './slice-course.js';
+import { Tail } from './tail.js';
+import { tellFreshness, type FreshnessOf } from './tell-freshness.js';
+import { toldChange } from './told-change.js';
+
+export type OutflowParts = Readonly<{
+  store: Objects & History & Revisions & Commits & CanonicalPaths & Pushes;
+  known: KnownShards;
+  connection: FrameConnection;
+  freshnessOf: FreshnessOf;
+  clock: Clock;
+  random: () => number;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
+  log: Log;
+}>;
+
+export type OutflowOptions = OutflowBounds &
+  Readonly<{
+    /** How often a quiet link is told how far everything was told, and how fresh it is. */
+    statusIntervalMs: number;
+    /** How often the digests of all slices are told. */
+    digestIntervalMs: number;
+  }>;
+
+/** What the other end has said of itself. */
+export type Receiver = Readonly<{ position: string; held: readonly HeldSlice[]; credit: Credit; limits: FrameLimits }>;
+
+/** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
+const framesPerTurn = 8;
+const turnBytesMax = 512 * 1024;
+const positionPattern = /^[1-9][0-9]{0,19}$/;
+
+export class Outflow {
+  readonly #parts: OutflowParts;
+  readonly #options: OutflowOptions;
+  readonly #to: LinkSide;
+  readonly #bell = new Bell();
+  readonly #claims = new Set<ShardName>();
+  readonly #queue: OutflowQueue;
+  readonly #courses: Courses;
+  readonly #tail: Tail;
+  readonly #teller: SliceTeller;
+  #edges: Edges;
+  #isTailsTurn = false;
+  #told: Revision;
+  #isProgressDue = false;
+  #restated = 0;
+
+  constructor(parts: OutflowParts, { to, edges, receiver }: Readonly<{ to: LinkSide; edges: Edges; receiver: Receiver }>, options: OutflowOptions) {
+    const { store, known, clock, random } = parts;
+    this.#parts = parts;
+    this.#options = options;
+    this.#to = to;
+    this.#edges = edges;
+    const resumed = locate(store, receiver.position);
+    if (resumed === undefined && receiver.position !== '') parts.log.info('link.position-unknown', { to, position: receiver.position });
+    const rang = (): void => this.#bell.ring();
+    this.#told = resumed ?? store.published;
+    this.#tail = new Tail({ history: store, revisions: store, commits: store, rang }, this.#told);
+    this.#queue = new OutflowQueue({ clock, tooLarge: (slice, told) => this.#tooLarge(slice, told) }, receiver, options);
+    this.#courses = new Courses(
+      { known, clock, random, rang },
+      { to, edge: edges.towards(to), held: receiver.held, canResume: resumed !== undefined },
+    );
+    this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail });
+    for (const { shard } of known.shards) this.#claims.add(shard);
+  }
+
+  /** How far it is. */
+  get progress(): SendingStatus {
+    let [slices, inStep, refused] = [0, 0, 0];
+    for (const { phase, isRefused } of this.#courses.all) {
+      slices += 1;
+      if (phase === 'in step') inStep += 1;
+      if (isRefused) refused += 1;
+    }
+    const behind = this.#parts.store.published - this.#tail.position;
+    return { slices, inStep, behind, lagMs: this.#queue.lagMs, restated: this.#restated, refused };
+  }
+
+  /** Until `signal` is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const subscription = this.#parts.store.follow(({ shards, slices }) => {
+      for (const { shard } of shards) {
+        this.#claims.add(shard);
+        this.#courses.followShard(shard);
+      }
+      for (const { slice } of slices) this.#courses.followSlice(slice);
+      this.#bell.ring();
+    });
+    try {
+      this.#sendClaims();
+      await Promise.all([this.#pump(signal), this.#tellStatus(signal), this.#checkDigests(signal)]);
+    } finally {
+      subscription.cancel();
+      this.#tail.close();
+      this.#courses.close();
+    }
+  }
+
+  /** False: it was never sent. */
+  acknowledge({ sequence, credit }: FrameOf<'ack'>): boolean {
+    const isSent = this.#queue.acknowledge(sequence, credit);
+    this.#bell.ring();
+    return isSent;
+  }
+
+  refused({ sequence, reason, message }: FrameOf<'refuse'>): void {
+    const refused = this.#queue.refused(sequence);
+    if (refused?.course === undefined) return;
+    refused.course.isRefused = true;
+    this.#parts.log.warn('link.refused', { ...placeOf(refused.course.slice, refused.told), reason, message });
+  }
+
+  /** The other end wants a slice stated. */
+  restate({ slice, reason }: FrameOf<'restate'>): void {
+    const course = this.#courses.of(slice);
+    if (course === undefined || !course.isTold) return;
+    const afterMs = course.pace.wantedMs();
+    this.#restated += 1;
+    this.#parts.log.info('link.restate', { slice: formatSlice(slice), reason, afterMs });
+    this.#courses.want(course, afterMs);
+    this.#bell.ring();
+  }
+
+  /** The other end has come to hold slices of a shard that is ours to tell. */
+  hold(held: readonly HeldSlice[]): void {
+    this.#courses.hold(held);
+    this.#bell.ring();
+  }
+
+  /** The other end has heard an older claim of the shard. */
+  tellClaim(shard: ShardName): void {
+    this.#claims.add(shard);
+    this.#bell.ring();
+  }
+
+  changeEdges(edges: Edges): void {
+    this.#edges = edges;
+    this.#courses.changeEdge(edges.towards(this.#to));
+    for (const { shard } of this.#parts.known.shards) this.#claims.add(shard);
+    this.#bell.ring();
+  }
+
+  async #pump(signal: AbortSignal): Promise<void> {
+    const { connection, turn } = this.#parts;
+    while (!signal.aborted) {
+      const seen = this.#bell.rings;
+      this.#sendClaims();
+      if (this.#send()) {
+        await turn();
+        await connection.drained();
+      } else if (!this.#queue.isEmpty || !(await this.#fill())) await this.#bell.after(seen, signal);
+      else if (this.#queue.isEmpty) await turn();
+    }
+  }
+
+  #send(): boolean {
+    for (let sent = 0; sent < framesPerTurn; sent++) {
+      const frame = this.#queue.take();
+      if (frame === undefined) return sent > 0;
+      this.#parts.connection.send(frame);
+      if (this.#parts.connection.bufferedBytes >= turnBytesMax) return true;
+    }
+    return true;
+  }
+
+  /** False: there is nothing to be told before something changes. */
+  async #fill(): Promise<boolean> {
+    try {
+      if (this.#teller.end()) return true;
+      this.#isTailsTurn = !this.#isTailsTurn;
+      if (this.#isTailsTurn && this.#tail.isBehind) return await this.#fillFromTail();
+      if (await this.#teller.walk()) return true;
+      if (this.#tail.isBehind) return await this.#fillFromTail();
+      return this.#teller.digest() || this.#progress();
+    } catch (error) {
+      if (!(error instanceof Refused) || error.refusal.reason !== 'Expired') throw error;
+      this.#parts.log.warn('link.behind-the-log', { to: this.#to, position: this.#tail.position, compacted: this.#parts.store.compacted });
+      this.#tail.jump(this.#parts.store.published);
+      this.#courses.wantAll();
+      return true;
+    }
+  }
+
+  async #fillFromTail(): Promise<true> {
+    const { store } = this.#parts;
+    const { changes } = await this.#tail.next();
+    const edge = this.#courses.edge;
+    const told = changes.filter(({ key }) => this.#courses.of(key)?.isTold === true);
+    const crossings = told.length === 0 ? [] : await crossingChanges(told, { edge, paths: store });
+    const byCourse = new Map<SliceCourse, Told[]>();
+    for (const { change, left, came } of crossings) {
+      const course = this.#courses.of(change.key);
+      if (course?.isTold !== true) continue;
+      course.walk?.note(change, left, came);
+      const before = byCourse.get(course);
+      if (before === undefined) byCourse.set(course, [toldChange(change, came)]);
+      else before.push(toldChange(change, came));
+    }
+    for (const [course, items] of byCourse) this.#queue.objects(course, items);
+    const last = changes.at(-1);
+    if (last?.movedPath !== undefined) await this.#teller.movePath(last.key, last.movedPath);
+    if (!this.#queue.isEmpty) this.#progress(true);
+    return true;
+  }
+
+  /** What was told is told to be all; where nothing crossed, now and then. */
+  #progress(isDue = this.#isProgressDue): boolean {
+    const { position } = this.#tail;
+    if (!isDue || position === this.#told) return false;
+    const text = this.#parts.store.format(position);
+    this.#isProgressDue = false;
+    this.#told = position;
+    this.#queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: text }));
+    return true;
+  }
+
+  #sendClaims(): void {
+    const { known, connection } = this.#parts;
+    for (const shard of this.#claims) {
+      const state = known.shard(shard);
+      if (state === undefined || !this.#edges.coverShard(shard) || !(state.removed || flows(state.side, this.#to))) continue;
+      const { incarnation, moves, removed }: Omit<Claim, 'side'> = state;
+      connection.send({ kind: 'claim', shard, incarnation, moves, removed });
+    }
+    this.#claims.clear();
+  }
+
+  async #tellStatus(signal: AbortSignal): Promise<void> {
+    const { clock, connection, known, freshnessOf } = this.#parts;
+    const tell = tellFreshness({ known, freshnessOf });
+    while (!signal.aborted) {
+      for (const frame of tell([...this.#courses.all].map(({ slice }) => slice))) {
+        connection.send(frame);
+        await connection.drained();
+      }
+      this.#isProgressDue = true;
+      this.#bell.ring();
+      await pause(clock, this.#options.statusIntervalMs, signal);
+    }
+  }
+
+  async #checkDigests(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await pause(this.#parts.clock, this.#options.digestIntervalMs, signal);
+      if (signal.aborted) return;
+      this.#teller.checkAll();
+      this.#bell.ring();
+    }
+  }
+
+  #tooLarge(slice: Slice, told: Told): void {
+    const course = this.#courses.of(slice);
+    if (course !== undefined) course.isRefused = true;
+    this.#parts.log.warn('link.too-large', placeOf(slice, told));
+  }
+}
+
+/** The revision here that a position names, if what follows it can still be told. */
+function locate(store: Revisions, position: string): Revision | undefined {
+  if (!positionPattern.test(position)) return undefined;
+  const located = store.locate(position);
+  return located.kind === 'ours' && located.revision >= store.compacted ? located.revision : undefined;
+}

@@ -1,0 +1,214 @@
+/**
+ * Tells slices as wholes: their statements, their ends, and their digests, a page at a time.
+ *
+ * S1 At most `statementsMax` are read side by side, a page each in turn, so that a large one does not hold up the others; a digest is
+ *    read only when nothing else is to be done.
+ */
+import { emptyDigest, formatDigest } from '../domain/digest.js';
+import type { MovedPath } from '../domain/change.js';
+import { Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/ports.js';
+import type { Scope } from '../domain/scope.js';
+import type { Slice } from '../domain/slice.js';
+import type { Courses } from './courses.js';
+import { crossingObjects } from './crossing.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { OutflowQueue } from './outflow-queue.js';
+import type { SliceCourse } from './slice-course.js';
+import { SliceWalk } from './slice-walk.js';
+import type { Tail } from './tail.js';
+import { toldChange, toldObject } from './told-change.js';
+
+export type SliceTellerParts = Readonly<{
+  store: Objects & Revisions & CanonicalPaths;
+  known: KnownShards;
+  queue: OutflowQueue;
+  courses: Courses;
+  tail: Tail;
+}>;
+
+const statementsMax = 4;
+
+export class SliceTeller {
+  readonly #parts: SliceTellerParts;
+  readonly #stating: SliceCourse[] = [];
+  readonly #digestsDue = new Set<SliceCourse>();
+  #checked: SliceCourse | undefined;
+
+  constructor(parts: SliceTellerParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends a slice that is due for it. False: none is. */
+  end(): boolean {
+    const { courses, queue, store, tail } = this.#parts;
+    const due = courses.takeDue();
+    if (due === undefined) return false;
+    const { course, incarnation } = due;
+    const { slice, edge } = course;
+    const revision = store.format(tail.position);
+    queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, edge }));
+    const isFirst = course.phase === 'told';
+    course.step('ended');
+    course.endedFor = incarnation;
+    if (!isFirst) return true;
+    course.pace.stated();
+    const sum = course.walk?.sum;
+    course.closeWalk();
+    if (sum !== undefined) this.#tellDigest(course, formatDigest(sum));
+    else this.#digestsDue.add(course);
+    return true;
+  }
+
+  /** Reads on in what is to be stated. False: nothing is. */
+  async walk(): Promise<boolean> {
+    const { courses } = this.#parts;
+    while (this.#stating.length < statementsMax) {
+      const course = courses.takeWaiting();
+      if (course === undefined) break;
+      this.#begin(course);
+    }
+    const course = this.#stating.shift();
+    if (course !== undefined) {
+      if (course.phase === 'stating' && (await this.#page(course))) this.#stating.push(course);
+      return true;
+    }
+    if (this.#checked === undefined) return false;
+    if (!(await this.#page(this.#checked))) this.#checked = undefined;
+    return true;
+  }
+
+  /** Tells the digest of a slice whose turn it is, or begins to read it. False: none is due. Asked when all changes are told. */
+  digest(): boolean {
+    const { courses, known } = this.#parts;
+    for (const course of this.#digestsDue) {
+      this.#digestsDue.delete(course);
+      const { slice } = course;
+      if (courses.of(slice) !== course || course.phase !== 'in step' || course.isRefused || course.walk !== undefined) continue;
+      if (courses.edge.isWhole(slice)) this.#tellDigest(course, known.slice(slice)?.digest ?? formatDigest(emptyDigest));
+      else if (!courses.edge.covers(slice)) this.#tellDigest(course, formatDigest(emptyDigest));
+      else this.#check(course);
+      return true;
+    }
+    return false;
+  }
+
+  /** All digests are due. */
+  checkAll(): void {
+    for (const course of this.#parts.courses.all) this.#digestsDue.add(course);
+  }
+
+  /** A logical cluster's canonical path has moved: what of it crosses now and did not, or the other way round, is told. */
+  async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
+    const { courses, queue, store, tail } = this.#parts;
+    const { edge } = courses;
+    for (const course of [...courses.ofShard(shard)].filter(({ isTold, slice }) => isTold && edge.asksPath(slice))) {
+      course.walk?.giveUpSum();
+      const snapshot = store.snapshot({ ...scopeOf(course.slice), cluster }, tail.position);
+      for await (const objects of pages(snapshot)) {
+        const flipped = objects.filter((object) => edge.lets(object, before) !== edge.lets(object, after));
+        const told = flipped.map((object) => toldChange(object, edge.lets(object, after) ? object : undefined));
+        if (course.isTold) queue.objects(course, told);
+      }
+    }
+  }
+
+  #begin(course: SliceCourse): void {
+    const { courses, queue, store, tail } = this.#parts;
+    const { slice } = course;
+    const { edge } = courses;
+    const isCovered = edge.covers(slice);
+    const snapshot = isCovered ? this.#snapshot(course) : undefined;
+    const revision = store.format(tail.position);
+    queue.frame(
+      course,
+      (sequence) => ({ kind: 'begin', sequence, slice, revision }),
+      () => (course.objects = 0),
+    );
+    course.isRefused = false;
+    course.step('begun');
+    if (snapshot !== undefined) {
+      course.walk = new SliceWalk(snapshot, { sums: !edge.isWhole(slice) });
+      this.#stating.push(course);
+      return;
+    }
+    course.step('walked');
+    courses.mayBeDue(course);
+  }
+
+  #snapshot(course: SliceCourse): Snapshot {
+    const { courses, store, tail } = this.#parts;
+    try {
+      return store.snapshot(scopeOf(course.slice), tail.position);
+    } catch (error) {
+      courses.want(course);
+      throw error;
+    }
+  }
+
+  #check(course: SliceCourse): void {
+    const { store, tail } = this.#parts;
+    course.walk = new SliceWalk(store.snapshot(scopeOf(course.slice), tail.position), { sums: true });
+    this.#checked = course;
+  }
+
+  /** One page. False: there is no further one. */
+  async #page(course: SliceCourse): Promise<boolean> {
+    const { courses, queue, store } = this.#parts;
+    const { walk, slice } = course;
+    if (walk === undefined) return false;
+    const page = await this.#read(course, walk);
+    if (page === undefined || course.walk !== walk) return false;
+    const crossing = await crossingObjects(page, { slice, edge: courses.edge, paths: store });
+    if (course.walk !== walk) return false;
+    const untold = crossing.filter((object) => walk.take(object));
+    const isStating = course.phase === 'stating';
+    if (isStating) queue.objects(course, untold.map(toldObject));
+    if (walk.isOverrun && isStating) courses.want(course, course.pace.failedMs());
+    if (!walk.isThrough) return !walk.isOverrun;
+    if (isStating) {
+      course.step('walked');
+      courses.mayBeDue(course);
+      return false;
+    }
+    if (walk.sum !== undefined && !course.isRefused) this.#tellDigest(course, formatDigest(walk.sum));
+    course.closeWalk();
+    return false;
+  }
+
+  /** Undefined: the snapshot was held for too long, and what was to come of it has to wait. */
+  async #read(course: SliceCourse, walk: SliceWalk) {
+    try {
+      return await walk.page();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (course.walk !== walk) return undefined;
+      if (course.phase === 'stating') this.#parts.courses.want(course, course.pace.failedMs());
+      else course.closeWalk();
+      return undefined;
+    }
+  }
+
+  #tellDigest(course: SliceCourse, value: string): void {
+    const { slice } = course;
+    this.#parts.queue.frame(course, (sequence) => ({ kind: 'digest', sequence, slice, value }));
+  }
+}
+
+function scopeOf({ shard, resource: { group, resource, identity } }: Slice): Scope {
+  return { group, resource, identity, shard, cluster: '*' };
+}
+
+async function* pages(snapshot: Snapshot) {
+  try {
+    let after: Key | undefined;
+    do {
+      const { objects, next } = await snapshot.page(after);
+      yield objects;
+      after = next;
+    } while (after !== undefined);
+  } finally {
+    snapshot.close();
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * The running end of the change log as one link reads it: all changes behind a position, in rising revision, in chunks.
+ *
+ *   revision ──────┬───────────────┬─────────▶     A1 No hole and no repeat: a chunk begins behind the last one.
+ *        position ─┘  from the log └─ published    A2 No key stands twice in a chunk: sent again as a whole, it changes nothing.
+ *                     or as published              A3 What moves a canonical path ends its chunk.
+ *
+ * While the link keeps up, the commits themselves are taken as they are published, and the log is not read. Bounds: `liveChangesMax`
+ * changes and `liveBytesMax` of their bodies wait so; beyond that they are forgotten and read from the log, at the pace of the link.
+ */
+import type { Change, Commit } from '../domain/change.js';
+import type { Commits, History, Revisions, Subscription } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
+import { formatSlice } from '../domain/slice.js';
+
+export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
+
+export type TailParts = Readonly<{
+  history: Pick<History, 'everyChange'>;
+  revisions: Pick<Revisions, 'published'>;
+  commits: Commits;
+  /** There is more. */
+  rang: () => void;
+}>;
+
+const liveChangesMax = 4_096;
+const liveBytesMax = 16 * 1024 * 1024;
+
+type Run = Readonly<{ after: Revision; upTo: Revision; changes: readonly Change[] }>;
+
+type LiveRun = Run & Readonly<{ bytes: number }>;
+
+export class Tail {
+  readonly #parts: TailParts;
+  readonly #subscription: Subscription;
+  #position: Revision;
+  /** Commits behind each other, the first behind what was taken or read. */
+  #live: LiveRun[] = [];
+  #liveChanges = 0;
+  #liveBytes = 0;
+  #seen: Revision;
+  /** What was read or taken and not given out. */
+  #run: Run | undefined;
+  #reading: AsyncIterator<readonly Change[]> | undefined;
+  #readingUpTo: Revision = 0;
+
+  constructor(parts: TailParts, position: Revision) {
+    this.#parts = parts;
+    this.#position = position;
+    this.#seen = parts.revisions.published;
+    this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
+  }
+
+  /** All changes up to here were given out. */
+  get position(): Revision {
+    return this.#position;
+  }
+
+  get isBehind(): boolean {
+    return this.#position < this.#parts.revisions.published;
+  }
+
+  /** The next chunk, which may be without changes. Throws Refused(Expired) when the log does not reach back far enough. */
+  async next(): Promise<TailChunk> {
+    this.#run ??= this.#takeLive() ?? (await this.#read());
+    const { changes, upTo } = this.#run;
+    const length = distinctPrefix(changes);
+    if (length === changes.length) {
+      this.#run = undefined;
+      this.#position = upTo;
+      return { changes, upTo };
+    }
+    const given = changes.slice(0, length);
+    this.#position = given.at(-1)?.revision ?? this.#position;
+    this.#run = { after: this.#position, upTo, changes: changes.slice(length) };
+    return { changes: given, upTo: this.#position };
+  }
+
+  /** Goes on behind `position`; whatever lies before it is passed over. */
+  jump(position: Revision): void {
+    this.#stopReading();
+    this.#run = undefined;
+    this.#forgetLive();
+    this.#position = position;
+  }
+
+  close(): void {
+    this.#subscription.cancel();
+    this.#stopReading();
+  }
+
+  #follow({ revision, changes }: Commit): void {
+    const bytes = changes.reduce((sum, change) => sum + (change.kind === 'put' ? change.object.body.bytes.length : 0), 0);
+    this.#live.push({ after: this.#seen, upTo: revision, changes, bytes });
+    this.#liveChanges += changes.length;
+    this.#liveBytes += bytes;
+    this.#seen = revision;
+    if (this.#liveChanges > liveChangesMax || this.#liveBytes > liveBytesMax) this.#forgetLive();
+    this.#parts.rang();
+  }
+
+  #takeLive(): Run | undefined {
+    if (this.#reading !== undefined) return undefined;
+    for (let run = this.#live[0]; run !== undefined && run.after <= this.#position; run = this.#live[0]) {
+      this.#live.shift();
+      this.#liveChanges -= run.changes.length;
+      this.#liveBytes -= run.bytes;
+      if (run.upTo <= this.#position) continue;
+      return { ...run, changes: run.changes.filter(({ revision }) => revision > this.#position) };
+    }
+    return undefined;
+  }
+
+  async #read(): Promise<Run> {
+    const after = this.#position;
+    if (this.#reading === undefined) {
+      this.#readingUpTo = this.#live[0]?.after ?? this.#parts.revisions.published;
+      this.#reading = this.#parts.history.everyChange({ after, upTo: this.#readingUpTo })[Symbol.asyncIterator]();
+    }
+    const reading = this.#reading;
+    const { done, value } = await reading.next();
+    if (done !== true) return { after, upTo: value.at(-1)?.revision ?? after, changes: value };
+    if (this.#reading === reading) this.#reading = undefined;
+    return { after, upTo: this.#readingUpTo, changes: [] };
+  }
+
+  #forgetLive(): void {
+    this.#live = [];
+    this.#liveChanges = 0;
+    this.#liveBytes = 0;
+  }
+
+  #stopReading(): void {
+    void this.#reading?.return?.();
+    this.#reading = undefined;
+  }
+}
+
+/** How many changes stand before the first that repeats a key, or up to the first that moves a path. */
+function distinctPrefix(changes: readonly Change[]): number {
+  if (changes.length === 1) return 1;
+  const keys = new Set<string>();
+  for (const [i, { key, movedPath }] of changes.entries()) {
+    const text = `${formatSlice(key)}|${key.cluster}|${key.namespace}/${key.name}`;
+    if (keys.has(text)) return i;
+    keys.add(text);
+    if (movedPath !== undefined) return i + 1;
+  }
+  return changes.length;
+}

@@ -1,0 +1,270 @@
+/**
+ * This cache in the tree: the link to its parent, those of its children, and what it knows through them.
+ *
+ *              parent
+ *     claims,    ▲ │  claims,           what crosses is what both ends' policies allow (edge.ts); whose a shard is, is
+ *     forward    │ ▼  follow            settled by claims that travel to every neighbour (domain/claim.ts)
+ *            this cache
+ *              ▲ │
+ *              │ ▼
+ *             children
+ *
+ * The tree has no place of its own in memory or on disk: a cache knows its neighbours, and the ids above it.
+ */
+import type { Claim, ShardState } from '../domain/claim.js';
+import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
+import type { Caller } from '../domain/caller.js';
+import type { PushLane, Store, Subscription } from '../domain/ports.js';
+import { formatResource, type Resource } from '../domain/resource.js';
+import type { ShardName } from '../domain/shard.js';
+import { childSide, type LinkSide } from '../domain/side.js';
+import type { Slice } from '../domain/slice.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
+import { Children, type Child } from './children.js';
+import type { EndPolicy } from './edges.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
+import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
+import type { OutflowOptions } from './outflow.js';
+import { ToldFreshness } from './told-freshness.js';
+import type { FreshnessOf } from './tell-freshness.js';
+
+export type TierParts = Readonly<{
+  store: Store;
+  known: KnownShards;
+  /** Of what is pushed to this very cache. */
+  localFreshness: FreshnessOf;
+}> &
+  Omit<LinkSessionParts, 'freshnessOf' | 'told' | 'routed' | 'conflict' | 'store'> &
+  Pick<LinkParts, 'connect'>;
+
+export type TierOptions = OutflowOptions &
+  Omit<LinkOptions, 'hello'> &
+  Readonly<{
+    name: string;
+    /** When this process started, in milliseconds since 1970. */
+    incarnation: number;
+    agent: string;
+    /** How long readers are kept waiting for a parent that does not come. */
+    readyGraceMs: number;
+  }>;
+
+/** Two sides claim a shard with one rank: the first stays, and an operator has something to look at. */
+export type Conflict = Readonly<{ claim: Claim; holder: ShardState; sinceMs: number }>;
+
+export class Tier {
+  readonly #parts: TierParts;
+  readonly #options: TierOptions;
+  readonly #known: KnownShards;
+  readonly #told: ToldFreshness;
+  readonly #children: Children;
+  readonly #link: Link | undefined;
+  readonly #conflicts = new Map<ShardName, Conflict>();
+  readonly #subscription: Subscription;
+  readonly #settled: Subscription;
+  readonly #parentLane: PushLane;
+  readonly #startedMs: number;
+  #policies: LinkPolicies;
+  #routeAbove: readonly string[] = [];
+  #isReady = false;
+
+  /** Does nothing about the parent until `run`. */
+  constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
+    const { store, known, clock } = parts;
+    this.#parts = parts;
+    this.#options = options;
+    this.#known = known;
+    this.#policies = policies;
+    this.#startedMs = clock.now();
+    this.#told = new ToldFreshness(this.#startedMs);
+    this.#parentLane = store.lane();
+    this.#children = new Children({
+      pushes: store,
+      clock,
+      log: parts.boundedLog,
+      open: (connection, lane, peer, name) => this.#open({ connection, lane }, peer, childPolicy(this.#policies, name)),
+      welcome: () => this.#welcome(),
+      route: () => this.route,
+    });
+    this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
+    this.#settled = store.follow(({ shards }) => {
+      for (const { shard } of shards) this.#conflicts.delete(shard);
+    });
+    this.#subscription = store.subscribe(({ changes }) => {
+      if (changes.some(({ key }) => key.resource.resource === 'clustercachedresources')) for (const each of this.#sessions()) each.declared();
+    });
+    // A state that was whole once is better than none, however old.
+    this.#isReady = this.#link === undefined || [...known.shards].some(({ shard, side }) => side === 'parent' && this.#hasSynced(shard));
+  }
+
+  /** The id of this cache, and of those above it as far as it is known. */
+  get route(): readonly string[] {
+    return [this.#parts.store.cacheId, ...this.#routeAbove];
+  }
+
+  /** How this cache is known to its parent; undefined without one. */
+  get name(): string | undefined {
+    return this.#link === undefined ? undefined : this.#options.name;
+  }
+
+  /** Undefined without a parent. */
+  get parent(): LinkState | undefined {
+    return this.#link?.state;
+  }
+
+  get children(): Iterable<Child> {
+    return this.#children.connected;
+  }
+
+  get conflicts(): Iterable<Conflict> {
+    return this.#conflicts.values();
+  }
+
+  get policies(): LinkPolicies {
+    return this.#policies;
+  }
+
+  get freshness(): Pick<ToldFreshness, 'presence' | 'shard' | 'slice'> {
+    return this.#told;
+  }
+
+  /**
+   * Whether readers may take what is here for what there is: always without a parent; with one, once all that it said is whole there
+   * is whole here, or the grace is over.
+   */
+  get isReady(): boolean {
+    if (this.#isReady) return true;
+    const isAllHere =
+      this.#told.presence('parent').hasTold &&
+      this.#told.syncedAt('parent').every((slice) => this.#known.shard(slice.shard)?.side !== 'parent' || this.#known.isSynced(slice));
+    this.#isReady = isAllHere || this.#parts.clock.now() - this.#startedMs >= this.#options.readyGraceMs;
+    return this.#isReady;
+  }
+
+  /** Follows the parent until `signal` is aborted; at once without one. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#link?.run(signal);
+  }
+
+  /** The other end of a child's link, until it is closed; `hello` was read from `frames`. */
+  accept(
+    connection: FrameConnection,
+    greeting: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>,
+  ): Promise<void> {
+    return this.#children.accept(connection, greeting);
+  }
+
+  changePolicies(policies: LinkPolicies): void {
+    this.#policies = policies;
+    this.#link?.session?.changePolicy(parentPolicy(policies));
+    for (const { name, session } of this.#children.connected) session.changePolicy(childPolicy(policies, name));
+  }
+
+  /** The type is gone, and its objects with it. */
+  drop(resource: Resource): void {
+    const dropped = formatResource(resource);
+    for (const [side, session] of this.#sides()) {
+      const slices: Slice[] = [...this.#known.shards].filter((state) => state.side === side).map(({ shard }) => ({ shard, resource }));
+      if (slices.length > 0) session.dropped(slices);
+      this.#parts.log.debug('link.type-dropped', { side, type: dropped });
+    }
+  }
+
+  /** How fresh a slice is, wherever it comes from. */
+  freshnessOf(slice: Slice): Readonly<{ connected: boolean; lagMs: number }> {
+    const side = this.#known.shard(slice.shard)?.side;
+    if (side === undefined) return { connected: false, lagMs: 0 };
+    if (side === 'local') return this.#parts.localFreshness(slice);
+    return this.#told.slice(side, slice) ?? { connected: false, lagMs: 0 };
+  }
+
+  /** When somebody was last known to have a shard that lives behind a link; 0 when nothing tells. */
+  seenMs(shard: ShardName, side: LinkSide): number {
+    const { isUp, sinceMs } = this.#told.presence(side);
+    if (!isUp) return sinceMs;
+    return this.#told.shard(side, shard).connected ? this.#parts.clock.now() : 0;
+  }
+
+  /** Ends every child's session; the parent's ends with the signal of `run`. */
+  close(): void {
+    this.#subscription.cancel();
+    this.#settled.cancel();
+    for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
+  }
+
+  #linkToParent(): Link {
+    const { name, incarnation, agent } = this.#options;
+    const { store, intake } = this.#parts;
+    const hello = { name, cacheId: store.cacheId, incarnation, agent, credit: intake.credit, limits: intake.limits };
+    const open = (connection: FrameConnection, peer: LinkPeer): LinkSession =>
+      this.#open({ connection, lane: this.#parentLane }, peer, parentPolicy(this.#policies));
+    return new Link({ ...this.#parts, open }, { ...this.#options, hello });
+  }
+
+  #open(ends: Readonly<{ connection: FrameConnection; lane: PushLane }>, peer: LinkPeer, policy: EndPolicy): LinkSession {
+    const { clock, log } = this.#parts;
+    const { side } = peer;
+    const down = this.#told.up(side, clock.now());
+    void ends.connection.closed.then(() => down(clock.now()));
+    return new LinkSession(
+      ends,
+      { peer, policy },
+      {
+        ...this.#parts,
+        log: log.child({ side, peer: ends.connection.peer }),
+        freshnessOf: (slice) => this.freshnessOf(slice),
+        told: (freshness: readonly SliceFreshness[]) => this.#told.note(side, freshness, clock.now()),
+        routed: (route) => this.#follow(route),
+        conflict: (claim, holder) => this.#noteConflict(claim, holder),
+      },
+      this.#options,
+    );
+  }
+
+  #welcome(): FrameOf<'welcome'> {
+    const { store, intake } = this.#parts;
+    const { credit, limits } = intake;
+    return { kind: 'welcome', protocol: protocolVersion, cacheId: store.cacheId, epoch: store.epoch, stated: [], credit, limits };
+  }
+
+  /** The parent tells its id and those above it; all children hear of it. */
+  #follow(route: readonly string[]): 'loop' | undefined {
+    if (route.includes(this.#parts.store.cacheId)) return 'loop';
+    this.#routeAbove = route;
+    for (const { session, cacheId } of this.#children.connected) {
+      if (route.includes(cacheId)) session.bye('loop', 'this cache is below the one that follows it');
+      else session.send({ kind: 'route', route: this.route });
+    }
+    return undefined;
+  }
+
+  #noteConflict(claim: Claim, holder: ShardState): void {
+    const { shard } = claim;
+    this.#conflicts.set(shard, { claim, holder, sinceMs: this.#parts.clock.now() });
+    this.#parts.boundedLog.warn('link.conflict', { shard, incarnation: claim.incarnation, claims: claim.side, has: holder.side });
+  }
+
+  #hasSynced(shard: ShardName): boolean {
+    return [...this.#known.slicesOf(shard)].some(({ synced }) => synced);
+  }
+
+  *#sides(): Iterable<readonly [LinkSide, LinkSession]> {
+    const parent = this.#link?.session;
+    if (parent !== undefined) yield ['parent', parent];
+    for (const { name, session } of this.#children.connected) yield [childSide(name), session];
+  }
+
+  *#sessions(): Iterable<LinkSession> {
+    for (const [, session] of this.#sides()) yield session;
+  }
+}
+
+function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
+  return { up: forward, down: follow };
+}
+
+function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
+  const { accept, offer } = policiesOfChild(policies, name);
+  return { up: accept, down: offer };
+}

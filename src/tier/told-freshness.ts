@@ -1,0 +1,91 @@
+/**
+ * What the caches at the other ends of links tell of the freshness of their shards' slices, and since when each is connected.
+ *
+ * F1 A link that is down makes every shard behind it not connected, and changes nothing else. Bound: one entry per side and slice.
+ * A shard is connected while one of its slices is; since when is known from what was told, one `note` after the other.
+ */
+import type { ShardName } from '../domain/shard.js';
+import type { LinkSide } from '../domain/side.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { SliceFreshness } from '../frames/frame.js';
+
+/** `sinceMs`: since when it is so. */
+export type SidePresence = Readonly<{ isUp: boolean; sinceMs: number; hasTold: boolean }>;
+
+type ShardTold = { connectedSlices: number; sinceMs: number };
+
+type SideTold = {
+  isUp: boolean;
+  sinceMs: number;
+  hasTold: boolean;
+  readonly slices: Map<string, SliceFreshness>;
+  readonly shards: Map<ShardName, ShardTold>;
+};
+
+export class ToldFreshness {
+  readonly #sides = new Map<LinkSide, SideTold>();
+  readonly #startedMs: number;
+
+  constructor(nowMs: number) {
+    this.#startedMs = nowMs;
+  }
+
+  /** A link is open; what is given back says that it is not any more, unless another one has taken its place. */
+  up(side: LinkSide, nowMs: number): (nowMs: number) => void {
+    const told: SideTold = { isUp: true, sinceMs: nowMs, hasTold: false, slices: new Map(), shards: new Map() };
+    this.#sides.set(side, told);
+    return (endedMs) => {
+      told.isUp = false;
+      told.sinceMs = endedMs;
+    };
+  }
+
+  note(side: LinkSide, freshness: readonly SliceFreshness[], nowMs: number): void {
+    const told = this.#sides.get(side);
+    if (told === undefined) return;
+    told.hasTold = true;
+    for (const each of freshness) {
+      const name = formatSlice(each.slice);
+      noteShard(told.shards, each, { wasConnected: told.slices.get(name)?.connected === true, nowMs });
+      told.slices.set(name, each);
+    }
+  }
+
+  presence(side: LinkSide): SidePresence {
+    const { isUp, sinceMs, hasTold } = this.#sides.get(side) ?? { isUp: false, sinceMs: this.#startedMs, hasTold: false };
+    return { isUp, sinceMs, hasTold };
+  }
+
+  /** A shard of which nothing was told is away for as long as the link is open or down. */
+  shard(side: LinkSide, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
+    const { isUp, sinceMs } = this.presence(side);
+    const told = this.#sides.get(side)?.shards.get(shard);
+    if (told === undefined) return { connected: false, sinceMs };
+    const wasConnected = told.connectedSlices > 0;
+    return isUp || !wasConnected ? { connected: wasConnected, sinceMs: told.sinceMs } : { connected: false, sinceMs };
+  }
+
+  /** Undefined when nothing was told of it. */
+  slice(side: LinkSide, slice: Slice): Readonly<{ connected: boolean; lagMs: number; synced: boolean }> | undefined {
+    const told = this.#sides.get(side);
+    const freshness = told?.slices.get(formatSlice(slice));
+    return freshness && { ...freshness, connected: freshness.connected && told?.isUp === true };
+  }
+
+  /** The slices that a side said are whole there. */
+  syncedAt(side: LinkSide): readonly Slice[] {
+    return [...(this.#sides.get(side)?.slices.values() ?? [])].filter(({ synced }) => synced).map(({ slice }) => slice);
+  }
+}
+
+function noteShard(
+  shards: Map<ShardName, ShardTold>,
+  { slice: { shard }, connected }: SliceFreshness,
+  { wasConnected, nowMs }: Readonly<{ wasConnected: boolean; nowMs: number }>,
+): void {
+  const told = shards.get(shard) ?? { connectedSlices: 0, sinceMs: nowMs };
+  shards.set(shard, told);
+  const before = told.connectedSlices;
+  told.connectedSlices += Number(connected) - Number(wasConnected);
+  if (before > 0 !== told.connectedSlices > 0) told.sinceMs = nowMs;
+}

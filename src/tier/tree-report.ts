@@ -1,0 +1,177 @@
+/**
+ * This cache's neighbours for the status report, put together when someone asks: what the links know of themselves, and of those that
+ * are down what the store has kept.
+ *
+ * Bounds: one entry for each child that ever came; texts that another cache chose are cut at `textCharactersMax`, policies at
+ * `policyCharactersMax`.
+ */
+import type { ShardState } from '../domain/claim.js';
+import { formatEdgePolicy, type EdgePolicy } from '../domain/edge-policy.js';
+import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
+import type { Clock } from '../domain/ports.js';
+import type { LinkState } from '../domain/push.js';
+import { childOf, childSide, type LinkSide } from '../domain/side.js';
+import type {
+  ChildStatus,
+  ConflictStatus,
+  LinkConnection,
+  LinkStatus,
+  ParentStatus,
+  PolicyTexts,
+  ReceivingStatus,
+  TreeStatus,
+} from '../domain/status.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { Child } from './children.js';
+import type { EndPolicy } from './edges.js';
+import type { LinkState as ParentState } from './link.js';
+import type { LinkSession } from './link-session.js';
+import type { Conflict } from './tier.js';
+import type { ToldFreshness } from './told-freshness.js';
+
+type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;
+type Open<State> = Omit<State, 'session' | 'gone'> & Readonly<{ session: Session }>;
+
+export type TreeReportParts = Readonly<{
+  /** What a Tier has. */
+  tier: Readonly<{
+    name: string | undefined;
+    route: readonly string[];
+    parent: Extract<ParentState, { kind: 'connecting' }> | Open<Extract<ParentState, { kind: 'open' }>> | undefined;
+    children: Iterable<Open<Child>>;
+    conflicts: Iterable<Conflict>;
+    policies: LinkPolicies;
+    freshness: Pick<ToldFreshness, 'presence'>;
+  }>;
+  known: Pick<KnownShards, 'shard' | 'shards' | 'slicesOf'>;
+  /** What the store knows of links. */
+  links: () => Promise<readonly LinkState[]>;
+  clock: Clock;
+}>;
+
+const textCharactersMax = 200;
+const policyCharactersMax = 4_096;
+
+export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
+  const { tier, known, clock } = parts;
+  const links = new Map((await parts.links()).map((link) => [link.side, link]));
+  const nowMs = clock.now();
+  const view: View = { ...parts, links, nowMs, held: countHeld(known) };
+  const hops = tier.parent !== undefined && tier.route.length === 1 ? null : tier.route.length - 1;
+  return {
+    name: tier.name ?? null,
+    route: tier.route,
+    hops,
+    parent: parentStatus(view),
+    children: childStatuses(view),
+    conflicts: [...tier.conflicts].flatMap((conflict) => conflictStatus(conflict, known.shard(conflict.claim.shard), nowMs)),
+  };
+}
+
+type Held = Readonly<{ slices: number; inStep: number }>;
+
+type View = Omit<TreeReportParts, 'links'> &
+  Readonly<{ links: ReadonlyMap<LinkSide, LinkState>; nowMs: number; held: ReadonlyMap<LinkSide, Held> }>;
+
+/** What is here of each link. */
+function countHeld(known: TreeReportParts['known']): ReadonlyMap<LinkSide, Held> {
+  const held = new Map<LinkSide, Held>();
+  for (const { shard, side } of known.shards) {
+    if (side === undefined || side === 'local') continue;
+    let { slices, inStep } = held.get(side) ?? { slices: 0, inStep: 0 };
+    for (const { edge } of known.slicesOf(shard)) {
+      slices += 1;
+      if (edge !== '') inStep += 1;
+    }
+    held.set(side, { slices, inStep });
+  }
+  return held;
+}
+
+function parentStatus(view: View): ParentStatus | null {
+  const { parent, policies } = view.tier;
+  if (parent === undefined) return null;
+  const { origin, host } = new URL(parent.url);
+  const own: EndPolicy = { up: policies.forward, down: policies.follow };
+  if (parent.kind === 'open') {
+    const connection = connected(parent.sinceMs, host, view.nowMs);
+    const link = linkStatus('parent', { connection, session: parent.session, cacheId: parent.cacheId, own }, view);
+    return { url: origin, failures: 0, message: null, ...link };
+  }
+  const link = linkStatus('parent', { connection: away('parent', view), session: undefined, cacheId: undefined, own }, view);
+  return {
+    url: origin,
+    failures: parent.failures,
+    message: parent.message === '' ? null : cut(parent.message, textCharactersMax),
+    ...link,
+  };
+}
+
+function childStatuses(view: View): readonly ChildStatus[] {
+  const connectedNow = new Map([...view.tier.children].map((child) => [child.name, child]));
+  const known = [...view.links.keys()].flatMap((side) => childOf(side) ?? []);
+  return [...new Set([...connectedNow.keys(), ...known])].toSorted().map((name) => {
+    const child = connectedNow.get(name);
+    const side = childSide(name);
+    const { accept, offer } = policiesOfChild(view.tier.policies, name);
+    const connection = child === undefined ? away(side, view) : connected(child.sinceMs, child.peer, view.nowMs);
+    const own: EndPolicy = { up: accept, down: offer };
+    const agent = child === undefined ? null : cut(child.agent, textCharactersMax);
+    return { name, agent, ...linkStatus(side, { connection, session: child?.session, cacheId: child?.cacheId, own }, view) };
+  });
+}
+
+function linkStatus(
+  side: LinkSide,
+  end: Readonly<{ connection: LinkConnection; session: Session | undefined; cacheId: string | undefined; own: EndPolicy }>,
+  { links, held, nowMs }: View,
+): LinkStatus {
+  const { connection, session, own } = end;
+  const kept = links.get(side);
+  const position = kept?.position ?? '';
+  return {
+    cacheId: end.cacheId ?? kept?.cacheId ?? null,
+    connection,
+    position: position === '' ? null : position,
+    sending: session?.progress ?? null,
+    receiving: receiving(held.get(side), session, nowMs),
+    policies: { own: textsOf(own), other: session?.otherPolicy === undefined ? null : textsOf(session.otherPolicy) },
+  };
+}
+
+function receiving(held: Held = { slices: 0, inStep: 0 }, session: Session | undefined, nowMs: number): ReceivingStatus {
+  const { compared = 0, comparedMs = 0, differed = 0, refused = 0 } = session?.received ?? {};
+  return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed };
+}
+
+function connected(sinceMs: number, peer: string, nowMs: number): LinkConnection {
+  return { kind: 'connected', forMs: age(sinceMs, nowMs), peer };
+}
+
+function away(side: LinkSide, { tier, nowMs }: View): LinkConnection {
+  return { kind: 'away', forMs: age(tier.freshness.presence(side).sinceMs, nowMs) };
+}
+
+/** Only for as long as the shard is still that holder's, with the rank that both claim. */
+function conflictStatus({ claim, holder, sinceMs }: Conflict, known: ShardState | undefined, nowMs: number): readonly ConflictStatus[] {
+  const { shard, incarnation, moves } = claim;
+  if (known?.side === undefined || known.side !== holder.side) return [];
+  if (known.incarnation !== incarnation || known.moves !== moves) return [];
+  return [{ shard, side: known.side, claimedBy: claim.side, incarnation, forMs: age(sinceMs, nowMs) }];
+}
+
+function textsOf({ up, down }: EndPolicy): PolicyTexts {
+  return { up: textOf(up), down: textOf(down) };
+}
+
+function textOf(policy: EdgePolicy): string {
+  return cut(formatEdgePolicy(policy), policyCharactersMax);
+}
+
+function cut(text: string, charactersMax: number): string {
+  return text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
+}
+
+function age(sinceMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - sinceMs);
+}

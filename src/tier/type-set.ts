@@ -1,0 +1,54 @@
+/** Types named by patterns, to be asked for one type or another such set in constant time for each pattern. */
+import type { TypePattern } from '../domain/edge-policy.js';
+import { formatGroupResource, type Resource } from '../domain/resource.js';
+
+export class TypeSet {
+  /** By group and resource; the identities, or undefined for every one. Undefined as a whole: every type. */
+  readonly #identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined;
+
+  private constructor(identities: ReadonlyMap<string, ReadonlySet<string> | undefined> | undefined) {
+    this.#identities = identities;
+  }
+
+  /** Undefined: every type. */
+  static of(patterns: readonly TypePattern[] | undefined): TypeSet {
+    if (patterns === undefined) return new TypeSet(undefined);
+    const identities = new Map<string, Set<string> | undefined>();
+    for (const { group, resource, identity } of patterns) {
+      const family = formatGroupResource({ group, resource });
+      const known = identities.has(family) ? identities.get(family) : new Set<string>();
+      identities.set(family, identity === undefined ? undefined : known?.add(identity));
+    }
+    return new TypeSet(identities);
+  }
+
+  static union(sets: readonly TypeSet[]): TypeSet {
+    const all = new Map<string, ReadonlySet<string> | undefined>();
+    for (const set of sets) {
+      if (set.#identities === undefined) return set;
+      for (const [family, identities] of set.#identities) {
+        const known = all.has(family) ? all.get(family) : new Set<string>();
+        all.set(family, known === undefined || identities === undefined ? undefined : new Set([...known, ...identities]));
+      }
+    }
+    return new TypeSet(all);
+  }
+
+  has(resource: Resource): boolean {
+    if (this.#identities === undefined) return true;
+    const family = formatGroupResource(resource);
+    return this.#identities.has(family) && this.#identities.get(family)?.has(resource.identity) !== false;
+  }
+
+  /** Whether some type is in both. */
+  meets(other: TypeSet): boolean {
+    const own = this.#identities;
+    const others = other.#identities;
+    if (own === undefined || others === undefined) return own?.size !== 0 && others?.size !== 0;
+    return [...own].some(([family, identities]) => {
+      if (!others.has(family)) return false;
+      const theirs = others.get(family);
+      return identities === undefined || theirs === undefined || [...identities].some((identity) => theirs.has(identity));
+    });
+  }
+}

@@ -1,0 +1,112 @@
+import test from 'ava';
+import type { Log, LogFields } from '../../src/diagnostics/log.js';
+import type { LinkPolicies } from '../../src/domain/link-policies.js';
+import { PolicyFile } from '../../src/config/policy-file.js';
+import { loadSettings } from '../../src/config/settings.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aPolicy } from '../support/edge-policies.js';
+
+const pollMs = 10_000;
+
+/** A server's view of a file that is rewritten. `edit` lets one poll pass. */
+function watched(first: string, flags: Readonly<Record<string, string>> = { config: 'strata.yaml' }) {
+  let text: string | Error = first;
+  const told: LinkPolicies[] = [];
+  const logged: [string, LogFields][] = [];
+  const write = (event: string, fields: LogFields = {}): void => void logged.push([event, fields]);
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const clock = new ManualClock();
+  const sources = {
+    flags,
+    environment: {},
+    readFile: () => {
+      if (text instanceof Error) throw text;
+      return text;
+    },
+  };
+  const watch = PolicyFile.watch({ clock, log, sources, running: loadSettings(sources) }, (policies) => told.push(policies));
+  return {
+    told,
+    logged,
+    clock,
+    close: () => watch.close(),
+    edit: (next: string | Error): void => {
+      text = next;
+      clock.advance(pollMs);
+    },
+  };
+}
+
+const following = (type: string): string => `parent:\n  follow: {types: [${type}]}\nchildren:\n  eu: {offer: {types: [${type}]}}\n`;
+
+test('other policies are told at the next look, once', (t) => {
+  const { told, logged, edit, clock } = watched(following('secrets'));
+
+  clock.advance(pollMs);
+  t.deepEqual(told, []);
+  edit(following('roles.rbac.authorization.k8s.io'));
+  clock.advance(5 * pollMs);
+
+  const policy = aPolicy({ types: ['roles.rbac.authorization.k8s.io'] });
+  t.deepEqual(told, [{ forward: [], follow: policy, children: new Map([['eu', { accept: [], offer: policy }]]) }]);
+  t.deepEqual(logged, [['policies.reloaded', { file: 'strata.yaml' }]]);
+});
+
+test('a file that is rewritten to the same meaning tells nothing', (t) => {
+  const { told, logged, edit } = watched(following('secrets'));
+
+  edit(`# a comment\n${following('secrets')}`);
+
+  t.deepEqual([told, logged], [[], []]);
+});
+
+test('an invalid file is logged once, with its lines, and the old policies stay until it is sound again', (t) => {
+  const { told, logged, edit, clock } = watched(following('secrets'));
+
+  edit(following('Bad'));
+  clock.advance(3 * pollMs);
+  edit(following('secrets'));
+  edit(following('configmaps'));
+
+  t.is(told.length, 1);
+  t.deepEqual(
+    logged.map(([event]) => event),
+    ['policies.invalid', 'policies.reloaded'],
+  );
+  t.regex(String(logged[0]?.[1]['problems']), /strata\.yaml line 2: parent\.follow\.types\[0\]/);
+});
+
+test('a file that cannot be read is logged once, and taken up when it is back', (t) => {
+  const { told, logged, edit, clock } = watched(following('secrets'));
+
+  edit(new Error('ENOENT'));
+  clock.advance(3 * pollMs);
+  edit(following('configmaps'));
+
+  t.is(told.length, 1);
+  t.deepEqual(logged, [
+    ['policies.unreadable', { file: 'strata.yaml', message: 'ENOENT' }],
+    ['policies.reloaded', { file: 'strata.yaml' }],
+  ]);
+});
+
+test('settings that changed besides are logged as needing a restart, but not those that a flag decides', (t) => {
+  const { told, logged, edit } = watched('', { config: 'strata.yaml', 'log-level': 'warn' });
+
+  edit(`listen: {securePort: 7443}\nlog: {level: debug}\n${following('secrets')}`);
+
+  t.is(told.length, 1);
+  t.deepEqual(logged[0], ['settings.need-restart', { file: 'strata.yaml', options: ['--secure-port'] }]);
+});
+
+test('without a file there is nothing to watch, and a closed watch looks no more', (t) => {
+  const none = watched('', {});
+  const closed = watched(following('secrets'));
+
+  closed.close();
+  closed.edit(following('configmaps'));
+
+  t.is(none.clock.pending, 0);
+  t.is(closed.clock.pending, 0);
+  t.deepEqual(closed.told, []);
+});

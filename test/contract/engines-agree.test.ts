@@ -1,0 +1,147 @@
+/**
+ * The memory engine against the one that ships: whatever both are asked, they decide the same, tell the same and keep the same. What a
+ * simulation shows on the one is then true of the other. STRATA_SEED=n repeats a failure, STRATA_RUNS=n goes on longer.
+ */
+import test from 'ava';
+import fc from 'fast-check';
+import type { Change } from '../../src/domain/change.js';
+import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import type { Outcome } from '../../src/domain/mutation.js';
+import type { PushLane, Store } from '../../src/domain/ports.js';
+import type { SliceState } from '../../src/domain/push.js';
+import type { Scope } from '../../src/domain/scope.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { aDelete, aScope, clusterName, shardName } from '../support/objects.js';
+import { engineStep, type EngineStep } from './engine-steps.js';
+import { openMemory } from './open-memory.js';
+import { openSqlite } from './open-sqlite.js';
+import { changeText, listTexts, touchedBehind } from './read-all.js';
+import type { Engine } from './store-contract.js';
+
+const runs = Number(process.env['STRATA_RUNS'] ?? 5);
+const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
+const stepsMax = 60;
+const bounds = { changesMax: 8, tombstonesMax: 3 };
+
+/** An engine, and all that it has told since it was last asked. */
+class Heard {
+  readonly #engine: Engine;
+  #lane: PushLane;
+  #told: unknown[] = [];
+  readonly #known = new Map<string, string>();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    this.#lane = this.#listen(engine.store);
+  }
+
+  get store(): Store {
+    return this.#engine.store;
+  }
+
+  async take(step: EngineStep): Promise<readonly unknown[]> {
+    this.#told = [];
+    const outcome = await this.#outcomeOf(step);
+    return [outcome, this.store.published, ...this.#told];
+  }
+
+  async #outcomeOf(step: EngineStep): Promise<unknown> {
+    const { store } = this;
+    switch (step.kind) {
+      case 'push':
+        return this.#lane.push(step.pushes({ shards: await store.shards(), slices: await store.slices(), links: await store.links() }));
+      case 'mutate':
+        return mutated(await store.submit(await step.mutation(store)));
+      case 'compact':
+        await this.#engine.compact();
+        return [store.compacted, Array.from({ length: store.published + 1 }, (_, after) => store.remembers(after))];
+      case 'restart':
+        this.#lane = this.#listen(await this.#engine.restart());
+        // A removal that was cut short goes on before anything else.
+        return mutated(await this.store.submit(aDelete({ name: 'nothing' })));
+    }
+  }
+
+  /** An engine may tell again what has not changed. */
+  #isNews(state: Readonly<{ shard: string } | { slice: string }>): boolean {
+    const name = 'slice' in state ? state.slice : state.shard;
+    const text = JSON.stringify(state);
+    if (this.#known.get(name) === text) return false;
+    this.#known.set(name, text);
+    return true;
+  }
+
+  #listen(store: Store): PushLane {
+    store.follow(({ shards, slices }) => {
+      const told = [...shards, ...slices.map(timeless)];
+      this.#told.push(...told.toSorted(byText).filter((state) => this.#isNews(state)));
+    });
+    store.subscribe(({ changes, movedPaths, unstated }) => this.#told.push(changes.map(told), [...movedPaths], [...unstated]));
+    return store.lane();
+  }
+}
+
+function mutated(outcome: Outcome): unknown {
+  return outcome.kind === 'written' ? [outcome.revision, outcome.object.revision] : outcome;
+}
+
+function told(change: Change): unknown {
+  return [changeText(change), change.movedPath];
+}
+
+/** Each engine has a clock of its own. */
+function timeless({ slice, changedMs, ...state }: SliceState): Readonly<{ slice: string }> {
+  return { slice: formatSlice(slice), ...state, ...(changedMs === 0 ? { isUnchanged: true } : {}) };
+}
+
+/** Keys that changed, as far back as the store can say. */
+async function touched(store: Store, scope: Scope): Promise<readonly string[]> {
+  const after = Array.from({ length: store.published + 1 }, (_, revision) => revision).find((revision) => store.remembers(revision));
+  return after === undefined ? [] : touchedBehind(store, scope, after);
+}
+
+function byText(a: unknown, b: unknown): number {
+  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
+}
+
+async function contents(store: Store): Promise<unknown> {
+  const log: unknown[] = [];
+  for await (const changes of store.everyChange({ after: store.compacted, upTo: store.published })) log.push(...changes.map(told));
+  const places = ['amber', 'birch'].flatMap((shard) =>
+    ['acme', 'bold'].map((cluster) => ({ shard: shardName(shard), cluster: clusterName(cluster) })),
+  );
+  return {
+    log,
+    touched: await Promise.all(['apiexports', 'others'].map((resource) => touched(store, aScope({ resource })))),
+    listed: await Promise.all(['apiexports', 'others'].map((resource) => listTexts(store, aScope({ resource })))),
+    shards: (await store.shards()).toSorted(byText),
+    slices: (await store.slices()).map(timeless).toSorted(byText),
+    links: (await store.links()).toSorted(byText),
+    paths: await store.pathsOf(places),
+    clusters: await Promise.all(
+      ['root:x', 'root:y'].flatMap((path) => parseCanonicalPath(path) ?? []).map((path) => store.clustersAt(path)),
+    ),
+  };
+}
+
+test('both engines decide, tell and keep the same, whatever they are asked', async (t) => {
+  t.log(`STRATA_SEED=${seed}`);
+  let written = 0;
+
+  await fc.assert(
+    fc.asyncProperty(fc.array(engineStep, { minLength: stepsMax / 2, maxLength: stepsMax, size: 'max' }), async (steps) => {
+      const ours = new Heard(await openMemory(t, bounds));
+      const theirs = new Heard(await openSqlite(0)(t, bounds));
+
+      for (const step of steps) t.deepEqual(await ours.take(step), await theirs.take(step));
+      t.deepEqual(await contents(ours.store), await contents(theirs.store));
+
+      written += ours.store.published;
+      await theirs.store.close();
+    }),
+    { numRuns: runs, seed, endOnFailure: true },
+  );
+
+  t.log(`${runs} runs, ${written} revisions`);
+  t.true(written > runs);
+});

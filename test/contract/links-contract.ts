@@ -1,0 +1,598 @@
+/**
+ * What every engine behind the port `Pushes` must do for a tree of caches (D9), beside push-contract.ts: sides, links, steps, digests,
+ * and what a link reads. An engine is handed in as a factory; the suite knows nothing else of it.
+ */
+import test, { type ExecutionContext } from 'ava';
+import type { Change } from '../../src/domain/change.js';
+import type { ShardState } from '../../src/domain/claim.js';
+import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
+import { Refused } from '../../src/domain/errors.js';
+import type { Pushes, Store } from '../../src/domain/ports.js';
+import type { Push, SliceState } from '../../src/domain/push.js';
+import type { Revision } from '../../src/domain/revision.js';
+import { childSide } from '../../src/domain/side.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/objects.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aCompare,
+  aDoubt,
+  aDrop,
+  aKeep,
+  aMeet,
+  anAssume,
+  anEnd,
+  aReach,
+  aRetract,
+  aSlice,
+  aState,
+  aStatement,
+  firstIncarnation,
+  mustPush,
+  outcomeTexts,
+} from '../support/pushes.js';
+import { changeText, list, mustWrite } from './read-all.js';
+import type { Engine, EngineBounds } from './store-contract.js';
+
+const eu = childSide('eu');
+const us = childSide('us');
+const edge = 'edge-1';
+/** More than any engine removes in one commit. */
+const manyObjects = 1_000;
+
+async function shardOf(store: Store, shard = 'amber'): Promise<ShardState | undefined> {
+  return (await store.shards()).find((state) => state.shard === shardName(shard));
+}
+
+/** `local 1000.0 plain`, `child/eu 7.1`, `nobody 9.0 removed`. */
+async function shardText(store: Store, shard = 'amber'): Promise<string | undefined> {
+  const state = await shardOf(store, shard);
+  if (state === undefined) return undefined;
+  const { side = 'nobody', incarnation, moves, removed, plain } = state;
+  return `${side} ${incarnation}.${moves}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
+}
+
+async function sliceOf(store: Store, place: Place = {}): Promise<SliceState | undefined> {
+  return (await store.slices()).find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
+}
+
+async function namesOf(store: Store): Promise<string[]> {
+  return (await list(store, aScope())).map(({ key }) => key.name);
+}
+
+async function everyChange(store: Store, after: Revision): Promise<Change[]> {
+  const all: Change[] = [];
+  for await (const chunk of store.everyChange({ after, upTo: store.published })) all.push(...chunk);
+  return all;
+}
+
+/** The digest of a slice, summed up from its objects. */
+async function summedUp(store: Store, place: Place = {}): Promise<string> {
+  const { resource, identity, shard } = { ...aKey(place).resource, shard: aKey(place).shard };
+  const objects = await list(store, aScope({ resource, identity, shard }));
+  return formatDigest(objects.reduce((sum, { key, body }) => addDigest(sum, digestOf(key, body)), emptyDigest));
+}
+
+function moveText({ key, movedPath }: Change): string {
+  return `${key.name} ${movedPath === undefined ? 'moves nothing' : `from ${movedPath.before} to ${movedPath.after}`}`;
+}
+
+export function registerLinksContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
+  const opened = async (t: ExecutionContext): Promise<Store> => (await open(t, {})).store;
+
+  // Sides
+
+  test('a claim takes a shard, stands or is refused as the table says, and tells who has it', async (t) => {
+    const cases: readonly (readonly [known: Push, claim: Push, outcome: string, then: string])[] = [
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu }), 'unchanged', 'child/eu 6.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, moves: 1 }), 'unchanged', 'child/eu 5.1'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4, side: eu, moves: 9 }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4 }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5 }), 'unchanged', 'local 5.0'],
+      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 4, side: eu }), 'unchanged', 'child/eu 5.0'],
+      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: us }), 'fenced by 5', 'child/eu 5.0'],
+      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: us, moves: 1 }), 'unchanged', 'child/us 5.1'],
+      [aClaim({ incarnation: 5, side: 'parent', moves: 2 }), aClaim({ incarnation: 6 }), 'unchanged', 'local 6.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu, removed: true }), 'unchanged', 'nobody 6.0 removed'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, removed: true }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5, side: eu, removed: true }), aClaim({ incarnation: 5 }), 'fenced by 5, removed', 'nobody 5.0 removed'],
+      [
+        aClaim({ incarnation: 5, side: eu, removed: true }),
+        aClaim({ incarnation: 5, side: us, removed: true }),
+        'unchanged',
+        'nobody 5.0 removed',
+      ],
+      [aClaim({ incarnation: 5, side: eu, removed: true }), aClaim({ incarnation: 6, side: eu }), 'unchanged', 'child/eu 6.0'],
+    ];
+
+    for (const [i, [known, claim, outcome, then]] of cases.entries()) {
+      const engine = await open(t, {});
+      const outcomes = await engine.store.lane().push([known, claim]);
+
+      t.deepEqual(outcomeTexts(outcomes), ['unchanged', outcome], `case ${i}`);
+      t.is(await shardText(engine.store), then, `case ${i}`);
+      const told = outcomes.at(-1);
+      if (told?.kind === 'fenced') t.deepEqual(told.holder, await shardOf(engine.store), `case ${i}`);
+      t.is(await shardText(await engine.restart()), then, `case ${i}, after a restart`);
+    }
+  });
+
+  test('a link speaks for the shards of its side whatever their incarnation, a pusher for a local one of its own', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim('amber', 5), aClaim({ shard: 'birch', side: eu }), aClaim({ shard: 'cedar', side: 'parent' })]);
+    const spoken = (shard: string, by: Parameters<typeof aState>[2]): readonly Push[] => [
+      aBegin({ shard }, by),
+      aState({ shard }, {}, by),
+      aKeep({ shard }, by),
+      aRetract({ shard }, by),
+      aCompare('', { shard }, by),
+      aDoubt({ shard }, by),
+      anEnd({ shard }, by),
+    ];
+
+    for (const [shard, by, passes] of [
+      ['amber', 5, true],
+      ['amber', 4, false],
+      ['amber', eu, false],
+      ['amber', 'parent', false],
+      ['birch', eu, true],
+      ['birch', us, false],
+      ['birch', firstIncarnation, false],
+      ['cedar', 'parent', true],
+      ['cedar', eu, false],
+      ['dune', eu, false],
+    ] as const) {
+      const kinds = (await lane.push(spoken(shard, by))).map(({ kind }) => kind);
+      t.is(
+        kinds.every((kind) => kind === 'fenced'),
+        !passes,
+        `${by} speaks for ${shard}: ${kinds.join(' ')}`,
+      );
+      t.is(kinds.includes('fenced'), !passes);
+    }
+    t.deepEqual(await namesOf(store), []);
+  });
+
+  test('a shard that changes its side counts as stated nowhere and out of step; its objects stay until the new side ends', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim(), ...aStatement({}, [aState({ name: 'gone' }), aState({ name: 'same' })])]);
+    await mustPush(lane, [aBegin()]);
+
+    await mustPush(lane, [aClaim({ side: eu, incarnation: 2_000 })]);
+
+    t.like(await sliceOf(store), { objects: 2, stated: 0, synced: true, edge: '' });
+    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, edge)])), ['unbegun'], 'what another side began is forgotten');
+    const { published } = store;
+    t.deepEqual(await mustPush(lane, aStatement({}, [aState({ name: 'same' }, {}, eu)], eu, edge)), ['unchanged', 'unchanged', 'swept 1']);
+    t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
+    t.is(store.published, published + 1, 'what is the same is no event');
+
+    await mustPush(lane, [aClaim({ side: us, incarnation: 2_000, moves: 1 })]);
+    t.like(await sliceOf(store), { objects: 1, stated: 0, synced: true, edge: '' });
+  });
+
+  test('a claim that comes over the same link leaves everything as it was: statements go on, slices stay in step', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const others = { resource: 'others' };
+    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge), aBegin(others, eu)]);
+
+    for (const claim of [
+      aClaim({ side: eu }),
+      aClaim({ side: eu, incarnation: 2_000 }),
+      aClaim({ side: eu, incarnation: 2_000, moves: 1 }),
+    ])
+      await mustPush(lane, [claim]);
+
+    t.like(await sliceOf(store), { stated: firstIncarnation, edge });
+    t.deepEqual(await mustPush(lane, [anEnd(others, eu, edge)]), ['swept 0']);
+    t.like(await sliceOf(store, others), { stated: 2_000, edge });
+  });
+
+  test('a claim that comes over a link behind a long end keeps its place: that states the incarnation before', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ side: eu }), ...Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }, {}, eu))]);
+
+    const ended = lane.push([aBegin({}, eu), anEnd({}, eu, edge)]);
+    const claimed = lane.push([aClaim({ side: eu, incarnation: 2_000 })]);
+
+    t.deepEqual(outcomeTexts([...(await ended), ...(await claimed)]), ['unchanged', `swept ${manyObjects}`, 'unchanged']);
+    t.like(await sliceOf(store), { stated: firstIncarnation, edge });
+  });
+
+  test('a tombstone that comes as a claim fences; its objects go with what is asked for next, and it stays', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge)]);
+
+    const tombstone = aClaim({ side: eu, incarnation: 2_000, moves: 3, removed: true });
+    t.deepEqual(await mustPush(lane, [tombstone, aClear('amber', { fence: false })]), ['unchanged', 'swept 1']);
+
+    t.deepEqual(outcomeTexts(await lane.push([aState({}, {}, eu), aClaim({ side: eu })])), [
+      'fenced by 2000, removed',
+      'fenced by 2000, removed',
+    ]);
+    t.deepEqual(await store.slices(), []);
+    t.is(await shardText(await engine.restart()), 'nobody 2000.3 removed');
+  });
+
+  test('a removal by an operator takes the shard from its side and makes a tombstone without moves', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ side: eu, moves: 4 }), ...aStatement({}, [aState({}, {}, eu)], eu, edge)]);
+
+    t.deepEqual(await mustPush(lane, [aClear('amber', { nowMs: 5_000 })]), ['swept 1']);
+
+    t.is(await shardText(store), 'nobody 5001.0 removed');
+    t.is((await lane.push([aState({}, {}, eu)]))[0]?.kind, 'fenced');
+  });
+
+  // Plain writers
+
+  test('a plain write makes a shard that nobody has local and plain, and changes nothing of one that is local', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const lane = store.lane();
+
+    await mustWrite(store, aPut({}, 'absent'));
+    t.is(await shardText(store), 'local 1.0 plain');
+    await mustWrite(store, aDelete({}));
+    await mustPush(lane, [aClaim()]);
+    t.is(await shardText(store), 'local 1000.0', 'who claims is not plain');
+    await mustWrite(store, aPut({}, 'absent'));
+    t.is(await shardText(store), 'local 1000.0');
+    await mustPush(lane, [aClear('amber', { nowMs: 5_000 })]);
+    await mustWrite(store, aPut({}, 'absent'));
+
+    t.is(await shardText(store), 'local 5002.0 plain');
+    t.is(await shardText(await engine.restart()), 'local 5002.0 plain');
+  });
+
+  test('a plain write where another side has the shard is refused, unless it takes that, with the next incarnation', async (t) => {
+    for (const side of ['parent', eu] as const) {
+      const store = await opened(t);
+      const lane = store.lane();
+      await mustPush(lane, [aClaim({ side, moves: 2 }), ...aStatement({}, [aState({}, {}, side)], side, edge), aBegin({}, side)]);
+
+      for (const mutation of [aPut({ name: 'new' }, 'absent'), aPut({}, 1), aDelete({}), aDelete({ name: 'none' })])
+        t.deepEqual(await store.submit(mutation), { kind: 'refused', why: 'elsewhere' });
+      t.deepEqual(await store.submit({ ...aDelete({ name: 'none' }), takes: true }), { kind: 'refused', why: 'absent' });
+      t.deepEqual(await store.submit({ ...aPut({}, 'absent'), takes: true }), { kind: 'refused', why: 'exists' });
+      t.is(await shardText(store), `${side} 1000.2`, 'what is refused takes nothing');
+      await mustWrite(store, { ...aPut({ name: 'new' }, 'absent'), takes: true });
+
+      t.is(await shardText(store), 'local 1001.0 plain');
+      t.like(await sliceOf(store), { objects: 2, stated: 0, synced: true, edge: '' });
+      t.deepEqual(outcomeTexts(await lane.push([anEnd({}, side, edge)])), ['fenced by 1001']);
+      await mustWrite(store, aDelete({ name: 'new' }));
+    }
+  });
+
+  test('a plain delete takes a shard as a plain put does', async (t) => {
+    const store = await opened(t);
+    await mustPush(store.lane(), [aClaim({ side: eu }), aState({}, {}, eu)]);
+
+    await mustWrite(store, { ...aDelete({}), takes: true });
+
+    t.is(await shardText(store), 'local 1001.0 plain');
+  });
+
+  test('what a plain writer wrote is assumed to be all, while the shard is plain and local, and for nobody else', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustWrite(store, aPut({ shard: 'plain' }, 'absent'));
+    await mustWrite(store, aPut({ shard: 'plain', resource: 'others' }, 'absent'));
+    await mustPush(lane, [aClaim('pushed'), aState({ shard: 'pushed' })]);
+    await mustPush(lane, [aClaim({ shard: 'child', side: eu }), aState({ shard: 'child' }, {}, eu)]);
+
+    t.deepEqual(await mustPush(lane, ['plain', 'pushed', 'child', 'none'].map(anAssume)), Array(4).fill('unchanged'));
+
+    t.like(await sliceOf(store, { shard: 'plain' }), { stated: 1, synced: true, edge: '' });
+    t.like(await sliceOf(store, { shard: 'plain', resource: 'others' }), { stated: 1, synced: true });
+    for (const shard of ['pushed', 'child']) t.like(await sliceOf(store, { shard }), { stated: 0, synced: false });
+    t.is(await shardOf(store, 'none'), undefined);
+    await mustPush(lane, [aClaim({ shard: 'plain', side: eu, incarnation: 2 })]);
+    t.like(await sliceOf(store, { shard: 'plain' }), { stated: 0, synced: true });
+  });
+
+  // Steps
+
+  test('a slice is in step with the edge of the link that ended it, until it begins anew, is doubted or dropped', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const lane = store.lane();
+    const state = aState({}, {}, eu);
+    await mustPush(lane, [aClaim({ side: eu }), state]);
+    t.is((await sliceOf(store))?.edge, '');
+
+    for (const push of [aBegin({}, eu), aDoubt({}, eu), aDrop()]) {
+      await mustPush(lane, aStatement({}, [state], eu, edge));
+      t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge });
+      await mustPush(lane, [push, state]);
+      t.like(await sliceOf(store), { objects: 1, stated: 0, edge: '' }, push.kind);
+    }
+    await mustPush(lane, aStatement({}, [state], eu, edge));
+
+    t.is((await sliceOf(await engine.restart()))?.edge, edge);
+  });
+
+  test('a pusher’s statement is in step with no link', async (t) => {
+    const store = await opened(t);
+
+    await mustPush(store.lane(), [aClaim(), ...aStatement({}, [aState()], firstIncarnation, edge)]);
+
+    t.like(await sliceOf(store), { stated: firstIncarnation, edge: '' });
+    t.deepEqual(outcomeTexts(await store.lane().push([anEnd({}, firstIncarnation, edge)])), ['unbegun']);
+  });
+
+  test('a link ends a slice that is in step without having begun: it counts as stated by who has the shard now, and nothing goes', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge)]);
+    await mustPush(lane, [aClaim({ side: eu, incarnation: 2_000 })]);
+
+    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, 'another'), anEnd({}, eu), anEnd({ resource: 'others' }, eu, edge)])), [
+      'unbegun',
+      'unbegun',
+      'unbegun',
+    ]);
+    t.like(await sliceOf(store), { stated: firstIncarnation, edge });
+    t.deepEqual(await mustPush(lane, [anEnd({}, eu, edge)]), ['swept 0']);
+
+    t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
+  });
+
+  // Links
+
+  test('a link that meets another cache than before loses its position, and its slices fall out of step; what was stated stays', async (t) => {
+    for (const side of ['parent', eu] as const) {
+      const store = await opened(t);
+      const lane = store.lane();
+      const other = { shard: 'birch' };
+      await mustPush(lane, [
+        aMeet('c1', side),
+        aClaim({ side }),
+        ...aStatement({}, [aState({}, {}, side)], side, edge),
+        aReach('77', side),
+      ]);
+      await mustPush(lane, [aClaim({ ...other, side: us }), ...aStatement(other, [aState(other, {}, us)], us, edge)]);
+
+      await mustPush(lane, [aMeet('c1', side)]);
+      t.deepEqual(await store.links(), [{ side, cacheId: 'c1', position: '77' }]);
+      t.is((await sliceOf(store))?.edge, edge);
+      await mustPush(lane, [aMeet('c2', side)]);
+
+      t.deepEqual(await store.links(), [{ side, cacheId: 'c2', position: '' }]);
+      t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge: '' });
+      t.is((await sliceOf(store, other))?.edge, edge, 'other links are not concerned');
+    }
+  });
+
+  test('every other parent but the first moves all shards that go up to it', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [
+      aClaim('amber'),
+      aClaim({ shard: 'birch', side: eu, moves: 4 }),
+      aClaim({ shard: 'cedar', side: 'parent' }),
+      aClear('dune', { nowMs: 5 }),
+    ]);
+    const texts = () => Promise.all(['amber', 'birch', 'cedar', 'dune'].map((shard) => shardText(store, shard)));
+    const before = ['local 1000.0', 'child/eu 1000.4', 'parent 1000.0', 'nobody 6.0 removed'];
+
+    await mustPush(lane, [aMeet('p1'), aMeet('p1'), aMeet('e1', eu), aMeet('e2', eu)]);
+    t.deepEqual(await texts(), before);
+    await mustPush(lane, [aMeet('p2')]);
+    t.deepEqual(await texts(), ['local 1000.1', 'child/eu 1000.5', 'parent 1000.0', 'nobody 6.0 removed']);
+    t.deepEqual(await mustPush(lane, [aClaim('amber'), aState()]), ['unchanged', 'written'], 'its pusher has it as before');
+    await mustPush(lane, [aMeet('p1')]);
+
+    t.deepEqual(await texts(), ['local 1000.2', 'child/eu 1000.6', 'parent 1000.0', 'nobody 6.0 removed']);
+  });
+
+  test('the id of a child is bound to its first name, for good; a parent’s is bound to none', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+
+    const outcomes = await lane.push([aMeet('c1', eu), aMeet('c2', eu), aMeet('c1', us), aMeet('c3', us), aMeet('c1'), aMeet('c1', eu)]);
+    const again = await engine.restart();
+
+    t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'bound to eu', 'unchanged', 'unchanged', 'unchanged']);
+    t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c2', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
+    t.deepEqual((await again.links()).map(({ side, cacheId }) => `${side} ${cacheId}`).toSorted(), [
+      'child/eu c1',
+      'child/us c3',
+      'parent c1',
+    ]);
+  });
+
+  test('a position is as durable as what was told before it', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    await mustPush(store.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
+    t.is(store.published, 0, 'links are no change');
+
+    const links = (await (await engine.restart()).links()).toSorted((a, b) => (a.side < b.side ? -1 : 1));
+
+    t.deepEqual(links, [
+      { side: eu, cacheId: 'e1', position: '5' },
+      { side: 'parent', cacheId: 'p1', position: '1234567000000000009' },
+    ]);
+  });
+
+  // Digests
+
+  test('two slices with the same objects have one digest, whatever way they came to them', async (t) => {
+    const [one, other] = [await opened(t), await opened(t)];
+    const names = ['a', 'b', 'c', 'd'];
+    const lane = other.lane();
+
+    await mustPush(one.lane(), [aClaim(), ...names.map((name) => aState({ name }, { spec: name }))]);
+    await mustWrite(other, aPut({ name: 'd' }, 'absent', { spec: 'old' }));
+    await mustWrite(other, aPut({ name: 'gone' }, 'absent'));
+    await mustPush(lane, [aClaim({ side: eu }), aState({ name: 'b' }, { spec: 'b' }, eu), aState({ name: 'swept' }, {}, eu)]);
+    const statement = names.toReversed().map((name) => aState({ name }, { spec: name }, eu));
+    await mustPush(lane, [aRetract({ name: 'gone' }, eu), ...aStatement({}, statement, eu, edge)]);
+
+    const digest = (await sliceOf(one))?.digest;
+    t.is((await sliceOf(other))?.digest, digest);
+    t.is(digest, await summedUp(one));
+    t.not(digest, formatDigest(emptyDigest));
+  });
+
+  test('a digest follows every change: create, replace, delete, restated namesake, sweep, drop and clear; a restart keeps it', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const lane = store.lane();
+    const places: readonly Place[] = [{}, { shard: 'birch' }, { resource: 'others' }];
+    const agree = async (now: Store, title: string): Promise<void> => {
+      for (const place of places) {
+        const told = (await sliceOf(now, place))?.digest ?? formatDigest(emptyDigest);
+        t.is(told, await summedUp(now, place), `${title}: ${JSON.stringify(place)}`);
+      }
+    };
+    const steps: readonly (readonly Push[])[] = [
+      [aClaim(), aClaim('birch')],
+      [aState({ name: 'a' }), aState({ name: 'a', shard: 'birch' }, { spec: 1 }), aState({ resource: 'others' })],
+      [aState({ name: 'a' }, { spec: 2 }), aState({ name: 'a' }, { spec: 2 }), aState({ name: 'b' })],
+      [aRetract({ name: 'a' })],
+      [aState({ name: 'c' }), aBegin(), aKeep({ name: 'b' }), anEnd()],
+      [aDrop({ resource: 'others' })],
+      [aClear('birch')],
+    ];
+
+    for (const [i, step] of steps.entries()) {
+      await mustPush(lane, step);
+      await agree(store, `step ${i}`);
+    }
+    await mustWrite(store, aDelete({ name: 'b' }));
+    await agree(store, 'plain delete');
+    await mustWrite(store, aPut({ name: 'z' }, 'absent'));
+
+    await agree(await engine.restart(), 'restart');
+  });
+
+  test('a comparison tells the digest that is held where it is another', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ side: eu }), aState({}, {}, eu)]);
+    const digest = await summedUp(store);
+    const empty = formatDigest(emptyDigest);
+
+    const outcomes = await lane.push([
+      aCompare(digest, {}, eu),
+      aCompare(empty, {}, eu),
+      aCompare(empty, { resource: 'others' }, eu),
+      aState({}, { spec: 2 }, eu),
+      aCompare(digest, {}, eu),
+    ]);
+
+    t.deepEqual(outcomes.slice(0, 3), [{ kind: 'unchanged' }, { kind: 'differs', digest }, { kind: 'unchanged' }]);
+    t.deepEqual(outcomes[4], { kind: 'differs', digest: await summedUp(store) });
+    t.is(await sliceOf(store, { resource: 'others' }), undefined, 'to compare is to change nothing');
+  });
+
+  // What a link reads
+
+  test('every change of every type is read in its order, as far back as history goes', async (t) => {
+    const engine = await open(t, { changesMax: 4 });
+    const { store } = engine;
+    const lane = store.lane();
+    const live: Change[] = [];
+    store.subscribe(({ changes }) => live.push(...changes));
+    await mustPush(lane, [aClaim(), aState(), aState({ resource: 'others' }), aState({ identity: 'hash' })]);
+    await mustWrite(store, aPut({ shard: 'birch', resource: 'others' }, 'absent'));
+    await mustPush(lane, [aRetract({ resource: 'others' }), aState({}, { spec: 2 })]);
+
+    t.deepEqual((await everyChange(store, 0)).map(changeText), live.map(changeText));
+    t.deepEqual((await everyChange(store, 3)).map(changeText), live.slice(3).map(changeText));
+    t.deepEqual(await everyChange(store, store.published), []);
+    await engine.compact();
+
+    t.is(store.compacted, store.published - 4);
+    t.is((await everyChange(store, store.compacted)).length, 4);
+    const error = await t.throwsAsync(everyChange(store, store.compacted - 1), { instanceOf: Refused });
+    t.is(error?.refusal.reason, 'Expired');
+  });
+
+  test('a change tells where it moved the path of its cluster, live and out of the log', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const lane = store.lane();
+    const live: Change[] = [];
+    store.subscribe(({ changes }) => live.push(...changes));
+    await mustPush(lane, [
+      aClaim(),
+      aState({ name: 'a' }, { path: 'root:a' }),
+      aState({ name: 'b' }, { path: 'root:a' }),
+      aState({ name: 'c' }),
+      aState({ name: 'b' }, { path: 'root:b' }),
+      aState({ name: 'a' }, { path: 'root:b', spec: 2 }),
+      aRetract({ name: 'a' }),
+      aRetract({ name: 'b' }),
+      aBegin(),
+      anEnd(),
+    ]);
+    const texts = [
+      'a from undefined to root:a',
+      'b moves nothing',
+      'c moves nothing',
+      'b from root:a to root:b',
+      'a moves nothing',
+      'a moves nothing',
+      'b moves nothing',
+      'c from root:b to undefined',
+    ];
+
+    t.deepEqual(live.map(moveText), texts);
+    t.deepEqual((await everyChange(await engine.restart(), 0)).map(moveText), texts);
+  });
+
+  test('the paths of clusters are told in the order they were asked for', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const birch = { shard: 'birch' };
+    const bold = { cluster: 'bold' };
+    await mustPush(lane, [aClaim(), aClaim('birch'), aState({}, { path: 'root:a' }), aState(birch, { path: 'root:b' }), aState(bold)]);
+
+    const paths = await store.pathsOf([aKey(birch), aKey(bold), aKey(), aKey()]);
+
+    t.deepEqual(paths, [parseCanonicalPath('root:b'), undefined, parseCanonicalPath('root:a'), parseCanonicalPath('root:a')]);
+    t.deepEqual(await store.pathsOf([]), []);
+  });
+
+  test('who follows is told the shards and slices that a commit changed, when they can be read, before its changes are told', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const told: string[] = [];
+    const follower = store.follow(({ shards, slices }: Parameters<Parameters<Pushes['follow']>[0]>[0]) => {
+      told.push(...shards.map(({ shard, side }) => `shard ${shard} ${side}`));
+      told.push(...slices.map(({ slice, objects, edge: of }) => `slice ${slice.shard} ${objects} ${of} at ${store.published}`));
+    });
+    store.subscribe(({ revision }) => told.push(`changes at ${revision}`));
+
+    await mustPush(lane, [aClaim({ side: eu }), aState({}, {}, eu)]);
+    await mustPush(lane, [aClaim({ side: eu }), aState({}, {}, eu), aMeet('e1', eu), aReach('7', eu)]);
+    await mustPush(lane, [aBegin({}, eu), aKeep({}, eu), anEnd({}, eu, edge)]);
+    await mustPush(lane, [aRetract({}, eu), aDrop()]);
+    follower.cancel();
+    await mustPush(lane, [aClaim('birch')]);
+
+    t.deepEqual(told, [
+      'shard amber child/eu',
+      'slice amber 1  at 1',
+      'changes at 1',
+      `slice amber 1 ${edge} at 1`,
+      'slice amber 0  at 2',
+      'changes at 2',
+    ]);
+  });
+}

@@ -1,0 +1,35 @@
+/** The caches of a folder of examples/, as their files say: what each listens on and who its parent is, parents first. */
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { loadSettings, type Settings } from '../../src/config/settings.js';
+import { projectFile } from '../support/project.js';
+
+export type ExampleCache = Readonly<{ name: string; file: string; settings: Settings; parent: string | undefined }>;
+
+const suffix = '.yaml';
+
+export async function exampleCaches(shape: string): Promise<readonly ExampleCache[]> {
+  const folder = projectFile('examples', shape);
+  const names = (await readdir(folder)).filter((name) => name.endsWith(suffix)).map((name) => basename(name, suffix));
+  const caches = await Promise.all(names.map((name) => readExample(name, join(folder, `${name}${suffix}`))));
+  const withParents = caches.map((cache) => ({ ...cache, parent: parentOf(cache.settings, caches) }));
+  const tierOf = ({ parent }: ExampleCache): number => {
+    const above = withParents.find(({ name }) => name === parent);
+    return above === undefined ? 0 : 1 + tierOf(above);
+  };
+  return withParents.toSorted((left, right) => tierOf(left) - tierOf(right) || (left.name < right.name ? -1 : 1));
+}
+
+async function readExample(name: string, file: string): Promise<Omit<ExampleCache, 'parent'>> {
+  const text = await readFile(file, 'utf8');
+  return { name, file, settings: loadSettings({ flags: { config: file }, environment: {}, readFile: () => text }) };
+}
+
+/** The cache that listens where this one looks for its parent. */
+function parentOf({ parentUrls: [url] }: Settings, caches: readonly Omit<ExampleCache, 'parent'>[]): string | undefined {
+  if (url === undefined) return undefined;
+  const port = Number(new URL(url).port);
+  const parent = caches.find(({ settings }) => settings.securePort === port);
+  if (parent === undefined) throw new Error(`no example listens at ${url}`);
+  return parent.name;
+}

@@ -1,0 +1,154 @@
+/**
+ * The caches of an example, running on this machine in one folder: certificates first, made by the commands the README tells of, then
+ * a process for each, parents first. The ports are those of the files, or others where one of them is taken.
+ */
+import { once } from 'node:events';
+import { mkdir, readFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join, relative } from 'node:path';
+import type { ClientIdentity } from '../../src/client.js';
+import { projectFile } from '../support/project.js';
+import { CacheProcess } from './cache-process.js';
+import { exampleCaches, type ExampleCache } from './example-caches.js';
+import { strataCommand } from './strata-command.js';
+
+export type ExampleTreeOptions = Readonly<{ shape: string; shards: readonly string[]; directory: string }>;
+
+const address = '127.0.0.1';
+const authorityFolder = 'strata-ca';
+const authority = `${authorityFolder}/ca.crt`;
+
+export class ExampleTree {
+  /** Parents first. */
+  readonly examples: readonly ExampleCache[];
+  /** What was run, as one would type it in the directory. */
+  readonly commands: readonly string[];
+  readonly #directory: string;
+  readonly #running: ReadonlyMap<string, CacheProcess>;
+
+  private constructor(
+    { directory }: ExampleTreeOptions,
+    examples: readonly ExampleCache[],
+    { running, commands }: Readonly<{ running: ReadonlyMap<string, CacheProcess>; commands: readonly string[] }>,
+  ) {
+    this.#directory = directory;
+    this.examples = examples;
+    this.#running = running;
+    this.commands = commands;
+  }
+
+  /** Resolves when every cache is ready; when one is not, none is left running. */
+  static async open(options: ExampleTreeOptions, signal: AbortSignal): Promise<ExampleTree> {
+    const { shape, shards, directory } = options;
+    await mkdir(directory, { recursive: true });
+    const examples = await exampleCaches(shape);
+    const certificates = [
+      ['serving', 'localhost', address],
+      ['admin'],
+      ...examples.filter(({ parent }) => parent !== undefined).map(({ name }) => ['cache', name]),
+      ...shards.map((shard) => ['shard', shard]),
+    ].map((words) => ['cert', ...words]);
+    const places = ['--ca-directory', join(directory, authorityFolder), '--out-directory', directory, '--force'];
+    for (const words of certificates) await strataCommand([...words, ...places]);
+
+    const ports = await chosenPorts(examples);
+    const admin = await readPair(directory, 'admin');
+    const running = new Map<string, CacheProcess>();
+    const commands = certificates.map((words) => `strata ${words.join(' ')}`);
+    try {
+      for (const example of examples) {
+        const { name, file } = example;
+        const others = portFlags(example, ports);
+        commands.push(['strata serve --config', relative(projectFile(), file), ...others].join(' '));
+        const flags = ['--config', file, ...others];
+        running.set(name, new CacheProcess({ name, folder: directory, port: ports.get(name) ?? 0, flags, admin }));
+      }
+      // All at once, as machines start: a child tries until its parent is there.
+      await Promise.all([...running.values()].map((cache) => cache.start(signal)));
+    } catch (error) {
+      await closeAll(running);
+      throw error;
+    }
+    return new ExampleTree(options, examples, { running, commands });
+  }
+
+  get caches(): readonly CacheProcess[] {
+    return [...this.#running.values()];
+  }
+
+  get root(): CacheProcess {
+    return this.cache(this.examples[0]?.name ?? '');
+  }
+
+  cache(name: string): CacheProcess {
+    const cache = this.#running.get(name);
+    if (cache === undefined) throw new Error(`no cache is named ${name}`);
+    return cache;
+  }
+
+  /** What those show who push for a shard. */
+  async identity(shard: string): Promise<ClientIdentity> {
+    return { ca: await readFile(join(this.#directory, authority), 'utf8'), ...(await readPair(this.#directory, shard)) };
+  }
+
+  /** What `strata status` prints above its table of shards. */
+  async status(cache: string): Promise<readonly string[]> {
+    const text = await strataCommand(statusWords(this.cache(cache).url, this.#directory));
+    const lines = text.split('\n');
+    const table = lines.findIndex((line) => line.startsWith('SHARD') || line === 'no shards yet');
+    return lines.slice(0, table === -1 ? lines.length : table).filter((line) => line !== '');
+  }
+
+  statusCommand(cache: string): string {
+    return `strata ${statusWords(this.cache(cache).url, '').join(' ')}`;
+  }
+
+  async close(): Promise<void> {
+    await closeAll(this.#running);
+  }
+}
+
+function statusWords(url: string, directory: string): readonly string[] {
+  const files = { '--ca-file': authority, '--cert-file': 'admin.crt', '--key-file': 'admin.key' };
+  return ['status', '--cache', url, ...Object.entries(files).flatMap(([flag, file]) => [flag, join(directory, file)])];
+}
+
+async function readPair(directory: string, name: string): Promise<{ certificate: string; key: string }> {
+  const read = (suffix: string): Promise<string> => readFile(join(directory, `${name}.${suffix}`), 'utf8');
+  return { certificate: await read('crt'), key: await read('key') };
+}
+
+/** Children first, so that nobody looks for a parent that has gone. */
+async function closeAll(running: ReadonlyMap<string, CacheProcess>): Promise<void> {
+  for (const cache of [...running.values()].toReversed()) await cache.close();
+}
+
+/** None, where the files have their way. */
+function portFlags({ name, parent, settings }: ExampleCache, ports: ReadonlyMap<string, number>): readonly string[] {
+  const port = ports.get(name);
+  if (port === settings.securePort) return [];
+  const toParent = parent === undefined ? [] : [`--parent-urls=https://${address}:${ports.get(parent)}`];
+  return [`--secure-port=${port}`, ...toParent];
+}
+
+async function chosenPorts(examples: readonly ExampleCache[]): Promise<ReadonlyMap<string, number>> {
+  const wanted = examples.map(({ name, settings }) => [name, settings.securePort] as const);
+  const free = await heldPorts(wanted.map(([, port]) => port)).catch(() => heldPorts(wanted.map(() => 0)));
+  return new Map(wanted.map(([name], index) => [name, free[index] ?? 0]));
+}
+
+/** Throws when one is taken. All are held until the last is known, so that they differ. */
+async function heldPorts(ports: readonly number[]): Promise<readonly number[]> {
+  const servers = ports.map(() => createServer());
+  try {
+    const held: number[] = [];
+    for (const [index, server] of servers.entries()) {
+      server.listen(ports[index], address);
+      await once(server, 'listening');
+      held.push((server.address() as AddressInfo).port);
+    }
+    return held;
+  } finally {
+    for (const server of servers) if (server.listening) await new Promise((resolve) => server.close(resolve));
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * The objects of one slice that can change: told as a whole when it is opened, as it is then, and each change from then on.
+ *
+ * Bounds: one body for each object; a reading that is slow remembers the names of what changed, and tells the latest of each once.
+ */
+import type { SliceSource, Told } from '../../src/sender/source.js';
+
+export type Put = Told & Readonly<{ kind: 'put' }>;
+
+type Reading = { readonly changed: Set<string>; wake: () => void };
+
+const batchObjects = 64;
+
+export class LiveSource implements SliceSource {
+  readonly connected = true;
+  readonly #objects = new Map<string, Put>();
+  readonly #readings = new Set<Reading>();
+  #revision = 0;
+
+  put(told: Put): void {
+    const { cluster, namespace, name } = told.object;
+    const key = [cluster, namespace, name].join('/');
+    this.#objects.set(key, told);
+    this.#revision += 1;
+    for (const { changed, wake } of this.#readings) {
+      changed.add(key);
+      wake();
+    }
+  }
+
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+    const reading: Reading = { changed: new Set(), wake: () => {} };
+    const stop = (): void => reading.wake();
+    this.#readings.add(reading);
+    signal.addEventListener('abort', stop);
+    try {
+      const revision = String(this.#revision);
+      const objects = [...this.#objects.values()];
+      yield [{ kind: 'begin', revision }];
+      for (let i = 0; i < objects.length; i += batchObjects) yield objects.slice(i, i + batchObjects);
+      yield [{ kind: 'end', revision }];
+      while (!signal.aborted) {
+        const keys = [...reading.changed].slice(0, batchObjects);
+        for (const key of keys) reading.changed.delete(key);
+        if (keys.length > 0) yield keys.flatMap((key) => this.#objects.get(key) ?? []);
+        else await new Promise<void>((resolve) => (reading.wake = resolve));
+      }
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#readings.delete(reading);
+    }
+  }
+}

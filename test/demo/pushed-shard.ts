@@ -1,0 +1,71 @@
+/** One recorded shard that is being pushed into its cache over a websocket, as its own agent would. */
+import { openSender, type ClientIdentity } from '../../src/client.js';
+import { systemClock } from '../../src/clock.js';
+import { createLog } from '../../src/diagnostics/log.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { readRecorded, recordedSources, type RecordedSlice } from './recorded-source.js';
+import type { RecordedObject } from './recorded-shards.js';
+
+export type PushedShardOptions = Readonly<{ shard: string; url: string; identity: ClientIdentity; objects: readonly RecordedObject[] }>;
+
+export class PushedShard {
+  /** How long it took until every object was durable. */
+  readonly statedMs: number;
+  readonly types: number;
+  readonly objects: number;
+  readonly #sources: readonly RecordedSlice[];
+  readonly #stopping: AbortController;
+  readonly #ended: Promise<unknown>;
+
+  private constructor(
+    sources: readonly RecordedSlice[],
+    running: Readonly<{ stopping: AbortController; ended: Promise<unknown> }>,
+    stated: Readonly<{ statedMs: number; objects: number }>,
+  ) {
+    this.#sources = sources;
+    this.#stopping = running.stopping;
+    this.#ended = running.ended;
+    this.types = sources.length;
+    this.statedMs = stated.statedMs;
+    this.objects = stated.objects;
+  }
+
+  /** Resolves when every object of the shard is durable in the cache; throws when one is refused, or the sender itself. */
+  static async open({ shard, url, identity, objects }: PushedShardOptions, signal: AbortSignal): Promise<PushedShard> {
+    // A cache that goes away is part of what a demo shows, and is told by the demo itself.
+    const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'error', format: 'pretty' });
+    const startedMs = systemClock.now();
+    const sender = openSender({ shard, caches: [url], identity, agent: 'demo', log });
+    const sources = recordedSources(shard, objects);
+    for (const { slice, source } of sources) sender.add(slice, source);
+    const stopping = new AbortController();
+    const ended = sender.run(stopping.signal);
+    try {
+      for await (const { slices, refused } of sender.states(signal)) {
+        if (refused > 0) throw new Error(`${refused} objects of ${shard} were refused`);
+        if (slices.every(({ phase }) => phase === 'stated')) {
+          const count = objects.filter((object) => object.shard === shard).length;
+          return new PushedShard(sources, { stopping, ended }, { statedMs: systemClock.now() - startedMs, objects: count });
+        }
+      }
+      throw new Error(`${shard} was not stated: ${JSON.stringify(sender.state.connection)}`);
+    } catch (error) {
+      stopping.abort();
+      await ended;
+      throw error;
+    }
+  }
+
+  /** A new form of an object whose type this shard had from the start. */
+  change(recorded: RecordedObject): void {
+    const { slice, told } = readRecorded(recorded);
+    const source = this.#sources.find((known) => formatSlice(known.slice) === formatSlice(slice))?.source;
+    if (source === undefined) throw new Error(`${formatSlice(slice)} is not pushed`);
+    source.put(told);
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#ended;
+  }
+}

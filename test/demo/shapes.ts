@@ -1,0 +1,57 @@
+/**
+ * What the demo knows of the folders of examples/, beside what their files say: which cache each shard pushes into, between which caches
+ * a change is timed, and what each cache must end up with. The last is told in words of its own, not by reading the policies, so that
+ * the two can be held against each other.
+ */
+import type { DealtObject } from './dealt-shards.js';
+
+export type Shape = Readonly<{
+  /** Of the folder. */
+  name: string;
+  summary: string;
+  homes: Readonly<Record<'amber' | 'birch', string>>;
+  /** Where a change of amber is waited for. */
+  far: string;
+  holds: Readonly<Record<string, (object: DealtObject) => boolean>>;
+}>;
+
+const neededEverywhere = ['apiresourceschemas.apis.kcp.io', 'workspacetypes.tenancy.kcp.io', 'shards.core.kcp.io'];
+
+const everything = (): boolean => true;
+const isForTheWorld = ({ isPublic, type }: DealtObject): boolean => isPublic || neededEverywhere.includes(type);
+const isOf =
+  (shard: string) =>
+  (object: DealtObject): boolean =>
+    object.shard === shard || isForTheWorld(object);
+
+const perShard: Shape = {
+  name: 'per-shard',
+  summary: 'a cache beside each shard, and a root where they meet: every cache holds everything',
+  homes: { amber: 'cache-amber', birch: 'cache-birch' },
+  far: 'cache-birch',
+  holds: { root: everything, 'cache-amber': everything, 'cache-birch': everything },
+};
+
+const region: Shape = {
+  name: 'region',
+  summary: 'one cache for both shards of a region, and a root for what leaves it: everything but RBAC',
+  homes: { amber: 'region', birch: 'region' },
+  far: 'root',
+  holds: { region: everything, root: ({ type }) => !type.endsWith('.rbac.authorization.k8s.io') },
+};
+
+const chain: Shape = {
+  name: 'chain',
+  summary: 'three tiers; only what is public goes to the root, and a tenant has a leaf with that and its own',
+  homes: { amber: 'leaf-amber', birch: 'region-us' },
+  far: 'leaf-tenant-b',
+  holds: {
+    root: isForTheWorld,
+    'region-eu': isOf('amber'),
+    'leaf-amber': isOf('amber'),
+    'region-us': isOf('birch'),
+    'leaf-tenant-b': (object) => isForTheWorld(object) || object.tenant === 'tenant-b',
+  },
+};
+
+export const shapes: readonly Shape[] = [chain, perShard, region];

@@ -1,0 +1,150 @@
+/**
+ * An unmodified kcp of two shards that share no cache: each has a leaf of its own, a parent joins them. What one shard writes the
+ * other reads, and the three caches hold the same, also after the parent was dead for a while.
+ *
+ * Runs where STRATA_KCP_BIN names a folder with kcp's binaries, for about eight minutes; skipped aloud otherwise.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { isForeign } from '../support/strata-process.js';
+import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
+import { LiveTree } from './live-tree.js';
+import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
+import { countRelists } from './relists.js';
+
+/** What kcp cleans up takes its controllers some seconds. */
+const convergeMsMax = 60_000;
+const parentDeadMs = 10_000;
+const createEveryMs = 250;
+
+/** A wrong digest or a broken link is repaired, and would go unseen but for its line in the log. */
+const alarms = ['link.digest-differs', 'link.conflict', 'link.failed', 'link.refused', 'link.refused-here', 'link.too-large'];
+
+const binaries = process.env['STRATA_KCP_BIN'];
+const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
+
+test.serial('two shards of kcp with a cache each work as one, joined by a parent', async (t) => {
+  t.timeout(1_800_000);
+  if (binaries === undefined || missing.length > 0 || isForeign) {
+    const why = binaries === undefined ? 'STRATA_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
+    t.log(`SKIPPED: ${why}`);
+    t.pass();
+    return;
+  }
+  await using tree = await LiveTree.start();
+  await using kcp = await LiveKcp.start(binaries, await tree.kubeconfigs());
+  t.log('kcp is ready');
+  await assertSame(t, tree, 'once kcp was ready');
+
+  // These tests also write to the cache that they read, as a plain writer of the root shard.
+  assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { scenarios: 6 });
+  // And these only read: what the root shard wrote to its leaf, at the other one.
+  const acrossLinks = await kcp.test('e2e-reconciler-cache.test', '^TestReplication$/^(APIExport|APIResourceSchema|WorkspaceType)$', 1);
+  assertPassed(t, acrossLinks, { scenarios: 3 });
+  assertPassed(t, await kcp.test('e2e-cache.test', '^TestCacheServerReplicationAPI$'), { scenarios: 10 });
+  await assertSame(t, tree, 'after kcp’s tests of replication');
+
+  const client = await kcp.client();
+  t.teardown(() => client.close());
+  const workspaces = new LiveWorkspaces(client);
+  const onRoot = await workspaces.create('strata-one', 'root');
+  const onOther = await workspaces.create('strata-two', 'shard-1');
+  await bindsAcross(t, { workspaces, tree, provider: onOther, consumer: onRoot });
+  await bindsAcross(t, { workspaces, tree, provider: onRoot, consumer: onOther });
+
+  await parentDies(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
+
+  for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
+  await assertSame(t, tree, 'after the workspaces were deleted');
+  t.deepEqual(await tree.logged(...alarms), []);
+});
+
+type Binding = Readonly<{ workspaces: LiveWorkspaces; tree: LiveTree; provider: Workspace; consumer: Workspace }>;
+
+/** The two workspaces lie on different shards, so the binding reads the export from the cache. */
+async function bindsAcross(t: ExecutionContext, { workspaces, tree, provider, consumer }: Binding): Promise<void> {
+  const startedMs = performance.now();
+  await workspaces.exportCowboys(provider);
+  await workspaces.bindCowboys(consumer, provider);
+  const boundMs = performance.now() - startedMs;
+  const cowboy = await workspaces.createCowboy(consumer, 'jane');
+  t.is(cowboy.metadata.annotations?.['kcp.io/cluster'], consumer.cluster);
+  t.true(await isStored(tree, provider), `the export of ${provider.path} is stored as one of ${provider.shard}`);
+  t.log(`${consumer.shard} bound an export of ${provider.shard} ${(boundMs / 1_000).toFixed(1)} s after it was created`);
+  await assertSame(t, tree, `while ${consumer.shard} had bound an export of ${provider.shard}`);
+
+  await workspaces.removeCowboy(consumer, 'jane');
+  await workspaces.unbindCowboys(consumer);
+  await workspaces.removeCowboys(provider);
+  await assertSame(t, tree, 'after that was undone');
+  t.false(await isStored(tree, provider), 'the deletion came everywhere');
+}
+
+/** Whether every cache has an APIExport of this workspace's shard and logical cluster. */
+async function isStored({ parent, leaves }: LiveTree, { shard, cluster }: Workspace): Promise<boolean> {
+  const lists = await Promise.all(
+    [parent, ...leaves].map(async (cache) => {
+      const client = cache.client();
+      const list = await client.list(`/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`);
+      client.close();
+      return list.items.length;
+    }),
+  );
+  return lists.some((count) => count > 0) && new Set(lists).size === 1;
+}
+
+type Death = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; homes: readonly Workspace[] }>;
+
+/** kill -9 while both shards create and delete; each shard goes on with its leaf, whose informers see nothing of it. */
+async function parentDies(t: ExecutionContext, { kcp, tree, workspaces, homes }: Death): Promise<void> {
+  const ends = await kcp.logEnds();
+  let isOver = false;
+  const writing = (async () => {
+    let created = 0;
+    for (; !isOver; created++) {
+      for (const home of homes) {
+        await workspaces.exportNothing(home, `export-${created}`);
+        if (created % 3 === 2) await workspaces.removeExport(home, `export-${created - 2}`);
+      }
+      await sleep(createEveryMs);
+    }
+    return created;
+  })();
+
+  await sleep(2_000);
+  await tree.parent.kill();
+  await sleep(parentDeadMs);
+  await tree.parent.resume();
+  await sleep(2_000);
+  isOver = true;
+  const created = await writing;
+
+  t.log(`${created} exports created in each workspace around the death of the parent`);
+  await assertSame(t, tree, 'after the parent came back');
+  const relists = countRelists(await kcp.logsSince(ends));
+  t.is(relists, 0, 'no informer of kcp saw the parent die');
+}
+
+async function assertSame(t: ExecutionContext, tree: LiveTree, when: string): Promise<void> {
+  const startedMs = performance.now();
+  for (;;) {
+    const differences = await tree.differences();
+    if (differences.length === 0) break;
+    if (performance.now() - startedMs > convergeMsMax) {
+      t.deepEqual(differences, [], when);
+      return;
+    }
+    await sleep(500);
+  }
+  const elapsed = ((performance.now() - startedMs) / 1_000).toFixed(1);
+  t.log(`${when}: all three caches hold the same ${await tree.objects()} objects (seen after ${elapsed} s)`);
+}
+
+function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { scenarios }: Readonly<{ scenarios: number }>): void {
+  const named = passed.filter((name) => name.includes('/')).map((name) => name.slice(name.indexOf('/') + 1));
+  t.log(`passed: ${named.join(', ')}`);
+  t.deepEqual(failed, [], output.slice(-8_000));
+  t.is(named.length, scenarios, output.slice(-8_000));
+}

@@ -1,0 +1,158 @@
+/**
+ * Three caches for a live kcp of two shards: a leaf for each shard, and a parent that joins them. Everything crosses, both ways.
+ *
+ *            parent
+ *           ▲▼    ▲▼
+ *        leaf 0   leaf 1
+ *          ▲        ▲        each shard reads and writes its own leaf alone, over plain HTTP, and knows of no other
+ *        root    shard-1
+ *
+ * What all three hold must be the same to the byte, but for resourceVersion, which is each cache's own.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import type { StatusReport } from '../../src/domain/status.js';
+import type { KubeClient, KubeObject } from '../support/kube-client.js';
+import { StrataProcess } from '../support/strata-process.js';
+
+/** By the number of the shard. */
+const leafNames = ['east', 'west'] as const;
+
+const everything = "[{types: ['*']}]";
+const parentConfig = `children:\n  '*': {accept: ${everything}, offer: ${everything}}\n`;
+const leafConfig = `parent:\n  forward: ${everything}\n  follow: ${everything}\n`;
+
+/** Both ends compare what they hold so often that a difference does not outlive the test unseen. */
+const digests = '--link-digest-interval=2s';
+
+const collections = kcpTypes.map(
+  ({ group, resource, versions }) => `/services/cache/shards/*/clusters/*/apis/${group}/${versions[0]?.name}/${resource}`,
+);
+
+export class LiveTree {
+  readonly parent: StrataProcess;
+  readonly leaves: readonly StrataProcess[];
+
+  private constructor(parent: StrataProcess, leaves: readonly StrataProcess[]) {
+    this.parent = parent;
+    this.leaves = leaves;
+  }
+
+  static async start(): Promise<LiveTree> {
+    const parent = await StrataProcess.start({ flags: [digests], config: parentConfig });
+    const leaves: StrataProcess[] = [];
+    const tree = new LiveTree(parent, leaves);
+    try {
+      for (const name of leafNames) leaves.push(await startLeaf(parent, name));
+      return tree;
+    } catch (error) {
+      await tree[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Of the leaves, for kcp. */
+  async kubeconfigs(): Promise<readonly string[]> {
+    return Promise.all(this.leaves.map(kubeconfigOf));
+  }
+
+  /** How many objects of which slice a cache holds, and of how many bytes: types that kcp's objects declare are among them. */
+  async slices(cache: StrataProcess): Promise<ReadonlyMap<string, string>> {
+    const client = cache.client();
+    const { text } = await client.raw('GET', '/services/cache/status');
+    client.close();
+    const { shards } = JSON.parse(text) as StatusReport;
+    const held = shards.flatMap(({ shard, slices }) => slices.filter(({ objects }) => objects > 0).map((slice) => ({ shard, ...slice })));
+    return new Map(
+      held.map(({ shard, group, resource, identity, objects, bytes }) => [
+        `${shard}|${group}/${resource}:${identity}`,
+        `${objects} objects, ${bytes} bytes`,
+      ]),
+    );
+  }
+
+  /** Where the leaves differ from the parent; `[]` when nowhere. */
+  async differences(): Promise<readonly string[]> {
+    const [above, ...below] = await Promise.all(
+      [this.parent, ...this.leaves].map(async (cache) => [await this.slices(cache), await contents(cache)]),
+    );
+    return below.flatMap((held, leaf) =>
+      held.flatMap((own, i) => differencesOf(own, above?.[i] ?? new Map()).map((difference) => `${leafNames[leaf]}: ${difference}`)),
+    );
+  }
+
+  async objects(): Promise<number> {
+    const counts = [...(await this.slices(this.parent)).values()].map((text) => Number.parseInt(text));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Lines of the caches' logs that tell one of these events. */
+  async logged(...events: readonly string[]): Promise<readonly string[]> {
+    const logs = await Promise.all([this.parent, ...this.leaves].map((cache) => cache.log()));
+    return logs.flatMap((log) => log.split('\n')).filter((line) => events.some((event) => line.includes(`"${event}"`)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const cache of [...this.leaves, this.parent]) await cache[Symbol.asyncDispose]();
+  }
+}
+
+async function startLeaf(parent: StrataProcess, name: string): Promise<StrataProcess> {
+  const { certificateFile, keyFile } = await parent.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+  const flags = [
+    digests,
+    `--parent-urls=${parent.url}`,
+    `--parent-ca-file=${parent.certificateFile}`,
+    `--parent-cert-file=${certificateFile}`,
+    `--parent-key-file=${keyFile}`,
+  ];
+  return StrataProcess.start({ flags, config: leafConfig });
+}
+
+/** As sharded-test-server writes one for the cache server that it starts itself. */
+async function kubeconfigOf({ folder, certificateFile, url, master }: StrataProcess): Promise<string> {
+  const file = join(folder, 'cache.kubeconfig');
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'cache', cluster: { server: url, 'certificate-authority': certificateFile } }],
+    users: [{ name: 'cache', user: { 'client-certificate': master.certificateFile, 'client-key': master.keyFile } }],
+    contexts: [{ name: 'cache', context: { cluster: 'cache', user: 'cache' } }],
+    'current-context': 'cache',
+  };
+  await writeFile(file, JSON.stringify(kubeconfig));
+  return file;
+}
+
+/** Every object of kcp's own types. */
+async function contents(cache: StrataProcess): Promise<ReadonlyMap<string, string>> {
+  const client = cache.client();
+  try {
+    const lists = await Promise.all(collections.map((collection) => objectsOf(client, collection)));
+    return new Map(lists.flat());
+  } finally {
+    client.close();
+  }
+}
+
+async function objectsOf(client: KubeClient, collection: string): Promise<(readonly [string, string])[]> {
+  const { items } = await client.list(collection);
+  return items.map((item) => [`${collection.slice(collection.indexOf('/apis/'))} ${keyOf(item)}`, comparable(item)]);
+}
+
+function keyOf({ metadata }: KubeObject): string {
+  const { 'kcp.io/shard': shard, 'kcp.io/cluster': cluster } = metadata.annotations ?? {};
+  return `${shard}|${cluster}|${metadata.namespace ?? ''}/${metadata.name}`;
+}
+
+function comparable(object: KubeObject): string {
+  const { resourceVersion: _, ...metadata } = object.metadata;
+  return JSON.stringify({ ...object, metadata });
+}
+
+function differencesOf(own: ReadonlyMap<string, string>, above: ReadonlyMap<string, string>): readonly string[] {
+  return [...new Set([...own.keys(), ...above.keys()])]
+    .filter((key) => own.get(key) !== above.get(key))
+    .map((key) => `${key}\n  here:   ${own.get(key) ?? 'absent'}\n  parent: ${above.get(key) ?? 'absent'}`);
+}

@@ -1,0 +1,43 @@
+/**
+ * The shell programs that stand between sharded-test-server and what it starts: it knows one cache server, and gives up when that ends.
+ */
+import { join } from 'node:path';
+import { builtMain } from '../support/project.js';
+
+/** Of the servers of the shard with number 0; those of the next ones have the next. */
+const firstPorts = [6444, 7444] as const;
+
+/** STRATA_TEST_SERVER takes the place of our server. */
+export function supervisorScript(folder: string): string {
+  const foreign = process.env['STRATA_TEST_SERVER'];
+  const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@"`;
+  return `#!/bin/sh
+# Starts the cache server again whenever it ends, as a kubelet would; ends with SIGTERM.
+echo $$ > ${quote(join(folder, 'supervisor.pid'))}
+trap 'kill -TERM $child; wait $child; exit 0' TERM INT
+while :; do
+  ${command} &
+  child=$!
+  echo $child > ${quote(join(folder, 'cache.pid.new'))}
+  mv ${quote(join(folder, 'cache.pid.new'))} ${quote(join(folder, 'cache.pid'))}
+  wait $child
+  sleep 0.2
+done
+`;
+}
+
+/**
+ * In place of a program that is told of one cache for all shards: each gets the cache of its own, known by the port it is to serve on.
+ * Of a flag that is given twice the last counts.
+ */
+export function choosingScript(program: string, cacheKubeconfigs: readonly string[]): string {
+  const cases = cacheKubeconfigs.map((file, shard) => {
+    const patterns = firstPorts.map((port) => `*" --secure-port=${port + shard} "*`);
+    return `  ${patterns.join(' | ')}) exec ${quote(program)} "$@" ${quote(`--cache-kubeconfig=${file}`)} ;;\n`;
+  });
+  return `#!/bin/sh\ncase " $* " in\n${cases.join('')}esac\nexec ${quote(program)} "$@"\n`;
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

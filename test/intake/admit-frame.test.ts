@@ -1,0 +1,77 @@
+import test from 'ava';
+import type { Push } from '../../src/domain/push.js';
+import type { FrameOf, PushedObject } from '../../src/frames/frame.js';
+import { admitFrame, type AdmittedFrame } from '../../src/intake/admit-frame.js';
+import { arena } from '../../src/intake/arena.js';
+import { apiExports, pushed, typeOf } from './a-session.js';
+
+const by = { kind: 'link', side: 'parent' } as const;
+
+function admitted(frame: FrameOf<'put' | 'delete'>): AdmittedFrame {
+  const type = typeOf(apiExports.resource);
+  if (type === undefined) throw new Error('apiexports are built in');
+  return admitFrame(frame, {
+    type,
+    resource: apiExports.resource,
+    version: frame.kind === 'put' ? frame.version : '',
+    shard: apiExports.shard,
+    by,
+    bodyBytesMax: 10_000,
+    systemClusters: new Set(['system:shard']),
+    allocate: arena(100_000),
+  });
+}
+
+function aPut(...objects: readonly PushedObject[]): FrameOf<'put'> {
+  return { kind: 'put', sequence: 7, slice: apiExports, version: 'v1alpha2', objects };
+}
+
+function kinds(pushes: readonly Push[]): readonly string[] {
+  return pushes.map(({ kind }) => kind);
+}
+
+test('each object of a put is a state in the name of whoever told it, in order', (t) => {
+  const { pushes, refused } = admitted(aPut(pushed('one'), pushed('two')));
+
+  t.deepEqual(kinds(pushes), ['state', 'state']);
+  t.like(pushes[1], { key: { name: 'two', cluster: 'acme', shard: 'amber' }, by });
+  t.deepEqual(refused, []);
+});
+
+test('an object without a body is kept as it is', (t) => {
+  const { pushes } = admitted(aPut({ ...pushed('one'), body: undefined }));
+
+  t.deepEqual(kinds(pushes), ['keep']);
+});
+
+test('one that is refused is named by its number, holds nobody up, and whatever form is held of it stays', (t) => {
+  const broken = { ...pushed('two'), body: new TextEncoder().encode('{') };
+
+  const { pushes, refused } = admitted(aPut(pushed('one'), broken, pushed('three')));
+
+  t.deepEqual(kinds(pushes), ['state', 'keep', 'state']);
+  t.like(refused[0], { sequence: 8, key: { name: 'two' } });
+});
+
+test('a key that is none is refused, and nothing is kept under it', (t) => {
+  const { pushes, refused } = admitted(aPut({ ...pushed('one'), cluster: 'a/b' }, pushed('two')));
+
+  t.deepEqual(kinds(pushes), ['state']);
+  t.is(refused[0]?.sequence, 7);
+});
+
+test('each key of a delete is a retract; what is refused of it is not kept', (t) => {
+  const keys = [
+    { cluster: 'acme', namespace: '', name: 'one' },
+    { cluster: 'a/b', namespace: '', name: 'two' },
+    { cluster: 'acme', namespace: '', name: 'three' },
+  ];
+
+  const { pushes, refused } = admitted({ kind: 'delete', sequence: 7, slice: apiExports, keys });
+
+  t.deepEqual(kinds(pushes), ['retract', 'retract']);
+  t.deepEqual(
+    refused.map(({ sequence }) => sequence),
+    [8],
+  );
+});

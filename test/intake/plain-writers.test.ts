@@ -1,0 +1,89 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import type { ShardState } from '../../src/domain/claim.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { PlainWriters } from '../../src/intake/plain-writers.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { shardName } from '../support/objects.js';
+import { aSlice } from '../support/pushes.js';
+import { aShardState, FakePushes } from './fake-pushes.js';
+
+const amber = shardName('amber');
+const quietMs = 30_000;
+
+async function somePlainWriters(shard: ShardState, { stated = 0 } = {}) {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  pushes.shardStates.push(shard);
+  pushes.hold(aSlice(), { stated });
+  const logged: string[] = [];
+  const write = (event: string): void => void logged.push(event);
+  const log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const known = await KnownShards.open(pushes);
+  const writers = new PlainWriters({ pushes, known, clock, log }, { quietMs });
+  const changed = (): void => {
+    const [state] = pushes.sliceStates;
+    if (state !== undefined) for (const listener of pushes.listeners) listener({ shards: [], slices: [{ ...state, changedMs: clock.now() }] });
+  };
+  const advance = async (ms: number): Promise<void> => {
+    for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {
+      clock.advance(Math.min(1_000, leftMs));
+      await turn();
+    }
+  };
+  return { clock, pushes, writers, logged, changed, advance };
+}
+
+const plain = aShardState(amber, 5, { plain: true });
+
+test('what a plain writer wrote counts as stated once it has been quiet for a while, counted from the start', async (t) => {
+  const { pushes, advance, logged, writers } = await somePlainWriters(plain);
+
+  await advance(quietMs - 1_000);
+  t.deepEqual(pushes.pushed, []);
+  await advance(1_000);
+
+  t.deepEqual(pushes.pushed, [{ kind: 'assume', shard: amber }]);
+  t.deepEqual(logged, ['shard.assumed-stated']);
+  writers.close();
+});
+
+test('every change begins the quiet time anew', async (t) => {
+  const { pushes, advance, changed, writers } = await somePlainWriters(plain);
+
+  await advance(20_000);
+  changed();
+  await advance(quietMs - 1_000);
+  t.deepEqual(pushes.pushed, []);
+  await advance(1_000);
+
+  t.is(pushes.pushed.length, 1);
+  writers.close();
+});
+
+test('nothing is assumed of what is stated, of a pusher, or of a shard that lives elsewhere', async (t) => {
+  const table: readonly (readonly [ShardState, number])[] = [
+    [plain, 5],
+    [aShardState(amber, 5), 0],
+    [aShardState(amber, 5, { plain: true, side: 'parent' }), 0],
+    [aShardState(amber, 5, { plain: true, removed: true }), 0],
+  ];
+  for (const [shard, stated] of table) {
+    const { pushes, advance, writers } = await somePlainWriters(shard, { stated });
+
+    await advance(2 * quietMs);
+
+    t.deepEqual(pushes.pushed, []);
+    writers.close();
+  }
+});
+
+test('closed, it looks no more', async (t) => {
+  const { pushes, advance, writers, clock } = await somePlainWriters(plain);
+
+  writers.close();
+  await advance(2 * quietMs);
+
+  t.deepEqual(pushes.pushed, []);
+  t.is(clock.pending, 0);
+});

@@ -1,0 +1,34 @@
+/** Readers to test with, closed with their test, and what they look up. */
+import type { ExecutionContext } from 'ava';
+import { openCacheReader, type CacheReader, type LookupBounds, type ObjectRef } from '../../src/client.js';
+import type { PushedObject } from '../../src/frames/frame.js';
+import { pushedObject, type PusherCertificate } from '../support/raw-pusher.js';
+import type { TestServer } from '../support/test-server.js';
+
+export function aRef(ref: Partial<ObjectRef> = {}): ObjectRef {
+  return { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports', cluster: 'acme', name: 'one', ...ref };
+}
+
+/** With the certificate of a master and at the server's own URL, unless others are given. */
+export function aReader(
+  t: ExecutionContext,
+  server: TestServer,
+  { cache = server.url, as = server.master, bounds = {} }: { cache?: string; as?: PusherCertificate; bounds?: Partial<LookupBounds> } = {},
+): CacheReader {
+  const { certificate, key } = as;
+  const reader = openCacheReader({ cache, identity: { ca: server.certificate, certificate, key }, bounds });
+  t.teardown(() => reader.close());
+  return reader;
+}
+
+/** An APIExport whose logical cluster has that canonical path. */
+export function exportAt(path: string, name = 'one', cluster = 'acme'): PushedObject {
+  const metadata = { name, uid: `uid-of-${name}`, annotations: { 'kcp.io/path': path } };
+  return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata, spec: {} }, cluster);
+}
+
+/** What it throws, as `kind status reason`; fails the test when it throws nothing. */
+export async function faultOf(t: ExecutionContext, asked: Promise<unknown>): Promise<string> {
+  const { kind, status, reason } = (await t.throwsAsync(asked)) as Error & { kind?: string; status?: number; reason?: string };
+  return `${kind} ${status} ${reason}`.trim();
+}

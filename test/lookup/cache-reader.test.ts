@@ -1,0 +1,315 @@
+import test, { type ExecutionContext } from 'ava';
+import { CacheReader } from '../../src/lookup/cache-reader.js';
+import { CacheFault } from '../../src/lookup/cache-fault.js';
+import { defaultLookupBounds } from '../../src/lookup/lookup-options.js';
+import type { HttpAnswer } from '../../src/lookup/read-answer.js';
+import type { CachedObject } from '../../src/client.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aClusterCachedResource } from '../support/objects.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { aServer } from '../support/test-server.js';
+import { aReader, aRef, exportAt, faultOf } from './a-reader.js';
+
+const exports = sliceOf('apiexports');
+const birchExports = sliceOf('apiexports', { shard: 'birch' });
+
+function namesOf(objects: readonly CachedObject[]): readonly string[] {
+  return objects.map(({ shard, text }) => `${shard}/${(JSON.parse(text) as { metadata: { name: string } }).metadata.name}`);
+}
+
+async function all(objects: AsyncIterable<CachedObject>): Promise<readonly CachedObject[]> {
+  const read: CachedObject[] = [];
+  for await (const object of objects) read.push(object);
+  return read;
+}
+
+test('an object is found by logical cluster and by canonical path, on whichever shard has it, as fresh as that shard', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.state(exports, [exportAt('root:org')]);
+  const birch = await RawPusher.open(server, { name: 'birch' });
+  birch.begin(birchExports);
+  await birch.acknowledged(birch.put(birchExports, [exportAt('root:other', 'two', 'beta')]));
+  const reader = aReader(t, server);
+
+  const byCluster = await reader.get(aRef());
+  const byPath = await reader.get(aRef({ cluster: 'root:org' }));
+  const unstated = await reader.get(aRef({ cluster: 'root:other', name: 'two' }));
+
+  t.like(byCluster, { kind: 'found', shard: 'amber', freshness: { shard: 'amber', connected: true, synced: true } });
+  t.like(byPath, { kind: 'found', shard: 'amber' });
+  t.like(unstated, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, synced: false } });
+});
+
+test('what is found is the text that the cache has, with every digit', async (t) => {
+  const server = await aServer(t);
+  const body = new TextEncoder().encode(
+    '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u"},' +
+      '"spec":{"big":9007199254740993,"one":1.0}}',
+  );
+  await (await RawPusher.open(server)).state(exports, [{ ...pushedExport('one'), body }]);
+  const reader = aReader(t, server);
+
+  const found = await reader.get(aRef());
+  const listed = await reader.list(aRef());
+
+  t.true(found.kind === 'found' && found.text.includes('"spec":{"big":9007199254740993,"one":1.0}'));
+  const [only] = listed.kind === 'listed' ? await all(listed.objects) : [];
+  t.true(only?.text.includes('"spec":{"big":9007199254740993,"one":1.0}'));
+});
+
+test('an object that is absent is told with what its absence is worth', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.state(exports, [exportAt('root:org')]);
+  const reader = aReader(t, server, { bounds: { reportAgeMaxMs: 0 } });
+
+  const certain = await reader.get(aRef({ name: 'none' }));
+  const nowhere = await reader.get(aRef({ cluster: 'root:nowhere' }));
+  const birch = await RawPusher.open(server, { name: 'birch' });
+  await birch.acknowledged(birch.begin(birchExports));
+  const uncertain = await reader.get(aRef({ name: 'none' }));
+
+  t.like(certain, { kind: 'absent', missing: 'object', message: 'apiexports.apis.kcp.io "none" not found', synced: true });
+  t.deepEqual(certain.kind === 'absent' && certain.shards.map(({ shard, synced }) => [shard, synced]), [['amber', true]]);
+  t.like(nowhere, {
+    kind: 'absent',
+    missing: 'path',
+    message: 'no logical cluster has the canonical path "root:nowhere"',
+    synced: true,
+  });
+  t.like(uncertain, { kind: 'absent', synced: false });
+  t.deepEqual(uncertain.kind === 'absent' && uncertain.shards.map(({ shard, synced }) => [shard, synced]), [
+    ['amber', true],
+    ['birch', false],
+  ]);
+});
+
+test('a type that is not served in the version asked for is missing, which vouches for no absence', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, [pushedExport('one')]);
+  const reader = aReader(t, server);
+
+  const missing = { kind: 'absent', missing: 'type', synced: false } as const;
+  t.like(await reader.get(aRef({ version: 'v9' })), missing);
+  t.like(await reader.list(aRef({ version: 'v9' })), missing);
+});
+
+test('a cache that knows no shard vouches for no absence', async (t) => {
+  const server = await aServer(t);
+
+  t.like(await aReader(t, server).get(aRef()), { kind: 'absent', synced: false, shards: [] });
+});
+
+test('a path to several clusters and an object on several shards are ambiguous, not absent; naming the shard settles it', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
+  const birch = await RawPusher.open(server, { name: 'birch' });
+  await birch.state(birchExports, [exportAt('root:org', 'one', 'beta'), pushedExport('both', { cluster: 'acme' })]);
+  const reader = aReader(t, server);
+
+  t.deepEqual(await reader.get(aRef({ cluster: 'root:org' })), {
+    kind: 'ambiguous',
+    message: 'the canonical path "root:org" leads to several logical clusters: acme, beta',
+  });
+  t.deepEqual(await reader.list(aRef({ cluster: 'root:org' })), {
+    kind: 'ambiguous',
+    message: 'the canonical path "root:org" leads to several logical clusters: acme, beta',
+  });
+  t.like(await reader.get(aRef({ name: 'both' })), { kind: 'ambiguous' });
+  t.like(await reader.get(aRef({ name: 'both', shard: 'birch' })), { kind: 'found', shard: 'birch' });
+});
+
+test('a type that a ClusterCachedResource declares is read by its identity, or by the one of the cluster', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  const [declarations, instances] = [
+    sliceOf('clustercachedresources', { group: 'cache.kcp.io' }),
+    sliceOf('instances', { group: 'machines.svm.io', identity: 'abc' }),
+  ];
+  const declaration = aClusterCachedResource('abc');
+  const metadata = { ...(declaration['metadata'] as object), uid: 'u' };
+  await amber.state(declarations, [pushedObject({ ...declaration, metadata })], 'v1alpha1');
+  await amber.state(
+    instances,
+    [pushedObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name: 'one', uid: 'u' } })],
+    'v1',
+  );
+  const ref = aRef({ group: 'machines.svm.io', version: 'v1', resource: 'instances' });
+  const reader = aReader(t, server);
+
+  t.like(await reader.get({ ...ref, identity: 'abc' }), { kind: 'found', shard: 'amber', freshness: { synced: true } });
+  t.like(await reader.get(ref), { kind: 'found', shard: 'amber', freshness: { synced: true } });
+  t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', synced: true });
+  t.like(await reader.get({ ...ref, resource: 'unheard' }), { kind: 'absent', synced: false });
+});
+
+test('a list is read page by page, and what is written meanwhile is not in it', async (t) => {
+  const server = await aServer(t);
+  const amber = await RawPusher.open(server);
+  await amber.state(
+    exports,
+    ['a', 'b', 'c', 'd', 'e'].map((name) => pushedExport(name)),
+  );
+  const reader = aReader(t, server, { bounds: { pageObjectsMax: 2 } });
+
+  const listed = await reader.list(aRef());
+  await amber.acknowledged(amber.delete(exports, ['e']));
+  const first = listed.kind === 'listed' ? namesOf(await all(listed.objects)) : [];
+  const second = await reader.list(aRef());
+
+  t.like(listed, { kind: 'listed', synced: true });
+  t.deepEqual(first, ['amber/a', 'amber/b', 'amber/c', 'amber/d', 'amber/e']);
+  t.deepEqual(second.kind === 'listed' && namesOf(await all(second.objects)), first.slice(0, 4));
+});
+
+test('a page that would be too long an answer is asked for as smaller ones, down to a single object', async (t) => {
+  const server = await aServer(t);
+  const large = 'x'.repeat(20_000);
+  await (
+    await RawPusher.open(server)
+  ).state(
+    exports,
+    ['a', 'b', 'c', 'd', 'e'].map((name) => pushedExport(name, { spec: { large } })),
+  );
+  const enough = aReader(t, server, { bounds: { answerBytesMax: 50_000 } });
+  const tooLittle = aReader(t, server, { bounds: { answerBytesMax: 15_000 } });
+
+  const listed = await enough.list(aRef());
+
+  t.is(listed.kind === 'listed' && (await all(listed.objects)).length, 5);
+  t.is(await faultOf(t, tooLittle.list(aRef())), 'too-long 0');
+});
+
+test('a list of nothing is no absence, one of an unknown path is', async (t) => {
+  const server = await aServer(t);
+  const reader = aReader(t, server);
+
+  const empty = await reader.list(aRef());
+
+  t.deepEqual(empty.kind === 'listed' && (await all(empty.objects)), []);
+  t.like(await reader.list(aRef({ cluster: 'root:nowhere' })), { kind: 'absent', synced: false });
+});
+
+test('a cache that is down, silent, or refuses is a fault, and never an absence', async (t) => {
+  const server = await aServer(t);
+  const proxy = await TcpProxy.start(server.port);
+  t.teardown(() => proxy.close());
+  proxy.blackhole();
+  const silent = aReader(t, server, { cache: `https://127.0.0.1:${proxy.port}`, bounds: { timeoutMs: 300 } });
+  const reader = aReader(t, server);
+  const nobody = await server.authority.issue({ user: 'nobody', groups: [] });
+  const refused = aReader(t, server, { as: nobody });
+
+  t.is(await faultOf(t, silent.get(aRef())), 'overdue 0');
+  t.is(await faultOf(t, refused.get(aRef())), 'refused 403 Forbidden');
+  await server.stop();
+  t.is(await faultOf(t, reader.get(aRef())), 'unreachable 0');
+});
+
+test('a reader goes on by itself when the cache has started anew', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, [pushedExport('one')]);
+  const reader = aReader(t, server);
+  t.like(await reader.get(aRef()), { kind: 'found' });
+
+  const again = await server.restart({ flags: { 'secure-port': String(server.port) } });
+  t.teardown(() => again.close());
+
+  t.like(await reader.get(aRef()), { kind: 'found' });
+});
+
+const object = { kind: 'APIExport', metadata: { name: 'one', annotations: { 'kcp.io/shard': 'amber' } } };
+const notFound = { kind: 'Status', reason: 'NotFound', message: 'not found' };
+
+/** A reader of a cache that answers what the test says, and the order in which it was asked. */
+function scripted(answers: (target: string) => Readonly<{ status: number; body: unknown }>) {
+  const asked: string[] = [];
+  const clock = new ManualClock();
+  const ask = async (target: string): Promise<HttpAnswer> => {
+    const isReport = target === '/services/cache/status';
+    asked.push(isReport ? 'report' : 'object');
+    const { status, body } = answers(isReport ? 'report' : 'object');
+    return { status, text: JSON.stringify(body), retryAfterMs: undefined };
+  };
+  const reader = new CacheReader({ clock, connection: { ask, close: () => {} } }, defaultLookupBounds);
+  return { reader, clock, asked };
+}
+
+function aReport(shards: readonly string[]): unknown {
+  const slice = {
+    group: 'apis.kcp.io',
+    resource: 'apiexports',
+    identity: '',
+    synced: true,
+    changedAgoMs: 5,
+    lagMs: 2,
+    sourceConnected: true,
+  };
+  return {
+    cache: { ready: true },
+    shards: shards.map((shard) => ({ shard, removed: false, connection: { kind: 'connected' }, slices: [slice] })),
+  };
+}
+
+test('the report that an absence is judged by was asked for before the object, and only once in a while', async (t) => {
+  const { reader, clock, asked } = scripted((what) =>
+    what === 'report' ? { status: 200, body: aReport(['amber']) } : { status: 404, body: notFound },
+  );
+
+  await reader.get(aRef());
+  clock.advance(700);
+  const again = await reader.get(aRef());
+  clock.advance(400);
+  await reader.get(aRef());
+
+  t.deepEqual(asked, ['report', 'object', 'object', 'report', 'object']);
+  t.like(again, { kind: 'absent', synced: true, shards: [{ toldAgoMs: 700 }] });
+});
+
+test('an object on a shard that the report does not know yet has a new report asked for', async (t) => {
+  let reports = 0;
+  const { reader, asked } = scripted((what) => {
+    if (what === 'object') return { status: 200, body: object };
+    reports += 1;
+    return { status: 200, body: aReport(reports === 1 ? ['birch'] : ['amber', 'birch']) };
+  });
+
+  const found = await reader.get(aRef());
+
+  t.deepEqual(asked, ['report', 'object', 'report']);
+  t.like(found, { kind: 'found', freshness: { shard: 'amber', synced: true, lagMs: 2 } });
+});
+
+test('a cache that tells no freshness is read all the same: objects are of unknown freshness, and absence is worth nothing', async (t) => {
+  for (const report of [
+    { status: 404, body: notFound },
+    { status: 200, body: { something: 'else' } },
+  ]) {
+    const found = scripted((what) => (what === 'report' ? report : { status: 200, body: object }));
+    const absent = scripted((what) => (what === 'report' ? report : { status: 404, body: notFound }));
+
+    t.like(await found.reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
+    t.like(await absent.reader.get(aRef()), { kind: 'absent', synced: false, shards: [] });
+    await t.throwsAsync(absent.reader.freshness(aRef()), { instanceOf: CacheFault });
+  }
+});
+
+test('a reference that names nothing is not asked for', async (t) => {
+  const { reader, asked } = scripted(() => ({ status: 200, body: object }));
+
+  await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /the name/ });
+  await t.throwsAsync(reader.list(aRef({ cluster: '*' })), { message: /neither/ });
+
+  t.deepEqual(asked, []);
+});
+
+test('how fresh a type is can be asked for by itself', async (t: ExecutionContext) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, []);
+
+  const told = await aReader(t, server).freshness(aRef());
+
+  t.like(told, { synced: true, shards: [{ shard: 'amber', connected: true, synced: true, changedAgoMs: null }] });
+});

@@ -1,0 +1,79 @@
+import test from 'ava';
+import { LastReport } from '../../src/lookup/last-report.js';
+import type { FreshnessReport } from '../../src/lookup/freshness-report.js';
+import { deferred } from '../../src/domain/deferred.js';
+import { ManualClock } from '../store/manual-clock.js';
+
+const report: FreshnessReport = { ready: true, shards: [] };
+
+test('a report is used while it is young enough, counted from when it was asked for', async (t) => {
+  const clock = new ManualClock();
+  let asked = 0;
+  const last = new LastReport({
+    clock,
+    ask: async () => {
+      asked += 1;
+      clock.advance(400);
+      return report;
+    },
+  });
+
+  const told = await last.within(1_000);
+  t.is(last.ageOf(told), 400);
+  clock.advance(600);
+  await last.within(1_000);
+  t.is(asked, 1);
+
+  clock.advance(1);
+  await last.within(1_000);
+  t.is(asked, 2);
+});
+
+test('those who come while it is asked for wait for the same answer; one who gives up takes it from nobody', async (t) => {
+  const answer = deferred<FreshnessReport>();
+  let asked = 0;
+  const last = new LastReport({ clock: new ManualClock(), ask: () => ((asked += 1), answer.promise) });
+  const givingUp = new AbortController();
+
+  const patient = last.within(1_000);
+  const impatient = last.within(1_000, givingUp.signal);
+  givingUp.abort(new Error('enough'));
+  await t.throwsAsync(impatient, { message: 'enough' });
+  answer.resolve(report);
+
+  t.is((await patient).report, report);
+  t.is(asked, 1);
+});
+
+test('a failure is told to all who wait and is not remembered; a clock that was set back makes nothing fresh', async (t) => {
+  const clock = new ManualClock();
+  const answers: (() => Promise<FreshnessReport>)[] = [
+    () => Promise.reject(new Error('down')),
+    () => Promise.resolve(report),
+    () => Promise.resolve({ ...report, ready: false }),
+  ];
+  const last = new LastReport({ clock: { now: () => clock.now(), after: () => () => {} }, ask: () => answers.shift()!() });
+
+  const [one, two] = await Promise.allSettled([last.within(1_000), last.within(1_000)]);
+  t.deepEqual([one?.status, two?.status], ['rejected', 'rejected']);
+  t.true((await last.within(1_000)).report.ready);
+
+  clock.advance(-5_000);
+  t.false((await last.within(1_000)).report.ready);
+});
+
+test('one told later than another is asked for at once, whatever the time, and by all who want it once', async (t) => {
+  const clock = new ManualClock();
+  let asked = 0;
+  const last = new LastReport({ clock, ask: () => Promise.resolve({ ...report, ready: (asked += 1) > 1 }) });
+  const first = await last.within(1_000);
+
+  const later = await Promise.all([last.after(first), last.after(first)]);
+  const known = await last.after(first);
+
+  t.deepEqual(
+    [...later, known].map((told) => told.report.ready),
+    [true, true, true],
+  );
+  t.is(asked, 2);
+});

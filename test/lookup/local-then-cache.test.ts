@@ -1,0 +1,119 @@
+import test from 'ava';
+import { LocalThenCache, type CacheReader, type LocalGetter, type ObjectRef } from '../../src/client.js';
+import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer } from '../support/test-server.js';
+import { aReader, aRef, exportAt, faultOf } from './a-reader.js';
+
+const exports = sliceOf('apiexports');
+
+type Named = Readonly<{ name: string }>;
+
+const parse = (text: string): Named => ({ name: (JSON.parse(text) as { metadata: Named }).metadata.name });
+
+/** What an informer of the own shard would have, by cluster or path and name. */
+function localOf(...known: readonly string[]): LocalGetter<Named> {
+  return ({ cluster, name }) => (known.includes(`${cluster}/${name}`) ? { name: `local ${name}` } : undefined);
+}
+
+/** A cache that must not be asked. */
+const unasked: Pick<CacheReader, 'get'> = { get: () => Promise.reject(new Error('the cache was asked')) };
+
+test('what is there locally is taken, and the cache is not asked', async (t) => {
+  const lookUp = new LocalThenCache({ local: localOf('acme/one'), cache: unasked, parse });
+
+  t.deepEqual(await lookUp.get(aRef()), { kind: 'found', from: 'local', object: { name: 'local one' } });
+  await t.throwsAsync(lookUp.get(aRef({ name: 'two' })), { message: 'the cache was asked' });
+});
+
+test('what is not there locally is taken from the cache, by cluster or by path, with its shard and how fresh that is', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, [exportAt('root:org')]);
+  const lookUp = new LocalThenCache({ local: localOf('acme/two'), cache: aReader(t, server), parse });
+
+  const byCluster = await lookUp.get(aRef());
+  const byPath = await lookUp.get(aRef({ cluster: 'root:org' }));
+
+  for (const found of [byCluster, byPath])
+    t.like(found, {
+      kind: 'found',
+      from: 'cache',
+      object: { name: 'one' },
+      shard: 'amber',
+      freshness: { shard: 'amber', connected: true, synced: true, lagMs: null },
+    });
+});
+
+test('an object that neither has is absent: both were asked, and the cache says what its half is worth', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, [pushedExport('one')]);
+  const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
+
+  t.like(await lookUp.get(aRef({ name: 'none' })), {
+    kind: 'absent',
+    asked: ['local', 'cache'],
+    synced: true,
+    shards: [{ shard: 'amber', connected: true, synced: true }],
+  });
+});
+
+test('after its pusher has gone the cache still answers, and says that it is not connected', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  await pusher.state(exports, [pushedExport('one')]);
+  const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server, { bounds: { reportAgeMaxMs: 0 } }), parse });
+
+  pusher.socket.terminate();
+  let found = await lookUp.get(aRef());
+  while (found.kind === 'found' && found.from === 'cache' && found.freshness?.connected !== false) found = await lookUp.get(aRef());
+
+  t.like(found, { kind: 'found', from: 'cache', freshness: { connected: false, synced: true } });
+});
+
+test('an ambiguous path is told as such', async (t) => {
+  const server = await aServer(t);
+  await (await RawPusher.open(server)).state(exports, [exportAt('root:org', 'one', 'acme'), exportAt('root:org', 'one', 'beta')]);
+  const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
+
+  t.deepEqual(await lookUp.get(aRef({ cluster: 'root:org' })), {
+    kind: 'ambiguous',
+    message: 'the canonical path "root:org" leads to several logical clusters: acme, beta',
+  });
+});
+
+test('while the cache is down local objects are found all the same, and others are a fault', async (t) => {
+  const server = await aServer(t);
+  const lookUp = new LocalThenCache({ local: localOf('acme/one'), cache: aReader(t, server), parse });
+  await server.stop();
+
+  t.like(await lookUp.get(aRef()), { kind: 'found', from: 'local' });
+  t.is(await faultOf(t, lookUp.get(aRef({ name: 'two' }))), 'unreachable 0');
+});
+
+test('an error of the local getter does not fall through, but for the one that says NotFound', async (t) => {
+  const failing =
+    (message: string): LocalGetter<Named> =>
+    () =>
+      Promise.reject(new Error(message));
+  const isNotFound = (error: unknown): boolean => error instanceof Error && error.message === 'NotFound';
+  const cache: Pick<CacheReader, 'get'> = {
+    get: () => Promise.resolve({ kind: 'found', shard: 'amber', text: '{"metadata":{"name":"one"}}', freshness: undefined }),
+  };
+
+  const broken = new LocalThenCache({ local: failing('broken'), cache, parse, isNotFound });
+  const strict = new LocalThenCache({ local: failing('NotFound'), cache, parse });
+  const empty = new LocalThenCache({ local: failing('NotFound'), cache, parse, isNotFound });
+
+  await t.throwsAsync(broken.get(aRef()), { message: 'broken' });
+  await t.throwsAsync(strict.get(aRef()), { message: 'NotFound' });
+  t.like(await empty.get(aRef()), { kind: 'found', from: 'cache' });
+});
+
+test('a reference that names nothing is refused before anybody is asked, and so is who has given up', async (t) => {
+  const asked: ObjectRef[] = [];
+  const lookUp = new LocalThenCache<Named>({ local: (ref) => void asked.push(ref), cache: unasked, parse });
+
+  await t.throwsAsync(lookUp.get(aRef({ name: '' })), { message: /the name/ });
+  await t.throwsAsync(lookUp.get(aRef(), AbortSignal.abort(new Error('enough'))), { message: 'enough' });
+
+  t.deepEqual(asked, []);
+});

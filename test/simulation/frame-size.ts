@@ -1,0 +1,28 @@
+/**
+ * How long a frame's bytes are. Puts, which hold nearly all of them, are added up; all other frames are short and are really written.
+ * Texts are taken to be ASCII. It comes out the same as writing, at a twentieth of the cost, for nothing is copied.
+ */
+import type { Frame, FrameOf } from '../../src/frames/frame.js';
+import { writeFrame } from '../../src/frames/write-frame.js';
+
+export function frameSize(frame: Frame): number {
+  return frame.kind === 'put' ? putSize(frame) : writeFrame(frame).length;
+}
+
+function putSize(put: FrameOf<'put'>): number {
+  const elements = put.objects.length * 5;
+  // The array of the objects has a header, which is one byte longer for more than 15 elements, three times so for very many.
+  let size = writeFrame({ ...put, objects: [] }).length + (elements < 16 ? 0 : elements < 65_536 ? 2 : 4);
+  for (const { cluster, namespace, name, sourceVersion, body } of put.objects)
+    size += textSize(cluster) + textSize(namespace) + textSize(name) + textSize(sourceVersion) + bytesSize(body);
+  return size;
+}
+
+function textSize({ length }: string): number {
+  return length + (length < 32 ? 1 : length < 256 ? 2 : 3);
+}
+
+function bytesSize(bytes: Uint8Array | undefined): number {
+  if (bytes === undefined) return 1;
+  return bytes.length + (bytes.length < 256 ? 2 : bytes.length < 65_536 ? 3 : 5);
+}

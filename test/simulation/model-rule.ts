@@ -1,0 +1,63 @@
+/** A rule of an edge policy as an operator writes it, and what it matches: the model's own reading, one line for each thing named. */
+import type { Key } from '../../src/domain/key.js';
+import type { Body } from '../../src/domain/object.js';
+import { formatGroupResource, formatResource } from '../../src/domain/resource.js';
+
+type Texts = Readonly<Record<string, string>>;
+
+/** All that it names must match. */
+export type ModelRule = Readonly<{
+  types?: readonly string[];
+  shards?: readonly string[];
+  clusters?: readonly string[];
+  pathPrefix?: string;
+  labels?: Texts;
+  annotations?: Texts;
+}>;
+
+export type ModelObject = Readonly<{ key: Key; body: Body }>;
+
+type Metadata = Readonly<{ labels: Texts; annotations: Texts }>;
+
+const known = new WeakMap<Body, Metadata>();
+export const pathAnnotation = 'kcp.io/path';
+
+/** `paths`: of the shard's logical clusters, which hold for objects that do not tell their own. */
+export function matchesRule(rule: ModelRule, { key, body }: ModelObject, paths: ReadonlyMap<string, string>): boolean {
+  const { labels, annotations } = metadataOf(body);
+  const path = annotations[pathAnnotation] ?? paths.get(key.cluster) ?? '';
+  const types = ['*', formatGroupResource(key.resource), formatResource(key.resource)];
+  return (
+    (rule.types?.some((type) => types.includes(type)) ?? true) &&
+    (rule.shards?.includes(key.shard) ?? true) &&
+    (rule.clusters?.includes(key.cluster) ?? true) &&
+    (rule.pathPrefix === undefined || `${path}:`.startsWith(`${rule.pathPrefix}:`)) &&
+    Object.entries(rule.labels ?? {}).every(([name, value]) => labels[name] === value) &&
+    Object.entries(rule.annotations ?? {}).every(([name, value]) => (value === '*' ? name in annotations : annotations[name] === value))
+  );
+}
+
+/** The paths that objects tell of their logical clusters. */
+export function pathsIn(objects: readonly ModelObject[]): ReadonlyMap<string, string> {
+  const told = objects.map(({ key, body }): [string, string | undefined] => [key.cluster, metadataOf(body).annotations[pathAnnotation]]);
+  return new Map(told.flatMap(([cluster, path]) => (path === undefined ? [] : [[cluster, path]])));
+}
+
+export function haveCommonType({ types: ones = ['*'] }: ModelRule, { types: others = ['*'] }: ModelRule): boolean {
+  return ones.some((one) => others.some((other) => one === '*' || other === '*' || one === other || isOf(one, other) || isOf(other, one)));
+}
+
+/** Whether the one is the other with an identity. */
+function isOf(one: string, other: string): boolean {
+  return one.startsWith(`${other}:`);
+}
+
+/** Remembered: many caches hold the same bodies. */
+export function metadataOf(body: Body): Metadata {
+  const before = known.get(body);
+  if (before !== undefined) return before;
+  const { metadata } = JSON.parse(new TextDecoder().decode(body.bytes)) as { metadata: Partial<Metadata> };
+  const { labels = {}, annotations = {} } = metadata;
+  known.set(body, { labels, annotations });
+  return { labels, annotations };
+}

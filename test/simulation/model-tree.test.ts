@@ -1,0 +1,150 @@
+import test from 'ava';
+import { formatSlice } from '../../src/domain/slice.js';
+import { aBody, aKey, shardName, type Place } from '../support/objects.js';
+import type { ModelObject, ModelRule } from './model-rule.js';
+import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
+
+const all: readonly ModelRule[] = [{ types: ['*'] }];
+
+/** A cache that lets everything through, unless told otherwise. */
+function aCache(name: string, parent?: string, policies: Partial<ModelCache> = {}): ModelCache {
+  return { name, parent, forward: all, follow: all, children: { '*': { accept: all, offer: all } }, ...policies };
+}
+
+/** The tree of most cases: two regions under one root, one of them with a tenant. */
+function aTree(policies: Readonly<Record<string, Partial<ModelCache>>> = {}): readonly ModelCache[] {
+  return [
+    aCache('root', undefined, policies['root']),
+    aCache('eu', 'root', policies['eu']),
+    aCache('us', 'root', policies['us']),
+    aCache('eu-1', 'eu', policies['eu-1']),
+  ];
+}
+
+function anObject(place: Place, content: Readonly<{ labels?: Record<string, string>; path?: string }> = {}): ModelObject {
+  const key = aKey(place);
+  return { key, body: aBody(key, content) };
+}
+
+function aClaim(shard: string, cache: string, objects: readonly ModelObject[], incarnation = 1): ModelClaim {
+  return { shard: shardName(shard), cache, incarnation, objects };
+}
+
+const [amberOne, amberTwo] = [anObject({ name: 'one' }), anObject({ name: 'two', resource: 'apiresourceschemas' })];
+const birchOne = anObject({ shard: 'birch', name: 'one' });
+
+function names(tree: ModelTree, cache: string): readonly string[] {
+  return tree
+    .objects(cache)
+    .map(({ key }) => `${key.shard} ${key.name}`)
+    .toSorted();
+}
+
+test('where everything crosses, every cache holds everything, and knows where from', (t) => {
+  const tree = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne, amberTwo]), aClaim('birch', 'us', [birchOne])]);
+
+  for (const cache of ['root', 'eu', 'us', 'eu-1']) {
+    t.deepEqual(names(tree, cache), ['amber one', 'amber two', 'birch one']);
+    t.deepEqual(tree.digests(cache), tree.digests('root'));
+  }
+  t.deepEqual(
+    ['root', 'eu', 'us', 'eu-1'].map((cache) => tree.side(cache, shardName('amber'))),
+    ['child/eu', 'child/eu-1', 'parent', 'local'],
+  );
+  t.deepEqual(
+    ['root', 'eu', 'us', 'eu-1'].map((cache) => tree.side(cache, shardName('birch'))),
+    ['child/us', 'parent', 'local', 'parent'],
+  );
+});
+
+test('what crosses is what both ends let through, and nothing passes a link that lets nothing through', (t) => {
+  const exports: readonly ModelRule[] = [{ types: ['apiexports.apis.kcp.io'] }];
+  const tree = new ModelTree(
+    aTree({ eu: { forward: exports }, us: { follow: [] }, root: { children: { eu: { accept: all, offer: all } } } }),
+    [aClaim('amber', 'eu-1', [amberOne, amberTwo])],
+  );
+
+  t.deepEqual(names(tree, 'eu'), ['amber one', 'amber two']);
+  t.deepEqual(names(tree, 'root'), ['amber one']);
+  t.deepEqual(names(tree, 'us'), []);
+  t.is(tree.side('us', shardName('amber')), undefined);
+});
+
+test('a child speaks only for the shards that its parent accepts from it', (t) => {
+  const accept: readonly ModelRule[] = [{ shards: ['amber'] }];
+  const tree = new ModelTree(aTree({ root: { children: { '*': { accept: all, offer: all }, eu: { accept, offer: all } } } }), [
+    aClaim('amber', 'eu', [amberOne]),
+    aClaim('birch', 'eu', [birchOne]),
+  ]);
+
+  t.deepEqual(names(tree, 'eu-1'), ['amber one', 'birch one']);
+  t.deepEqual(names(tree, 'us'), ['amber one']);
+});
+
+test('only what is public goes up, and a tenant’s cache holds that and its own', (t) => {
+  const isPublic: ModelRule = { labels: { visibility: 'public' } };
+  const shared = anObject({ name: 'shared', cluster: 'c1' }, { labels: { visibility: 'public' }, path: 'root:tenant-b' });
+  const own = anObject({ name: 'own', cluster: 'c2' }, { path: 'root:tenant-a:team' });
+  const alike = anObject({ name: 'alike', cluster: 'c3' }, { path: 'root:tenant-ab' });
+  const placed = anObject({ name: 'placed', cluster: 'c2', resource: 'apiresourceschemas' });
+  const tenant: Partial<ModelCache> = { follow: [isPublic, { pathPrefix: 'root:tenant-a' }] };
+
+  const tree = new ModelTree(aTree({ eu: { forward: [isPublic] }, 'eu-1': tenant }), [aClaim('amber', 'eu', [shared, own, alike, placed])]);
+
+  t.deepEqual(names(tree, 'root'), ['amber shared']);
+  t.deepEqual(names(tree, 'us'), ['amber shared']);
+  t.deepEqual(names(tree, 'eu-1'), ['amber own', 'amber placed', 'amber shared']);
+});
+
+test('an annotation is asked for by its value or by its being there', (t) => {
+  const told = anObject({ name: 'told' }, { path: 'root:acme' });
+  const silent = anObject({ name: 'silent', cluster: 'other' });
+  const held = (rule: ModelRule): readonly string[] =>
+    names(new ModelTree([aCache('root'), aCache('eu', 'root', { forward: [rule] })], [aClaim('amber', 'eu', [told, silent])]), 'root');
+
+  t.deepEqual(held({ annotations: { 'kcp.io/path': '*' } }), ['amber told']);
+  t.deepEqual(held({ annotations: { 'kcp.io/path': 'root:acme' } }), ['amber told']);
+  t.deepEqual(held({ annotations: { 'kcp.io/path': 'root:else' } }), []);
+  t.deepEqual(held({ clusters: ['other'], types: ['apiexports.apis.kcp.io'] }), ['amber silent']);
+});
+
+test('of two claims the higher has the shard at every cache that hears of both', (t) => {
+  const moved = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne], 1), aClaim('amber', 'us', [amberTwo], 2)]);
+  const unheard = new ModelTree(aTree({ us: { forward: [], follow: [] } }), [
+    aClaim('amber', 'eu-1', [amberOne], 1),
+    aClaim('amber', 'us', [amberTwo], 2),
+  ]);
+
+  for (const cache of ['root', 'eu', 'us', 'eu-1']) t.deepEqual(names(moved, cache), ['amber two']);
+  t.is(moved.side('eu-1', shardName('amber')), 'parent');
+  t.deepEqual(
+    ['root', 'eu', 'us', 'eu-1'].map((cache) => names(unheard, cache)),
+    [['amber one'], ['amber one'], ['amber two'], ['amber one']],
+  );
+});
+
+test('a shard that moves to where its objects do not leave is taken from all who follow that cache or are followed by it', (t) => {
+  const claims = [aClaim('amber', 'eu-1', [amberOne], 1), aClaim('amber', 'us', [amberTwo], 2)];
+  const tree = new ModelTree(aTree({ us: { forward: [] } }), claims);
+
+  t.deepEqual(
+    ['root', 'eu', 'us', 'eu-1'].map((cache) => names(tree, cache)),
+    [[], [], ['amber two'], []],
+  );
+  t.is(tree.side('eu-1', shardName('amber')), 'parent');
+});
+
+test('a shard that was removed is held nowhere and is nobody’s', (t) => {
+  const removal: ModelClaim = { ...aClaim('amber', 'root', [], 5), removed: true };
+  const tree = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne]), removal, aClaim('birch', 'us', [birchOne])]);
+
+  t.deepEqual(names(tree, 'eu-1'), ['birch one']);
+  t.is(tree.side('eu', shardName('amber')), undefined);
+});
+
+test('namesakes of two shards on different branches are two objects', (t) => {
+  const tree = new ModelTree(aTree(), [aClaim('amber', 'eu', [amberOne]), aClaim('birch', 'us', [birchOne])]);
+  const slices = [...tree.digests('root').keys()];
+
+  t.deepEqual(slices.toSorted(), [amberOne, birchOne].map(({ key }) => formatSlice(key)).toSorted());
+});

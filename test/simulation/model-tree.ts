@@ -1,0 +1,136 @@
+/**
+ * What every cache of a tree must hold once all links are up and nobody pushes any more. Written to be read, not to be fast: nothing of
+ * it comes from what it judges but the names of things, the table `flows` and the digest.
+ *
+ * A shard's claim spreads from cache to cache, where the policies let something of the shard through either way; each keeps the highest.
+ * What a cache holds of a shard is what its pushers stated, or what crosses of what its neighbour on that side holds.
+ *
+ * It looks at how things are in the end. A claim that crossed before a policy closed is remembered by caches and not by this model, so
+ * whoever changes which shards cross does not move these shards as well. Types are built in, and a logical cluster has one path.
+ */
+import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import { childSide, flows, type LinkSide, type Side } from '../../src/domain/side.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { haveCommonType, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
+
+type ModelPolicy = readonly ModelRule[];
+
+export type ModelCache = Readonly<{
+  name: string;
+  parent: string | undefined;
+  forward: ModelPolicy;
+  follow: ModelPolicy;
+  /** '*' is for all that have no entry of their own. */
+  children: Readonly<Record<string, Readonly<{ accept: ModelPolicy; offer: ModelPolicy }>>>;
+}>;
+
+/** A pusher that claimed a shard, or removed it, at a cache; what it states. No two of one shard have the same incarnation. */
+export type ModelClaim = Readonly<{
+  shard: ShardName;
+  cache: string;
+  incarnation: number;
+  removed?: boolean;
+  objects: readonly ModelObject[];
+}>;
+
+type Known = Readonly<{ claim: ModelClaim; side: Side }>;
+
+export class ModelTree {
+  readonly #caches: ReadonlyMap<string, ModelCache>;
+  /** By cache and shard. */
+  readonly #known = new Map<string, Known>();
+  readonly #shards: ReadonlySet<ShardName>;
+  readonly #digests = new Map<string, ReadonlyMap<string, string>>();
+
+  constructor(caches: readonly ModelCache[], claims: readonly ModelClaim[]) {
+    this.#caches = new Map(caches.map((cache) => [cache.name, cache]));
+    this.#shards = new Set(claims.map(({ shard }) => shard));
+    for (const claim of claims) this.#hear(claim.cache, { claim, side: 'local' });
+    while (this.#spread());
+  }
+
+  /** Where a cache's truth about a shard comes from. */
+  side(cache: string, shard: ShardName): Side | undefined {
+    const known = this.#known.get(`${cache} ${shard}`);
+    return known?.claim.removed === true ? undefined : known?.side;
+  }
+
+  objects(cache: string): readonly ModelObject[] {
+    return [...this.#shards].flatMap((shard) => this.#held(cache, shard));
+  }
+
+  /** Of every slice that holds something, by its text; found out once. */
+  digests(cache: string): ReadonlyMap<string, string> {
+    const known = this.#digests.get(cache);
+    if (known !== undefined) return known;
+    const sums = new Map<string, Digest>();
+    for (const { key, body } of this.objects(cache))
+      sums.set(formatSlice(key), addDigest(sums.get(formatSlice(key)) ?? emptyDigest, digestOf(key, body)));
+    const digests = new Map([...sums].map(([slice, sum]) => [slice, formatDigest(sum)]));
+    this.#digests.set(cache, digests);
+    return digests;
+  }
+
+  #held(cache: string, shard: ShardName): readonly ModelObject[] {
+    const known = this.#known.get(`${cache} ${shard}`);
+    if (known === undefined || known.claim.removed === true) return [];
+    if (known.side === 'local') return known.claim.objects;
+    const from = known.side === 'parent' ? this.#cache(cache).parent : known.side.slice('child/'.length);
+    if (from === undefined || !flows(this.side(from, shard), this.#sideOf(cache, from))) return [];
+    const held = this.#held(from, shard);
+    const paths = pathsIn(held);
+    return held.filter((object) => this.#ends(from, cache).every((policy) => policy.some((rule) => matchesRule(rule, object, paths))));
+  }
+
+  /** Whether anybody heard anything new. */
+  #spread(): boolean {
+    let isNew = false;
+    for (const [name, { parent }] of this.#caches) {
+      for (const [from, to] of parent === undefined ? [] : [[name, parent] as const, [parent, name] as const]) {
+        for (const shard of this.#shards) {
+          const known = this.#known.get(`${from} ${shard}`);
+          if (
+            known === undefined ||
+            !flows(known.side, this.#sideOf(to, from)) ||
+            !(this.#letsShard(from, to, shard) || this.#letsShard(to, from, shard))
+          )
+            continue;
+          if (this.#hear(to, { claim: known.claim, side: this.#sideOf(from, to) })) isNew = true;
+        }
+      }
+    }
+    return isNew;
+  }
+
+  #hear(cache: string, heard: Known): boolean {
+    const place = `${cache} ${heard.claim.shard}`;
+    if ((this.#known.get(place)?.claim.incarnation ?? -1) >= heard.claim.incarnation) return false;
+    this.#known.set(place, heard);
+    return true;
+  }
+
+  #letsShard(from: string, to: string, shard: ShardName): boolean {
+    const [own = [], others = []] = this.#ends(from, to).map((policy) => policy.filter(({ shards }) => shards?.includes(shard) ?? true));
+    return own.some((one) => others.some((other) => haveCommonType(one, other)));
+  }
+
+  /** What both ends of a link let through, this way. */
+  #ends(from: string, to: string): readonly [ModelPolicy, ModelPolicy] {
+    const isUp = this.#cache(from).parent === to;
+    const [child, parent] = isUp ? [this.#cache(from), this.#cache(to)] : [this.#cache(to), this.#cache(from)];
+    const { accept, offer } = parent.children[child.name] ?? parent.children['*'] ?? { accept: [], offer: [] };
+    return isUp ? [child.forward, accept] : [child.follow, offer];
+  }
+
+  /** What `cache` is to its neighbour. */
+  #sideOf(cache: string, neighbour: string): LinkSide {
+    return this.#cache(neighbour).parent === cache ? 'parent' : childSide(cache);
+  }
+
+  #cache(name: string): ModelCache {
+    const cache = this.#caches.get(name);
+    if (cache === undefined) throw new Error(`no cache is named ${name}`);
+    return cache;
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * What lies between two hosts: a line each way, and the connections over both.
+ *
+ * Liveness is as with pings: an end breaks when, for idleTimeoutMs, nothing came and nothing could have come in answer to a question.
+ * Nothing is asked in truth: that would cost a thousand caches most of their tasks. A look is taken when a link is impaired.
+ */
+import type { Frame } from '../../src/frames/frame.js';
+import { NetworkLine, type LineSettings } from './network-line.js';
+import { NetworkPipe, type Parcel } from './network-pipe.js';
+import { streamOf } from './seeded-random.js';
+import { SimulatedEnd, type EndOptions } from './simulated-end.js';
+import type { VirtualTime } from './virtual-time.js';
+
+/** A frame as it reaches the other end. `connection` counts from 1. */
+export type Delivery = Readonly<{ from: string; to: string; connection: number; frame: Frame; bytes: number; atMs: number }>;
+
+export type LinkParts = Readonly<{
+  hosts: readonly [string, string];
+  time: VirtualTime;
+  seed: number;
+  isDeaf: (host: string) => boolean;
+  parcelOf: (frame: Frame, way: Readonly<{ from: string; to: string }>) => (Parcel & { kind: 'frame' }) | undefined;
+  delivered: (delivery: Delivery) => void;
+}>;
+
+export type LinkOptions = EndOptions & Readonly<{ line: LineSettings; idleTimeoutMs: number }>;
+
+type Side = { readonly host: string; readonly end: SimulatedEnd; readonly out: NetworkPipe };
+/** `goneSinceMs`: since one of its hosts vanished. */
+type Connection = { readonly sides: readonly [Side, Side]; goneSinceMs: number | undefined; open: number; readonly watched: Set<Side> };
+
+export class NetworkLink {
+  readonly hosts: readonly [string, string];
+  readonly #parts: LinkParts;
+  readonly #options: LinkOptions;
+  readonly #lines: ReadonlyMap<string, NetworkLine>;
+  readonly #connections = new Set<Connection>();
+  #impairedSinceMs: number | undefined;
+
+  constructor(parts: LinkParts, options: LinkOptions) {
+    this.hosts = parts.hosts;
+    this.#parts = parts;
+    this.#options = options;
+    const [one, other] = parts.hosts;
+    const line = (from: string, to: string): [string, NetworkLine] => {
+      const random = streamOf(parts.seed, `line from ${from} to ${to}`);
+      return [from, new NetworkLine({ from, to, random }, options.line)];
+    };
+    this.#lines = new Map([line(one, other), line(other, one)]);
+  }
+
+  /** Since when no question could be answered. */
+  get impairedSinceMs(): number | undefined {
+    return this.#impairedSinceMs;
+  }
+
+  line(from: string): NetworkLine {
+    const line = this.#lines.get(from);
+    if (line === undefined) throw new Error(`${from} is at neither end of the link of ${this.hosts.join(' and ')}`);
+    return line;
+  }
+
+  /** The end of `from`, which connects, and the other one. */
+  open(from: string, number: number): readonly [SimulatedEnd, SimulatedEnd] {
+    const to = this.line(from).to;
+    const connection: Connection = {
+      sides: [this.#side(from, number, () => connection), this.#side(to, number, () => connection)],
+      goneSinceMs: undefined,
+      open: 2,
+      watched: new Set(),
+    };
+    this.#connections.add(connection);
+    return [connection.sides[0].end, connection.sides[1].end];
+  }
+
+  /** Its lines, or what is at their ends, may have changed. */
+  look(): void {
+    const isImpaired = [...this.#lines.values()].some(({ isBlocked }) => isBlocked) || this.hosts.some((host) => this.#parts.isDeaf(host));
+    if (!isImpaired) this.#impairedSinceMs = undefined;
+    else this.#impairedSinceMs ??= this.#parts.time.elapsedMs;
+    for (const connection of this.#connections) {
+      for (const side of connection.sides) {
+        side.out.resume();
+        if (isImpaired || connection.goneSinceMs !== undefined) this.#watch(connection, side);
+      }
+    }
+  }
+
+  cut(): void {
+    for (const { sides } of this.#connections) for (const { end } of sides) end.terminate();
+  }
+
+  /** The host is gone. */
+  silence(host: string, isTold: boolean): void {
+    for (const connection of this.#connections) {
+      connection.goneSinceMs ??= isTold ? undefined : this.#parts.time.elapsedMs;
+      for (const side of connection.sides) {
+        if (side.host === host) side.end.silence(isTold);
+        else if (!isTold) this.#watch(connection, side);
+      }
+    }
+  }
+
+  #side(host: string, number: number, connection: () => Connection): Side {
+    const { time, isDeaf, parcelOf, delivered } = this.#parts;
+    const [line, back] = [this.line(host), this.line(this.line(host).to)];
+    const other = (): Side => {
+      const [one, two] = connection().sides;
+      return one.host === host ? two : one;
+    };
+    const out = new NetworkPipe({
+      time,
+      line,
+      isDeaf: () => isDeaf(line.to),
+      arrive: (parcel) => other().end.arrive(parcel),
+      moved: () => end.moved(),
+    });
+    const end = new SimulatedEnd(
+      {
+        peer: line.to,
+        time,
+        line: back,
+        out: () => out,
+        into: () => other().out,
+        parcelOf: (frame) => parcelOf(frame, line),
+        delivered: (frame, bytes) => delivered({ from: line.to, to: host, connection: number, frame, bytes, atMs: time.elapsedMs }),
+        ended: () => this.#leave(connection()),
+      },
+      this.#options,
+    );
+    return { host, end, out };
+  }
+
+  /** Breaks the end once nothing has come for too long. */
+  #watch(connection: Connection, side: Side): void {
+    if (connection.watched.has(side) || !side.end.isOpen) return;
+    const { time } = this.#parts;
+    const sinceMs = connection.goneSinceMs ?? this.#impairedSinceMs;
+    // Of a host that stands still nothing is counted: what came meanwhile is there when it wakes.
+    if (sinceMs === undefined || this.#parts.isDeaf(side.host)) return;
+    const dueMs = Math.max(sinceMs, side.end.heardMs) + this.#options.idleTimeoutMs;
+    if (dueMs <= time.elapsedMs) return side.end.terminate();
+    connection.watched.add(side);
+    time.after(dueMs - time.elapsedMs, () => {
+      connection.watched.delete(side);
+      this.#watch(connection, side);
+    });
+  }
+
+  #leave(connection: Connection): void {
+    connection.open -= 1;
+    if (connection.open === 0) this.#connections.delete(connection);
+  }
+}

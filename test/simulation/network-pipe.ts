@@ -1,0 +1,111 @@
+/**
+ * One direction of one connection: what is sent waits, is on its way, arrives in order, and is read.
+ *
+ *   send ──▶ waiting ──(window)──▶ flying ──(delay)──▶ landed ──(line open)──▶ arrive ──▶ unread ──▶ read: window
+ *
+ * W1 Order: what was sent first arrives first, whatever each takes.
+ * W2 At most windowBytes are flying, landed or unread, or one message, and what ends the connection; the rest is `waitingBytes`, which is the sender's bound.
+ */
+import type { Frame } from '../../src/frames/frame.js';
+import type { NetworkLine } from './network-line.js';
+import type { VirtualTime } from './virtual-time.js';
+
+/** `bytes`: as they were written, where frames really cross as bytes. */
+export type Parcel =
+  | Readonly<{ kind: 'frame'; frame: Frame; bytes: Uint8Array | undefined; size: number }>
+  | Readonly<{ kind: 'close'; code: number; size: 0 }>
+  | Readonly<{ kind: 'closed'; code: number; size: 0 }>
+  | Readonly<{ kind: 'reset'; size: 0 }>;
+
+export type PipeParts = Readonly<{
+  time: VirtualTime;
+  line: NetworkLine;
+  /** Whether the host at the far end takes nothing, because it stands still. */
+  isDeaf: () => boolean;
+  arrive: (parcel: Parcel) => void;
+  /** Something that waited is on its way. */
+  moved: () => void;
+}>;
+
+export class NetworkPipe {
+  readonly #parts: PipeParts;
+  #waiting: Parcel[] = [];
+  #waitingBytes = 0;
+  readonly #flying: Parcel[] = [];
+  /** Of those that fly, how many would have arrived by now. */
+  #landed = 0;
+  /** Flying, landed or unread. */
+  #windowBytes = 0;
+  #lastArrivalMs = 0;
+  /** Until when the line is busy with bytes of this connection. */
+  #busyUntilMs = 0;
+  #isGone = false;
+
+  constructor(parts: PipeParts) {
+    this.#parts = parts;
+  }
+
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  send(parcel: Parcel): void {
+    this.#waiting.push(parcel);
+    this.#waitingBytes += parcel.size;
+    this.#depart();
+  }
+
+  /** Forgets what waits; what is on its way still arrives. */
+  dropWaiting(): void {
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+  }
+
+  /** Nothing arrives any more. */
+  vanish(): void {
+    this.#isGone = true;
+  }
+
+  /** So many bytes were read, or will not be. */
+  release(bytes: number): void {
+    this.#windowBytes -= bytes;
+    this.#depart();
+  }
+
+  /** The line is open again, or the far end awake. */
+  resume(): void {
+    if (this.#landed > 0) this.#parts.time.after(this.#parts.line.settings.delayMs, () => this.#arrive());
+  }
+
+  #depart(): void {
+    const { time, line, moved } = this.#parts;
+    let hasMoved = false;
+    for (;;) {
+      const parcel = this.#waiting[0];
+      if (parcel === undefined) break;
+      if (parcel.size > 0 && this.#windowBytes > 0 && this.#windowBytes + parcel.size > line.settings.windowBytes) break;
+      this.#waiting.shift();
+      this.#waitingBytes -= parcel.size;
+      this.#windowBytes += parcel.size;
+      this.#flying.push(parcel);
+      hasMoved = true;
+      const nowMs = time.elapsedMs;
+      this.#busyUntilMs = Math.max(this.#busyUntilMs, nowMs) + parcel.size / line.settings.bytesPerMs;
+      this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#busyUntilMs + line.drawDelayMs());
+      time.after(this.#lastArrivalMs - nowMs, () => {
+        this.#landed += 1;
+        this.#arrive();
+      });
+    }
+    if (hasMoved) moved();
+  }
+
+  #arrive(): void {
+    while (this.#landed > 0 && !this.#isGone && !this.#parts.line.isBlocked && !this.#parts.isDeaf()) {
+      const parcel = this.#flying.shift();
+      if (parcel === undefined) throw new Error('what has landed was flying');
+      this.#landed -= 1;
+      this.#parts.arrive(parcel);
+    }
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * A network of named hosts on virtual time. Between two hosts lies a link, a line each way, with delay, jitter, loss and partitions;
+ * over it go connections as FrameSocket has them.
+ *
+ *   what happens          who notices, and when
+ *   partition, halfOpen   both ends, at the latest idleTimeoutMs after the last that came; sooner healed, nobody: all of it arrives
+ *   cut                   both ends at once: 1006
+ *   crash                 the peers, as soon as it reaches them: the host's system still says so. Nothing in the host itself
+ *   vanish                the peers, after idleTimeoutMs: the power is gone
+ *   freeze                the peers, after idleTimeoutMs; the host, when it wakes
+ *
+ * N1 What crosses is what was written: frames are written and read, unless the options say otherwise.
+ * N2 The same seed gives the same delays, link by link, whatever the other links do.
+ * Bounds: as in FrameSocket for what is unsent, and windowBytes for what is on the way.
+ */
+import { CacheError } from '../../src/domain/errors.js';
+import type { FrameConnection } from '../../src/frames/frame-connection.js';
+import type { Frame } from '../../src/frames/frame.js';
+import { writeFrame } from '../../src/frames/write-frame.js';
+import { frameSize } from './frame-size.js';
+import { NetworkLink, type Delivery } from './network-link.js';
+import type { LineSettings, NetworkLine } from './network-line.js';
+import { defaultLine } from './network-line.js';
+import type { Parcel } from './network-pipe.js';
+import type { EndOptions } from './simulated-end.js';
+import type { VirtualTime } from './virtual-time.js';
+
+export type NetworkOptions = EndOptions &
+  Readonly<{
+    line: LineSettings;
+    idleTimeoutMs: number;
+    connectTimeoutMs: number;
+    /** TCP, TLS and the upgrade. */
+    connectRoundTrips: number;
+    /** 'references': frames cross as they are and their sizes are added up, for very large trees. */
+    frames: 'bytes' | 'references';
+  }>;
+
+export const defaultNetwork: NetworkOptions = Object.freeze({
+  line: defaultLine,
+  idleTimeoutMs: 20_000,
+  connectTimeoutMs: 10_000,
+  connectRoundTrips: 3,
+  frames: 'bytes',
+  bufferedBytesLow: 1024 * 1024,
+  bufferedBytesMax: 64 * 1024 * 1024,
+  closeGraceMs: 2_000,
+});
+
+/** A fault: what crosses instead of a frame, undefined for nothing at all. */
+export type Tampering = (frame: Frame, way: Readonly<{ from: string; to: string }>) => Frame | undefined;
+
+type Accept = (connection: FrameConnection, from: string) => void;
+
+type Host = { readonly name: string; accept: Accept | undefined; isDeaf: boolean; life: number; readonly links: Set<NetworkLink> };
+
+export class Network {
+  readonly #time: VirtualTime;
+  readonly #seed: number;
+  readonly #options: NetworkOptions;
+  readonly #hosts = new Map<string, Host>();
+  readonly #links = new Map<string, NetworkLink>();
+  readonly #observers = new Set<(delivery: Delivery) => void>();
+  #tampering: Tampering | undefined;
+  #connections = 0;
+
+  constructor({ time, seed }: Readonly<{ time: VirtualTime; seed: number }>, options: Partial<NetworkOptions> = {}) {
+    this.#time = time;
+    this.#seed = seed;
+    this.#options = { ...defaultNetwork, ...options };
+  }
+
+  listen(name: string, accept: Accept): void {
+    this.#host(name).accept = accept;
+  }
+
+  /** Who connects is refused; what is connected stays. */
+  unlisten(name: string): void {
+    this.#host(name).accept = undefined;
+  }
+
+  /** Rejects, as connectSocket does, when the other end is not there or cannot be reached. Never settles once `from` crashed. */
+  connect(from: string, to: string, signal: AbortSignal): Promise<FrameConnection> {
+    const { connectTimeoutMs, connectRoundTrips } = this.#options;
+    const [here, there] = [this.#host(from), this.#host(to)];
+    const link = this.link(from, to);
+    const life = here.life;
+    const wasClear = this.#isClear(link);
+    const tripsMs = connectRoundTrips * (link.line(from).drawDelayMs() + link.line(to).drawDelayMs());
+
+    return new Promise((resolve, reject) => {
+      const fail = (why: string): void => {
+        cancel();
+        signal.removeEventListener('abort', abort);
+        if (here.life === life) reject(new CacheError(`cannot connect to ${to}: ${why}`));
+      };
+      const abort = (): void => fail('given up');
+      const answer = (): void => {
+        if (here.life !== life) return fail('gone');
+        if (!wasClear || !this.#isClear(link)) {
+          cancel = this.#time.after(Math.max(0, connectTimeoutMs - tripsMs), () => fail('it takes too long'));
+          return;
+        }
+        if (there.accept === undefined) return fail('nobody listens');
+        signal.removeEventListener('abort', abort);
+        this.#connections += 1;
+        const [own, others] = link.open(from, this.#connections);
+        there.accept(others, from);
+        resolve(own);
+      };
+      let cancel = this.#time.after(Math.min(tripsMs, connectTimeoutMs), answer);
+      if (signal.aborted) return abort();
+      signal.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** Of both directions. */
+  set(one: string, other: string, settings: Partial<LineSettings>): void {
+    for (const from of [one, other]) this.setLine(from, from === one ? other : one, settings);
+  }
+
+  setLine(from: string, to: string, settings: Partial<LineSettings>): void {
+    const line = this.#line(from, to);
+    line.settings = { ...line.settings, ...settings };
+  }
+
+  partition(one: string, other: string): void {
+    this.halfOpen(one, other);
+    this.halfOpen(other, one);
+  }
+
+  /** Nothing arrives from `from` at `to`; the other way all does. */
+  halfOpen(from: string, to: string): void {
+    this.#line(from, to).isBlocked = true;
+    this.link(from, to).look();
+  }
+
+  heal(one: string, other: string): void {
+    this.#line(one, other).isBlocked = false;
+    this.#line(other, one).isBlocked = false;
+    this.link(one, other).look();
+  }
+
+  /** Every link is whole again, and every host awake. */
+  healAll(): void {
+    for (const { isDeaf, name } of this.#hosts.values()) if (isDeaf) this.thaw(name);
+    for (const link of this.#links.values()) this.heal(...link.hosts);
+  }
+
+  /** Both ends of every connection between them see a break at once. */
+  cut(one: string, other: string): void {
+    this.link(one, other).cut();
+  }
+
+  crash(name: string): void {
+    this.#end(name, true);
+  }
+
+  vanish(name: string): void {
+    this.#end(name, false);
+  }
+
+  /** Nothing reaches the host until it thaws. Its own time is stopped elsewhere (process-life.ts). */
+  freeze(name: string): void {
+    this.#setDeaf(name, true);
+  }
+
+  thaw(name: string): void {
+    this.#setDeaf(name, false);
+  }
+
+  /** What arrived at `to` from `from`, of all connections between them. */
+  traffic(from: string, to: string): NetworkLine['traffic'] {
+    return this.#line(from, to).traffic;
+  }
+
+  /** Told of every frame as it reaches the other end. The result cancels it. */
+  observe(observer: (delivery: Delivery) => void): () => void {
+    this.#observers.add(observer);
+    return () => this.#observers.delete(observer);
+  }
+
+  /** Undefined: nothing is tampered with. */
+  tamper(tampering: Tampering | undefined): void {
+    this.#tampering = tampering;
+  }
+
+  link(one: string, other: string): NetworkLink {
+    if (one === other) throw new Error(`${one} has no link to itself`);
+    const text = [one, other].toSorted().join(' ');
+    const known = this.#links.get(text);
+    if (known !== undefined) return known;
+    const made = new NetworkLink(
+      {
+        hosts: [one, other],
+        time: this.#time,
+        seed: this.#seed,
+        isDeaf: (name) => this.#host(name).isDeaf,
+        parcelOf: (frame, way) => this.#parcelOf(frame, way),
+        delivered: (delivery) => this.#observers.forEach((observer) => observer(delivery)),
+      },
+      this.#options,
+    );
+    this.#links.set(text, made);
+    for (const name of [one, other]) this.#host(name).links.add(made);
+    made.look();
+    return made;
+  }
+
+  #line(from: string, to: string): NetworkLine {
+    return this.link(from, to).line(from);
+  }
+
+  #host(name: string): Host {
+    const known = this.#hosts.get(name);
+    if (known !== undefined) return known;
+    const made: Host = { name, accept: undefined, isDeaf: false, life: 1, links: new Set() };
+    this.#hosts.set(name, made);
+    return made;
+  }
+
+  #isClear(link: NetworkLink): boolean {
+    return link.impairedSinceMs === undefined;
+  }
+
+  #end(name: string, isTold: boolean): void {
+    const host = this.#host(name);
+    host.life += 1;
+    host.accept = undefined;
+    for (const link of host.links) link.silence(name, isTold);
+    this.#setDeaf(name, false);
+  }
+
+  #setDeaf(name: string, isDeaf: boolean): void {
+    const host = this.#host(name);
+    if (host.isDeaf === isDeaf) return;
+    host.isDeaf = isDeaf;
+    for (const link of host.links) link.look();
+  }
+
+  #parcelOf(frame: Frame, way: Readonly<{ from: string; to: string }>): (Parcel & { kind: 'frame' }) | undefined {
+    const sent = this.#tampering === undefined ? frame : this.#tampering(frame, way);
+    if (sent === undefined) return undefined;
+    if (this.#options.frames === 'references') return { kind: 'frame', frame: sent, bytes: undefined, size: frameSize(sent) };
+    const bytes = writeFrame(sent);
+    return { kind: 'frame', frame: sent, bytes, size: bytes.length };
+  }
+}

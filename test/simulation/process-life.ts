@@ -1,0 +1,74 @@
+/**
+ * The time of one process. When the process dies, nothing wakes it any more: its timers never fire and what it waits for never comes,
+ * so that its code stops where it stands, as if the power had gone. While it is frozen, what falls due waits.
+ *
+ * Its clock may be wrong by `skewMs`, for two clocks never agree.
+ */
+import { deferred } from '../../src/domain/deferred.js';
+import type { Clock } from '../../src/domain/ports.js';
+import type { VirtualTime } from './virtual-time.js';
+
+export class ProcessLife implements Clock {
+  readonly #time: VirtualTime;
+  readonly #skewMs: number;
+  #state: 'running' | 'frozen' | 'ended' = 'running';
+  /** What fell due while it was frozen, in order. */
+  readonly #held = new Set<() => void>();
+
+  constructor(time: VirtualTime, { skewMs = 0 }: Readonly<{ skewMs?: number }> = {}) {
+    this.#time = time;
+    this.#skewMs = skewMs;
+  }
+
+  get ended(): boolean {
+    return this.#state === 'ended';
+  }
+
+  now(): number {
+    return this.#time.now() + this.#skewMs;
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    // Each has a function of its own: `run` may be asked for twice.
+    const task = (): void => run();
+    const cancel = this.#time.after(delayMs, () => this.#fall(task));
+    return () => {
+      cancel();
+      this.#held.delete(task);
+    };
+  }
+
+  /** Functions that do not need `this`, because they are handed on alone. */
+  readonly soon = (run: () => void): void => this.#time.soon(() => this.#fall(() => run()));
+
+  readonly turn = (): Promise<void> => {
+    const { promise, resolve } = deferred<void>();
+    this.soon(resolve);
+    return promise;
+  };
+
+  freeze(): void {
+    if (this.#state === 'running') this.#state = 'frozen';
+  }
+
+  thaw(): void {
+    if (this.#state !== 'frozen') return;
+    this.#state = 'running';
+    for (const task of this.#held) this.#time.soon(() => this.#wake(task));
+  }
+
+  end(): void {
+    this.#state = 'ended';
+    this.#held.clear();
+  }
+
+  #fall(task: () => void): void {
+    if (this.#state === 'running') task();
+    if (this.#state === 'frozen') this.#held.add(task);
+  }
+
+  /** Unless it was cancelled by one that was woken before, or is frozen again. */
+  #wake(task: () => void): void {
+    if (this.#state === 'running' && this.#held.delete(task)) task();
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * A shard's pusher: it claims the shard at a cache, states its slices, and then tells changes, through a lane of the store as a
+ * shard's session does. What it was not answered for it says again, wherever it connects next.
+ */
+import { Bell } from '../../src/sender/bell.js';
+import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import type { Key } from '../../src/domain/key.js';
+import type { PushLane, Store } from '../../src/domain/ports.js';
+import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
+import { formatResource, type Resource } from '../../src/domain/resource.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
+import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
+
+export type SimPusherOptions = Readonly<{ shard: ShardName; incarnation: Incarnation; resources: readonly Resource[] }>;
+
+const pushesAtOnce = 256;
+
+export class SimPusher {
+  readonly shard: ShardName;
+  readonly incarnation: Incarnation;
+  readonly #resources: readonly Resource[];
+  readonly #by: Speaker;
+  /** What the shard holds, by the text of the key. */
+  readonly #objects = new Map<string, ModelObject>();
+  /** What has changed and was not answered for. */
+  readonly #dirty = new Map<string, Key>();
+  readonly #bell = new Bell();
+  #session = new AbortController();
+  #isFenced = false;
+  #isStated = false;
+
+  constructor({ shard, incarnation, resources }: SimPusherOptions) {
+    this.shard = shard;
+    this.incarnation = incarnation;
+    this.#resources = resources;
+    this.#by = { kind: 'pusher', incarnation };
+  }
+
+  get objects(): readonly ModelObject[] {
+    return [...this.#objects.values()];
+  }
+
+  /** A higher claim has the shard: it never pushes again. */
+  get isFenced(): boolean {
+    return this.#isFenced;
+  }
+
+  /** The cache it is connected to has answered for everything. */
+  get isQuiet(): boolean {
+    return this.#isFenced || (this.#isStated && this.#dirty.size === 0);
+  }
+
+  put(object: ModelObject): void {
+    this.#objects.set(textOf(object.key), object);
+    this.#touch(object.key);
+  }
+
+  remove(key: Key): void {
+    this.#objects.delete(textOf(key));
+    this.#touch(key);
+  }
+
+  /** Connects to a cache, and leaves the one before. Resolves when that is over; never if the cache dies. */
+  async run(store: Store): Promise<void> {
+    this.leave();
+    const { signal } = this.#session;
+    const lane = store.lane();
+    const { shard, incarnation } = this;
+    if (!(await this.#push(lane, [{ kind: 'claim', shard, incarnation, side: 'local', moves: 0, removed: false }], signal))) return;
+    const stated = new Set((await store.slices()).filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
+    for (const resource of this.#resources) {
+      const slice = { shard, resource };
+      if (!stated.has(formatSlice(slice)) && !(await this.#state(lane, slice, signal))) return;
+    }
+    this.#isStated = true;
+    while (!signal.aborted && !this.#isFenced) {
+      const seen = this.#bell.rings;
+      const taken = [...this.#dirty].slice(0, pushesAtOnce);
+      if (taken.length === 0) await this.#bell.after(seen, signal);
+      else if (!(await this.#tell(lane, taken, signal))) return;
+    }
+  }
+
+  leave(): void {
+    this.#session.abort();
+    this.#session = new AbortController();
+    this.#isStated = false;
+  }
+
+  #touch(key: Key): void {
+    // Another value than the one that may be on its way, so that its answer does not settle this one.
+    this.#dirty.set(textOf(key), { ...key });
+    this.#bell.ring();
+  }
+
+  async #state(lane: PushLane, slice: Slice, signal: AbortSignal): Promise<boolean> {
+    const by = this.#by;
+    const states = this.objects.filter(({ key }) => formatSlice(key) === formatSlice(slice)).map((object) => this.#stateOf(object));
+    return this.#push(lane, [{ kind: 'begin', slice, by }, ...states, { kind: 'end', slice, by, edge: '' }], signal);
+  }
+
+  async #tell(lane: PushLane, taken: readonly (readonly [string, Key])[], signal: AbortSignal): Promise<boolean> {
+    const pushes = taken.map(([text, key]): Push => {
+      const object = this.#objects.get(text);
+      return object === undefined ? { kind: 'retract', key, by: this.#by } : this.#stateOf(object);
+    });
+    if (!(await this.#push(lane, pushes, signal))) return false;
+    for (const [text, key] of taken) if (this.#dirty.get(text) === key) this.#dirty.delete(text);
+    return true;
+  }
+
+  /** False: it is over. */
+  async #push(lane: PushLane, pushes: readonly Push[], signal: AbortSignal): Promise<boolean> {
+    for (let at = 0; at < pushes.length; at += pushesAtOnce) {
+      await lane.room();
+      const outcomes: readonly PushOutcome[] = await lane.push(pushes.slice(at, at + pushesAtOnce));
+      if (outcomes.some(({ kind }) => kind === 'fenced')) this.#isFenced = true;
+      if (signal.aborted || outcomes.some(({ kind }) => kind === 'fenced' || kind === 'unavailable')) return false;
+    }
+    return true;
+  }
+
+  #stateOf({ key, body }: ModelObject): Push {
+    const path = metadataOf(body).annotations[pathAnnotation];
+    return { kind: 'state', key, body, path: path === undefined ? undefined : parseCanonicalPath(path), by: this.#by };
+  }
+}
+
+function textOf({ resource, cluster, namespace, name }: Key): string {
+  return `${formatResource(resource)}|${cluster}|${namespace}/${name}`;
+}

@@ -1,0 +1,142 @@
+import test from 'ava';
+import { aKey, shardName } from '../support/objects.js';
+import type { ModelCache } from './model-tree.js';
+import type { ModelRule } from './model-rule.js';
+import { aSimObject, simResources } from './sim-objects.js';
+import { SimPusher } from './sim-pusher.js';
+import { SimTree } from './sim-tree.js';
+import { SimWorld } from './sim-world.js';
+
+const all: readonly ModelRule[] = [{ types: ['*'] }];
+
+function aCache(name: string, parent?: string, policies: Partial<ModelCache> = {}): ModelCache {
+  return { name, parent, forward: all, follow: all, children: { '*': { accept: all, offer: all } }, ...policies };
+}
+
+function aPusher(shard: string, objects = 3, incarnation = 1): SimPusher {
+  const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: simResources });
+  for (let count = 0; count < objects; count += 1) pusher.put(aSimObject({ shard, name: `one-${count}` }));
+  return pusher;
+}
+
+/** Two regions under one root, one of them with a cache below it: amber is at home at the bottom, birch in the other region. */
+async function aGrownTree(policies: Readonly<Record<string, Partial<ModelCache>>> = {}, seed = 1) {
+  const world = new SimWorld(seed);
+  const tree = new SimTree(world, [
+    aCache('root', undefined, policies['root']),
+    aCache('eu', 'root', policies['eu']),
+    aCache('us', 'root', policies['us']),
+    aCache('eu-1', 'eu', policies['eu-1']),
+  ]);
+  const [amber, birch] = [aPusher('amber'), aPusher('birch')];
+  await tree.start();
+  tree.home(amber, 'eu-1');
+  tree.home(birch, 'us');
+  const tookMs = await tree.converge(60_000);
+  return { world, tree, amber, birch, tookMs };
+}
+
+test('everything is everywhere in seconds, and a change in less than a second', async (t) => {
+  const { world, tree, amber, tookMs } = await aGrownTree();
+  amber.put(aSimObject({ shard: 'amber', name: 'new' }));
+  amber.remove(aKey({ shard: 'amber', name: 'one-0' }));
+
+  const changeMs = await tree.converge(60_000);
+
+  t.true(tookMs < 5_000, `${tookMs}`);
+  t.true(changeMs < 1_000, `${changeMs}`);
+  t.deepEqual(world.faults, []);
+});
+
+test('policies that change while all is up are followed, both ways', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const exports: readonly ModelRule[] = [{ types: ['apiexports.apis.kcp.io'], labels: { visibility: 'public' } }];
+  tree.cache('eu').changePolicies({ forward: exports });
+  await tree.converge(60_000);
+  const narrowed = tree.model().objects('us').length;
+
+  tree.cache('eu').changePolicies({ forward: all });
+  await tree.converge(60_000);
+
+  t.is(narrowed, 3);
+  t.is(tree.model().objects('us').length, 6);
+  t.deepEqual(world.faults, []);
+});
+
+test('what changed on both sides of a partition meets when it heals, however long it lasted', async (t) => {
+  const { world, tree, amber, birch } = await aGrownTree();
+  for (const lastsMs of [5_000, 120_000]) {
+    world.network.partition('eu', 'root');
+    amber.put(aSimObject({ shard: 'amber', name: `up-${lastsMs}` }));
+    birch.put(aSimObject({ shard: 'birch', name: `down-${lastsMs}` }));
+    await world.time.advance(lastsMs);
+    world.network.heal('eu', 'root');
+    await tree.converge(120_000);
+  }
+
+  t.is(tree.model().objects('eu-1').length, 10);
+  t.deepEqual(world.faults, []);
+});
+
+test('a cache that dies, is wiped or gets an older disk back ends with what the model says', async (t) => {
+  const { world, tree, amber } = await aGrownTree();
+  const backup = tree.cache('eu').backup();
+  amber.put(aSimObject({ shard: 'amber', name: 'behind-the-backup' }));
+  await tree.converge(60_000);
+
+  tree.cache('eu').crash();
+  amber.put(aSimObject({ shard: 'amber', name: 'while-eu-was-away' }));
+  await world.time.advance(1_000);
+  await tree.start();
+  await tree.converge(120_000);
+  tree.cache('eu').crash({ isTold: false });
+  tree.cache('eu').restore(backup);
+  await tree.start();
+  await tree.converge(120_000);
+  tree.cache('root').crash();
+  tree.cache('root').wipe();
+  await tree.start();
+  await tree.converge(120_000);
+
+  t.is(tree.cache('root').digests.size, 2);
+  t.deepEqual(world.faults, []);
+});
+
+test('a shard moves to another cache with a later process of its pusher, and the earlier one is fenced', async (t) => {
+  const { world, tree, amber } = await aGrownTree();
+  const later = aPusher('amber', 2, 2);
+  tree.home(later, 'us');
+  await tree.converge(60_000);
+  amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
+  await tree.converge(60_000);
+
+  t.true(amber.isFenced);
+  t.deepEqual(
+    tree.caches.map((cache) => cache.side(shardName('amber'))),
+    ['child/us', 'parent', 'local', 'parent'],
+  );
+  t.deepEqual(world.faults, []);
+});
+
+test('a cache that gets another parent takes its shards along', async (t) => {
+  const { world, tree } = await aGrownTree();
+  await world.time.awaited(tree.cache('eu-1').stop(), 60_000);
+  tree.cache('eu-1').follow('us');
+  await tree.start();
+  await tree.converge(120_000);
+
+  t.is(tree.cache('us').side(shardName('amber')), 'child/eu-1');
+  t.deepEqual(world.faults, []);
+});
+
+test('the same seed gives the same run, to the byte', async (t) => {
+  const run = async (seed: number): Promise<unknown> => {
+    const { world, tree, amber } = await aGrownTree({}, seed);
+    world.network.set('eu', 'root', { jitterMs: 40, lossShare: 0.2 });
+    for (let count = 0; count < 20; count += 1) amber.put(aSimObject({ shard: 'amber', name: `more-${count}` }));
+    const tookMs = await tree.converge(60_000);
+    return [tookMs, world.time.tasksRun, [...world.network.traffic('eu', 'root')], [...world.network.traffic('root', 'eu')]];
+  };
+
+  t.deepEqual(await run(3), await run(3));
+});

@@ -1,0 +1,98 @@
+/** A whole tree of caches with its pushers, beside the model of what each cache must hold in the end. */
+import type { ShardName } from '../../src/domain/shard.js';
+import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
+import { SimCache, type SimCacheOptions } from './sim-cache.js';
+import type { SimPusher } from './sim-pusher.js';
+import type { SimWorld } from './sim-world.js';
+
+const lookEveryMs = 50;
+const differencesMax = 20;
+
+export class SimTree {
+  readonly #world: SimWorld;
+  readonly #caches: ReadonlyMap<string, SimCache>;
+  /** Where each pusher connects, or did last. */
+  readonly #homes = new Map<SimPusher, SimCache>();
+
+  constructor(world: SimWorld, caches: readonly ModelCache[], options: SimCacheOptions = {}) {
+    this.#world = world;
+    this.#caches = new Map(caches.map((cache) => [cache.name, new SimCache(world, cache, options)]));
+  }
+
+  get caches(): readonly SimCache[] {
+    return [...this.#caches.values()];
+  }
+
+  get shards(): ReadonlySet<ShardName> {
+    return new Set([...this.#homes.keys()].map(({ shard }) => shard));
+  }
+
+  cache(name: string): SimCache {
+    const cache = this.#caches.get(name);
+    if (cache === undefined) throw new Error(`no cache is named ${name}`);
+    return cache;
+  }
+
+  /** Starts those that are down. */
+  async start(): Promise<void> {
+    for (const cache of this.caches) if (!cache.isRunning) await cache.start();
+  }
+
+  /** The pusher connects there, and nowhere else any more. */
+  home(pusher: SimPusher, name: string): void {
+    this.#homes.get(pusher)?.detach(pusher);
+    this.#homes.set(pusher, this.cache(name));
+    this.cache(name).attach(pusher);
+  }
+
+  /** What is to be in the end, as things are now. */
+  model(): ModelTree {
+    const claims = [...this.#homes].map(([{ shard, incarnation, objects }, { name }]): ModelClaim => ({
+      shard,
+      incarnation,
+      objects,
+      cache: name,
+    }));
+    return new ModelTree(
+      this.caches.map(({ model }) => model),
+      claims,
+    );
+  }
+
+  /** Where the caches are not as the model says; empty when all are. */
+  differences(model = this.model()): readonly string[] {
+    const found: string[] = [];
+    for (const cache of this.caches) {
+      const expected = model.digests(cache.name);
+      for (const slice of new Set([...expected.keys(), ...cache.digests.keys()])) {
+        const [wanted, held] = [expected.get(slice), cache.digests.get(slice)];
+        if (wanted !== held) found.push(`${cache.name}: ${slice}: ${held ?? 'nothing'} is held, ${wanted ?? 'nothing'} is right`);
+      }
+      for (const shard of this.shards) {
+        const [wanted, known] = [model.side(cache.name, shard), cache.side(shard)];
+        if (wanted !== known) found.push(`${cache.name}: ${shard}: is of ${known ?? 'nobody'}, ${wanted ?? 'nobody'} is right`);
+      }
+    }
+    return found.slice(0, differencesMax);
+  }
+
+  /** Lets time pass until all is as the model says; how long it took. Throws with the differences when it takes longer than `maxMs`. */
+  async converge(maxMs: number): Promise<number> {
+    const { time } = this.#world;
+    const beganMs = time.elapsedMs;
+    const model = this.model();
+    while (!this.#isQuiet() || this.differences(model).length > 0) {
+      if (time.elapsedMs - beganMs > maxMs) {
+        const warned = [...this.#world.warnings].map(([event, { count, last }]) => `${event}, ${count} times, the last by ${last}`);
+        const told = [...this.differences(model), ...this.#world.faults, ...warned];
+        throw new Error(`not as the model says after ${maxMs} ms (seed ${this.#world.seed}):\n${told.join('\n')}`);
+      }
+      await time.advance(lookEveryMs);
+    }
+    return time.elapsedMs - beganMs;
+  }
+
+  #isQuiet(): boolean {
+    return [...this.#homes.keys()].every(({ isQuiet }) => isQuiet);
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * What all parties of one simulation share: time, the network, the seed, and what went wrong. The same seed gives the same run.
+ *
+ * A fault is what must not happen in any run: an error that was logged, or a promise of a cache that failed. Warnings are counted by
+ * their event, for some of them must not happen in a run without tampering.
+ */
+import { createMetrics, type Metrics } from '../../src/diagnostics/metrics.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import { Catalogue } from '../../src/domain/catalogue.js';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import type { Random } from '../crash/random.js';
+import { Network, type NetworkOptions } from './network.js';
+import { streamOf } from './seeded-random.js';
+import { VirtualTime } from './virtual-time.js';
+
+const faultsMax = 100;
+
+/** How often it was logged, and what with the last time. */
+type Warning = Readonly<{ count: number; last: string }>;
+
+export class SimWorld {
+  readonly seed: number;
+  readonly time = new VirtualTime();
+  readonly network: Network;
+  /** Built in: nobody declares types here. */
+  readonly catalogue = new Catalogue(kcpTypes);
+  /** Of all caches together. */
+  readonly metrics: Metrics = createMetrics({ processMetrics: false });
+  readonly #faults: string[] = [];
+  readonly #warnings = new Map<string, Warning>();
+
+  constructor(seed: number, options: Partial<NetworkOptions> = {}) {
+    this.seed = seed;
+    this.network = new Network({ time: this.time, seed }, options);
+  }
+
+  get faults(): readonly string[] {
+    return this.#faults;
+  }
+
+  get warnings(): ReadonlyMap<string, Warning> {
+    return this.#warnings;
+  }
+
+  random(name: string): Random {
+    return streamOf(this.seed, name);
+  }
+
+  /** What one party logs. */
+  log(name: string): Log {
+    const log: Log = {
+      debug: () => {},
+      info: () => {},
+      warn: (event, fields) => this.#warn(event, `${name}: ${JSON.stringify(fields)}`),
+      error: (event, fields) => this.#fail(`${name}: ${event}`, fields?.['error']),
+      child: () => log,
+    };
+    return log;
+  }
+
+  /** A promise that nobody awaits: if it fails, that is a fault. */
+  own(name: string, promise: Promise<unknown>): void {
+    promise.catch((error: unknown) => this.#fail(name, error));
+  }
+
+  #warn(event: string, last: string): void {
+    const { count } = this.#warnings.get(event) ?? { count: 0 };
+    this.#warnings.set(event, { count: count + 1, last });
+  }
+
+  #fail(what: string, error: unknown): void {
+    const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    if (this.#faults.length < faultsMax) this.#faults.push(`after ${this.time.elapsedMs} ms: ${what}: ${why}`);
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * One end of a connection of the simulated network, with the behaviour of FrameSocket: frames out, frames in, the way it ends.
+ *
+ *   open ── close ──▶ closing ── the peer closed in turn, or a grace ──▶ closed
+ *   open ── the peer's close, a break, terminate, silence ──▶ closed
+ *   open ── its host crashed ──▶ silent: nothing of it settles any more, for there is nobody left to hear it
+ */
+import { BadFrame } from '../../src/frames/bad-frame.js';
+import { byes, type ByeReason } from '../../src/frames/bye.js';
+import type { FrameConnection } from '../../src/frames/frame-connection.js';
+import type { Frame } from '../../src/frames/frame.js';
+import { readFrame } from '../../src/frames/read-frame.js';
+import { deferred, type Deferred } from '../../src/domain/deferred.js';
+import type { NetworkLine } from './network-line.js';
+import type { NetworkPipe, Parcel } from './network-pipe.js';
+import type { VirtualTime } from './virtual-time.js';
+
+export type EndOptions = Readonly<{ bufferedBytesLow: number; bufferedBytesMax: number; closeGraceMs: number }>;
+
+export type EndParts = Readonly<{
+  peer: string;
+  time: VirtualTime;
+  /** By which frames come. */
+  line: NetworkLine;
+  /** By which frames go, and the one whose window is freed by reading. */
+  out: () => NetworkPipe;
+  into: () => NetworkPipe;
+  parcelOf: (frame: Frame) => (Parcel & { kind: 'frame' }) | undefined;
+  delivered: (frame: Frame, size: number) => void;
+  /** It will send and take nothing any more. */
+  ended: () => void;
+}>;
+
+const brokenCode = 1006;
+
+export class SimulatedEnd implements FrameConnection {
+  readonly peer: string;
+  readonly closed: Promise<Readonly<{ code: number }>>;
+  readonly #parts: EndParts;
+  readonly #options: EndOptions;
+  readonly #resolveClosed: (how: Readonly<{ code: number }>) => void;
+  #state: 'open' | 'closing' | 'closed' | 'silent' = 'open';
+  #unread: (Parcel & { kind: 'frame' })[] = [];
+  /** Nothing more comes for the reader. */
+  #isUnreadOver = false;
+  #arrival: Deferred<void> | undefined;
+  #drained: Deferred<void> | undefined;
+  #heardMs: number;
+
+  constructor(parts: EndParts, options: EndOptions) {
+    this.peer = parts.peer;
+    this.#parts = parts;
+    this.#options = options;
+    this.#heardMs = parts.time.elapsedMs;
+    const { promise, resolve } = deferred<Readonly<{ code: number }>>();
+    this.closed = promise;
+    this.#resolveClosed = resolve;
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  /** When something last came, as VirtualTime counts. */
+  get heardMs(): number {
+    return this.#heardMs;
+  }
+
+  get bufferedBytes(): number {
+    return this.#state === 'open' ? this.#parts.out().waitingBytes : 0;
+  }
+
+  send(frame: Frame): void {
+    if (this.#state !== 'open') return;
+    if (this.bufferedBytes > this.#options.bufferedBytesMax) return this.terminate();
+    const parcel = this.#parts.parcelOf(frame);
+    if (parcel !== undefined) this.#parts.out().send(parcel);
+  }
+
+  drained(): Promise<void> {
+    if (this.#state !== 'silent' && this.#hasDrained()) return Promise.resolve();
+    this.#drained ??= deferred();
+    return this.#drained.promise;
+  }
+
+  async *frames(): AsyncGenerator<Frame, void, undefined> {
+    for (;;) {
+      const parcel = await this.#take();
+      if (parcel === undefined) return;
+      this.#parts.into().release(parcel.size);
+      yield this.#read(parcel);
+    }
+  }
+
+  close(reason: ByeReason, message: string, retryAfterMs?: number): void {
+    if (this.#state !== 'open') return;
+    this.send({ kind: 'bye', reason, message, retryAfterMs });
+    // It was cut off, for the peer does not read.
+    if (!this.isOpen) return;
+    this.#parts.out().send({ kind: 'close', code: byes[reason].code, size: 0 });
+    this.#state = 'closing';
+    this.#dropUnread();
+    this.#settleDrained();
+    this.#parts.time.after(this.#options.closeGraceMs, () => {
+      if (this.#state === 'closing') this.#break();
+    });
+  }
+
+  terminate(): void {
+    if (this.#state === 'open' || this.#state === 'closing') this.#break();
+  }
+
+  /** Its host is gone. `isTold`: its system still tells the peer. */
+  silence(isTold: boolean): void {
+    if (this.#state === 'closed' || this.#state === 'silent') return;
+    this.#state = 'silent';
+    this.#parts.out().dropWaiting();
+    if (isTold) this.#parts.out().send({ kind: 'reset', size: 0 });
+    else this.#parts.out().vanish();
+    this.#parts.into().vanish();
+    this.#parts.ended();
+  }
+
+  arrive(parcel: Parcel): void {
+    if (this.#state === 'closed' || this.#state === 'silent') return;
+    this.#heardMs = this.#parts.time.elapsedMs;
+    switch (parcel.kind) {
+      case 'frame':
+        return this.#receive(parcel);
+      case 'close':
+        this.#parts.out().dropWaiting();
+        this.#parts.out().send({ kind: 'closed', code: parcel.code, size: 0 });
+        return this.#finish(parcel.code);
+      case 'closed':
+        return this.#finish(parcel.code);
+      case 'reset':
+        this.#parts.out().dropWaiting();
+        return this.#finish(brokenCode);
+    }
+  }
+
+  /** What waited to be sent is on its way. */
+  moved(): void {
+    if (this.#hasDrained()) this.#settleDrained();
+  }
+
+  #receive(parcel: Parcel & { kind: 'frame' }): void {
+    this.#parts.line.count(parcel.frame.kind, parcel.size);
+    if (this.#isUnreadOver) return this.#parts.into().release(parcel.size);
+    this.#parts.delivered(parcel.frame, parcel.size);
+    this.#unread.push(parcel);
+    this.#wake();
+  }
+
+  async #take(): Promise<(Parcel & { kind: 'frame' }) | undefined> {
+    for (;;) {
+      if (this.#state !== 'silent') {
+        const parcel = this.#unread.shift();
+        if (parcel !== undefined) return parcel;
+        if (this.#isUnreadOver) return undefined;
+      }
+      this.#arrival ??= deferred();
+      await this.#arrival.promise;
+    }
+  }
+
+  #read({ frame, bytes }: Parcel & { kind: 'frame' }): Frame {
+    if (bytes === undefined) return frame;
+    try {
+      return readFrame(bytes);
+    } catch (error) {
+      if (error instanceof BadFrame) this.#dropUnread();
+      throw error;
+    }
+  }
+
+  #break(): void {
+    this.#parts.out().dropWaiting();
+    this.#parts.out().send({ kind: 'reset', size: 0 });
+    this.#finish(brokenCode);
+  }
+
+  #finish(code: number): void {
+    this.#state = 'closed';
+    this.#isUnreadOver = true;
+    this.#wake();
+    this.#settleDrained();
+    this.#resolveClosed({ code });
+    this.#parts.ended();
+  }
+
+  #dropUnread(): void {
+    const bytes = this.#unread.reduce((sum, { size }) => sum + size, 0);
+    this.#unread = [];
+    this.#isUnreadOver = true;
+    this.#wake();
+    if (bytes > 0) this.#parts.into().release(bytes);
+  }
+
+  #hasDrained(): boolean {
+    return this.#state !== 'open' || this.bufferedBytes <= this.#options.bufferedBytesLow;
+  }
+
+  #wake(): void {
+    this.#arrival?.resolve();
+    this.#arrival = undefined;
+  }
+
+  #settleDrained(): void {
+    this.#drained?.resolve();
+    this.#drained = undefined;
+  }
+}

@@ -1,0 +1,140 @@
+/** Stores that an earlier release has left: what this one makes of them when it opens them. */
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import type { ShardState } from '../../src/domain/claim.js';
+import { formatDigest } from '../../src/domain/digest.js';
+import type { SliceState } from '../../src/domain/push.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
+import { readShards } from '../../src/store/sqlite/fence.js';
+import { migrate } from '../../src/store/sqlite/migrate.js';
+import { readSlices } from '../../src/store/sqlite/slice-table.js';
+import { mustWrite } from '../contract/read-all.js';
+import { aPut, shardName, type Place } from '../support/objects.js';
+import { projectFile } from '../support/project.js';
+import { aClaim, aClear, aKeep, anEnd, aBegin, aState, mustPush } from '../support/pushes.js';
+import { storeDirectory } from '../support/test-store.js';
+import { SqliteEngine } from './sqlite-engine.js';
+
+/** The steps up to that one alone. */
+function firstSteps(t: ExecutionContext, ...names: readonly string[]): string {
+  const folder = join(storeDirectory(t), 'migrations');
+  mkdirSync(folder);
+  for (const name of names) copyFileSync(projectFile(`migrations/${name}`), join(folder, name));
+  return folder;
+}
+
+test('a store from before shards pushed is counted when it is migrated', (t) => {
+  const database = openWriter(join(storeDirectory(t), 'strata.db'));
+  t.teardown(() => database.close());
+  migrate(database, firstSteps(t, '0001-change-log.sql'));
+  database.exec(`
+    INSERT INTO resources (id, api_group, resource, identity) VALUES (1, 'g', 'r', ''), (2, 'g', 's', 'hash');
+    INSERT INTO moments (revision, at_ms) VALUES (1, 1000), (4, 2000);`);
+  const row = database.prepare(`INSERT INTO changes VALUES (?, ?, 1, ?, ?, 'acme', '', ?, 'v1', 0, 0, 0, 0, ?)`);
+  const object = database.prepare(`INSERT INTO objects VALUES (?, ?, 'acme', '', ?, ?)`);
+  row.run(1, 1, 0, 'amber', 'a', Buffer.alloc(10));
+  row.run(2, 1, 1, 'amber', 'a', Buffer.alloc(20));
+  row.run(3, 1, 0, 'amber', 'b', Buffer.alloc(300));
+  row.run(4, 2, 0, 'amber', 'a', Buffer.alloc(7));
+  row.run(5, 1, 0, 'birch', 'a', Buffer.alloc(9));
+  for (const [resource, shard, name, revision] of [
+    [1, 'amber', 'a', 2],
+    [1, 'amber', 'b', 3],
+    [2, 'amber', 'a', 4],
+    [1, 'birch', 'a', 5],
+  ])
+    object.run(resource, shard, name, revision);
+
+  migrate(database, projectFile('migrations'));
+
+  t.deepEqual(
+    readSlices(database).map(({ slice, objects, bytes, changedMs, stated, synced }) => [
+      slice.resource.resource,
+      slice.shard,
+      objects,
+      bytes,
+      changedMs,
+      stated,
+      synced,
+    ]),
+    [
+      ['r', 'amber', 2, 320, 1000, 0, false],
+      ['s', 'amber', 1, 7, 2000, 0, false],
+      ['r', 'birch', 1, 9, 2000, 0, false],
+    ],
+  );
+});
+
+/** Makes a database of the second schema of one of this release, with everything in it that the second one had. */
+function backToSecond(database: Connection, directory: string): void {
+  database.exec(`ATTACH '${join(directory, 'strata.db')}' AS now`);
+  for (const table of ['meta', 'epochs', 'resources', 'changes', 'paths', 'moments']) {
+    database.exec(`INSERT INTO main.${table} SELECT * FROM now.${table}`);
+  }
+  database.exec(`
+    INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision FROM now.objects;
+    INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, stated, synced FROM now.slices;
+    INSERT INTO main.shards SELECT shard, incarnation, removed FROM now.shards WHERE plain = 0`);
+}
+
+const byName = (a: ShardState, b: ShardState): number => (a.shard < b.shard ? -1 : 1);
+
+function sliceText({ slice, objects, bytes, digest, changedMs, synced, edge }: SliceState): string {
+  return [formatSlice(slice), objects, bytes, digest, changedMs, synced, edge].join(' ');
+}
+
+test('a store from before there were sides: digests are those of the same objects, and every shard is local or removed', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  const places: readonly Place[] = [
+    {},
+    { name: 'ü', cluster: 'bold' },
+    { namespace: 'x', resource: 'others' },
+    { identity: 'hash' },
+    { shard: 'birch' },
+  ];
+  const lane = engine.store.lane();
+  await mustPush(lane, [aClaim(), aClaim('birch'), ...places.map((place) => aState(place, { spec: 'old' }))]);
+  await mustPush(lane, [...places.map((place, spec) => aState(place, { spec })), aBegin(), aKeep(), aKeep(places[1]), anEnd()]);
+  await mustPush(lane, [aState({ shard: 'birch', name: 'two' }), aClaim('gone'), aClear('gone', { nowMs: 5_000 })]);
+  await mustWrite(engine.store, aPut({ shard: 'plain' }, 'absent'));
+  const [slices, shards] = [await engine.store.slices(), await engine.store.shards()];
+  await engine.store.close();
+  const directory = storeDirectory(t);
+  const database = openWriter(join(directory, 'strata.db'));
+  migrate(database, firstSteps(t, '0001-change-log.sql', '0002-shards-and-slices.sql'));
+  backToSecond(database, engine.directory);
+
+  migrate(database, projectFile('migrations'));
+  database.close();
+  const upgraded = await SqliteEngine.start(t, {}, { directory });
+
+  // Without its witness the store was rolled back as far as it knows: nothing counts as stated.
+  t.deepEqual((await upgraded.store.slices()).map(sliceText).toSorted(), slices.map(sliceText).toSorted());
+  t.deepEqual((await upgraded.store.shards()).toSorted(byName), shards.toSorted(byName));
+  await mustPush(upgraded.store.lane(), [aState({}, { spec: 'new' }), aState({}, { spec: 0 })]);
+  const digests = async ({ store }: SqliteEngine) => (await store.slices()).map(({ digest }) => digest).toSorted();
+  t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing needs no old body');
+});
+
+test('digests of more objects than 64 bits would hold the sum of are summed up exactly', (t) => {
+  const database = openWriter(join(storeDirectory(t), 'strata.db'));
+  t.teardown(() => database.close());
+  migrate(database, firstSteps(t, '0001-change-log.sql', '0002-shards-and-slices.sql'));
+  const count = 70_000;
+  database.exec(`
+    INSERT INTO resources (id, api_group, resource, identity) VALUES (1, 'g', 'r', '');
+    INSERT INTO slices VALUES ('amber', 1, ${count}, ${count}, 0, 0, 0);
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+    INSERT INTO changes SELECT i, 1, 1, 0, 'amber', 'acme', '', 'n' || i, 'v1', 0, 0, 0, 0, x'7b' FROM n;
+    INSERT INTO objects SELECT resource, shard, cluster, namespace, name, revision FROM changes`);
+
+  migrate(database, projectFile('migrations'));
+
+  const halves = database.prepare<[], { high: number; low: number }>(`SELECT digest_high AS high, digest_low AS low FROM objects`).all();
+  const modulus = 2n ** 48n;
+  const sum = (half: 'high' | 'low'): number => Number(halves.reduce((all, each) => all + BigInt(each[half]), 0n) % modulus);
+  t.is(readSlices(database)[0]?.digest, formatDigest({ high: sum('high'), low: sum('low') }));
+  t.deepEqual(readShards(database), [{ shard: shardName('amber'), incarnation: 1, moves: 0, side: 'local', removed: false, plain: true }]);
+});

@@ -1,0 +1,254 @@
+/**
+ * Decides what a memory store is asked, in queue order, and writes it to its disk: the semantics of the ports, without SQL. A commit
+ * is one call and cannot be cut short; whoever wants it to fail does not make it.
+ *
+ * Statements and removals under way are remembered here, so a store that is opened anew knows of none.
+ */
+import { emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
+import { unreachable } from '../../src/domain/errors.js';
+import type { Key } from '../../src/domain/key.js';
+import { decide, type Mutation, type Outcome } from '../../src/domain/mutation.js';
+import type { Body } from '../../src/domain/object.js';
+import type { Push, PushOutcome, SliceState, Speaker } from '../../src/domain/push.js';
+import type { ShardState } from '../../src/domain/claim.js';
+import { formatResource, type Resource } from '../../src/domain/resource.js';
+import type { Revision } from '../../src/domain/revision.js';
+import type { Asked, Sweeping } from '../../src/store/sqlite/asked.js';
+import type { PushDecision, Unfinished } from '../../src/store/sqlite/committer-messages.js';
+import { Statements, type SliceRange, type Walk } from '../../src/store/sqlite/statements.js';
+import { MemoryChanges } from './memory-changes.js';
+import type { MemoryDisk } from './memory-disk.js';
+import { MemoryLinks } from './memory-links.js';
+import type { MemoryRow } from './memory-log.js';
+import type { MemorySlice } from './memory-slices.js';
+import { MemorySweep } from './memory-sweep.js';
+
+type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
+
+type Refused = Extract<Outcome, { kind: 'refused' }>;
+
+/** What a commit has done. */
+export type MemoryCommitted = Readonly<{
+  rows: readonly MemoryRow[];
+  movedPaths: readonly string[];
+  /** Of deletes that nobody asked for by name. */
+  unstated: ReadonlySet<Revision>;
+  shards: readonly ShardState[];
+  slices: readonly SliceState[];
+}>;
+
+export type MemoryDecisions = Readonly<{
+  mutate: (mutation: Mutation) => Refused | Readonly<{ kind: 'written'; row: MemoryRow }>;
+  push: (asked: Asked) => PushDecision;
+}>;
+
+const unchanged: PushOutcome = { kind: 'unchanged' };
+const doubtful = { stated: 0, edge: '' };
+
+export class MemoryCommitter {
+  readonly #disk: MemoryDisk;
+  readonly #digestOf: (key: Key, body: Body) => Digest;
+  readonly #underWay = new Statements();
+  readonly #links: MemoryLinks;
+  readonly #sweep: MemorySweep;
+  #changes: MemoryChanges;
+  #unstated = new Set<Revision>();
+
+  constructor(disk: MemoryDisk, digestOf: (key: Key, body: Body) => Digest) {
+    this.#disk = disk;
+    this.#digestOf = digestOf;
+    this.#links = new MemoryLinks(disk, (shard) => this.#underWay.forgetRange({ shard }));
+    this.#sweep = new MemorySweep(disk.slices);
+    this.#changes = this.#open(0);
+  }
+
+  /** `decideAll` asks for each decision, in queue order. */
+  commit(nowMs: number, decideAll: (decisions: MemoryDecisions) => void): MemoryCommitted {
+    this.#changes = this.#open(nowMs);
+    decideAll({ mutate: (mutation) => this.#mutate(mutation), push: (asked) => this.#decide(asked) });
+    const { rows, movedPaths } = this.#changes;
+    return { rows, movedPaths, unstated: this.#unstated, shards: this.#links.told(), slices: this.#disk.slices.told() };
+  }
+
+  /** A commit was to be made and was not: some of what statements should have heard is lost. */
+  forget(): void {
+    this.#underWay.open();
+    this.#underWay.undo(this.#disk.log.revision);
+  }
+
+  #open(nowMs: number): MemoryChanges {
+    this.#underWay.open();
+    this.#unstated = new Set();
+    const restated = (from: MemoryRow, to: MemoryRow): void => {
+      this.#underWay.restated(from.key.shard, this.#idOf(from.key.resource), from.revision, to.revision);
+    };
+    return new MemoryChanges({ disk: this.#disk, digestOf: this.#digestOf, restated }, nowMs);
+  }
+
+  #mutate(mutation: Mutation): ReturnType<MemoryDecisions['mutate']> {
+    const { key } = mutation;
+    if (mutation.takes !== true && this.#links.isElsewhere(key.shard)) return { kind: 'refused', why: 'elsewhere' };
+    this.#idOf(key.resource);
+    const held = this.#changes.held(key);
+    const verdict = decide(mutation, held?.revision);
+    if (verdict !== 'write') return { kind: 'refused', why: verdict };
+    this.#links.settle(key.shard);
+    if (mutation.kind === 'put') return { kind: 'written', row: this.#changes.put(key, mutation.body, mutation.path) };
+    if (held === undefined) throw new Error('what is deleted is there');
+    return { kind: 'written', row: this.#changes.delete(held) };
+  }
+
+  #decide(asked: Asked): PushDecision {
+    switch (asked.kind) {
+      case 'put':
+      case 'delete':
+        throw new Error('mutations are decided by themselves');
+      case 'claim':
+        return this.#claim(asked);
+      case 'clear':
+        return this.#clear(asked);
+      case 'drop':
+        return this.#beginRemoval({ resource: this.#idOf(asked.resource) });
+      case 'meet':
+        return this.#links.meet(asked.side, asked.cacheId);
+      case 'reach':
+        return this.#links.reach(asked.side, asked.position);
+      case 'assume':
+        return this.#assume(asked);
+      case 'resume':
+        return this.#resume(asked.push, asked.walk);
+      default:
+        return this.#links.refuse('key' in asked ? asked.key.shard : asked.slice.shard, asked.by) ?? this.#push(asked);
+    }
+  }
+
+  #push(push: Extract<Push, { by: Speaker }>): PushDecision {
+    // Whoever speaks of a type that is new makes it known, whatever becomes of it.
+    this.#idOf('key' in push ? push.key.resource : push.slice.resource);
+    switch (push.kind) {
+      case 'begin':
+        this.#disk.slices.state(push.slice, doubtful);
+        this.#underWay.begin(push.slice.shard, this.#idOf(push.slice.resource), this.#changes.revision);
+        return unchanged;
+      case 'state':
+        return this.#state(push);
+      case 'keep':
+        return this.#keep(this.#changes.held(push.key));
+      case 'retract': {
+        const held = this.#changes.held(push.key);
+        return held === undefined ? unchanged : { kind: 'written', revision: this.#changes.delete(held).revision };
+      }
+      case 'end':
+        return this.#end(push, undefined);
+      case 'doubt':
+        this.#disk.slices.state(push.slice, doubtful);
+        this.#underWay.forget(push.slice.shard, this.#idOf(push.slice.resource));
+        return unchanged;
+      case 'compare': {
+        const digest = formatDigest(this.#disk.slices.of(push.slice)?.digest ?? emptyDigest);
+        return digest === push.digest ? unchanged : { kind: 'differs', digest };
+      }
+      default:
+        return unreachable(push);
+    }
+  }
+
+  /** A pusher that claims begins anew: a statement that another connection left unfinished is none of its own. */
+  #claim(claim: PushOf<'claim'>): PushOutcome {
+    const fenced = this.#links.claim(claim);
+    if (fenced === undefined && claim.side === 'local') this.#underWay.forgetRange({ shard: claim.shard });
+    return fenced ?? unchanged;
+  }
+
+  #state({ key, body, path }: PushOf<'state'>): PushOutcome {
+    const held = this.#changes.held(key);
+    if (held?.body !== undefined && isSame(held.body, body)) return this.#keep(held);
+    return { kind: 'written', revision: this.#changes.put(key, body, path).revision };
+  }
+
+  #keep(held: MemoryRow | undefined): PushOutcome {
+    if (held !== undefined) this.#underWay.confirm(held.key.shard, this.#idOf(held.key.resource), held.revision);
+    return unchanged;
+  }
+
+  #assume({ shard }: PushOf<'assume'>): PushOutcome {
+    const known = this.#links.known(shard);
+    if (known?.side !== 'local' || !known.plain) return unchanged;
+    for (const { slice } of this.#disk.slices.ofShard(shard)) this.#disk.slices.state(slice, { stated: known.incarnation, synced: true });
+    return unchanged;
+  }
+
+  #resume(push: Sweeping, walk: number): PushDecision {
+    if (push.kind === 'end') return this.#links.refuse(push.slice.shard, push.by) ?? this.#end(push, walk);
+    const known = this.#underWay.removal(walk);
+    return known === undefined ? { kind: 'unbegun' } : this.#remove(known);
+  }
+
+  #end(push: PushOf<'end'>, resumed: number | undefined): PushDecision {
+    const { slice, by, edge } = push;
+    const id = this.#idOf(slice.resource);
+    const statement = this.#underWay.running(slice.shard, id);
+    const facts = { stated: this.#links.known(slice.shard)?.incarnation ?? 0, synced: true, edge: by.kind === 'link' ? edge : '' };
+    // A statement with another walk, or none, is another one, which began meanwhile.
+    if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) {
+      const isInStep = by.kind === 'link' && edge !== '' && this.#disk.slices.of(slice)?.facts.edge === edge;
+      if (statement !== undefined || resumed !== undefined || !isInStep) return { kind: 'unbegun' };
+      this.#disk.slices.state(slice, facts);
+      return { kind: 'swept', removed: 0 };
+    }
+    statement.walk ??= this.#underWay.walk(statement.survey, [{ id, slice }]);
+    const decided = this.#step(statement.walk);
+    if (decided.kind === 'partial') return decided;
+    this.#underWay.forget(slice.shard, id);
+    this.#disk.slices.state(slice, facts);
+    return decided;
+  }
+
+  #clear({ shard, fence, nowMs }: PushOf<'clear'>): PushDecision {
+    if (fence) this.#links.remove(shard, nowMs);
+    return this.#beginRemoval({ shard });
+  }
+
+  /** Objects that are written or stated while the removal is under way stay: they are of the life after it. */
+  #beginRemoval(range: SliceRange): PushDecision {
+    this.#underWay.forgetRange(range);
+    const slices = this.#in(range);
+    for (const { slice } of slices) this.#disk.slices.state(slice, { stated: 0, synced: false, edge: '' });
+    const holding = slices
+      .filter(({ objects }) => objects.size > 0)
+      .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
+      .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
+    return this.#remove(this.#underWay.beginRemoval(range, this.#changes.revision, holding));
+  }
+
+  #remove(walk: Walk): PushDecision {
+    const decided = this.#step(walk);
+    if (decided.kind === 'swept') this.#underWay.endRemoval(walk);
+    return decided;
+  }
+
+  #step(walk: Walk): Extract<PushOutcome, { kind: 'swept' }> | Unfinished {
+    const revisions = this.#sweep.step(walk, this.#changes);
+    for (const revision of revisions) this.#unstated.add(revision);
+    const removed = revisions.length;
+    return walk.slices.length === 0 ? { kind: 'swept', removed } : { kind: 'partial', removed, walk: walk.number };
+  }
+
+  #in(range: SliceRange): readonly MemorySlice[] {
+    if ('shard' in range) return this.#disk.slices.ofShard(range.shard);
+    return this.#disk.slices.all().filter(({ slice }) => this.#idOf(slice.resource) === range.resource);
+  }
+
+  #idOf(resource: Resource): number {
+    const text = formatResource(resource);
+    const { resources } = this.#disk;
+    const known = resources.get(text);
+    if (known === undefined) resources.set(text, resources.size);
+    return known ?? resources.size - 1;
+  }
+}
+
+function isSame(one: Body, other: Body): boolean {
+  if (one.version !== other.version || one.bytes.length !== other.bytes.length) return false;
+  return one.bytes === other.bytes || Buffer.compare(one.bytes, other.bytes) === 0;
+}

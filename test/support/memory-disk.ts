@@ -1,0 +1,86 @@
+/**
+ * What a memory store has on its disk: all that it has answered for, and nothing else. It outlives the store, as a disk does; one store
+ * at a time is open on it.
+ *
+ *   blank ─▶ store ─crash─▶ the same disk ─▶ store               a process that dies
+ *                 └─copy─▶ older disk ─▶ store, rolledBack       a backup that is put back
+ *                                   blank ─▶ store               a disk that was lost: another cache
+ */
+import type { ShardState } from '../../src/domain/claim.js';
+import type { LinkState } from '../../src/domain/push.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import type { LinkSide } from '../../src/domain/side.js';
+import { firstEpoch, nextEpoch, type Epoch } from '../../src/store/sqlite/epochs.js';
+import { randomDigits } from '../../src/store/sqlite/life.js';
+import { MemoryLog } from './memory-log.js';
+import { MemoryPaths } from './memory-paths.js';
+import { MemorySlices } from './memory-slices.js';
+
+const cacheIdDigits = 16;
+
+type Contents = Pick<MemoryDisk, 'cacheId' | 'epochs' | 'log' | 'slices' | 'paths' | 'shards' | 'links' | 'children' | 'resources'>;
+
+export class MemoryDisk {
+  readonly cacheId: string;
+  readonly epochs: Epoch[];
+  readonly log: MemoryLog;
+  readonly slices: MemorySlices;
+  readonly paths: MemoryPaths;
+  readonly shards: Map<ShardName, ShardState>;
+  readonly links: Map<LinkSide, LinkState>;
+  /** The names that the ids of children are bound to. */
+  readonly children: Map<string, string>;
+  /** Every type that was ever spoken of, in that order: what removals go by. */
+  readonly resources: Map<string, number>;
+
+  private constructor(contents: Contents) {
+    this.cacheId = contents.cacheId;
+    this.epochs = contents.epochs;
+    this.log = contents.log;
+    this.slices = contents.slices;
+    this.paths = contents.paths;
+    this.shards = contents.shards;
+    this.links = contents.links;
+    this.children = contents.children;
+    this.resources = contents.resources;
+  }
+
+  /** An empty one: of a new cache, in its first epoch. `random` gives [0, 1). */
+  static blank(random: () => number): MemoryDisk {
+    return new MemoryDisk({
+      cacheId: randomDigits(cacheIdDigits, random),
+      epochs: [{ epoch: firstEpoch(random), firstRevision: 1 }],
+      log: new MemoryLog(),
+      slices: new MemorySlices(),
+      paths: new MemoryPaths(),
+      shards: new Map(),
+      links: new Map(),
+      children: new Map(),
+      resources: new Map(),
+    });
+  }
+
+  /** As it is now, on its own. Bodies are shared: nobody changes them. */
+  copy(): MemoryDisk {
+    return new MemoryDisk({
+      cacheId: this.cacheId,
+      epochs: [...this.epochs],
+      log: new MemoryLog(this.log),
+      slices: new MemorySlices(this.slices),
+      paths: new MemoryPaths(this.paths),
+      shards: new Map(this.shards),
+      links: new Map(this.links),
+      children: new Map(this.children),
+      resources: new Map(this.resources),
+    });
+  }
+
+  /** What was answered may have been rolled back: nobody can go on with changes. */
+  beginEpoch(random: () => number): void {
+    const epoch = nextEpoch(this.epochs.at(-1)?.epoch ?? 0, random);
+    this.epochs.push({ epoch, firstRevision: this.log.revision + 1 });
+    for (const { slice } of this.slices.all()) this.slices.state(slice, { stated: 0, edge: '' });
+    this.slices.told();
+    for (const [side, link] of this.links) this.links.set(side, { ...link, position: '' });
+  }
+}

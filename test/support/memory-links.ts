@@ -1,0 +1,122 @@
+/** What a memory disk knows of shards and links, and what pushes about them do to it. The rules are those of domain/claim.ts. */
+import assert from 'node:assert/strict';
+import { claimed, judgeClaim, type Claim, type ShardState } from '../../src/domain/claim.js';
+import type { PushOutcome, Speaker } from '../../src/domain/push.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import { childOf, type LinkSide } from '../../src/domain/side.js';
+import type { MemoryDisk } from './memory-disk.js';
+
+type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
+
+const unchanged: PushOutcome = { kind: 'unchanged' };
+
+export class MemoryLinks {
+  readonly #disk: MemoryDisk;
+  /** Statements of the shard that are under way are void. */
+  readonly #voided: (shard: ShardName) => void;
+  /** Shards that the commit under way has changed. */
+  readonly #touched = new Set<ShardName>();
+
+  constructor(disk: MemoryDisk, voided: (shard: ShardName) => void) {
+    this.#disk = disk;
+    this.#voided = voided;
+  }
+
+  known(shard: ShardName): ShardState | undefined {
+    return this.#disk.shards.get(shard);
+  }
+
+  /** Undefined when the claim takes the shard, or stands. */
+  claim(claim: Claim): Fenced | undefined {
+    const known = this.known(claim.shard);
+    const verdict = judgeClaim(known, claim);
+    if (verdict === 'refused') return { kind: 'fenced', holder: known };
+    if (verdict === 'takes') this.#set(claimed(claim));
+    return undefined;
+  }
+
+  /** Undefined when the shard is the speaker's. */
+  refuse(shard: ShardName, by: Speaker): Fenced | undefined {
+    const known = this.known(shard);
+    return known !== undefined && speaksFor(by, known) ? undefined : { kind: 'fenced', holder: known };
+  }
+
+  /** Whether the shard is a link's: a plain writer has to take it. */
+  isElsewhere(shard: ShardName): boolean {
+    const side = this.known(shard)?.side;
+    return side !== undefined && side !== 'local';
+  }
+
+  /** Somebody who never claims writes: the shard is local from now on. */
+  settle(shard: ShardName): void {
+    const known = this.known(shard);
+    if (known?.side === 'local') return;
+    this.#set({ shard, incarnation: (known?.incarnation ?? 0) + 1, moves: 0, side: 'local', removed: false, plain: true });
+  }
+
+  remove(shard: ShardName, nowMs: number): void {
+    const incarnation = Math.max(this.known(shard)?.incarnation ?? 0, nowMs) + 1;
+    this.#set({ shard, incarnation, moves: 0, side: undefined, removed: true, plain: false });
+  }
+
+  meet(side: LinkSide, cacheId: string): PushOutcome {
+    const { children, links } = this.#disk;
+    const name = childOf(side);
+    const bound = children.get(cacheId);
+    if (name !== undefined && bound !== undefined && bound !== name) return { kind: 'bound', name: bound };
+    if (name !== undefined) children.set(cacheId, name);
+    const known = links.get(side);
+    if (known?.cacheId === cacheId) return unchanged;
+    links.set(side, { side, cacheId, position: '' });
+    this.#leaveStep(side);
+    if (side === 'parent' && known !== undefined) this.#moveUp();
+    return unchanged;
+  }
+
+  reach(side: LinkSide, position: string): PushOutcome {
+    const { links } = this.#disk;
+    const known = links.get(side);
+    assert(known !== undefined, 'a link meets before it reaches');
+    links.set(side, { ...known, position });
+    return unchanged;
+  }
+
+  /** Those that were changed since it was last asked. */
+  told(): readonly ShardState[] {
+    const told = [...this.#touched].flatMap((shard) => this.known(shard) ?? []);
+    this.#touched.clear();
+    return told;
+  }
+
+  #leaveStep(side: LinkSide): void {
+    const { shards, slices } = this.#disk;
+    for (const state of shards.values()) {
+      if (state.side !== side) continue;
+      for (const { slice } of slices.ofShard(state.shard)) slices.state(slice, { edge: '' });
+      this.#voided(state.shard);
+    }
+  }
+
+  /** What goes up to another parent than before has moved once more. */
+  #moveUp(): void {
+    for (const state of this.#disk.shards.values())
+      if (state.side !== undefined && state.side !== 'parent') this.#set({ ...state, moves: state.moves + 1 });
+  }
+
+  /** What was told by the side that a shard had is no start for another one. */
+  #set(state: ShardState): void {
+    const { shards, slices } = this.#disk;
+    const { shard, side } = state;
+    const before = shards.get(shard)?.side;
+    shards.set(shard, state);
+    this.#touched.add(shard);
+    if (side === before) return;
+    for (const { slice } of slices.ofShard(shard)) slices.state(slice, { stated: 0, edge: '' });
+    this.#voided(shard);
+  }
+}
+
+function speaksFor(by: Speaker, { side, removed, incarnation }: ShardState): boolean {
+  if (by.kind === 'link') return side === by.side;
+  return side === 'local' && !removed && incarnation === by.incarnation;
+}

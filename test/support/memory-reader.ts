@@ -1,0 +1,128 @@
+/** Reads a memory disk: what stands, what stood at an earlier revision, and what changed between two. */
+import type { Change } from '../../src/domain/change.js';
+import { expired, Refused } from '../../src/domain/errors.js';
+import type { Key } from '../../src/domain/key.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import type { Revision } from '../../src/domain/revision.js';
+import { matches, type Scope } from '../../src/domain/scope.js';
+import type { MemoryDisk } from './memory-disk.js';
+import type { MemoryRow } from './memory-log.js';
+import type { MemorySlice } from './memory-slices.js';
+
+const chunkRowsMax = 256;
+const chunkBytesMax = 256 * 1024;
+
+type Range = Readonly<{ after: Revision; upTo: Revision }>;
+
+/** Throws when history above `position` is no longer whole; resolves never when the process has died. */
+export type Covered = (position: Revision) => Promise<void> | undefined;
+
+export class MemoryReader {
+  readonly #disk: MemoryDisk;
+  readonly #format: (revision: Revision) => string;
+
+  constructor(disk: MemoryDisk, format: (revision: Revision) => string) {
+    this.#disk = disk;
+    this.#format = format;
+  }
+
+  get(key: Key): StoredObject | undefined {
+    return this.object(this.#disk.slices.held(key));
+  }
+
+  find(scope: Scope): readonly StoredObject[] {
+    const { cluster, namespace, name } = scope;
+    if (cluster === '*' || namespace === undefined || name === undefined) throw new Error('a place names cluster, namespace and name');
+    return this.#slicesOf(scope).flatMap(({ slice }) => this.get({ ...slice, cluster, namespace, name }) ?? []);
+  }
+
+  /** What stood at `revision`, in key order. */
+  standing(scope: Scope, revision: Revision): readonly MemoryRow[] {
+    const { log } = this.#disk;
+    const found: MemoryRow[] = [];
+    const look = (row: MemoryRow): void => {
+      const held = matches(scope, row.key) ? log.heldAt(row, revision) : undefined;
+      if (held !== undefined) found.push(held);
+    };
+    for (const { objects } of this.#slicesOf(scope)) for (const row of objects.values()) look(row);
+    for (const row of log.rows({ after: revision, upTo: log.revision })) if (row.body === undefined) look(row);
+    const order = orderOf(scope);
+    return found.toSorted((a, b) => order(a.key, b.key));
+  }
+
+  count(scope: Scope, after: Key | undefined, max: number): number {
+    const order = orderOf(scope);
+    const isCounted = (key: Key): boolean => matches(scope, key) && (after === undefined || order(key, after) > 0);
+    let counted = 0;
+    for (const { objects } of this.#slicesOf(scope)) for (const { key } of objects.values()) if (isCounted(key)) counted += 1;
+    return Math.min(counted, max);
+  }
+
+  /** Undefined: of every type. */
+  async *changes(scope: Scope | undefined, range: Range, covered: Covered): AsyncGenerator<readonly Change[]> {
+    let position = range.after;
+    while (position < range.upTo) {
+      await covered(position);
+      const { changes, upTo } = this.#chunk(scope, { after: position, upTo: range.upTo });
+      position = upTo;
+      if (changes.length > 0) yield changes;
+    }
+  }
+
+  async *touched(scope: Scope, range: Range, covered: Covered): AsyncGenerator<readonly Key[]> {
+    await covered(range.upTo);
+    const { log } = this.#disk;
+    if (range.after < range.upTo && range.after < log.rememberedFrom)
+      throw new Refused(expired(`what was deleted since ${this.#format(range.after)} is forgotten`));
+    const keys = [...log.rows(range)].map(({ key }) => key).filter((key) => matches(scope, key));
+    if (keys.length > 0) yield keys;
+  }
+
+  change(row: MemoryRow): Change {
+    const { key, revision, replaced, movedPath } = row;
+    // Compaction may take what was replaced, so whoever has asked once keeps it.
+    let read: { previous: StoredObject | undefined } | undefined;
+    const previous = (): StoredObject | undefined => (read ??= { previous: this.object(this.#disk.log.row(replaced)) }).previous;
+    const moved = movedPath === undefined ? {} : { movedPath };
+    const object = this.object(row);
+    if (object === undefined) return { kind: 'delete', key, revision, resourceVersion: this.#format(revision), previous, ...moved };
+    return { kind: 'put', key, revision, object, created: replaced === 0, previous, ...moved };
+  }
+
+  object(row: MemoryRow | undefined): StoredObject | undefined {
+    if (row?.body === undefined) return undefined;
+    const { key, revision, body } = row;
+    return { key, revision, resourceVersion: this.#format(revision), body };
+  }
+
+  #chunk(scope: Scope | undefined, range: Range): { changes: readonly Change[]; upTo: Revision } {
+    const changes: Change[] = [];
+    let bytes = 0;
+    for (const row of this.#disk.log.rows(range)) {
+      if (scope !== undefined && !matches(scope, row.key)) continue;
+      changes.push(this.change(row));
+      bytes += row.body?.bytes.length ?? 0;
+      if (changes.length >= chunkRowsMax || bytes >= chunkBytesMax) return { changes, upTo: row.revision };
+    }
+    return { changes, upTo: range.upTo };
+  }
+
+  #slicesOf({ group, resource, identity, shard }: Scope): readonly MemorySlice[] {
+    const { slices } = this.#disk;
+    if (identity === '*') return slices.all().filter(({ slice: { resource: of } }) => of.group === group && of.resource === resource);
+    if (shard === '*') return slices.ofResource({ group, resource, identity });
+    const only = slices.of({ shard, resource: { group, resource, identity } });
+    return only === undefined ? [] : [only];
+  }
+}
+
+/** The order of a scope's pages. That of one logical cluster on all shards is another one, as in an engine with an index for it. */
+export function orderOf({ shard, cluster }: Scope): (a: Key, b: Key) => number {
+  const isByCluster = shard === '*' && cluster !== '*';
+  const parts = isByCluster ? (['namespace', 'name', 'shard'] as const) : (['shard', 'cluster', 'namespace', 'name'] as const);
+  return (a, b) => {
+    if (a.resource.identity !== b.resource.identity) return a.resource.identity < b.resource.identity ? -1 : 1;
+    for (const part of parts) if (a[part] !== b[part]) return a[part] < b[part] ? -1 : 1;
+    return 0;
+  };
+}

@@ -1,0 +1,133 @@
+/**
+ * What each slice holds and how far it is stated, in memory. It counts exactly its objects, the bytes of their bodies and their digests;
+ * a slice that holds nothing and was never stated is forgotten. Bound: one entry per shard and type, and what that holds.
+ */
+import assert from 'node:assert/strict';
+import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../src/domain/digest.js';
+import type { Key } from '../../src/domain/key.js';
+import type { SliceState } from '../../src/domain/push.js';
+import { formatResource, type Resource } from '../../src/domain/resource.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import type { Slice } from '../../src/domain/slice.js';
+import type { MemoryRow } from './memory-log.js';
+
+export type SliceFacts = Pick<SliceState, 'stated' | 'synced' | 'edge'>;
+
+type Entry = {
+  readonly slice: Slice;
+  /** What stands, by its place in the slice. */
+  readonly objects: Map<string, MemoryRow>;
+  bytes: number;
+  digest: Digest;
+  changedMs: number;
+  facts: SliceFacts;
+};
+
+export type MemorySlice = Readonly<Pick<Entry, 'slice' | 'facts' | 'digest'> & { objects: ReadonlyMap<string, MemoryRow> }>;
+
+const unstated: SliceFacts = { stated: 0, synced: false, edge: '' };
+
+export class MemorySlices {
+  readonly #byShard = new Map<ShardName, Map<string, Entry>>();
+  readonly #byResource = new Map<string, Map<ShardName, Entry>>();
+  /** What the commit under way has touched. */
+  readonly #touched = new Set<Entry>();
+
+  constructor(other?: MemorySlices) {
+    for (const entries of other === undefined ? [] : other.#byShard.values())
+      for (const entry of entries.values()) this.#add({ ...entry, objects: new Map(entry.objects) });
+  }
+
+  held(key: Key): MemoryRow | undefined {
+    return this.of(key)?.objects.get(placeOf(key));
+  }
+
+  of({ shard, resource }: Slice): MemorySlice | undefined {
+    return this.#byShard.get(shard)?.get(formatResource(resource));
+  }
+
+  ofShard(shard: ShardName): readonly MemorySlice[] {
+    return [...(this.#byShard.get(shard)?.values() ?? [])];
+  }
+
+  /** Of each shard that has it. */
+  ofResource(resource: Resource): readonly MemorySlice[] {
+    return [...(this.#byResource.get(formatResource(resource))?.values() ?? [])];
+  }
+
+  all(): readonly MemorySlice[] {
+    return [...this.#byShard.values()].flatMap((entries) => [...entries.values()]);
+  }
+
+  /** What stands in the same place of other shards. */
+  *namesakes(key: Key): Iterable<MemoryRow> {
+    const place = placeOf(key);
+    for (const { slice, objects } of this.#byResource.get(formatResource(key.resource))?.values() ?? []) {
+      const row = slice.shard === key.shard ? undefined : objects.get(place);
+      if (row !== undefined) yield row;
+    }
+  }
+
+  /** The key of `row` holds that now, or nothing if it is a delete; `held` is what it held. */
+  change(row: MemoryRow, held: MemoryRow | undefined, nowMs: number): void {
+    const entry = this.#touch(row.key);
+    const place = placeOf(row.key);
+    if (row.body === undefined) entry.objects.delete(place);
+    else entry.objects.set(place, row);
+    entry.bytes += (row.body?.bytes.length ?? 0) - (held?.body?.bytes.length ?? 0);
+    if (held !== undefined) entry.digest = subtractDigest(entry.digest, held.digest);
+    if (row.body !== undefined) entry.digest = addDigest(entry.digest, row.digest);
+    entry.changedMs = nowMs;
+  }
+
+  /** States it, in full or not. A slice that nobody knows has nothing that could count as not stated. */
+  state(slice: Slice, change: Partial<SliceFacts>): void {
+    const before = this.of(slice)?.facts ?? unstated;
+    const facts = { ...before, ...change };
+    if (facts.stated === before.stated && facts.synced === before.synced && facts.edge === before.edge) return;
+    this.#touch(slice).facts = facts;
+  }
+
+  /** Tells what was touched since it was last asked, and forgets what says nothing. */
+  told(): readonly SliceState[] {
+    const told = [...this.#touched].map(stateOf);
+    for (const { slice, objects, facts } of this.#touched) {
+      if (objects.size > 0 || facts.stated !== 0 || facts.synced) continue;
+      this.#byShard.get(slice.shard)?.delete(formatResource(slice.resource));
+      this.#byResource.get(formatResource(slice.resource))?.delete(slice.shard);
+    }
+    this.#touched.clear();
+    return told;
+  }
+
+  states(): readonly SliceState[] {
+    return [...this.#byShard.values()].flatMap((entries) => [...entries.values()].map(stateOf));
+  }
+
+  #touch({ shard, resource }: Slice): Entry {
+    const known = this.#byShard.get(shard)?.get(formatResource(resource));
+    const entry =
+      known ?? this.#add({ slice: { shard, resource }, objects: new Map(), bytes: 0, digest: emptyDigest, changedMs: 0, facts: unstated });
+    this.#touched.add(entry);
+    return entry;
+  }
+
+  #add(entry: Entry): Entry {
+    const { shard, resource } = entry.slice;
+    const text = formatResource(resource);
+    const ofShard = this.#byShard.get(shard) ?? new Map<string, Entry>();
+    const ofResource = this.#byResource.get(text) ?? new Map<ShardName, Entry>();
+    this.#byShard.set(shard, ofShard.set(text, entry));
+    this.#byResource.set(text, ofResource.set(shard, entry));
+    return entry;
+  }
+}
+
+function placeOf({ cluster, namespace, name }: Key): string {
+  return `${cluster}|${namespace}/${name}`;
+}
+
+function stateOf({ slice, objects, bytes, digest, changedMs, facts }: Entry): SliceState {
+  assert(bytes >= 0, 'a slice holds no less than nothing');
+  return { slice, objects: objects.size, bytes, digest: formatDigest(digest), changedMs, ...facts };
+}

@@ -1,0 +1,58 @@
+/** A scope of a memory store at a revision, page by page. What stood is gathered when the first page is asked for; rows are shared. */
+import type { Key } from '../../src/domain/key.js';
+import type { Snapshot, SnapshotPage } from '../../src/domain/ports.js';
+import type { Revision } from '../../src/domain/revision.js';
+import type { Scope } from '../../src/domain/scope.js';
+import type { MemoryRow } from './memory-log.js';
+import { orderOf, type Covered, type MemoryReader } from './memory-reader.js';
+
+export type MemoryPageLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
+
+export type MemorySnapshotParts = Readonly<{ reader: MemoryReader; covered: Covered; release: () => void }>;
+
+export class MemorySnapshot implements Snapshot {
+  readonly revision: Revision;
+  readonly #scope: Scope;
+  readonly #parts: MemorySnapshotParts;
+  readonly #limits: MemoryPageLimits;
+  #rows: readonly MemoryRow[] | undefined;
+
+  constructor(scope: Scope, revision: Revision, parts: MemorySnapshotParts, limits: MemoryPageLimits) {
+    this.revision = revision;
+    this.#scope = scope;
+    this.#parts = parts;
+    this.#limits = limits;
+  }
+
+  async page(after: Key | undefined): Promise<SnapshotPage> {
+    await this.#parts.covered(this.revision);
+    this.#rows ??= this.#parts.reader.standing(this.#scope, this.revision);
+    const from = after === undefined ? 0 : this.#behind(this.#rows, after);
+    let upTo = from;
+    let bytes = 0;
+    while (upTo < this.#rows.length && upTo - from < this.#limits.rowsMax && bytes < this.#limits.bytesMax) {
+      bytes += this.#rows[upTo]?.body?.bytes.length ?? 0;
+      upTo += 1;
+    }
+    const objects = this.#rows.slice(from, upTo).flatMap((row) => this.#parts.reader.object(row) ?? []);
+    return { objects, next: upTo < this.#rows.length ? this.#rows[upTo - 1]?.key : undefined };
+  }
+
+  close(): void {
+    this.#parts.release();
+    this.#rows = undefined;
+  }
+
+  /** Where the first one behind that key stands. */
+  #behind(rows: readonly MemoryRow[], after: Key): number {
+    const order = orderOf(this.#scope);
+    let [from, upTo] = [0, rows.length];
+    while (from < upTo) {
+      const middle = (from + upTo) >> 1;
+      const row = rows[middle];
+      if (row !== undefined && order(row.key, after) <= 0) from = middle + 1;
+      else upTo = middle;
+    }
+    return from;
+  }
+}

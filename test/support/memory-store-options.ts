@@ -1,0 +1,50 @@
+/** What a memory store runs on, and what of it a test may narrow. */
+import type { Digest } from '../../src/domain/digest.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Body } from '../../src/domain/object.js';
+import type { Clock } from '../../src/domain/ports.js';
+import type { QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
+import type { MemoryPageLimits } from './memory-snapshot.js';
+
+export type MemoryStoreParts = Readonly<{
+  clock: Clock;
+  /** Runs a task behind what this turn still brings. */
+  soon: (task: () => void) => void;
+  /** Gives [0, 1). */
+  random: () => number;
+  /** Where many stores hold the same bodies, one that remembers saves most of the hashing. */
+  digestOf?: (key: Key, body: Body) => Digest;
+}>;
+
+export type MemoryStoreOptions = Readonly<{
+  /** How long the disk takes for a commit; 0: until the next turn. */
+  commitMs: number;
+  /** The disk may be older than what was answered: another epoch begins. */
+  rolledBack: boolean;
+  queue: QueueLimits;
+  page: MemoryPageLimits;
+  /** What `compact` leaves unless it is told how far to go. */
+  historyChangesMax: number;
+  tombstonesMax: number;
+  snapshotHoldMs: number;
+}>;
+
+const mebibyte = 1024 * 1024;
+
+export const memoryStoreOptions: MemoryStoreOptions = {
+  commitMs: 0,
+  rolledBack: false,
+  queue: {
+    mutationsMax: 10_000,
+    bytesMax: 64 * mebibyte,
+    pushMutationsMax: 1_024,
+    pushBytesMax: 16 * mebibyte,
+    batchMutationsMax: 512,
+    batchBytesMax: 8 * mebibyte,
+    sharedDivisor: 1,
+  },
+  page: { rowsMax: 500, bytesMax: mebibyte / 4 },
+  historyChangesMax: 1_000_000,
+  tombstonesMax: 1_000_000,
+  snapshotHoldMs: 60_000,
+};

@@ -1,0 +1,243 @@
+import test from 'ava';
+import { Refused } from '../../src/domain/errors.js';
+import type { Push } from '../../src/domain/push.js';
+import { changesBehind, list, listTexts, mustWrite } from '../contract/read-all.js';
+import { seeded } from '../crash/random.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { MemoryDisk } from './memory-disk.js';
+import type { MemoryStoreOptions } from './memory-store-options.js';
+import { MemoryStore } from './memory-store.js';
+import { aBody, aKey, aPut, aScope, shardName } from './objects.js';
+
+/** A disk in a machine whose turns and whose time pass by hand: `run` lets everything happen that waits for no time. */
+class Machine {
+  readonly clock = new ManualClock();
+  readonly #tasks: (() => void)[] = [];
+  readonly #random: () => number;
+  disk: MemoryDisk;
+
+  constructor(seed = 1) {
+    const { below } = seeded(seed);
+    this.#random = () => below(2 ** 30) / 2 ** 30;
+    this.disk = MemoryDisk.blank(this.#random);
+  }
+
+  open(options: Partial<MemoryStoreOptions> = {}): MemoryStore {
+    const soon = (task: () => void): void => void this.#tasks.push(task);
+    return new MemoryStore(this.disk, { clock: this.clock, soon, random: this.#random }, options);
+  }
+
+  async run(): Promise<void> {
+    for (;;) {
+      await settled();
+      const task = this.#tasks.shift();
+      if (task === undefined) return;
+      task();
+    }
+  }
+
+  /** The outcome of what waits for turns alone. */
+  async done<T>(promise: Promise<T>): Promise<T> {
+    const [result] = await Promise.all([promise, this.run()]);
+    return result;
+  }
+}
+
+/** Promises that wait for nothing but each other are through, however many stand behind one another. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 50; i += 1) await Promise.resolve();
+}
+
+async function isAnswered(promise: Promise<unknown>): Promise<boolean> {
+  let answered = false;
+  void promise.then(() => (answered = true));
+  await settled();
+  return answered;
+}
+
+const amber = shardName('amber');
+const slice = { shard: amber, resource: aKey().resource };
+const by = { kind: 'link', side: 'parent' } as const;
+
+/** A link that has told all of a slice. */
+const told: readonly Push[] = [
+  { kind: 'meet', side: 'parent', cacheId: 'root' },
+  { kind: 'claim', shard: amber, incarnation: 7, side: 'parent', moves: 0, removed: false },
+  { kind: 'begin', slice, by },
+  { kind: 'state', key: aKey(), body: aBody(aKey()), path: undefined, by },
+  { kind: 'end', slice, by, edge: 'e1' },
+  { kind: 'reach', side: 'parent', position: '42' },
+];
+
+test('what was answered before a crash is there after it', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.lane().push(told));
+
+  machine.disk = store.crash();
+  const again = machine.open();
+
+  t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
+  t.like((await again.slices())[0], { objects: 1, stated: 7, synced: true, edge: 'e1' });
+  t.deepEqual(await again.links(), [{ side: 'parent', cacheId: 'root', position: '42' }]);
+  t.is(again.cacheId, store.cacheId);
+  t.is(again.epoch, store.epoch);
+});
+
+test('a commit that was under way in a crash is lost, or is there though nobody was told', async (t) => {
+  for (const underWay of ['lost', 'kept'] as const) {
+    const machine = new Machine();
+    const store = machine.open({ commitMs: 5 });
+    const outcome = store.submit(aPut({}, 'absent'));
+    await machine.run();
+
+    machine.disk = store.crash(underWay);
+    machine.clock.advance(5);
+    await machine.run();
+
+    t.false(await isAnswered(outcome));
+    t.is((await list(machine.open(), aScope())).length, underWay === 'kept' ? 1 : 0);
+  }
+});
+
+test('what waits for a commit commits together, after the time that the disk takes', async (t) => {
+  const machine = new Machine();
+  const store = machine.open({ commitMs: 5 });
+  const commits: number[] = [];
+  store.subscribe(({ changes }) => commits.push(changes.length));
+  const submit = (name: string) => store.submit(aPut({ name }, 'absent'));
+
+  const first = [submit('a'), submit('b')];
+  await machine.run();
+  const second = [submit('c'), submit('d'), submit('e')];
+  machine.clock.advance(4);
+  t.false(await isAnswered(Promise.all(first)));
+  machine.clock.advance(1);
+  t.true(await isAnswered(Promise.all(first)));
+  t.deepEqual(commits, [2]);
+  machine.clock.advance(5);
+
+  t.true(await isAnswered(Promise.all(second)));
+  t.deepEqual(commits, [2, 3]);
+});
+
+test('a store that has crashed answers nobody any more and tells nothing', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.submit(aPut({}, 'absent')));
+  const snapshot = store.snapshot(aScope(), 1);
+  store.subscribe(() => t.fail('it was told of a commit'));
+
+  machine.disk = store.crash();
+  const asked = [
+    store.get(aKey()),
+    store.shards(),
+    store.submit(aPut({ name: 'two' }, 'absent')),
+    store.lane().push(told),
+    snapshot.page(undefined),
+    changesBehind(store, aScope(), 0, 1),
+  ];
+  await machine.run();
+
+  t.false(await isAnswered(Promise.any(asked)));
+});
+
+test('a backup is not changed by what is written after it; put back, it begins another epoch, and nothing is in step', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.lane().push(told));
+  const backup = store.backup();
+  await machine.done(store.lane().push([{ kind: 'state', key: aKey({ name: 'two' }), body: aBody(aKey()), path: undefined, by }]));
+  const lost = store.format(store.published);
+  store.crash();
+
+  machine.disk = backup;
+  const again = machine.open({ rolledBack: true });
+
+  t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
+  t.is(again.cacheId, store.cacheId);
+  t.true(again.epoch > store.epoch);
+  t.deepEqual(again.locate(store.format(1)), { kind: 'ours', revision: 1 });
+  t.not(again.locate(lost).kind, 'ours');
+  t.like((await again.slices())[0], { objects: 1, stated: 0, synced: true, edge: '' });
+  t.deepEqual(await again.links(), [{ side: 'parent', cacheId: 'root', position: '' }]);
+  t.deepEqual(
+    (await again.shards()).map(({ side }) => side),
+    ['parent'],
+  );
+  await machine.done(mustWrite(again, { ...aPut({ name: 'two' }, 'absent'), takes: true }));
+  t.deepEqual(again.locate(lost), { kind: 'below' }, 'the lost revision is not the new one');
+});
+
+test('a blank disk is another cache', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(mustWrite(store, aPut({}, 'absent')));
+
+  machine.disk = new Machine(2).disk;
+  const other = machine.open();
+
+  t.not(other.cacheId, store.cacheId);
+  t.not(other.epoch, store.epoch);
+  t.deepEqual(await listTexts(other, aScope()), []);
+});
+
+test('a disk that is full takes nothing, and a statement that it should have heard of has not begun', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  const lane = store.lane();
+  await machine.done(lane.push(told.slice(0, 3)));
+
+  store.isDiskFull = true;
+  const refused = await machine.done(lane.push(told.slice(3, 4)));
+  store.isDiskFull = false;
+  const ended = await machine.done(lane.push(told.slice(4, 5)));
+
+  t.like(refused[0], { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
+  t.is(ended[0]?.kind, 'unbegun');
+  t.is(store.published, 0);
+});
+
+test('a removal that a crash cut short is finished when the store is opened again', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  await machine.done(store.lane().push(told));
+  await machine.done(store.lane().push([{ kind: 'claim', shard: amber, incarnation: 9, side: 'parent', moves: 0, removed: true }]));
+
+  machine.disk = store.crash();
+  const again = machine.open();
+  t.is((await list(again, aScope())).length, 1);
+  await machine.run();
+
+  t.deepEqual(await listTexts(again, aScope()), []);
+  t.like((await again.shards())[0], { incarnation: 9, removed: true });
+});
+
+test('compaction drops what was superseded up to there, and a backup made before it keeps that', async (t) => {
+  const machine = new Machine();
+  const store = machine.open();
+  let revision = 0;
+  for (let i = 0; i < 5; i += 1)
+    ({ revision } = await machine.done(mustWrite(store, aPut({}, revision === 0 ? 'absent' : revision, { spec: { i } }))));
+  const backup = store.backup();
+
+  store.compact(3);
+
+  t.is(store.compacted, 3);
+  t.throws(() => store.snapshot(aScope(), 2), { instanceOf: Refused });
+  t.is((await changesBehind(store, aScope(), 3)).length, 2);
+  t.is((await changesBehind(store, aScope(), 3))[0]?.previous()?.revision, 3);
+  t.is(backup.log.compacted, 0);
+  t.is([...backup.log.rows({ after: 0, upTo: 5 })].length, 5);
+});
+
+test('the same seed and the same pushes make the same store', async (t) => {
+  const texts = async (): Promise<readonly unknown[]> => {
+    const machine = new Machine(3);
+    const store = machine.open();
+    await machine.done(store.lane().push(told));
+    return [store.cacheId, store.format(store.published), await store.slices(), await store.shards(), await store.links()];
+  };
+
+  t.deepEqual(await texts(), await texts());
+});

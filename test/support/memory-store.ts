@@ -1,0 +1,280 @@
+/**
+ * An engine behind the Store port, in memory, for trees of many caches on virtual time: no thread, no file, no timer of its own, and
+ * the same in every run. Bodies are shared by reference.
+ *
+ *   submit ─▶ MutationQueue ─soon─▶ batch ──commitMs──▶ decided, on the disk, published, told and answered, in one tick
+ *   push ───▶ (lanes)                       │
+ *                                         crash: the batch is lost, or on the disk and nobody was told
+ *
+ * M1 What was answered is on the disk. M2 A store that has crashed answers nothing any more, neither writers nor readers: its process
+ * is gone. Bounds are those of the queue; the log is as long as `compact` leaves it.
+ */
+import assert from 'node:assert/strict';
+import type { Change, Commit } from '../../src/domain/change.js';
+import type { CanonicalPath, ClusterName } from '../../src/domain/cluster.js';
+import { deferred } from '../../src/domain/deferred.js';
+import { digestOf } from '../../src/domain/digest.js';
+import { expired, Refused, type Refusal } from '../../src/domain/errors.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Mutation, Outcome } from '../../src/domain/mutation.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import type { Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
+import type { LinkState, SliceState } from '../../src/domain/push.js';
+import type { ShardState } from '../../src/domain/claim.js';
+import type { Located, Revision } from '../../src/domain/revision.js';
+import type { Scope } from '../../src/domain/scope.js';
+import { Holds } from '../../src/store/sqlite/compactor.js';
+import { Epochs } from '../../src/store/sqlite/epochs.js';
+import type { Part } from '../../src/store/sqlite/lane.js';
+import { MutationQueue } from '../../src/store/sqlite/mutation-queue.js';
+import { MemoryCommitter, type MemoryCommitted } from './memory-committer.js';
+import type { MemoryDisk } from './memory-disk.js';
+import type { ClusterPlace } from './memory-paths.js';
+import { MemoryReader } from './memory-reader.js';
+import { MemorySnapshot } from './memory-snapshot.js';
+import { memoryStoreOptions, type MemoryStoreOptions, type MemoryStoreParts } from './memory-store-options.js';
+
+const closing: Refusal = { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
+const diskFull: Refusal = { reason: 'ServiceUnavailable', message: 'the store cannot write (full)' };
+
+type FollowListener = Parameters<Pushes['follow']>[0];
+
+export class MemoryStore implements Store {
+  /** While it is full, the disk takes nothing. */
+  isDiskFull = false;
+  readonly #disk: MemoryDisk;
+  readonly #parts: MemoryStoreParts;
+  readonly #options: MemoryStoreOptions;
+  readonly #epochs: Epochs;
+  readonly #reader: MemoryReader;
+  readonly #committer: MemoryCommitter;
+  readonly #queue: MutationQueue;
+  readonly #holds: Holds;
+  readonly #listeners = new Set<(commit: Commit) => void>();
+  readonly #followers = new Set<FollowListener>();
+  readonly #closed = deferred<void>();
+  #inFlight: readonly Part[] = [];
+  #state: 'open' | 'closing' | 'crashed' = 'open';
+
+  constructor(disk: MemoryDisk, parts: MemoryStoreParts, options: Partial<MemoryStoreOptions> = {}) {
+    this.#disk = disk;
+    this.#parts = parts;
+    this.#options = { ...memoryStoreOptions, ...options };
+    if (this.#options.rolledBack) disk.beginEpoch(parts.random);
+    this.#epochs = new Epochs(disk.epochs);
+    this.#reader = new MemoryReader(disk, (revision) => this.format(revision));
+    this.#committer = new MemoryCommitter(disk, parts.digestOf ?? digestOf);
+    this.#queue = new MutationQueue(this.#options.queue, { send: (batch) => this.#send(batch), soon: parts.soon });
+    this.#holds = new Holds(this.#options.snapshotHoldMs);
+    this.#finishRemovals();
+  }
+
+  get cacheId(): string {
+    return this.#disk.cacheId;
+  }
+
+  get epoch(): number {
+    return this.#disk.epochs.at(-1)?.epoch ?? 0;
+  }
+
+  get published(): Revision {
+    return this.#disk.log.revision;
+  }
+
+  get compacted(): Revision {
+    return this.#disk.log.compacted;
+  }
+
+  format(revision: Revision): string {
+    return this.#epochs.format(revision);
+  }
+
+  locate(text: string): Located {
+    return this.#epochs.locate(text, this.published);
+  }
+
+  submit(mutation: Mutation): Promise<Outcome> {
+    return this.#queue.submit(mutation);
+  }
+
+  lane(): PushLane {
+    return this.#queue.lane();
+  }
+
+  shards(): Promise<readonly ShardState[]> {
+    return this.#answer(() => [...this.#disk.shards.values()]);
+  }
+
+  slices(): Promise<readonly SliceState[]> {
+    return this.#answer(() => this.#disk.slices.states());
+  }
+
+  links(): Promise<readonly LinkState[]> {
+    return this.#answer(() => [...this.#disk.links.values()]);
+  }
+
+  follow(listener: FollowListener): Subscription {
+    this.#followers.add(listener);
+    return { cancel: () => this.#followers.delete(listener) };
+  }
+
+  subscribe(listener: (commit: Commit) => void): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
+  get(key: Key): Promise<StoredObject | undefined> {
+    return this.#answer(() => this.#reader.get(key));
+  }
+
+  find(scope: Scope): Promise<readonly StoredObject[]> {
+    return this.#answer(() => this.#reader.find(scope));
+  }
+
+  snapshot(scope: Scope, revision: Revision): Snapshot {
+    assert(revision <= this.published, 'a snapshot of the future');
+    this.#assertCovered(revision);
+    const release = this.#holds.hold(revision, this.#parts.clock.now());
+    const covered = (position: Revision): Promise<void> | undefined => this.#covered(position);
+    return new MemorySnapshot(scope, revision, { reader: this.#reader, covered, release }, this.#options.page);
+  }
+
+  count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+    return this.#answer(() => this.#reader.count(scope, after, max));
+  }
+
+  changes(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
+    return this.#reader.changes(scope, range, (position) => this.#covered(position));
+  }
+
+  everyChange(range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
+    return this.#reader.changes(undefined, range, (position) => this.#covered(position));
+  }
+
+  remembers(after: Revision): boolean {
+    return after >= this.#disk.log.rememberedFrom;
+  }
+
+  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Key[]> {
+    return this.#reader.touched(scope, range, (position) => this.#covered(position));
+  }
+
+  clustersAt(path: CanonicalPath): Promise<readonly ClusterName[]> {
+    return this.#answer(() => this.#disk.paths.clustersAt(path));
+  }
+
+  pathsOf(places: readonly ClusterPlace[]): Promise<readonly (CanonicalPath | undefined)[]> {
+    return this.#answer(() => places.map((place) => this.#disk.paths.pathOf(place)));
+  }
+
+  /** Drops what nobody can read any more once history begins there: as far as snapshots in progress let it. */
+  compact(upTo: Revision = this.published - this.#options.historyChangesMax): void {
+    const held = this.#holds.lowest(this.#parts.clock.now()) ?? this.published;
+    this.#disk.log.compact(Math.max(this.compacted, Math.min(upTo, held, this.published)), this.#options.tombstonesMax);
+  }
+
+  beginClose(): void {
+    this.#queue.endSweeps(closing);
+  }
+
+  close(): Promise<void> {
+    if (this.#state === 'open') {
+      this.#state = 'closing';
+      this.#queue.close(closing);
+      this.#finishClose();
+    }
+    return this.#closed.promise;
+  }
+
+  /** The process dies. What it leaves is on the disk; a commit under way may have got there or not. */
+  crash(underWay: 'lost' | 'kept' = 'lost'): MemoryDisk {
+    if (this.#state !== 'crashed' && underWay === 'kept' && !this.isDiskFull) this.#decide(this.#inFlight);
+    this.#state = 'crashed';
+    return this.#disk;
+  }
+
+  /** A copy of the disk as it is now, to be put back later. */
+  backup(): MemoryDisk {
+    return this.#disk.copy();
+  }
+
+  #assertCovered(position: Revision): void {
+    if (position >= this.compacted) return;
+    throw new Refused(expired(`too old resource version: ${this.format(position)} (${this.format(this.compacted)})`));
+  }
+
+  #covered(position: Revision): Promise<void> | undefined {
+    if (this.#state === 'crashed') return deferred<void>().promise;
+    this.#assertCovered(position);
+    return undefined;
+  }
+
+  async #answer<T>(read: () => T): Promise<T> {
+    return this.#state === 'crashed' ? deferred<T>().promise : read();
+  }
+
+  #send(batch: readonly Part[]): void {
+    this.#inFlight = batch;
+    const { clock, soon } = this.#parts;
+    const { commitMs } = this.#options;
+    if (commitMs === 0) soon(() => this.#commit());
+    else clock.after(commitMs, () => this.#commit());
+  }
+
+  #commit(): void {
+    if (this.#state === 'crashed') return;
+    const batch = this.#inFlight;
+    this.#inFlight = [];
+    if (this.isDiskFull) {
+      this.#committer.forget();
+      this.#queue.refuse(batch, diskFull);
+    } else {
+      const { committed, answers } = this.#decide(batch);
+      this.#publish(committed);
+      for (const answer of answers) answer();
+    }
+    this.#queue.settled();
+    if (!this.#queue.pump()) this.#finishClose();
+  }
+
+  #decide(batch: readonly Part[]): { committed: MemoryCommitted; answers: readonly (() => void)[] } {
+    const answers: (() => void)[] = [];
+    const committed = this.#committer.commit(this.#parts.clock.now(), ({ mutate, push }) => {
+      for (const part of batch) {
+        if (part.kind === 'mutation') {
+          const decided = mutate(part.mutation);
+          answers.push(() => part.answer(decided.kind === 'written' ? this.#written(this.#reader.change(decided.row)) : decided));
+        } else {
+          const decided = part.asked.map(push);
+          answers.push(() => this.#queue.settlePushes(part, decided));
+        }
+      }
+    });
+    return { committed, answers };
+  }
+
+  #publish({ rows, movedPaths, unstated, shards, slices }: MemoryCommitted): void {
+    if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices });
+    if (rows.length === 0) return;
+    const commit: Commit = { revision: this.published, changes: rows.map((row) => this.#reader.change(row)), movedPaths, unstated };
+    for (const listener of this.#listeners) listener(commit);
+  }
+
+  #written(change: Change): Outcome {
+    const object = change.kind === 'put' ? change.object : change.previous();
+    assert(object !== undefined, 'what was just replaced is still there');
+    return { kind: 'written', revision: change.revision, resourceVersion: this.format(change.revision), object };
+  }
+
+  /** Removals that the life before has left undone. */
+  #finishRemovals(): void {
+    for (const { shard, removed } of this.#disk.shards.values()) {
+      const isHolding = removed && this.#disk.slices.ofShard(shard).some(({ objects }) => objects.size > 0);
+      if (isHolding) void this.#queue.lane().push([{ kind: 'clear', shard, fence: false, nowMs: 0 }]);
+    }
+  }
+
+  #finishClose(): void {
+    if (this.#state === 'closing' && this.#queue.idle) this.#closed.resolve();
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Removes from a memory disk, in steps and in key order, what a survey did not hear of. What goes is looked for once, when a slice's
+ * turn comes: whatever is unheard of later stood there then.
+ *
+ * Bound: a step deletes at most `sweepDeletesMax` objects; between two of them others commit.
+ */
+import type { Key } from '../../src/domain/key.js';
+import type { Revision } from '../../src/domain/revision.js';
+import type { Slice } from '../../src/domain/slice.js';
+import type { Walk } from '../../src/store/sqlite/statements.js';
+import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
+import type { MemoryChanges } from './memory-changes.js';
+import { orderOf } from './memory-reader.js';
+import type { MemorySlices } from './memory-slices.js';
+
+export class MemorySweep {
+  readonly #slices: MemorySlices;
+  /** What is left of the slice that is gone over, the first one last. */
+  readonly #left = new WeakMap<Walk, Key[]>();
+
+  constructor(slices: MemorySlices) {
+    this.#slices = slices;
+  }
+
+  /** Takes the walk a step further, which is through when no slices are left; tells the revisions of the deletes. */
+  step(walk: Walk, changes: MemoryChanges): readonly Revision[] {
+    const removed: Revision[] = [];
+    while (removed.length < sweepDeletesMax && walk.slices[0] !== undefined) {
+      const left = this.#left.get(walk) ?? this.#unheard(walk, walk.slices[0].slice);
+      this.#left.set(walk, left);
+      const key = left.pop();
+      if (key === undefined) {
+        walk.slices.shift();
+        this.#left.delete(walk);
+        continue;
+      }
+      const held = changes.held(key);
+      if (held !== undefined && walk.survey.isUnstated(held.revision)) removed.push(changes.delete(held).revision);
+    }
+    return removed;
+  }
+
+  #unheard({ survey }: Walk, slice: Slice): Key[] {
+    const rows = [...(this.#slices.of(slice)?.objects.values() ?? [])];
+    const order = orderOf({ ...slice.resource, shard: slice.shard, cluster: '*' });
+    return rows
+      .filter(({ revision }) => survey.isUnstated(revision))
+      .map(({ key }) => key)
+      .toSorted((a, b) => order(b, a));
+  }
+}

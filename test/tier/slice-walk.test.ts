@@ -1,0 +1,119 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { Change } from '../../src/domain/change.js';
+import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
+import type { Key } from '../../src/domain/key.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import type { Snapshot } from '../../src/domain/ports.js';
+import { crossingChanges, crossingObjects } from '../../src/tier/crossing.js';
+import { Edge } from '../../src/tier/edge.js';
+import { SliceWalk } from '../../src/tier/slice-walk.js';
+import { aPolicy, anObject } from '../support/edge-policies.js';
+import { aKey } from '../support/objects.js';
+import { aSlice } from '../support/pushes.js';
+import { FakeHistory } from './some-changes.js';
+
+const everything = new Edge(aPolicy({ types: ['*'] }), aPolicy({ types: ['*'] }));
+const gold = new Edge(aPolicy({ labels: 'tier=gold' }), aPolicy({ types: ['*'] }));
+const paths = { clustersAt: async () => [], pathsOf: async () => [] };
+
+/** What was there at that moment, in pages of two. */
+function aSnapshot(history: FakeHistory): Snapshot & { closed: boolean } {
+  const objects = [...history.held.values()].toSorted((one, other) => (one.key.name < other.key.name ? -1 : 1));
+  return {
+    revision: history.published,
+    closed: false,
+    async page(after) {
+      const at = after === undefined ? 0 : objects.findIndex(({ key }) => key.name > after.name);
+      const page = at < 0 ? [] : objects.slice(at, at + 2);
+      const isLast = at < 0 || at + 2 >= objects.length;
+      return { objects: page, next: isLast ? undefined : page.at(-1)?.key };
+    },
+    close() {
+      this.closed = true;
+    },
+  };
+}
+
+type Receiver = Map<string, StoredObject>;
+
+function textOf({ name }: Key): string {
+  return name;
+}
+
+async function tell(change: Change, edge: Edge, walk: SliceWalk, receiver: Receiver): Promise<void> {
+  for (const { left, came } of await crossingChanges([change], { edge, paths })) {
+    walk.note(change, left, came);
+    if (came === undefined) receiver.delete(textOf(change.key));
+    else receiver.set(textOf(change.key), came);
+  }
+}
+
+function digestText(objects: Iterable<StoredObject>): string {
+  return formatDigest([...objects].reduce((sum, { key, body }) => addDigest(sum, digestOf(key, body)), emptyDigest));
+}
+
+const anyStep = fc.oneof(
+  fc.constant('page' as const),
+  fc.record({
+    name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+    tier: fc.constantFrom('gold', 'tin', undefined),
+    spec: fc.nat({ max: 3 }),
+  }),
+);
+
+test('W1, W2: whenever changes come between the pages, the other end holds what crosses, and the sum says so', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyStep, { maxLength: 12 }), fc.array(anyStep, { maxLength: 25 }), async (before, during) => {
+      for (const edge of [everything, gold]) {
+        const history = new FakeHistory();
+        const write = (step: Exclude<typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never, 'page'>): void => {
+          const { name, tier, spec } = step;
+          history.commit({ place: { name }, content: tier === undefined ? undefined : { labels: { tier }, rest: { spec } } });
+        };
+        for (const step of before) if (step !== 'page') write(step);
+        const walk = new SliceWalk(aSnapshot(history), { sums: edge === gold });
+        const receiver: Receiver = new Map();
+        const page = async (): Promise<void> => {
+          const crossing = await crossingObjects(await walk.page(), { slice: aSlice(), edge, paths });
+          for (const object of crossing) if (walk.take(object)) receiver.set(textOf(object.key), object);
+        };
+        for (const step of during) {
+          if (step !== 'page') {
+            write(step);
+            const change = history.all.at(-1);
+            if (change !== undefined) await tell(change, edge, walk, receiver);
+          } else if (!walk.isThrough) await page();
+        }
+        while (!walk.isThrough) await page();
+
+        const crosses = [...history.held.values()].filter((object) => edge.lets(object, undefined));
+        t.is(digestText(receiver.values()), digestText(crosses));
+        if (edge === gold) t.is(walk.sum && formatDigest(walk.sum), digestText(crosses));
+        else t.is(walk.sum, undefined);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('a sum that something else than changes has moved is none', (t) => {
+  const walk = new SliceWalk(aSnapshot(new FakeHistory()), { sums: true });
+
+  walk.giveUpSum();
+  walk.take(anObject());
+
+  t.is(walk.sum, undefined);
+});
+
+test('a walk during which too many keys change is overrun, and lets go of its snapshot', (t) => {
+  const history = new FakeHistory();
+  const snapshot = aSnapshot(history);
+  const walk = new SliceWalk(snapshot, { sums: false });
+
+  for (let i = 0; i <= 200_000; i++) walk.note({ key: { ...aKey(), name: `o-${i}` } }, undefined, undefined);
+  walk.close();
+
+  t.true(walk.isOverrun);
+  t.true(snapshot.closed);
+});

@@ -1,0 +1,69 @@
+/** Changes as the log and the commits tell them, numbered by the one history that makes them. */
+import type { Change, Commit, MovedPath } from '../../src/domain/change.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import { anObject, type Content } from '../support/edge-policies.js';
+import { aKey, type Place } from '../support/objects.js';
+import { expired, Refused } from '../../src/domain/errors.js';
+import type { Commits, History, Revisions, Subscription } from '../../src/domain/ports.js';
+
+export type Written = Readonly<{ place: Place; content?: Content | undefined; movedPath?: MovedPath }>;
+
+/** A log and its subscribers, in memory. */
+export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions, 'published'>, Commits {
+  readonly #changes: Change[] = [];
+  readonly #held = new Map<string, StoredObject>();
+  readonly #listeners = new Set<(commit: Commit) => void>();
+  compacted = 0;
+  /** How many changes a chunk of the log holds. */
+  chunk = 3;
+  reads = 0;
+
+  get published(): number {
+    return this.#changes.length;
+  }
+
+  get all(): readonly Change[] {
+    return this.#changes;
+  }
+
+  get held(): ReadonlyMap<string, StoredObject> {
+    return this.#held;
+  }
+
+  /** One commit; without content the key is deleted. */
+  commit(...written: readonly Written[]): void {
+    const changes = written.map((each) => this.#change(each));
+    const commit: Commit = { revision: this.published, changes, movedPaths: [], unstated: new Set() };
+    for (const listener of this.#listeners) listener(commit);
+  }
+
+  subscribe(listener: (commit: Commit) => void): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
+  async *everyChange({ after, upTo }: { after: number; upTo: number }): AsyncGenerator<readonly Change[]> {
+    for (let at = after; at < upTo; at += this.chunk) {
+      if (at < this.compacted) throw new Refused(expired('too old'));
+      this.reads += 1;
+      yield this.#changes.slice(at, Math.min(at + this.chunk, upTo));
+    }
+  }
+
+  #change({ place, content, movedPath }: Written): Change {
+    const key = aKey(place);
+    const text = JSON.stringify(key);
+    const revision = this.published + 1;
+    const before = this.#held.get(text);
+    const moved = movedPath === undefined ? {} : { movedPath };
+    const common = { key, revision, previous: () => before, ...moved };
+    const change: Change =
+      content === undefined
+        ? { kind: 'delete', resourceVersion: `${revision}`, ...common }
+        : { kind: 'put', created: before === undefined, object: { ...anObject(place, content), revision, resourceVersion: `${revision}` }, ...common };
+    if (change.kind === 'put') this.#held.set(text, change.object);
+    else this.#held.delete(text);
+    this.#changes.push(change);
+    return change;
+  }
+}

@@ -1,0 +1,126 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import fc from 'fast-check';
+import { Refused } from '../../src/domain/errors.js';
+import { Tail, type TailChunk } from '../../src/tier/tail.js';
+import { FakeHistory } from './some-changes.js';
+
+const content = {};
+
+function aTail(history: FakeHistory, position = 0) {
+  const rung = { times: 0 };
+  const tail = new Tail({ history, revisions: history, commits: history, rang: () => void (rung.times += 1) }, position);
+  return { tail, rung };
+}
+
+async function readAll(tail: Tail): Promise<readonly TailChunk[]> {
+  const chunks: TailChunk[] = [];
+  while (tail.isBehind) chunks.push(await tail.next());
+  return chunks;
+}
+
+function revisions(chunks: readonly TailChunk[]): readonly number[] {
+  return chunks.flatMap(({ changes }) => changes.map(({ revision }) => revision));
+}
+
+const anyCommit = fc.array(
+  fc.record({ name: fc.constantFrom('a', 'b', 'c'), cluster: fc.constantFrom('acme', 'beta'), deletes: fc.boolean(), moves: fc.boolean() }),
+  { minLength: 1, maxLength: 5 },
+);
+const anyPace = fc.array(fc.oneof(anyCommit, fc.constantFrom('take' as const, 'turn' as const)), { maxLength: 30 });
+
+test('A1-A3: at whatever pace it is read, a tail gives every change once, in order, no key twice in a chunk and no move but at its end', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyCommit, { maxLength: 4 }), anyPace, fc.nat({ max: 10 }), async (before, steps, from) => {
+      const history = new FakeHistory();
+      const commit = (some: readonly Readonly<{ name: string; cluster: string; deletes: boolean; moves: boolean }>[]): void =>
+        history.commit(
+          ...some.map(({ name, cluster, deletes, moves }) => ({
+            place: { name, cluster },
+            content: deletes ? undefined : content,
+            ...(moves ? { movedPath: { before: undefined, after: undefined } } : {}),
+          })),
+        );
+      for (const some of before) commit(some);
+      const start = Math.min(from, history.published);
+      const { tail, rung } = aTail(history, start);
+      const chunks: TailChunk[] = [];
+      let taking: Promise<void> | undefined;
+      const take = async (): Promise<void> => void chunks.push(await tail.next());
+      for (const step of steps) {
+        if (step === 'turn') await turn();
+        else if (step !== 'take') commit(step);
+        else {
+          // Its one reader asks again only once it was answered; commits come meanwhile.
+          await taking;
+          taking = tail.isBehind ? take() : undefined;
+        }
+      }
+      await taking;
+      chunks.push(...(await readAll(tail)));
+      tail.close();
+
+      t.deepEqual(
+        revisions(chunks),
+        history.all.slice(start).map(({ revision }) => revision),
+      );
+      t.is(tail.position, history.published);
+      t.is(rung.times, steps.filter((step) => typeof step !== 'string').length);
+      for (const { changes, upTo } of chunks) {
+        t.is(new Set(changes.map(({ key }) => JSON.stringify(key))).size, changes.length);
+        t.true(changes.slice(0, -1).every(({ movedPath }) => movedPath === undefined));
+        t.true(changes.every(({ revision }) => revision <= upTo));
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('a tail that keeps up takes commits as they come and leaves the log alone', async (t) => {
+  const history = new FakeHistory();
+  const { tail } = aTail(history);
+
+  for (let i = 0; i < 5; i++) {
+    history.commit({ place: { name: `o-${i}` }, content });
+    await tail.next();
+  }
+
+  t.is(tail.position, 5);
+  t.is(history.reads, 0);
+});
+
+test('commits that wait for too long are forgotten, and read from the log without a hole', async (t) => {
+  const history = new FakeHistory();
+  history.chunk = 1_000;
+  const { tail } = aTail(history);
+
+  for (let i = 0; i < 50; i++) history.commit(...Array.from({ length: 100 }, (_, k) => ({ place: { name: `o-${i}-${k}` }, content })));
+  const chunks = await readAll(tail);
+
+  t.true(history.reads > 0);
+  t.is(revisions(chunks).length, 5_000);
+  t.deepEqual(revisions(chunks), history.all.map(({ revision }) => revision));
+});
+
+test('a tail behind what the log still holds is refused, and goes on from where it jumps to', async (t) => {
+  const history = new FakeHistory();
+  for (let i = 0; i < 9; i++) history.commit({ place: { name: `o-${i}` }, content });
+  const { tail } = aTail(history, 2);
+  history.compacted = 5;
+
+  await t.throwsAsync(tail.next(), { instanceOf: Refused });
+  tail.jump(history.published);
+  history.commit({ place: { name: 'last' }, content });
+
+  t.deepEqual(revisions(await readAll(tail)), [10]);
+});
+
+test('nothing comes of a tail that is closed', (t) => {
+  const history = new FakeHistory();
+  const { tail, rung } = aTail(history);
+
+  tail.close();
+  history.commit({ place: {}, content });
+
+  t.is(rung.times, 0);
+});
