@@ -34,11 +34,27 @@ import { pushDelay } from './push-delay.js';
 import { restate } from './restate.js';
 import { startTogether } from './start-together.js';
 import { tierDelay } from './tier-delay.js';
+import { tierFilter } from './tier-filter.js';
 import { tierSync } from './tier-sync.js';
 import { watchList } from './watch-list.js';
 
 /** In this order: the first fills the server, the last two judge the whole run. What is pushed comes behind those who read what the first created. */
-const questions: readonly Question[] = [create, list, watchList, startTogether, fanOut, push, restate, pushDelay, flood, tierDelay, tierSync, memory, loop];
+const questions: readonly Question[] = [
+  create,
+  list,
+  watchList,
+  startTogether,
+  fanOut,
+  push,
+  restate,
+  pushDelay,
+  flood,
+  tierDelay,
+  tierSync,
+  tierFilter,
+  memory,
+  loop,
+];
 
 const runMsMax = 15 * 60_000;
 const exitBroken = 1;

@@ -32,6 +32,8 @@ export type OpenTierParts = Readonly<{
 
 const statusIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
+/** A parent that comes back is soon found: behind a link there are many shards, and of children fewer than of shards. */
+const reconnectBounds = { backoffMaxMs: 5_000, lastedMs: 2_000 };
 /** A frame of a link holds no more, so that several slices share the way. */
 const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
 
@@ -55,6 +57,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
     policies,
     {
       ...defaultSenderBounds,
+      ...reconnectBounds,
       ...batch,
       urls,
       name,
@@ -74,8 +77,10 @@ function nameOf(settings: Settings): string {
   const caller = parseCaller(new X509Certificate(certificate).raw);
   const said = caller.speaksFor?.kind === 'cache' ? caller.speaksFor.name : undefined;
   const name = settings.cacheName ?? said;
-  if (name === undefined) throw new CacheError('the certificate for the parent names no cache (strata://cache/NAME): --cache-name must say which this is');
-  if (said !== undefined && said !== name) throw new CacheError(`the certificate for the parent is that of the cache ${said}, not of ${name}`);
+  if (name === undefined)
+    throw new CacheError('the certificate for the parent names no cache (strata://cache/NAME): --cache-name must say which this is');
+  if (said !== undefined && said !== name)
+    throw new CacheError(`the certificate for the parent is that of the cache ${said}, not of ${name}`);
   return name;
 }
 

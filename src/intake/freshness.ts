@@ -118,9 +118,12 @@ export class Freshness implements FreshnessPort {
 
 function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: Teller, nowMs: number): SliceStatus {
   const { slice, synced, objects, bytes, digest, changedMs, edge } = state;
+  const { group, resource, identity } = slice.resource;
   const told = teller.told(slice);
   return {
-    ...slice.resource,
+    group,
+    resource,
+    identity,
     synced,
     stated: statedBy(state, shard),
     inStep: shard?.side === undefined || shard.side === 'local' ? null : edge !== '',

@@ -101,7 +101,9 @@ export class Intake implements IntakePort {
   }
 
   async #submit(mutation: Mutation): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
-    const outcome = await this.#parts.writer.submit(mutation);
+    const home = this.#parts.home.judge(mutation.key.shard);
+    if (home.kind === 'refused') throw new Refused(home.refusal);
+    const outcome = await this.#parts.writer.submit(home.takes ? { ...mutation, takes: true } : mutation);
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;

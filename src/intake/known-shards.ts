@@ -71,7 +71,10 @@ export class KnownShards {
     for (const state of slices) {
       const { shard, resource } = state.slice;
       const ofShard = this.#slices.get(shard) ?? new Map<string, SliceState>();
-      this.#slices.set(shard, ofShard.set(formatResource(resource), state));
+      this.#slices.set(shard, ofShard);
+      // As in the store: nothing is left to tell of it.
+      if (state.objects === 0 && state.stated === 0 && !state.synced) ofShard.delete(formatResource(resource));
+      else ofShard.set(formatResource(resource), state);
     }
   }
 }

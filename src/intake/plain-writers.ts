@@ -1,23 +1,31 @@
 /**
- * Takes what plain writers wrote for everything there is, once they have been quiet for a while: over plain HTTP nobody tells an
- * end. Until then the slices of their shards count as not synced, and other caches do not forget what was not stated.
+ * Takes what plain writers wrote for everything there is: over plain HTTP nobody tells an end. Until then the slices of their shards
+ * count as not synced, and other caches do not forget what was not stated.
+ *
+ *   quiet for quietMs            everything was written
+ *   never quiet for so long      everything is taken as written after writingMsMax: kcp writes all it has within its first minute
+ *   a type that is new later     is taken as written at once: the shard counts as told
  *
  * Bound: a look at every slice of plain shards, every `lookIntervalMs`.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock, PushLane, Pushes } from '../domain/ports.js';
 import type { ShardState } from '../domain/claim.js';
+import type { ShardName } from '../domain/shard.js';
 import type { KnownShards } from './known-shards.js';
 
 export type PlainWritersParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log }>;
 
 const lookIntervalMs = 1_000;
+const writingMsMax = 300_000;
 
 export class PlainWriters {
   readonly #parts: PlainWritersParts;
   readonly #quietMs: number;
   readonly #lane: PushLane;
   readonly #startedMs: number;
+  /** Since when a shard is known that was not taken as written yet. */
+  readonly #writing = new Map<ShardName, number>();
   #cancel: () => void;
   #isClosed = false;
 
@@ -48,10 +56,17 @@ export class PlainWriters {
   }
 
   #isDue({ shard, side, plain, incarnation }: ShardState): boolean {
-    if (!plain || side !== 'local') return false;
-    const slices = [...this.#parts.known.slicesOf(shard)];
-    if (slices.every(({ stated }) => stated === incarnation)) return false;
+    const slices = plain && side === 'local' ? [...this.#parts.known.slicesOf(shard)] : [];
+    const untold = slices.filter(({ stated }) => stated !== incarnation);
+    if (untold.length === 0) {
+      this.#writing.delete(shard);
+      return false;
+    }
+    if (untold.length < slices.length) return true;
+    const nowMs = this.#parts.clock.now();
+    const sinceMs = this.#writing.get(shard) ?? nowMs;
+    this.#writing.set(shard, sinceMs);
     const lastMs = Math.max(this.#startedMs, ...slices.map(({ changedMs }) => changedMs));
-    return this.#parts.clock.now() - lastMs >= this.#quietMs;
+    return nowMs - lastMs >= this.#quietMs || nowMs - sinceMs >= writingMsMax;
   }
 }

@@ -63,7 +63,10 @@ export class Children {
   }
 
   /** Until the connection is closed. `hello` was read from `frames`. */
-  async accept(connection: FrameConnection, { hello, frames, caller }: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>): Promise<void> {
+  async accept(
+    connection: FrameConnection,
+    { hello, frames, caller }: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>,
+  ): Promise<void> {
     const { clock, log } = this.#parts;
     const { name, incarnation, agent, route, credit, limits } = hello;
     const [cacheId] = route;
@@ -102,13 +105,15 @@ export class Children {
   }
 
   #refusalOf({ protocol, name, incarnation, route: [cacheId] }: FrameOf<'hello'>, caller: Caller): Refused | undefined {
-    if (protocol < protocolVersion) return { reason: 'unsupported', message: `protocol ${protocol} is not spoken here, ${protocolVersion} is` };
+    if (protocol < protocolVersion)
+      return { reason: 'unsupported', message: `protocol ${protocol} is not spoken here, ${protocolVersion} is` };
     const mayBe = isMaster(caller) || (caller.speaksFor?.kind === 'cache' && caller.speaksFor.name === name);
     if (!mayBe || parseCacheName(name) === undefined)
       return { reason: 'forbidden', message: `the certificate does not speak for a cache named ${JSON.stringify(name)}` };
     const [own, ...above] = this.#parts.route();
     if (cacheId === own) return { reason: 'loop', message: 'a cache cannot follow itself' };
-    if (cacheId !== undefined && above.includes(cacheId)) return { reason: 'loop', message: 'this cache is below the one that wants to follow it' };
+    if (cacheId !== undefined && above.includes(cacheId))
+      return { reason: 'loop', message: 'this cache is below the one that wants to follow it' };
     const before = this.#connected.get(name);
     if (before === undefined || incarnation >= before.incarnation) return undefined;
     return { reason: 'forbidden', message: 'a later process of that name is connected: is its disk or its certificate used twice?' };

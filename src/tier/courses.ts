@@ -20,8 +20,17 @@ import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { SliceCourse } from './slice-course.js';
 
-export type CoursesParts = Readonly<{ known: KnownShards; clock: Clock; random: () => number; rang: () => void }>;
+export type CoursesParts = Readonly<{
+  known: KnownShards;
+  /** Whether all of a slice is here, if anything of it ever comes here. */
+  isSynced: (slice: Slice) => boolean;
+  clock: Clock;
+  random: () => number;
+  rang: () => void;
+}>;
 
+/** Looked at in one turn of the event loop: of a shard some twenty slices, each a few microseconds. */
+const shardsPerTurn = 50;
 const declaring: Readonly<Pick<Resource, 'group' | 'resource'>> = { group: 'cache.kcp.io', resource: 'clustercachedresources' };
 
 export class Courses {
@@ -45,16 +54,19 @@ export class Courses {
     this.#to = to;
     this.#edge = edge;
     this.#canResume = canResume;
-    this.hold(held);
-    for (const { shard } of parts.known.shards) this.followShard(shard);
+    for (const each of held) this.#noteHeld(each);
+  }
+
+  /** Takes up all that is known, giving the event loop back between shards. Nothing is told before. */
+  async open(turn: () => Promise<void>): Promise<void> {
+    await this.#followAll(turn);
     this.#canResume = false;
   }
 
   /** The other end holds these. */
   hold(held: readonly HeldSlice[]): void {
     for (const each of held) {
-      const { shard } = each.slice;
-      this.#held.set(shard, (this.#held.get(shard) ?? new Map<string, HeldSlice>()).set(formatSlice(each.slice), each));
+      this.#noteHeld(each);
       this.followSlice(each.slice);
     }
   }
@@ -65,6 +77,17 @@ export class Courses {
 
   get all(): Iterable<SliceCourse> {
     return this.#each();
+  }
+
+  /** How many there are, how many of them the other end is in step with, and of how many it did not take something. */
+  get tally(): Readonly<{ slices: number; inStep: number; refused: number }> {
+    let [slices, inStep, refused] = [0, 0, 0];
+    for (const { phase, isRefused } of this.#each()) {
+      slices += 1;
+      if (phase === 'in step') inStep += 1;
+      if (isRefused) refused += 1;
+    }
+    return { slices, inStep, refused };
   }
 
   of(slice: Slice): SliceCourse | undefined {
@@ -88,18 +111,23 @@ export class Courses {
 
   /** One whose `end` is to be given now, with the incarnation it is given for. */
   takeDue(): Readonly<{ course: SliceCourse; incarnation: Incarnation }> | undefined {
-    const { known } = this.#parts;
+    const { known, isSynced } = this.#parts;
     for (const course of this.#due) {
       this.#due.delete(course);
       const incarnation = known.shard(course.slice.shard)?.incarnation ?? 0;
       const wants = course.phase === 'told' || (course.phase === 'in step' && course.endedFor !== incarnation);
-      if (wants && known.isSynced(course.slice)) return { course, incarnation };
+      if (wants && isSynced(course.slice)) return { course, incarnation };
     }
     return undefined;
   }
 
   mayBeDue(course: SliceCourse): void {
     this.#due.add(course);
+  }
+
+  /** What is whole here may have become so by what another link does not let through. */
+  mayAllBeDue(): void {
+    for (const course of this.#each()) this.#due.add(course);
   }
 
   /** The slice is to be stated, after a while. */
@@ -121,16 +149,19 @@ export class Courses {
     for (const course of this.#each()) if (course.isTold) this.want(course);
   }
 
-  /** The policies have changed: what concerns a slice may have, and then it is stated anew. */
-  changeEdge(edge: Edge): void {
+  /** The policies have changed: what concerns a slice may have, and then it is stated anew. Nothing is told meanwhile. */
+  async changeEdge(edge: Edge, turn: () => Promise<void>): Promise<void> {
     this.#edge = edge;
-    for (const course of this.#each()) {
-      const hash = edge.hashOf(course.slice);
-      if (hash === course.edge) continue;
-      course.edge = hash;
-      this.want(course);
+    for (const ofShard of this.#byShard.values()) {
+      for (const course of ofShard.values()) {
+        const hash = edge.hashOf(course.slice);
+        if (hash === course.edge) continue;
+        course.edge = hash;
+        this.want(course);
+      }
+      await turn();
     }
-    for (const { shard } of this.#parts.known.shards) this.followShard(shard);
+    await this.#followAll(turn);
   }
 
   /** Something has changed of the shard. */
@@ -141,10 +172,11 @@ export class Courses {
     for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
   }
 
-  /** Something has changed of the slice. */
+  /** Something has changed of the slice; where nobody states slices, what is so of one may end all of its shard (known-shards.ts). */
   followSlice(slice: Slice): void {
     const course = this.of(slice) ?? this.#add(slice);
     if (course !== undefined) this.#due.add(course);
+    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#due.add(each);
   }
 
   close(): void {
@@ -153,6 +185,20 @@ export class Courses {
     this.#due.clear();
     this.#waiting.declaring.clear();
     this.#waiting.others.clear();
+  }
+
+  async #followAll(turn: () => Promise<void>): Promise<void> {
+    let shards = 0;
+    for (const { shard } of this.#parts.known.shards) {
+      this.followShard(shard);
+      shards += 1;
+      if (shards % shardsPerTurn === 0) await turn();
+    }
+  }
+
+  #noteHeld(held: HeldSlice): void {
+    const { shard } = held.slice;
+    this.#held.set(shard, (this.#held.get(shard) ?? new Map<string, HeldSlice>()).set(formatSlice(held.slice), held));
   }
 
   #add(slice: Slice): SliceCourse | undefined {

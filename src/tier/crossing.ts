@@ -30,27 +30,38 @@ export async function crossingObjects(
   return objects.filter((object) => edge.lets(object, pathAt(object.key)));
 }
 
-/** What each change means for the other end, in their order; those that mean nothing are left out. */
+/**
+ * What each change means for the other end, in their order; those that mean nothing are left out. `last` ends what they were read with,
+ * and may have moved the canonical path of its logical cluster, or taken it along: up to it that path was another.
+ */
 export async function crossingChanges(
   changes: readonly Change[],
-  { edge, paths }: Readonly<{ edge: Edge; paths: CanonicalPaths }>,
+  { edge, paths, last }: Readonly<{ edge: Edge; paths: CanonicalPaths; last?: Change | undefined }>,
 ): Promise<readonly Crossing[]> {
   const pathAt = await readPaths(
     changes.map(({ key }) => key),
     { edge, paths },
   );
+  const pathBefore = beforeMove(pathAt, last);
   return changes.flatMap((change): readonly Crossing[] => {
     const { key } = change;
     const object = change.kind === 'put' ? change.object : undefined;
     if (edge.isWhole(key)) return [{ change, left: undefined, came: object }];
-    const came = object !== undefined && edge.lets(object, pathAt(key)) ? object : undefined;
+    const path = change === last ? pathAt(key) : pathBefore(key);
+    const came = object !== undefined && edge.lets(object, path) ? object : undefined;
     if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
     const previous = change.previous();
-    const left = previous !== undefined && edge.lets(previous, pathAt(key)) ? previous : undefined;
+    const left = previous !== undefined && edge.lets(previous, pathBefore(key)) ? previous : undefined;
     // What it was is gone where compaction was faster: then it may have crossed, and to delete what is not there does no harm.
     const isNothing = came === undefined && left === undefined && previous !== undefined;
     return isNothing ? [] : [{ change, left, came }];
   });
+}
+
+function beforeMove(pathAt: PathAt, last: Change | undefined): PathAt {
+  const moved = last?.movedPath;
+  if (last === undefined || moved === undefined) return pathAt;
+  return (key) => (placeOf(key) === placeOf(last.key) ? moved.before : pathAt(key));
 }
 
 async function readPaths(keys: readonly Key[], { edge, paths }: Readonly<{ edge: Edge; paths: CanonicalPaths }>): Promise<PathAt> {

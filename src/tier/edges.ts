@@ -1,5 +1,6 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
 import type { EdgePolicy } from '../domain/edge-policy.js';
+import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
@@ -7,6 +8,17 @@ import { Edge } from './edge.js';
 
 /** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
 export type EndPolicy = Readonly<{ up: EdgePolicy; down: EdgePolicy }>;
+
+/** Of this end towards its parent. */
+export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
+  return { up: forward, down: follow };
+}
+
+/** Of this end towards a child. */
+export function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
+  const { accept, offer } = policiesOfChild(policies, name);
+  return { up: accept, down: offer };
+}
 
 export class Edges {
   readonly #up: Edge;

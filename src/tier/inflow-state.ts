@@ -47,6 +47,8 @@ export type InflowEffect =
   | Readonly<{ kind: 'clear'; shard: ShardName }>
   /** The other end has not heard of the claim that has the shard. */
   | Readonly<{ kind: 'answer'; shard: ShardName }>
+  /** The shard is at home here, and the other end has it by a way that is no more: this claim is to reach all caches. */
+  | Readonly<{ kind: 'raise'; claim: Claim }>
   /** Two sides claim the shard with one rank. */
   | Readonly<{ kind: 'conflict'; claim: Claim; holder: ShardState }>
   /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */

@@ -2,7 +2,8 @@
  * The receiving half of a link as a pure step: what the cache at the other end tells goes to the store, in the order it came.
  *
  *   frame               what becomes of it
- *   claim               to the store; stands: what is held of the shard is told · lower: answered with ours · equal, of another side: a conflict
+ *   claim               to the store; stands: what is held of the shard is told · lower: answered with ours · equal, of another side: a
+ *                       conflict, or an echo, which is raised above
  *   begin               the slice is being stated: puts are counted
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
@@ -16,7 +17,7 @@
  * X4 A parked slice holds nobody up: it is asked for anew when its type is declared, or with the next connection.
  * Bounds: the credit, of what is not settled yet.
  */
-import { outranks, type Claim } from '../domain/claim.js';
+import { outranks, raised, type Claim } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -53,7 +54,11 @@ export function step(state: InflowState, event: InflowEvent, context: InflowCont
   }
 }
 
-function claim(state: InflowState, { shard, incarnation, moves, removed }: FrameOf<'claim'>, { from, coversShard }: InflowContext): Stepped {
+function claim(
+  state: InflowState,
+  { shard, incarnation, moves, removed }: FrameOf<'claim'>,
+  { from, coversShard }: InflowContext,
+): Stepped {
   if (!coversShard(shard)) return { state, effects: [{ kind: 'uncovered', shard }] };
   return { state, effects: [{ kind: 'claim', claim: { shard, incarnation, moves, removed, side: from } }] };
 }
@@ -72,6 +77,8 @@ function judge(state: InflowState, { claim: claimed, outcome }: InflowEvent & { 
 
 function answerTo(claimed: Claim, { holder }: PushOutcome & { kind: 'fenced' }): readonly InflowEffect[] {
   if (holder === undefined) return [];
+  const answer = raised(holder, claimed);
+  if (answer !== undefined) return [{ kind: 'raise', claim: answer }];
   if (outranks(holder, claimed) || holder.removed) return [{ kind: 'answer', shard: claimed.shard }];
   return claimed.removed ? [] : [{ kind: 'conflict', claim: claimed, holder }];
 }
@@ -94,7 +101,12 @@ function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowC
 }
 
 /** What is told of a slice whose type is known. */
-function takeSlice(state: InflowState, frame: Exclude<NumberedFrame, { kind: 'progress' }>, work: LinkWork, context: InflowContext): Stepped {
+function takeSlice(
+  state: InflowState,
+  frame: Exclude<NumberedFrame, { kind: 'progress' }>,
+  work: LinkWork,
+  context: InflowContext,
+): Stepped {
   const { slice } = frame;
   const by: Speaker = { kind: 'link', side: context.from };
   const known = state.slices.get(formatSlice(slice));

@@ -99,6 +99,8 @@ export class LinkInflow {
         return this.#clear(effect.shard);
       case 'hold':
         return hold(effect.shard);
+      case 'raise':
+        return this.#raise(effect.claim);
       case 'answer':
         return answer(effect.shard);
       case 'conflict':
@@ -110,7 +112,12 @@ export class LinkInflow {
         const { slice, key, refusal } = effect;
         metrics.refusals.add(1, { reason: refusal.reason });
         this.#tally = { ...this.#tally, refused: this.#tally.refused + 1 };
-        return log.warn('link.refused-here', { slice: formatSlice(slice), ...shownKey(key), reason: refusal.reason, message: refusal.message });
+        return log.warn('link.refused-here', {
+          slice: formatSlice(slice),
+          ...shownKey(key),
+          reason: refusal.reason,
+          message: refusal.message,
+        });
       }
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
@@ -150,6 +157,13 @@ export class LinkInflow {
     this.#then(async () => {
       const [outcome] = await decided;
       if (outcome !== undefined) await this.#take({ kind: 'claimed', claim, outcome });
+    });
+  }
+
+  async #raise(claim: Claim): Promise<void> {
+    const { decided } = await this.#give([{ kind: 'claim', ...claim }]);
+    this.#then(async () => {
+      if ((await decided)[0]?.kind !== 'fenced') this.#parts.log.info('link.claim-raised', { shard: claim.shard, moves: claim.moves });
     });
   }
 

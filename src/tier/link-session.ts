@@ -12,16 +12,18 @@
 import type { Claim, ShardState } from '../domain/claim.js';
 import { parseEdgePolicyText, formatEdgePolicy } from '../domain/edge-policy.js';
 import { unreachable } from '../domain/errors.js';
-import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
+import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, SliceFreshness } from '../frames/frame.js';
 import { Edges, type EndPolicy } from './edges.js';
+import { HeldSlices } from './held-slices.js';
 import type { InflowContext } from './inflow-state.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
-import { Outflow, type OutflowOptions, type OutflowParts } from './outflow.js';
+import { Outflow } from './outflow.js';
+import type { OutflowOptions, OutflowParts } from './outflow-options.js';
 
 export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
   Pick<LinkInflowParts, 'metrics'> &
@@ -32,6 +34,8 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
     /** What the other end tells of its shards' freshness, and of the caches above it. */
     told: (freshness: readonly SliceFreshness[]) => void;
     routed: (route: readonly string[]) => 'loop' | undefined;
+    /** The policies of this link have come, or changed. */
+    settled: () => void;
     conflict: (claim: Claim, holder: ShardState) => void;
   }>;
 
@@ -41,7 +45,6 @@ export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credi
 /** How it ended: what the other end said, or this one; no reason: it broke. */
 export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
 
-const heldPerFrame = 1_000;
 const heldMax = 1_000_000;
 const unavailableRetryMs = 1_000;
 
@@ -53,6 +56,8 @@ export class LinkSession {
   readonly #options: OutflowOptions;
   readonly #inflow: LinkInflow;
   readonly #stop = new AbortController();
+  readonly #heldHere: HeldSlices;
+  /** What the other end holds. */
   readonly #held: HeldSlice[] = [];
   #own: EndPolicy;
   #other: EndPolicy | undefined;
@@ -75,13 +80,14 @@ export class LinkSession {
     this.#peer = peer;
     this.#own = policy;
     this.#options = options;
+    this.#heldHere = new HeldSlices({ ...parts, connection }, peer.side);
     this.#inflow = new LinkInflow(
       {
         ...parts,
         connection,
         lane,
         log: parts.boundedLog,
-        hold: (shard) => this.#tellHeldOf(shard),
+        hold: (shard) => this.#heldHere.tellOf(shard),
         answer: (shard) => this.#outflow?.tellClaim(shard),
       },
       () => this.#context(),
@@ -114,7 +120,7 @@ export class LinkSession {
         greet();
         this.#sendPolicy();
         // Beside reading: two caches that both only wrote would wait for each other.
-        this.#telling = this.#owned(this.#sendHeld());
+        this.#telling = this.#owned(this.#heldHere.tellAll());
       }
       await this.#listen(frames);
     } finally {
@@ -147,11 +153,26 @@ export class LinkSession {
     this.#settleEdges();
   }
 
+  /** Whether both ends let anything of a slice come from the other one; undefined before that is known. */
+  brings(slice: Slice): boolean | undefined {
+    return this.#edges?.from(this.#peer.side).covers(slice);
+  }
+
+  /** Another side claims a shard of the other end's with its rank: whoever has it at home there is to answer. */
+  challenge({ shard, incarnation, moves }: Claim): void {
+    if (this.#edges?.coverShard(shard) === true) this.#connection.send({ kind: 'claim', shard, incarnation, moves, removed: false });
+  }
+
+  /** What another link lets through has changed. */
+  lookAgain(): void {
+    this.#outflow?.lookAgain();
+  }
+
   declared(): void {
     this.#inflow.declared();
   }
 
-  dropped(slices: readonly HeldSlice['slice'][]): void {
+  dropped(slices: readonly Slice[]): void {
     this.#inflow.dropped(slices);
   }
 
@@ -226,13 +247,18 @@ export class LinkSession {
     this.#edges = new Edges(this.#own, this.#other);
     if (this.#outflow === undefined) this.#start();
     else this.#outflow.changeEdges(this.#edges);
+    this.#parts.settled();
   }
 
   #start(): void {
     if (this.#edges === undefined || this.#position === undefined || this.#outflow !== undefined) return;
     const { side, credit, limits } = this.#peer;
     const receiver = { position: this.#position, held: this.#held.splice(0), credit, limits };
-    this.#outflow = new Outflow({ ...this.#parts, connection: this.#connection }, { to: side, edges: this.#edges, receiver }, this.#options);
+    this.#outflow = new Outflow(
+      { ...this.#parts, connection: this.#connection },
+      { to: side, edges: this.#edges, receiver },
+      this.#options,
+    );
     this.#sending = this.#owned(this.#outflow.run(this.#stop.signal));
   }
 
@@ -248,30 +274,6 @@ export class LinkSession {
 
   #sendPolicy(): void {
     this.#connection.send({ kind: 'policy', up: formatEdgePolicy(this.#own.up), down: formatEdgePolicy(this.#own.down) });
-  }
-
-  /** What is held here of what comes over this link, and up to where it was told. */
-  async #sendHeld(): Promise<void> {
-    const { store, known } = this.#parts;
-    const { side } = this.#peer;
-    const [links, slices] = await Promise.all([store.links(), store.slices()]);
-    const position = links.find((link) => link.side === side)?.position ?? '';
-    const held = slices
-      .filter(({ slice }) => known.shard(slice.shard)?.side === side)
-      .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
-    for (let at = 0; at === 0 || at < held.length; at += heldPerFrame) {
-      const isLast = at + heldPerFrame >= held.length;
-      this.#connection.send({ kind: 'resume', position, held: held.slice(at, at + heldPerFrame), isLast });
-      await this.#connection.drained();
-    }
-  }
-
-  /** Slices of a shard that was another side's until now are out of step. */
-  #tellHeldOf(shard: ShardName): void {
-    const held = [...this.#parts.known.slicesOf(shard)]
-      .filter(({ edge, objects }) => edge === '' && objects > 0)
-      .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
-    if (held.length > 0) this.#connection.send({ kind: 'resume', position: '', held, isLast: true });
   }
 
   #context(): InflowContext {

@@ -137,7 +137,18 @@ export class Link {
 }
 
 function helloFrame({ name, cacheId, incarnation, agent, credit, limits }: LinkOptions['hello']): Frame {
-  return { kind: 'hello', protocol: protocolVersion, role: 'cache', name, incarnation, route: [cacheId], slices: [], agent, credit, limits };
+  return {
+    kind: 'hello',
+    protocol: protocolVersion,
+    role: 'cache',
+    name,
+    incarnation,
+    route: [cacheId],
+    slices: [],
+    agent,
+    credit,
+    limits,
+  };
 }
 
 type First = Readonly<{ kind: 'welcome'; welcome: FrameOf<'welcome'> } | { kind: 'end'; end: LinkEnd }>;

@@ -11,105 +11,80 @@
  * Q3 A claim goes before everything of its shard.
  * Q4 Behind the log, everything is stated anew: never a gap.
  */
-import type { Log } from '../diagnostics/log.js';
-import type { Claim } from '../domain/claim.js';
 import { Refused } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
-import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import { flows, type LinkSide } from '../domain/side.js';
+import type { LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { SendingStatus } from '../domain/status.js';
-import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Credit, FrameLimits, FrameOf, HeldSlice } from '../frames/frame.js';
+import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { Bell } from '../sender/bell.js';
 import type { Told } from '../sender/source.js';
 import { Courses } from './courses.js';
 import { crossingChanges } from './crossing.js';
 import type { Edges } from './edges.js';
-import type { KnownShards } from '../intake/known-shards.js';
-import { OutflowQueue, placeOf, type OutflowBounds } from './outflow-queue.js';
+import { OutgoingClaims } from './outgoing-claims.js';
+import type { OutflowOptions, OutflowParts, Receiver } from './outflow-options.js';
+import { OutflowQueue, placeOf } from './outflow-queue.js';
+import { locatePosition } from './position.js';
 import { SliceTeller } from './slice-teller.js';
 import type { SliceCourse } from './slice-course.js';
 import { Tail } from './tail.js';
-import { tellFreshness, type FreshnessOf } from './tell-freshness.js';
+import { ChangedFreshness } from './changed-freshness.js';
 import { toldChange } from './told-change.js';
-
-export type OutflowParts = Readonly<{
-  store: Objects & History & Revisions & Commits & CanonicalPaths & Pushes;
-  known: KnownShards;
-  connection: FrameConnection;
-  freshnessOf: FreshnessOf;
-  clock: Clock;
-  random: () => number;
-  /** Gives the event loop back. */
-  turn: () => Promise<void>;
-  log: Log;
-}>;
-
-export type OutflowOptions = OutflowBounds &
-  Readonly<{
-    /** How often a quiet link is told how far everything was told, and how fresh it is. */
-    statusIntervalMs: number;
-    /** How often the digests of all slices are told. */
-    digestIntervalMs: number;
-  }>;
-
-/** What the other end has said of itself. */
-export type Receiver = Readonly<{ position: string; held: readonly HeldSlice[]; credit: Credit; limits: FrameLimits }>;
 
 /** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
-const positionPattern = /^[1-9][0-9]{0,19}$/;
 
 export class Outflow {
   readonly #parts: OutflowParts;
   readonly #options: OutflowOptions;
   readonly #to: LinkSide;
   readonly #bell = new Bell();
-  readonly #claims = new Set<ShardName>();
+  readonly #claims: OutgoingClaims;
   readonly #queue: OutflowQueue;
   readonly #courses: Courses;
   readonly #tail: Tail;
   readonly #teller: SliceTeller;
   #edges: Edges;
   #isTailsTurn = false;
-  #told: Revision;
+  /** Up to where the other end was told that it has everything. */
+  #told: Revision | undefined;
   #isProgressDue = false;
+  #haveEdgesChanged = false;
   #restated = 0;
 
-  constructor(parts: OutflowParts, { to, edges, receiver }: Readonly<{ to: LinkSide; edges: Edges; receiver: Receiver }>, options: OutflowOptions) {
-    const { store, known, clock, random } = parts;
+  constructor(
+    parts: OutflowParts,
+    { to, edges, receiver }: Readonly<{ to: LinkSide; edges: Edges; receiver: Receiver }>,
+    options: OutflowOptions,
+  ) {
+    const { store, known, isSynced, clock, random } = parts;
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
     this.#edges = edges;
-    const resumed = locate(store, receiver.position);
+    const resumed = locatePosition(store, receiver.position);
     if (resumed === undefined && receiver.position !== '') parts.log.info('link.position-unknown', { to, position: receiver.position });
     const rang = (): void => this.#bell.ring();
-    this.#told = resumed ?? store.published;
-    this.#tail = new Tail({ history: store, revisions: store, commits: store, rang }, this.#told);
+    this.#told = resumed;
+    this.#tail = new Tail({ history: store, revisions: store, commits: store, rang }, resumed ?? store.published);
     this.#queue = new OutflowQueue({ clock, tooLarge: (slice, told) => this.#tooLarge(slice, told) }, receiver, options);
     this.#courses = new Courses(
-      { known, clock, random, rang },
+      { known, isSynced, clock, random, rang },
       { to, edge: edges.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
-    this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail });
-    for (const { shard } of known.shards) this.#claims.add(shard);
+    const progress = (): void => void this.#progress(true);
+    this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail, progress });
+    this.#claims = new OutgoingClaims(known, to);
   }
 
   /** How far it is. */
   get progress(): SendingStatus {
-    let [slices, inStep, refused] = [0, 0, 0];
-    for (const { phase, isRefused } of this.#courses.all) {
-      slices += 1;
-      if (phase === 'in step') inStep += 1;
-      if (isRefused) refused += 1;
-    }
     const behind = this.#parts.store.published - this.#tail.position;
-    return { slices, inStep, behind, lagMs: this.#queue.lagMs, restated: this.#restated, refused };
+    return { ...this.#courses.tally, behind, lagMs: this.#queue.lagMs, restated: this.#restated };
   }
 
   /** Until `signal` is aborted. */
@@ -124,6 +99,7 @@ export class Outflow {
     });
     try {
       this.#sendClaims();
+      await this.#courses.open(this.#parts.turn);
       await Promise.all([this.#pump(signal), this.#tellStatus(signal), this.#checkDigests(signal)]);
     } finally {
       subscription.cancel();
@@ -163,6 +139,12 @@ export class Outflow {
     this.#bell.ring();
   }
 
+  /** What is whole here may have become so by what another link does not let through. */
+  lookAgain(): void {
+    this.#courses.mayAllBeDue();
+    this.#bell.ring();
+  }
+
   /** The other end has heard an older claim of the shard. */
   tellClaim(shard: ShardName): void {
     this.#claims.add(shard);
@@ -171,8 +153,7 @@ export class Outflow {
 
   changeEdges(edges: Edges): void {
     this.#edges = edges;
-    this.#courses.changeEdge(edges.towards(this.#to));
-    for (const { shard } of this.#parts.known.shards) this.#claims.add(shard);
+    this.#haveEdgesChanged = true;
     this.#bell.ring();
   }
 
@@ -180,6 +161,7 @@ export class Outflow {
     const { connection, turn } = this.#parts;
     while (!signal.aborted) {
       const seen = this.#bell.rings;
+      if (this.#haveEdgesChanged) await this.#followEdges();
       this.#sendClaims();
       if (this.#send()) {
         await turn();
@@ -187,6 +169,12 @@ export class Outflow {
       } else if (!this.#queue.isEmpty || !(await this.#fill())) await this.#bell.after(seen, signal);
       else if (this.#queue.isEmpty) await turn();
     }
+  }
+
+  async #followEdges(): Promise<void> {
+    this.#haveEdgesChanged = false;
+    await this.#courses.changeEdge(this.#edges.towards(this.#to), this.#parts.turn);
+    this.#claims.addAll();
   }
 
   #send(): boolean {
@@ -221,8 +209,9 @@ export class Outflow {
     const { store } = this.#parts;
     const { changes } = await this.#tail.next();
     const edge = this.#courses.edge;
+    const last = changes.at(-1);
     const told = changes.filter(({ key }) => this.#courses.of(key)?.isTold === true);
-    const crossings = told.length === 0 ? [] : await crossingChanges(told, { edge, paths: store });
+    const crossings = told.length === 0 ? [] : await crossingChanges(told, { edge, paths: store, last });
     const byCourse = new Map<SliceCourse, Told[]>();
     for (const { change, left, came } of crossings) {
       const course = this.#courses.of(change.key);
@@ -233,7 +222,6 @@ export class Outflow {
       else before.push(toldChange(change, came));
     }
     for (const [course, items] of byCourse) this.#queue.objects(course, items);
-    const last = changes.at(-1);
     if (last?.movedPath !== undefined) await this.#teller.movePath(last.key, last.movedPath);
     if (!this.#queue.isEmpty) this.#progress(true);
     return true;
@@ -251,22 +239,16 @@ export class Outflow {
   }
 
   #sendClaims(): void {
-    const { known, connection } = this.#parts;
-    for (const shard of this.#claims) {
-      const state = known.shard(shard);
-      if (state === undefined || !this.#edges.coverShard(shard) || !(state.removed || flows(state.side, this.#to))) continue;
-      const { incarnation, moves, removed }: Omit<Claim, 'side'> = state;
-      connection.send({ kind: 'claim', shard, incarnation, moves, removed });
-    }
-    this.#claims.clear();
+    for (const claim of this.#claims.take(this.#edges)) this.#parts.connection.send(claim);
   }
 
   async #tellStatus(signal: AbortSignal): Promise<void> {
-    const { clock, connection, known, freshnessOf } = this.#parts;
-    const tell = tellFreshness({ known, freshnessOf });
+    const { clock, connection, turn } = this.#parts;
+    const freshness = new ChangedFreshness(this.#parts);
     while (!signal.aborted) {
-      for (const frame of tell([...this.#courses.all].map(({ slice }) => slice))) {
-        connection.send(frame);
+      for (const frame of freshness.frames(this.#courses.all)) {
+        if (frame !== undefined) connection.send(frame);
+        await turn();
         await connection.drained();
       }
       this.#isProgressDue = true;
@@ -289,11 +271,4 @@ export class Outflow {
     if (course !== undefined) course.isRefused = true;
     this.#parts.log.warn('link.too-large', placeOf(slice, told));
   }
-}
-
-/** The revision here that a position names, if what follows it can still be told. */
-function locate(store: Revisions, position: string): Revision | undefined {
-  if (!positionPattern.test(position)) return undefined;
-  const located = store.locate(position);
-  return located.kind === 'ours' && located.revision >= store.compacted ? located.revision : undefined;
 }

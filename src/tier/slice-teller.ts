@@ -26,6 +26,8 @@ export type SliceTellerParts = Readonly<{
   queue: OutflowQueue;
   courses: Courses;
   tail: Tail;
+  /** Tells the position, if it has moved. */
+  progress: () => void;
 }>;
 
 const statementsMax = 4;
@@ -42,9 +44,11 @@ export class SliceTeller {
 
   /** Ends a slice that is due for it. False: none is. */
   end(): boolean {
-    const { courses, queue, store, tail } = this.#parts;
+    const { courses, queue, store, tail, progress } = this.#parts;
     const due = courses.takeDue();
     if (due === undefined) return false;
+    // A slice in step goes on from the position, which must not lie before what its statement has told.
+    progress();
     const { course, incarnation } = due;
     const { slice, edge } = course;
     const revision = store.format(tail.position);
@@ -165,8 +169,12 @@ export class SliceTeller {
     const untold = crossing.filter((object) => walk.take(object));
     const isStating = course.phase === 'stating';
     if (isStating) queue.objects(course, untold.map(toldObject));
-    if (walk.isOverrun && isStating) courses.want(course, course.pace.failedMs());
-    if (!walk.isThrough) return !walk.isOverrun;
+    if (walk.isOverrun) {
+      if (isStating) courses.want(course, course.pace.failedMs());
+      else course.closeWalk();
+      return false;
+    }
+    if (!walk.isThrough) return true;
     if (isStating) {
       course.step('walked');
       courses.mayBeDue(course);

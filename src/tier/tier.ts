@@ -12,23 +12,24 @@
  * The tree has no place of its own in memory or on disk: a cache knows its neighbours, and the ids above it.
  */
 import type { Claim, ShardState } from '../domain/claim.js';
-import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
+import type { Key } from '../domain/key.js';
+import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
 import type { PushLane, Store, Subscription } from '../domain/ports.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import { childSide, type LinkSide } from '../domain/side.js';
+import { childOf, childSide, type LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
 import { Children, type Child } from './children.js';
-import type { EndPolicy } from './edges.js';
+import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
-import type { OutflowOptions } from './outflow.js';
+import type { OutflowOptions } from './outflow-options.js';
 import { ToldFreshness } from './told-freshness.js';
-import type { FreshnessOf } from './tell-freshness.js';
+import type { FreshnessOf } from './changed-freshness.js';
 
 export type TierParts = Readonly<{
   store: Store;
@@ -36,7 +37,7 @@ export type TierParts = Readonly<{
   /** Of what is pushed to this very cache. */
   localFreshness: FreshnessOf;
 }> &
-  Omit<LinkSessionParts, 'freshnessOf' | 'told' | 'routed' | 'conflict' | 'store'> &
+  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'store'> &
   Pick<LinkParts, 'connect'>;
 
 export type TierOptions = OutflowOptions &
@@ -92,7 +93,8 @@ export class Tier {
       for (const { shard } of shards) this.#conflicts.delete(shard);
     });
     this.#subscription = store.subscribe(({ changes }) => {
-      if (changes.some(({ key }) => key.resource.resource === 'clustercachedresources')) for (const each of this.#sessions()) each.declared();
+      // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
+      if (changes.some(({ key }) => isDeclaring(key))) void parts.turn().then(() => this.#declared());
     });
     // A state that was whole once is better than none, however old.
     this.#isReady = this.#link === undefined || [...known.shards].some(({ shard, side }) => side === 'parent' && this.#hasSynced(shard));
@@ -135,11 +137,15 @@ export class Tier {
    */
   get isReady(): boolean {
     if (this.#isReady) return true;
-    const isAllHere =
-      this.#told.presence('parent').hasTold &&
-      this.#told.syncedAt('parent').every((slice) => this.#known.shard(slice.shard)?.side !== 'parent' || this.#known.isSynced(slice));
+    const isAllHere = this.#told.presence('parent').hasTold && this.#told.syncedAt('parent').every((slice) => this.#isHere(slice));
     this.#isReady = isAllHere || this.#parts.clock.now() - this.#startedMs >= this.#options.readyGraceMs;
     return this.#isReady;
+  }
+
+  /** Of a shard whose claim is not decided yet, nothing is. */
+  #isHere(slice: Slice): boolean {
+    const state = this.#known.shard(slice.shard);
+    return state !== undefined && (state.side !== 'parent' || this.#known.isSynced(slice));
   }
 
   /** Follows the parent until `signal` is aborted; at once without one. */
@@ -179,11 +185,10 @@ export class Tier {
     return this.#told.slice(side, slice) ?? { connected: false, lagMs: 0 };
   }
 
-  /** When somebody was last known to have a shard that lives behind a link; 0 when nothing tells. */
+  /** When somebody may last have had a shard that lives behind a link: where nothing was told of it yet, since the link is as it is. */
   seenMs(shard: ShardName, side: LinkSide): number {
-    const { isUp, sinceMs } = this.#told.presence(side);
-    if (!isUp) return sinceMs;
-    return this.#told.shard(side, shard).connected ? this.#parts.clock.now() : 0;
+    const { connected, sinceMs } = this.#told.shard(side, shard);
+    return connected ? this.#parts.clock.now() : sinceMs;
   }
 
   /** Ends every child's session; the parent's ends with the signal of `run`. */
@@ -216,6 +221,10 @@ export class Tier {
         freshnessOf: (slice) => this.freshnessOf(slice),
         told: (freshness: readonly SliceFreshness[]) => this.#told.note(side, freshness, clock.now()),
         routed: (route) => this.#follow(route),
+        isSynced: (slice) => this.#isSynced(slice),
+        settled: () => {
+          for (const session of this.#sessions()) session.lookAgain();
+        },
         conflict: (claim, holder) => this.#noteConflict(claim, holder),
       },
       this.#options,
@@ -241,12 +250,30 @@ export class Tier {
 
   #noteConflict(claim: Claim, holder: ShardState): void {
     const { shard } = claim;
+    if (holder.side !== undefined && holder.side !== 'local') this.#sessionOf(holder.side)?.challenge(claim);
     this.#conflicts.set(shard, { claim, holder, sinceMs: this.#parts.clock.now() });
     this.#parts.boundedLog.warn('link.conflict', { shard, incarnation: claim.incarnation, claims: claim.side, has: holder.side });
   }
 
+  /** What the policies of the link it would come over keep away is as whole here as it will be: empty. */
+  #isSynced(slice: Slice): boolean {
+    if (this.#known.isSynced(slice)) return true;
+    const side = this.#known.shard(slice.shard)?.side;
+    if (side === undefined || side === 'local' || (this.#known.slice(slice)?.objects ?? 0) > 0) return false;
+    return this.#sessionOf(side)?.brings(slice) === false;
+  }
+
+  #sessionOf(side: LinkSide): LinkSession | undefined {
+    const child = childOf(side);
+    return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
+  }
+
   #hasSynced(shard: ShardName): boolean {
     return [...this.#known.slicesOf(shard)].some(({ synced }) => synced);
+  }
+
+  #declared(): void {
+    for (const session of this.#sessions()) session.declared();
   }
 
   *#sides(): Iterable<readonly [LinkSide, LinkSession]> {
@@ -260,11 +287,6 @@ export class Tier {
   }
 }
 
-function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
-  return { up: forward, down: follow };
-}
-
-function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
-  const { accept, offer } = policiesOfChild(policies, name);
-  return { up: accept, down: offer };
+function isDeclaring({ resource: { group, resource } }: Key): boolean {
+  return resource === 'clustercachedresources' && group === 'cache.kcp.io';
 }

@@ -9,7 +9,7 @@ import type { LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { SliceFreshness } from '../frames/frame.js';
 
-/** `sinceMs`: since when it is so. */
+/** `sinceMs`: since when it is so. `hasTold`: everything was told once. */
 export type SidePresence = Readonly<{ isUp: boolean; sinceMs: number; hasTold: boolean }>;
 
 type ShardTold = { connectedSlices: number; sinceMs: number };
@@ -43,7 +43,7 @@ export class ToldFreshness {
   note(side: LinkSide, freshness: readonly SliceFreshness[], nowMs: number): void {
     const told = this.#sides.get(side);
     if (told === undefined) return;
-    told.hasTold = true;
+    if (freshness.length === 0) told.hasTold = true;
     for (const each of freshness) {
       const name = formatSlice(each.slice);
       noteShard(told.shards, each, { wasConnected: told.slices.get(name)?.connected === true, nowMs });

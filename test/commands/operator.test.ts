@@ -23,7 +23,7 @@ import { CacheError } from '../../src/domain/errors.js';
 import { parseShardName } from '../../src/domain/shard.js';
 import { createApp } from '../../src/web/app.js';
 import type { KubePorts } from '../../src/web/call.js';
-import { aStatusReport } from '../support/status-report.js';
+import { aStatusReport, aTreeStatus } from '../support/status-report.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { called } from './called.js';
 
@@ -212,6 +212,8 @@ test('a status is read from caches that tell more, and not from ones that tell l
   };
 
   t.deepEqual(parseStatusReport(JSON.stringify(newer)), report);
+  const inATree = { ...report, tree: aTreeStatus() };
+  t.deepEqual(parseStatusReport(JSON.stringify(inATree)), inATree);
   for (const junk of [
     null,
     1,
@@ -221,6 +223,22 @@ test('a status is read from caches that tell more, and not from ones that tell l
     { ...report, shards: [{}] },
     { ...report, shards: [{ ...report.shards[0], shard: 'BAD' }] },
     { ...report, shards: {} },
+    { ...report, tree: {} },
+    { ...report, tree: { ...report.tree, children: [{}] } },
+    { ...report, shards: [{ ...report.shards[0], side: 'child/' }] },
   ])
     t.throws(() => parseStatusReport(JSON.stringify(junk)), { instanceOf: CacheError });
+});
+
+test('a status is read from a cache that knows no tree', (t) => {
+  const { cache, shards } = aStatusReport();
+  const older = shards.map(({ side: _side, moves: _moves, slices, ...shard }) => ({
+    ...shard,
+    slices: slices.map(({ digest: _digest, inStep: _inStep, ...slice }) => slice),
+  }));
+
+  const read = parseStatusReport(JSON.stringify({ cache, shards: older }));
+
+  t.is(read.tree, undefined);
+  t.like(read.shards[0], { side: null, moves: 0, slices: [{ digest: null, inStep: null, objects: 12 }] });
 });

@@ -7,13 +7,15 @@ test('the table has a row for each shard and type, and for a shard without any',
     formatStatusTable(aStatusReport()),
     `cache c-1, strata 0.1.0, ready, resourceVersion 1234567000000000042
 
-SHARD     TYPE                                 CONNECTION                     SYNCED         OBJECTS   BYTES      CHANGED     LAG
-amber     apiexports.apis.kcp.io               connected 3m12s                yes            12        29.5 KiB   900ms ago   3ms
-amber     instances.machines.svm.io:abcdef01   connected 3m12s                no             12        29.5 KiB   900ms ago   1m4s
-amber     namespaces                           connected 3m12s, source away   yes            0         0 B        never       3ms
-birch     apiexports.apis.kcp.io               away 2h                        yes, earlier   12        29.5 KiB   3d ago      –
-cedar     apiexports.apis.kcp.io               plain HTTP                     yes, assumed   12        5.0 MiB    900ms ago   –
-dogwood   –                                    removed                        –              0         0 B        –           –
+SHARD     SIDE         TYPE                                 CONNECTION                     SYNCED                      OBJECTS   BYTES      CHANGED     LAG
+amber     local        apiexports.apis.kcp.io               connected 3m12s                yes                         12        29.5 KiB   900ms ago   3ms
+amber     local        instances.machines.svm.io:abcdef01   connected 3m12s                no                          12        29.5 KiB   900ms ago   1m4s
+amber     local        namespaces                           connected 3m12s, source away   yes                         0         0 B        never       3ms
+birch     local        apiexports.apis.kcp.io               away 2h                        yes, earlier                12        29.5 KiB   3d ago      –
+cedar     local        apiexports.apis.kcp.io               plain HTTP                     yes, assumed                12        5.0 MiB    900ms ago   –
+dogwood   –            –                                    removed                        –                           0         0 B        –           –
+elder     child/west   apiexports.apis.kcp.io               connected 5s                   yes                         12        29.5 KiB   900ms ago   3ms
+elder     child/west   apiresourceschemas.apis.kcp.io       connected 5s                   yes, earlier, not in step   12        29.5 KiB   900ms ago   3ms
 `,
   );
 });
@@ -21,11 +23,12 @@ dogwood   –                                    removed                        
 test('the list has one row for each shard', (t) => {
   t.is(
     formatShardList(aStatusReport()),
-    `SHARD     CONNECTION        SYNCED TYPES   OBJECTS   BYTES
-amber     connected 3m12s   2 of 3         24        59.0 KiB
-birch     away 2h           1 of 1         12        29.5 KiB
-cedar     plain HTTP        1 of 1         12        5.0 MiB
-dogwood   removed           0 of 0         0         0 B
+    `SHARD     SIDE         CONNECTION        SYNCED TYPES   OBJECTS   BYTES
+amber     local        connected 3m12s   2 of 3         24        59.0 KiB
+birch     local        away 2h           1 of 1         12        29.5 KiB
+cedar     local        plain HTTP        1 of 1         12        5.0 MiB
+dogwood   –            removed           0 of 0         0         0 B
+elder     child/west   connected 5s      2 of 2         24        59.0 KiB
 `,
   );
 });

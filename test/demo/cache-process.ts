@@ -23,7 +23,7 @@ export type CacheProcessOptions = Readonly<{
   admin: Readonly<{ certificate: string; key: string }>;
 }>;
 
-const readyMsMax = 20_000;
+const readyMsMax = 60_000;
 const stopMsMax = 10_000;
 const pollMs = 25;
 const logCharactersShown = 2_000;
@@ -64,6 +64,13 @@ export class CacheProcess {
     }
   }
 
+  /** Whether it says itself that it is connected to its parent. */
+  async followsParent(): Promise<boolean> {
+    const { text } = await this.client.raw('GET', '/services/cache/status');
+    const report = JSON.parse(text) as { tree?: { parent?: { connection?: { kind?: string } } | null } };
+    return report.tree?.parent?.connection?.kind === 'connected';
+  }
+
   /** kill -9. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
@@ -86,9 +93,10 @@ export class CacheProcess {
     clearTimeout(late);
   }
 
+  /** It must know our certificates: whoever else took the port in the meantime does not. */
   async #isReady(): Promise<boolean> {
-    const answer = await this.client.raw('GET', '/readyz', { timeoutMs: 1_000 }).catch(() => undefined);
-    return answer?.status === 200;
+    const answer = await this.client.raw('GET', '/services/cache/status', { timeoutMs: 1_000 }).catch(() => undefined);
+    return answer?.status === 200 && (JSON.parse(answer.text) as { cache: { ready: boolean } }).cache.ready;
   }
 
   get #logFile(): string {

@@ -45,12 +45,10 @@ async function show(shown: Shape, folder: string): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => interrupted.abort());
   try {
     await showShape(shown, { directory: folder, stay: values.stay, signal: interrupted.signal });
-    if (values.directory === undefined) await rm(folder, { recursive: true, force: true });
   } catch (error) {
-    if (interrupted.signal.aborted) process.exitCode = exitInterrupted;
-    else {
+    process.exitCode = interrupted.signal.aborted ? exitInterrupted : exitFailure;
+    if (process.exitCode === exitFailure)
       process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\nEverything is left in ${folder}\n`);
-      process.exitCode = exitFailure;
-    }
   }
+  if (values.directory === undefined && process.exitCode !== exitFailure) await rm(folder, { recursive: true, force: true });
 }

@@ -1,4 +1,4 @@
-/** The caches of a folder of examples/, as their files say: what each listens on and who its parent is, parents first. */
+/** The caches of a folder of examples/, as their files say: what each listens on and who its parent is; each behind its parent, as one draws a tree. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { loadSettings, type Settings } from '../../src/config/settings.js';
@@ -10,14 +10,12 @@ const suffix = '.yaml';
 
 export async function exampleCaches(shape: string): Promise<readonly ExampleCache[]> {
   const folder = projectFile('examples', shape);
-  const names = (await readdir(folder)).filter((name) => name.endsWith(suffix)).map((name) => basename(name, suffix));
+  const names = (await readdir(folder)).toSorted().map((name) => basename(name, suffix));
   const caches = await Promise.all(names.map((name) => readExample(name, join(folder, `${name}${suffix}`))));
   const withParents = caches.map((cache) => ({ ...cache, parent: parentOf(cache.settings, caches) }));
-  const tierOf = ({ parent }: ExampleCache): number => {
-    const above = withParents.find(({ name }) => name === parent);
-    return above === undefined ? 0 : 1 + tierOf(above);
-  };
-  return withParents.toSorted((left, right) => tierOf(left) - tierOf(right) || (left.name < right.name ? -1 : 1));
+  const below = (name: string | undefined): readonly ExampleCache[] =>
+    withParents.filter(({ parent }) => parent === name).flatMap((cache) => [cache, ...below(cache.name)]);
+  return below(undefined);
 }
 
 async function readExample(name: string, file: string): Promise<Omit<ExampleCache, 'parent'>> {

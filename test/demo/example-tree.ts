@@ -63,8 +63,7 @@ export class ExampleTree {
         const flags = ['--config', file, ...others];
         running.set(name, new CacheProcess({ name, folder: directory, port: ports.get(name) ?? 0, flags, admin }));
       }
-      // All at once, as machines start: a child tries until its parent is there.
-      await Promise.all([...running.values()].map((cache) => cache.start(signal)));
+      await startBelow(undefined, { examples, running, signal });
     } catch (error) {
       await closeAll(running);
       throw error;
@@ -106,6 +105,20 @@ export class ExampleTree {
   async close(): Promise<void> {
     await closeAll(this.#running);
   }
+}
+
+/** Each once its parent is ready: a child that had to wait for it would wait longer each time it asks. */
+async function startBelow(
+  parent: string | undefined,
+  tree: Readonly<{ examples: readonly ExampleCache[]; running: ReadonlyMap<string, CacheProcess>; signal: AbortSignal }>,
+): Promise<void> {
+  const children = tree.examples.filter((example) => example.parent === parent);
+  const starts = children.map(async ({ name }) => {
+    await tree.running.get(name)?.start(tree.signal);
+    await startBelow(name, tree);
+  });
+  // All have come to an end, one way or the other, before anything is closed: nothing starts behind its back.
+  for (const start of await Promise.allSettled(starts)) if (start.status === 'rejected') throw start.reason;
 }
 
 function statusWords(url: string, directory: string): readonly string[] {

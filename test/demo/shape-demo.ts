@@ -7,6 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CacheProcess } from './cache-process.js';
 import { dealObjects, type DealtObject } from './dealt-shards.js';
+import type { ExampleCache } from './example-caches.js';
 import { ExampleTree } from './example-tree.js';
 import { untilAsExpected } from './held-objects.js';
 import { PushedShard } from './pushed-shard.js';
@@ -18,10 +19,12 @@ export type ShapeDemoOptions = Readonly<{ directory: string; stay: boolean; sign
 
 const recording = 'kcp-2-shards.jsonl';
 const shards = ['amber', 'birch'] as const;
-const runMsMax = 58_000;
-const settleMsMax = 20_000;
+const runMsMax = 120_000;
+const settleMsMax = 30_000;
 const rounds = 20;
 const pollMs = 20;
+/** Policies stand on one line each, however long. */
+const lineCharactersShown = 120;
 const roundLabel = 'example.io/round';
 
 export async function showShape(shape: Shape, { directory, stay, signal: interrupted }: ShapeDemoOptions): Promise<void> {
@@ -37,6 +40,7 @@ export async function showShape(shape: Shape, { directory, stay, signal: interru
     shown.drawTree();
     open.push(...(await shown.push()));
     await shown.compare();
+    await shown.linksAre('up', tree.examples);
     await shown.status('What each cache says of its place in the tree:', tree.caches);
     await shown.timeChanges();
     await shown.outage();
@@ -73,7 +77,7 @@ class ShownShape {
       return [
         `  ${'   '.repeat(this.#tierOf(name))}${name}`,
         this.#tree.cache(name).url,
-        pushing.map((shard) => `◀ ${shard} pushes here`).join(', '),
+        pushing.length === 0 ? '' : `◀ ${pushing.join(' and ')}`,
       ];
     });
     say(alignedRows(rows));
@@ -110,11 +114,19 @@ class ShownShape {
     this.#followOne();
   }
 
+  /** What the caches report of the links to their parents. */
+  async linksAre(state: 'up' | 'down', examples: readonly ExampleCache[]): Promise<void> {
+    for (const { name, parent } of examples) {
+      const says = (await this.#tree.cache(name).followsParent()) ? 'up' : 'down';
+      if (parent !== undefined && says !== state) throw new Error(`the cache ${name} says that its link to ${parent} is ${says}`);
+    }
+  }
+
   async status(title: string, caches: readonly CacheProcess[]): Promise<void> {
     say(`\n${title}`);
     for (const { name } of caches) {
       const lines = await this.#tree.status(name);
-      say([`  ${name}`, ...lines.map((line) => `    ${line}`)].join('\n'));
+      say([`  ${name}`, ...lines.map((line) => `    ${clipped(line)}`)].join('\n'));
     }
   }
 
@@ -145,7 +157,9 @@ class ShownShape {
     const [median, longest] = [sorted[Math.floor(rounds / 2)] ?? 0, sorted.at(-1) ?? 0];
     const path = this.#way(homes.amber, far);
     say(`\n${rounds} changes of one APIExport, from amber until a watch at ${far} saw them, by way of ${path.join(' ▸ ')}:`);
-    say(`  over ${path.length - 1} links in ${median.toFixed(0)} ms (median), ${longest.toFixed(0)} ms at most`);
+    say(
+      `  over ${path.length === 2 ? 'one link' : `${path.length - 1} links`} in ${median.toFixed(0)} ms (median), ${longest.toFixed(0)} ms at most`,
+    );
   }
 
   /** The root is killed: the others go on, and what changed meanwhile is everywhere soon after it is back. */
@@ -156,12 +170,16 @@ class ShownShape {
     say(`\nThe cache ${root.name} is killed (kill -9).`);
     await root.kill();
     await this.#settled(others);
-    say(`  Meanwhile ${others.map(({ name }) => name).join(', ')} serve everything they had.`);
+    say(`  Meanwhile everything that there was is served by ${others.map(({ name }) => name).join(', ')}.`);
     const round = this.#change();
     await this.#untilRound(homes.amber, round);
     say(`  A change of amber is durable at ${homes.amber}, and waits there.`);
-    const child = others.find(({ name }) => this.#tree.examples.some((example) => example.name === name && example.parent === root.name));
-    await this.status(`  And this is what a child of ${root.name} says:`, child === undefined ? [] : [child]);
+    const children = this.#tree.examples.filter(({ parent }) => parent === root.name);
+    await this.linksAre('down', children);
+    await this.status(
+      `  And this is what its child says:`,
+      children.slice(0, 1).map(({ name }) => this.#tree.cache(name)),
+    );
 
     await root.start(this.#signal);
     const startedMs = performance.now();
@@ -253,6 +271,10 @@ class ShownShape {
     const top = up.find((name) => down.includes(name)) ?? '';
     return [...up.slice(0, up.indexOf(top) + 1), ...down.slice(0, down.indexOf(top)).toReversed()];
   }
+}
+
+function clipped(line: string): string {
+  return line.length > lineCharactersShown ? `${line.slice(0, lineCharactersShown)}…` : line;
 }
 
 /** `clusterroles, clusterrolebindings`. */

@@ -1,38 +1,47 @@
 import test from 'ava';
+import type { LinkSide } from '../../src/domain/side.js';
+import type { Slice } from '../../src/domain/slice.js';
+import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
+import { ToldFreshness } from '../../src/tier/told-freshness.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
+import { aParentStatus, aTreeStatus } from '../support/status-report.js';
 import { aSlice, apiExports, schemas } from './a-session.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
+const aRoot: TreeStatus = { name: null, route: ['c1'], hops: 0, parent: null, children: [], conflicts: [] };
 
-function setUp() {
+function setUp(tree: TreeStatus = aRoot) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
   const sessions = new PushSessions(pushes, clock.now());
+  const links = new ToldFreshness(clock.now());
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
-  return { clock, pushes, sessions, freshness: new Freshness({ store, sessions, clock, version: '1.2.3', isReady: () => true }) };
+  const parts = { store, sessions, links, tree: async () => tree, clock, version: '1.2.3', isReady: () => true };
+  return { clock, pushes, sessions, links, freshness: new Freshness(parts) };
 }
 
-test('a report names the cache, its position, and every shard that holds something or ever claimed', async (t) => {
+test('a report names the cache, its position, its neighbours, and every shard that holds something or ever claimed', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.hold(aSlice('apiexports', 'birch'));
-  pushes.shardStates.push(aShardState(amber, 3, { removed: true }));
+  pushes.shardStates.push(aShardState(amber, 3, { removed: true, moves: 2 }));
 
-  const { cache, shards } = await freshness.report();
+  const { cache, tree, shards } = await freshness.report();
 
   t.deepEqual(cache, { id: 'c1', version: '1.2.3', epoch: 7, resourceVersion: '7-9', ready: true });
-  t.like(shards[0], { shard: 'amber', incarnation: 3, removed: true, connection: { kind: 'away' }, slices: [] });
-  t.like(shards[1], { shard: 'birch', removed: false, connection: { kind: 'plain' } });
+  t.is(tree, aRoot);
+  t.like(shards[0], { shard: 'amber', side: null, moves: 2, incarnation: 3, removed: true, connection: { kind: 'away' }, slices: [] });
+  t.like(shards[1], { shard: 'birch', side: null, removed: false, connection: { kind: 'plain' } });
   t.false('incarnation' in (shards[1] ?? {}));
 });
 
 test('a slice is stated by the incarnation that has the shard, by an earlier one, or by none', async (t) => {
   const { pushes, freshness, clock } = setUp();
   pushes.shardStates.push(aShardState(amber, 3));
-  pushes.hold(apiExports, { stated: 3, synced: true, objects: 2, bytes: 50, changedMs: clock.now() - 900 });
+  pushes.hold(apiExports, { stated: 3, synced: true, objects: 2, bytes: 50, digest: 'd', changedMs: clock.now() - 900 });
   pushes.hold(schemas, { stated: 2, synced: true });
   pushes.hold(aSlice('apiconversions'), { stated: 0, synced: false });
 
@@ -46,16 +55,22 @@ test('a slice is stated by the incarnation that has the shard, by an earlier one
       ['apiresourceschemas', 'earlier', true],
     ],
   );
-  t.like(shard?.slices[1], { objects: 2, bytes: 50, changedAgoMs: 900, lagMs: null, sourceConnected: null });
+  t.is(shard?.side, 'local');
+  t.like(shard?.slices[1], { objects: 2, bytes: 50, digest: 'd', changedAgoMs: 900, lagMs: null, sourceConnected: null, inStep: null });
 });
 
-test('what plain HTTP wrote counts as everything once it has been quiet for a while, and is called assumed', async (t) => {
-  const { pushes, freshness, clock } = setUp();
-  pushes.hold(apiExports, { changedMs: clock.now() });
+test('what plain HTTP wrote counts as everything once it is assumed to be, and is called so', async (t) => {
+  const { pushes, freshness } = setUp();
+  pushes.shardStates.push(aShardState(amber, 4, { plain: true }));
+  pushes.hold(apiExports, { stated: 0, synced: false });
+  pushes.hold(schemas, { stated: 4, synced: true });
 
-  t.like((await freshness.report()).shards[0]?.slices[0], { synced: false, stated: 'never' });
-  clock.advance(30_000);
-  t.like((await freshness.report()).shards[0]?.slices[0], { synced: true, stated: 'assumed' });
+  const [shard] = (await freshness.report()).shards;
+
+  t.like(shard, { side: 'local', connection: { kind: 'plain' } });
+  t.false('incarnation' in (shard ?? {}));
+  t.like(shard?.slices[0], { synced: false, stated: 'never' });
+  t.like(shard?.slices[1], { synced: true, stated: 'assumed' });
 });
 
 test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
@@ -76,4 +91,51 @@ test('while a pusher is connected its own word on lag and source counts; while i
   const away = (await freshness.report()).shards[0];
   t.deepEqual(away?.connection, { kind: 'away', forMs: 5_000 });
   t.like(away?.slices[0], { lagMs: 5_012, sourceConnected: null });
+});
+
+/** A cache with amber behind one link, of which the other end has told. */
+function behind(side: LinkSide, tree?: TreeStatus) {
+  const town = setUp(tree);
+  town.pushes.shardStates.push(aShardState(amber, 3, { side }));
+  town.pushes.hold(apiExports, { stated: 3, synced: true, edge: 'e' });
+  town.pushes.hold(schemas, { stated: 2, synced: true });
+  const down = town.links.up(side, town.clock.now());
+  const tell = (slice: Slice, connected: boolean, lagMs = 0): void =>
+    town.links.note(side, [{ slice, connected, synced: true, lagMs }], town.clock.now());
+  return { ...town, tell, down: () => down(town.clock.now()), amber: async () => (await town.freshness.report()).shards[0] };
+}
+
+test('a shard behind a link is connected while the link tells so of one of its slices, since when it was told', async (t) => {
+  const town = behind('child/west');
+
+  town.clock.advance(1_000);
+  t.like(await town.amber(), { side: 'child/west', connection: { kind: 'away', forMs: 1_000 } });
+  town.tell(apiExports, true, 2_000);
+  town.tell(schemas, true);
+  town.clock.advance(300);
+  const there = await town.amber();
+  t.deepEqual(there?.connection, { kind: 'connected', forMs: 300, peer: 'west' });
+  t.like(there?.slices[0], { inStep: true, stated: 'current', lagMs: 2_000, sourceConnected: true });
+  t.like(there?.slices[1], { inStep: false, stated: 'earlier', lagMs: 0, sourceConnected: true });
+  town.tell(apiExports, false);
+  town.clock.advance(10);
+  t.deepEqual((await town.amber())?.connection, { kind: 'connected', forMs: 310, peer: 'west' });
+  town.tell(schemas, false);
+  town.clock.advance(20);
+  t.deepEqual((await town.amber())?.connection, { kind: 'away', forMs: 20 });
+});
+
+test('a link that is down makes its shards away, and lets what was told of them grow older', async (t) => {
+  const town = behind('parent', aTreeStatus({ parent: aParentStatus({ cacheId: 'c0' }) }));
+  town.tell(apiExports, true, 1_000);
+  town.clock.advance(500);
+  t.deepEqual((await town.amber())?.connection, { kind: 'connected', forMs: 500, peer: 'c0' });
+
+  town.down();
+  town.clock.advance(4_000);
+
+  const away = await town.amber();
+  t.deepEqual(away?.connection, { kind: 'away', forMs: 4_000 });
+  t.like(away?.slices[0], { synced: true, inStep: true, lagMs: 5_000, sourceConnected: null });
+  t.like(away?.slices[1], { lagMs: null, sourceConnected: null });
 });

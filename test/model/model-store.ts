@@ -164,7 +164,7 @@ export class ModelStore {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#setShard(claimed(claim));
+    if (verdict === 'takes') this.#setShard(claimed(claim, known));
     if (claim.side === 'local') this.#forgetStatements(claim.shard);
     return { kind: 'unchanged' };
   }

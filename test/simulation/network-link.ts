@@ -19,7 +19,7 @@ export type LinkParts = Readonly<{
   time: VirtualTime;
   seed: number;
   isDeaf: (host: string) => boolean;
-  parcelOf: (frame: Frame, way: Readonly<{ from: string; to: string }>) => (Parcel & { kind: 'frame' }) | undefined;
+  parcelsOf: (frame: Frame, way: Readonly<{ from: string; to: string }>) => readonly (Parcel & { kind: 'frame' })[];
   delivered: (delivery: Delivery) => void;
 }>;
 
@@ -102,7 +102,7 @@ export class NetworkLink {
   }
 
   #side(host: string, number: number, connection: () => Connection): Side {
-    const { time, isDeaf, parcelOf, delivered } = this.#parts;
+    const { time, isDeaf, parcelsOf, delivered } = this.#parts;
     const [line, back] = [this.line(host), this.line(this.line(host).to)];
     const other = (): Side => {
       const [one, two] = connection().sides;
@@ -122,7 +122,7 @@ export class NetworkLink {
         line: back,
         out: () => out,
         into: () => other().out,
-        parcelOf: (frame) => parcelOf(frame, line),
+        parcelsOf: (frame) => parcelsOf(frame, line),
         delivered: (frame, bytes) => delivered({ from: line.to, to: host, connection: number, frame, bytes, atMs: time.elapsedMs }),
         ended: () => this.#leave(connection()),
       },

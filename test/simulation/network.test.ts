@@ -338,7 +338,7 @@ test('what arrived is counted by edge, direction and kind, and told to those who
 
 test('a fault drops or changes what crosses, for as long as it lasts', async (t) => {
   const { time, network, amber, heard } = await aPair();
-  network.tamper((frame, { from }) => (from === 'amber' && frame.kind === 'delete' && frame.sequence === 2 ? undefined : frame));
+  network.tamper((frame, { from }) => (from === 'amber' && frame.kind === 'delete' && frame.sequence === 2 ? [] : [frame]));
   for (const sequence of [1, 2, 3]) amber.send(aDelete(sequence));
   network.tamper(undefined);
   amber.send(aDelete(2));

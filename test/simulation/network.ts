@@ -36,7 +36,7 @@ export type NetworkOptions = EndOptions &
     frames: 'bytes' | 'references';
   }>;
 
-export const defaultNetwork: NetworkOptions = Object.freeze({
+const defaultNetwork: NetworkOptions = Object.freeze({
   line: defaultLine,
   idleTimeoutMs: 20_000,
   connectTimeoutMs: 10_000,
@@ -47,8 +47,8 @@ export const defaultNetwork: NetworkOptions = Object.freeze({
   closeGraceMs: 2_000,
 });
 
-/** A fault: what crosses instead of a frame, undefined for nothing at all. */
-export type Tampering = (frame: Frame, way: Readonly<{ from: string; to: string }>) => Frame | undefined;
+/** A fault: what crosses instead of a frame. */
+export type Tampering = (frame: Frame, way: Readonly<{ from: string; to: string }>) => readonly Frame[];
 
 type Accept = (connection: FrameConnection, from: string) => void;
 
@@ -196,7 +196,7 @@ export class Network {
         time: this.#time,
         seed: this.#seed,
         isDeaf: (name) => this.#host(name).isDeaf,
-        parcelOf: (frame, way) => this.#parcelOf(frame, way),
+        parcelsOf: (frame, way) => this.#parcelsOf(frame, way),
         delivered: (delivery) => this.#observers.forEach((observer) => observer(delivery)),
       },
       this.#options,
@@ -238,11 +238,14 @@ export class Network {
     for (const link of host.links) link.look();
   }
 
-  #parcelOf(frame: Frame, way: Readonly<{ from: string; to: string }>): (Parcel & { kind: 'frame' }) | undefined {
-    const sent = this.#tampering === undefined ? frame : this.#tampering(frame, way);
-    if (sent === undefined) return undefined;
-    if (this.#options.frames === 'references') return { kind: 'frame', frame: sent, bytes: undefined, size: frameSize(sent) };
-    const bytes = writeFrame(sent);
-    return { kind: 'frame', frame: sent, bytes, size: bytes.length };
+  #parcelsOf(frame: Frame, way: Readonly<{ from: string; to: string }>): readonly (Parcel & { kind: 'frame' })[] {
+    if (this.#tampering === undefined) return [this.#parcelOf(frame)];
+    return this.#tampering(frame, way).map((sent) => this.#parcelOf(sent));
+  }
+
+  #parcelOf(frame: Frame): Parcel & { kind: 'frame' } {
+    if (this.#options.frames === 'references') return { kind: 'frame', frame, bytes: undefined, size: frameSize(frame) };
+    const bytes = writeFrame(frame);
+    return { kind: 'frame', frame, bytes, size: bytes.length };
   }
 }

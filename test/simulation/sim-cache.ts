@@ -7,15 +7,13 @@
  *               └─ freeze ⇄ thaw
  *   down: wipe, restore, follow (another parent), then start
  */
-import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Side } from '../../src/domain/side.js';
-import { KnownShards } from '../../src/intake/known-shards.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
-import { Tier, type TierOptions } from '../../src/tier/tier.js';
+import type { Tier, TierOptions } from '../../src/tier/tier.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { MemoryStore } from '../support/memory-store.js';
@@ -23,36 +21,26 @@ import type { MemoryStoreOptions } from '../support/memory-store-options.js';
 import type { ModelCache } from './model-tree.js';
 import { ProcessLife } from './process-life.js';
 import { fractions } from './seeded-random.js';
-import type { SimPusher } from './sim-pusher.js';
+import type { SimParty } from './sim-party.js';
+import { SimProcess } from './sim-process.js';
 import type { SimWorld } from './sim-world.js';
-
-type Process = Readonly<{
-  life: ProcessLife;
-  store: MemoryStore;
-  known: KnownShards;
-  tier: Tier;
-  stop: AbortController;
-  ended: Promise<void>;
-}>;
+import { StoreHistory } from './store-history.js';
 
 export type SimCacheOptions = Partial<TierOptions> & Readonly<{ store?: Partial<MemoryStoreOptions> }>;
-
-const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyBytesMax: 3 * 1024 * 1024 };
-const credit = { mutations: 2_048, bytes: 8 * 1024 * 1024 };
 
 export class SimCache {
   readonly name: string;
   readonly #world: SimWorld;
   readonly #options: SimCacheOptions;
   readonly #random: () => number;
-  readonly #pushers = new Set<SimPusher>();
+  readonly #parties = new Set<SimParty>();
   /** Of the slices that hold something, as its store has told. */
   readonly #digests = new Map<string, string>();
   readonly #sides = new Map<ShardName, Side | undefined>();
   #policies: ModelCache;
   #disk: MemoryDisk;
   #isRolledBack = false;
-  #process: Process | undefined;
+  #process: SimProcess | undefined;
 
   constructor(world: SimWorld, policies: ModelCache, options: SimCacheOptions = {}) {
     this.name = policies.name;
@@ -88,6 +76,11 @@ export class SimCache {
     return this.#sides.get(shard);
   }
 
+  /** Whose a shard is here, at its running process. */
+  get known(): SimProcess['known'] {
+    return this.#running().known;
+  }
+
   /** `skewMs`: by how much its clock is wrong. */
   async start({ skewMs = 0 }: Readonly<{ skewMs?: number }> = {}): Promise<void> {
     if (this.#process !== undefined) throw new Error(`${this.name} runs already`);
@@ -95,34 +88,24 @@ export class SimCache {
     const life = new ProcessLife(time, { skewMs });
     const store = new MemoryStore(
       this.#disk,
-      { clock: life, soon: life.soon, random: this.#random },
+      { clock: life, soon: life.soon, random: this.#random, digestOf: this.#world.digestOf },
       { ...this.#options.store, rolledBack: this.#isRolledBack },
     );
     this.#isRolledBack = false;
     await this.#follow(store);
-    const known = await KnownShards.open(store);
-    const tier = this.#openTier({ life, store, known });
-    const stop = new AbortController();
-    const ended = tier.run(stop.signal);
-    this.#world.own(`${this.name}: link`, ended);
-    this.#process = { life, store, known, tier, stop, ended };
-    network.listen(this.name, (connection, from) => this.#world.own(`${this.name}: child ${from}`, accept(tier, connection, from)));
-    for (const pusher of this.#pushers) this.#run(pusher);
+    const process = await this.#open(life, store);
+    this.#process = process;
+    network.listen(this.name, (connection, from) => this.#world.own(`${this.name}: child ${from}`, accept(process.tier, connection, from)));
+    for (const party of this.#parties) this.#run(party, process);
   }
 
   /** Says goodbye, and waits until everything is on the disk. */
   async stop(): Promise<void> {
-    const { store, known, tier, stop, ended, life } = this.#running();
+    const process = this.#running();
     this.#world.network.unlisten(this.name);
     this.#process = undefined;
-    for (const pusher of this.#pushers) pusher.leave();
-    store.beginClose();
-    stop.abort();
-    tier.close();
-    await Promise.all([ended, ...[...tier.children].map(({ gone }) => gone)]);
-    known.close();
-    await store.close();
-    life.end();
+    for (const party of this.#parties) party.leave();
+    await process.stop();
   }
 
   /** The process dies. `isTold`: its system still tells those who are connected; without power it does not. */
@@ -133,7 +116,7 @@ export class SimCache {
     this.#disk = store.crash(underWay);
     if (isTold) this.#world.network.crash(this.name);
     else this.#world.network.vanish(this.name);
-    for (const pusher of this.#pushers) pusher.leave();
+    for (const party of this.#parties) party.leave();
   }
 
   freeze(): void {
@@ -173,18 +156,18 @@ export class SimCache {
     this.#process?.tier.changePolicies(linkPolicies(this.#policies));
   }
 
-  /** The pusher connects here, now and whenever this cache comes back. */
-  attach(pusher: SimPusher): void {
-    this.#pushers.add(pusher);
-    if (this.#process !== undefined) this.#run(pusher);
+  /** It connects here, now and whenever this cache comes back. */
+  attach(party: SimParty): void {
+    this.#parties.add(party);
+    if (this.#process !== undefined) this.#run(party, this.#process);
   }
 
-  detach(pusher: SimPusher): void {
-    if (this.#pushers.delete(pusher)) pusher.leave();
+  detach(party: SimParty): void {
+    if (this.#parties.delete(party)) party.leave();
   }
 
-  #run(pusher: SimPusher): void {
-    this.#world.own(`${this.name}: pusher of ${pusher.shard}`, pusher.run(this.store));
+  #run(party: SimParty, process: SimProcess): void {
+    this.#world.own(`${this.name}: ${party.shard}`, party.run(process));
   }
 
   async #follow(store: MemoryStore): Promise<void> {
@@ -199,25 +182,21 @@ export class SimCache {
     };
     learn({ shards: await store.shards(), slices: await store.slices() });
     store.follow(learn);
+    const history = new StoreHistory((problem) => this.#world.fault(`${this.name}: ${problem}`), store.published);
+    store.subscribe((commit) => history.see(commit));
   }
 
-  #openTier({ life, store, known }: Pick<Process, 'life' | 'store' | 'known'>): Tier {
-    const { network, metrics, catalogue } = this.#world;
-    const log = this.#world.log(this.name);
+  #open(life: ProcessLife, store: MemoryStore): Promise<SimProcess> {
     const { parent } = this.#policies;
-    return new Tier(
+    const isPushed = (shard: ShardName): boolean => [...this.#parties].some((party) => party.shard === shard && party.isConnected);
+    return SimProcess.open(
       {
+        name: this.name,
+        world: this.#world,
+        life,
         store,
-        known,
-        clock: life,
         random: this.#random,
-        turn: life.turn,
-        log,
-        boundedLog: new BoundedLog({ clock: life, log }),
-        metrics,
-        localFreshness: () => ({ connected: true, lagMs: 0 }),
-        intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
-        connect: (url, signal) => network.connect(this.name, url, signal),
+        localFreshness: ({ shard }) => ({ connected: isPushed(shard), lagMs: 0 }),
       },
       linkPolicies(this.#policies),
       {
@@ -234,7 +213,7 @@ export class SimCache {
     );
   }
 
-  #running(): Process {
+  #running(): SimProcess {
     if (this.#process === undefined) throw new Error(`${this.name} does not run`);
     return this.#process;
   }

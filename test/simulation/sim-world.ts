@@ -6,8 +6,9 @@
  */
 import { createMetrics, type Metrics } from '../../src/diagnostics/metrics.js';
 import type { Log } from '../../src/diagnostics/log.js';
-import { Catalogue } from '../../src/domain/catalogue.js';
-import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { digestOf, type Digest } from '../../src/domain/digest.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Body } from '../../src/domain/object.js';
 import type { Random } from '../crash/random.js';
 import { Network, type NetworkOptions } from './network.js';
 import { streamOf } from './seeded-random.js';
@@ -22,11 +23,10 @@ export class SimWorld {
   readonly seed: number;
   readonly time = new VirtualTime();
   readonly network: Network;
-  /** Built in: nobody declares types here. */
-  readonly catalogue = new Catalogue(kcpTypes);
   /** Of all caches together. */
   readonly metrics: Metrics = createMetrics({ processMetrics: false });
   readonly #faults: string[] = [];
+  readonly #digests = new WeakMap<Uint8Array, Readonly<{ text: string; digest: Digest }>>();
   readonly #warnings = new Map<string, Warning>();
 
   constructor(seed: number, options: Partial<NetworkOptions> = {}) {
@@ -41,6 +41,16 @@ export class SimWorld {
   get warnings(): ReadonlyMap<string, Warning> {
     return this.#warnings;
   }
+
+  /** As ever; remembered, for where frames cross by reference many caches hold the same bytes. */
+  readonly digestOf = (key: Key, body: Body): Digest => {
+    const text = `${key.cluster}|${key.namespace}/${key.name} ${body.version}`;
+    const known = this.#digests.get(body.bytes);
+    if (known?.text === text) return known.digest;
+    const digest = digestOf(key, body);
+    this.#digests.set(body.bytes, { text, digest });
+    return digest;
+  };
 
   random(name: string): Random {
     return streamOf(this.seed, name);
@@ -63,6 +73,11 @@ export class SimWorld {
     promise.catch((error: unknown) => this.#fail(name, error));
   }
 
+  /** Something was seen that must not be. */
+  fault(what: string): void {
+    if (this.#faults.length < faultsMax) this.#faults.push(`after ${this.time.elapsedMs} ms: ${what}`);
+  }
+
   #warn(event: string, last: string): void {
     const { count } = this.#warnings.get(event) ?? { count: 0 };
     this.#warnings.set(event, { count: count + 1, last });
@@ -70,6 +85,6 @@ export class SimWorld {
 
   #fail(what: string, error: unknown): void {
     const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    if (this.#faults.length < faultsMax) this.#faults.push(`after ${this.time.elapsedMs} ms: ${what}: ${why}`);
+    this.fault(`${what}: ${why}`);
   }
 }

@@ -25,7 +25,7 @@ export type EndParts = Readonly<{
   /** By which frames go, and the one whose window is freed by reading. */
   out: () => NetworkPipe;
   into: () => NetworkPipe;
-  parcelOf: (frame: Frame) => (Parcel & { kind: 'frame' }) | undefined;
+  parcelsOf: (frame: Frame) => readonly (Parcel & { kind: 'frame' })[];
   delivered: (frame: Frame, size: number) => void;
   /** It will send and take nothing any more. */
   ended: () => void;
@@ -73,8 +73,7 @@ export class SimulatedEnd implements FrameConnection {
   send(frame: Frame): void {
     if (this.#state !== 'open') return;
     if (this.bufferedBytes > this.#options.bufferedBytesMax) return this.terminate();
-    const parcel = this.#parts.parcelOf(frame);
-    if (parcel !== undefined) this.#parts.out().send(parcel);
+    for (const parcel of this.#parts.parcelsOf(frame)) this.#parts.out().send(parcel);
   }
 
   drained(): Promise<void> {

@@ -29,6 +29,7 @@ const policies: readonly (readonly ModelRule[])[] = [
   [{ labels: { visibility: 'private' } }],
   [{ labels: { visibility: 'public' } }],
   [{ labels: { visibility: 'public' } }, { types: ['*'], labels: { visibility: 'private' } }],
+  [{ types: ['apiexports.apis.kcp.io'] }],
 ];
 const shards = ['amber', 'birch', 'cedar'];
 

@@ -31,7 +31,7 @@ export class MemoryLinks {
     const known = this.known(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#set(claimed(claim));
+    if (verdict === 'takes') this.#set(claimed(claim, known));
     return undefined;
   }
 

@@ -1,13 +1,57 @@
-/** A status report with a shard of every kind of connection, and slices in every state. */
+/** A status report with a shard of every kind of connection, slices in every state, and neighbours that are there and away. */
 import { parseShardName } from '../../src/domain/shard.js';
-import type { ShardStatus, SliceStatus, StatusReport } from '../../src/domain/status.js';
+import type { ChildStatus, LinkStatus, ParentStatus, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../../src/domain/status.js';
 
-export function aStatusReport(shards: readonly ShardStatus[] = [pushed, away, plain, removed]): StatusReport {
+export function aStatusReport(shards: readonly ShardStatus[] = [pushed, away, plain, removed, behind]): StatusReport {
   return {
     cache: { id: 'c-1', version: '0.1.0', epoch: 1_234_567, resourceVersion: '1234567000000000042', ready: true },
+    tree: aRoot,
     shards,
   };
 }
+
+/** A cache between two others, one of which is away. */
+export function aTreeStatus(tree: Partial<TreeStatus> = {}): TreeStatus {
+  return {
+    name: 'eu-1',
+    route: ['c-1', 'c-0'],
+    hops: 1,
+    parent: aParentStatus(),
+    children: [aChildStatus(), { ...aChildStatus(awayLink), name: 'west', agent: null }],
+    conflicts: [{ shard: parseShardName('amber')!, side: 'local', claimedBy: 'child/west', incarnation: 7, forMs: 61_000 }],
+    ...tree,
+  };
+}
+
+export function aParentStatus(parent: Partial<ParentStatus> = {}): ParentStatus {
+  return { url: 'https://root:6443', failures: 0, message: null, ...aLink, ...parent };
+}
+
+export function aChildStatus(child: Partial<ChildStatus> = {}): ChildStatus {
+  return { name: 'east', agent: 'strata 0.1.0', ...aLink, cacheId: 'c-7', ...child };
+}
+
+const everything = '[{"types":["*"]}]';
+
+const aLink: LinkStatus = {
+  cacheId: 'c-0',
+  connection: { kind: 'connected', forMs: 192_000, peer: 'root:6443' },
+  position: '1234567000000000041',
+  sending: { slices: 14, inStep: 12, behind: 3, lagMs: 2_000, restated: 1, refused: 0 },
+  receiving: { slices: 3, inStep: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1 },
+  policies: { own: { up: everything, down: everything }, other: { up: everything, down: '[]' } },
+};
+
+const awayLink: LinkStatus = {
+  cacheId: 'c-8',
+  connection: { kind: 'away', forMs: 7_200_000 },
+  position: null,
+  sending: null,
+  receiving: { slices: 0, inStep: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0 },
+  policies: { own: { up: '[]', down: '[]' }, other: null },
+};
+
+const aRoot: TreeStatus = { name: null, route: ['c-1'], hops: 0, parent: null, children: [], conflicts: [] };
 
 function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
   return {
@@ -16,8 +60,10 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
     identity: '',
     synced: true,
     stated: 'current',
+    inStep: null,
     objects: 12,
     bytes: 30_211,
+    digest: '0123456789ab0123456789ab',
     changedAgoMs: 900,
     lagMs: 3,
     sourceConnected: true,
@@ -27,6 +73,8 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
 
 const pushed: ShardStatus = {
   shard: parseShardName('amber')!,
+  side: 'local',
+  moves: 0,
   incarnation: 1_763_700_000_000,
   removed: false,
   connection: { kind: 'connected', forMs: 192_000, peer: '10.0.0.7' },
@@ -46,6 +94,8 @@ const pushed: ShardStatus = {
 
 const away: ShardStatus = {
   shard: parseShardName('birch')!,
+  side: 'local',
+  moves: 0,
   incarnation: 1_763_600_000_000,
   removed: false,
   connection: { kind: 'away', forMs: 7_200_000 },
@@ -54,13 +104,27 @@ const away: ShardStatus = {
 
 const plain: ShardStatus = {
   shard: parseShardName('cedar')!,
+  side: 'local',
+  moves: 0,
   removed: false,
   connection: { kind: 'plain' },
   slices: [aSlice({ stated: 'assumed', lagMs: null, sourceConnected: null, bytes: 5 * 1024 ** 2 })],
 };
 
+const behind: ShardStatus = {
+  shard: parseShardName('elder')!,
+  side: 'child/west',
+  moves: 2,
+  incarnation: 1_763_500_000_002,
+  removed: false,
+  connection: { kind: 'connected', forMs: 5_000, peer: 'west' },
+  slices: [aSlice({ inStep: true }), aSlice({ resource: 'apiresourceschemas', inStep: false, stated: 'earlier' })],
+};
+
 const removed: ShardStatus = {
   shard: parseShardName('dogwood')!,
+  side: null,
+  moves: 0,
   incarnation: 1_763_500_000_001,
   removed: true,
   connection: { kind: 'away', forMs: 60_000 },

@@ -1,22 +1,30 @@
 /**
- * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): delays what passes, swallows it, or breaks it off.
+ * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): delays what passes, holds it up, swallows it, or breaks it off.
  *
  *   client ──▶ proxy ──▶ target        delay: bytes arrive later, in order, and the sender is not held back
- *                                      blackhole: bytes and endings are swallowed, new connections are taken and lead nowhere
+ *        up ─▶     ◀─ down             stall: nothing is read, so that the sender is held back; what was sent arrives once it is healed
+ *                                      blackhole: bytes and endings are swallowed, both ways or one; new connections lead nowhere
+ *                                      refuse: new connections are reset, all or a share of them
  *                                      cut: both ends see a reset
+ *
+ * Bound: who sends faster than the other end reads is held back behind `unsentBytesMax`.
  */
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-type Pair = Readonly<{ client: Socket; target: Socket }>;
+export type Way = 'up' | 'down';
+
+type Pair = Readonly<{ client: Socket; target: Socket; flows: readonly Flow[] }>;
+
+const unsentBytesMax = 1024 * 1024;
 
 export class TcpProxy {
   readonly #server: Server;
-  readonly #targetPort: number;
   readonly #pairs = new Set<Pair>();
-  #delayMs = 0;
-  #swallows = false;
+  readonly #network: Network = { delayMs: 0, isStalled: false, swallows: { up: false, down: false }, passed: { up: 0, down: 0 } };
+  #targetPort: number;
   #connections = 0;
+  #refuses: () => boolean = () => false;
 
   private constructor(server: Server, targetPort: number) {
     this.#server = server;
@@ -40,27 +48,48 @@ export class TcpProxy {
     return this.#connections;
   }
 
-  /** From now on what passes takes so long, each way. */
-  delay(ms: number): void {
-    this.#delayMs = ms;
+  /** Bytes that have passed so far. */
+  get passed(): Readonly<Record<Way, number>> {
+    return { ...this.#network.passed };
   }
 
-  blackhole(): void {
-    this.#swallows = true;
+  /** From now on what passes takes so long, each way. */
+  delay(ms: number): void {
+    this.#network.delayMs = ms;
+  }
+
+  stall(): void {
+    this.#network.isStalled = true;
+    this.#look();
+  }
+
+  /** One way alone makes connections half-open. */
+  blackhole(...ways: readonly Way[]): void {
+    for (const way of ways.length === 0 ? (['up', 'down'] as const) : ways) this.#network.swallows[way] = true;
+  }
+
+  /** `chooses` says of each new connection whether it is reset. */
+  refuse(chooses: () => boolean = () => true): void {
+    this.#refuses = chooses;
   }
 
   /** What comes from now on passes again. Connections that lost something on the way are broken off: TCP would have, in time. */
   heal(): void {
-    this.#delayMs = 0;
-    if (this.#swallows) this.cut();
-    this.#swallows = false;
+    this.#network.delayMs = 0;
+    this.#network.isStalled = false;
+    this.#network.swallows = { up: false, down: false };
+    this.#refuses = () => false;
+    for (const pair of this.#pairs) if (pair.flows.some(({ hasLost }) => hasLost)) reset(pair);
+    this.#look();
   }
 
   cut(): void {
-    for (const { client, target } of this.#pairs) {
-      client.resetAndDestroy();
-      target.resetAndDestroy();
-    }
+    for (const pair of this.#pairs) reset(pair);
+  }
+
+  /** New connections lead to another port. */
+  redirect(targetPort: number): void {
+    this.#targetPort = targetPort;
   }
 
   async close(): Promise<void> {
@@ -71,27 +100,109 @@ export class TcpProxy {
 
   #connect(client: Socket): void {
     this.#connections += 1;
+    if (this.#refuses()) {
+      client.on('error', () => {});
+      client.resetAndDestroy();
+      return;
+    }
     const target = createConnection({ port: this.#targetPort, host: '127.0.0.1', allowHalfOpen: true });
-    const pair = { client, target };
+    const flows = [new Flow(this.#network, client, target, 'up'), new Flow(this.#network, target, client, 'down')];
+    const pair = { client, target, flows };
     this.#pairs.add(pair);
-    for (const [from, to] of [
-      [client, target],
-      [target, client],
-    ] as const) {
-      from.setNoDelay(true);
-      from.on('data', (bytes) => this.#pass(() => to.writable && to.write(bytes)));
-      from.on('end', () => this.#pass(() => to.end()));
-      from.on('error', () => to.destroy());
-      from.on('close', () => {
-        this.#pairs.delete(pair);
-        if (!this.#swallows) to.destroy();
+    for (const socket of [client, target]) {
+      socket.on('close', () => {
+        if (client.closed && target.closed) this.#pairs.delete(pair);
       });
     }
   }
 
+  #look(): void {
+    for (const { flows } of this.#pairs) for (const flow of flows) flow.look();
+  }
+}
+
+type Network = { delayMs: number; isStalled: boolean; swallows: Record<Way, boolean>; readonly passed: Record<Way, number> };
+
+/** One way of one connection. What is under way keeps its order, however the delay changes meanwhile. */
+class Flow {
+  readonly #network: Network;
+  readonly #from: Socket;
+  readonly #to: Socket;
+  readonly #way: Way;
+  readonly #underWay: Readonly<{ dueMs: number; deliver: () => void }>[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isFull = false;
+  hasLost = false;
+
+  constructor(network: Network, from: Socket, to: Socket, way: Way) {
+    this.#network = network;
+    this.#from = from;
+    this.#to = to;
+    this.#way = way;
+    from.setNoDelay(true);
+    from.on('data', (bytes) => this.#pass(() => this.#write(bytes)));
+    from.on('end', () => this.#pass(() => to.end()));
+    from.on('error', () => {});
+    from.on('close', () => this.#close());
+    this.look();
+  }
+
+  look(): void {
+    if (this.#network.isStalled || this.#isFull) this.#from.pause();
+    else this.#from.resume();
+  }
+
+  #write(bytes: Buffer): void {
+    if (!this.#to.writable) return;
+    this.#network.passed[this.#way] += bytes.length;
+    this.#to.write(bytes);
+    if (this.#isFull || this.#to.writableLength <= unsentBytesMax) return;
+    this.#isFull = true;
+    this.look();
+    this.#to.once('drain', () => {
+      this.#isFull = false;
+      this.look();
+    });
+  }
+
   #pass(deliver: () => void): void {
-    if (this.#swallows) return;
-    if (this.#delayMs === 0) deliver();
-    else setTimeout(() => this.#swallows || deliver(), this.#delayMs);
+    if (this.#isSwallowed()) return;
+    const { delayMs } = this.#network;
+    if (delayMs === 0 && this.#underWay.length === 0) return deliver();
+    this.#underWay.push({ dueMs: performance.now() + delayMs, deliver });
+    this.#timer ??= setTimeout(() => this.#arrive(), delayMs);
+  }
+
+  #arrive(): void {
+    this.#timer = undefined;
+    for (let next = this.#underWay[0]; next !== undefined; next = this.#underWay[0]) {
+      const leftMs = next.dueMs - performance.now();
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.#arrive(), leftMs);
+        return;
+      }
+      this.#underWay.shift();
+      if (!this.#isSwallowed()) next.deliver();
+    }
+  }
+
+  #isSwallowed(): boolean {
+    const isSwallowed = this.#network.swallows[this.#way];
+    this.hasLost ||= isSwallowed;
+    return isSwallowed;
+  }
+
+  /** The other end hears of it, unless this way is swallowed. */
+  #close(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isSwallowed()) this.#to.destroy();
+  }
+}
+
+function reset({ client, target }: Pair): void {
+  for (const socket of [client, target]) {
+    // Node 20 never closes a socket that is reset while it is shutting down, and then spins for ever when it exits.
+    if (socket.writableEnded) socket.destroy();
+    else socket.resetAndDestroy();
   }
 }

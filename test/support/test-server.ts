@@ -12,18 +12,19 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
-import { loadSettings } from '../../src/config/settings.js';
+import { PolicyFile } from '../../src/config/policy-file.js';
+import { loadSettings, type SettingsSources } from '../../src/config/settings.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Clock } from '../../src/domain/ports.js';
-import { startServer, type RunningServer } from '../../src/server.js';
+import { startServer, type RunningServer, type ServerParts } from '../../src/server.js';
 import { KubeClient, type KubeClientOptions } from './kube-client.js';
 import { TestAuthority, type Certificate } from './test-authority.js';
 
 export type TestServerOptions = Readonly<{
   flags?: Readonly<Record<string, string>>;
   clock?: Clock;
-  /** The text of its configuration file. */
-  config?: string;
+  /** The text of its configuration file; a function where it is rewritten while the server runs. */
+  config?: string | (() => string);
   /** Shared by servers that know each other; one of its own when left out. */
   authority?: TestAuthority;
 }>;
@@ -61,7 +62,7 @@ export class TestServer {
     { folder, authority, master }: Pick<Parts, 'folder' | 'authority' | 'master'>,
     { flags = {}, clock = systemClock, config }: TestServerOptions,
   ): Promise<TestServer> {
-    const settings = loadSettings({
+    const sources: SettingsSources = {
       flags: {
         'root-directory': join(folder, 'root'),
         'bind-address': '127.0.0.1',
@@ -71,10 +72,13 @@ export class TestServer {
         ...flags,
       },
       environment: {},
-      readFile: () => config ?? '',
-    });
+      readFile: () => (typeof config === 'function' ? config() : (config ?? '')),
+    };
+    const settings = loadSettings(sources);
     const logged: Logged[] = [];
-    const running = await startServer(settings, { log: recording(logged), clock, random: Math.random });
+    const log = recording(logged);
+    const watchPolicies: ServerParts['watchPolicies'] = (tell) => PolicyFile.watch({ clock, log, sources, running: settings }, tell);
+    const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies });
     return new TestServer({ folder, running, authority, master, logged });
   }
 

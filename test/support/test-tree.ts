@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { TcpProxy } from './tcp-proxy.js';
 import { TestAuthority } from './test-authority.js';
 import { aServer, type TestServer, type TestServerOptions } from './test-server.js';
 
@@ -23,18 +24,59 @@ export async function aTree(t: ExecutionContext) {
   const folder = await mkdtemp(join(tmpdir(), 'strata-tree-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const authority = await TestAuthority.create(folder);
+  const linkFlags = async (name: string, parent: TestServer, urls: readonly string[] = [parent.url]) => {
+    const { certificateFile, keyFile } = await authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    return {
+      'parent-urls': urls.join(','),
+      'parent-ca-file': parent.certificateFile,
+      'parent-cert-file': certificateFile,
+      'parent-key-file': keyFile,
+    };
+  };
   return {
     authority,
     async cache(name: string, { parent, urls, flags = {}, config, ...options }: CacheOptions = {}): Promise<TestServer> {
       if (parent === undefined) return aServer(t, { ...options, flags, authority, config: config ?? everything });
-      const { certificateFile, keyFile } = await authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
-      const link = {
-        'parent-urls': (urls ?? [parent.url]).join(','),
-        'parent-ca-file': parent.certificateFile,
-        'parent-cert-file': certificateFile,
-        'parent-key-file': keyFile,
-      };
+      const link = await linkFlags(name, parent, urls);
       return aServer(t, { ...options, flags: { ...link, ...flags }, authority, config: config ?? everythingBothWays });
     },
+    linkFlags,
   };
+}
+
+/** A way to a cache that can be cut. */
+export async function aCutLink(t: ExecutionContext, to: TestServer) {
+  const proxy = await TcpProxy.start(to.port);
+  t.teardown(() => proxy.close());
+  return {
+    url: `https://127.0.0.1:${proxy.port}`,
+    /** What is open breaks; what is opened leads nowhere. */
+    down(): void {
+      proxy.cut();
+      proxy.blackhole();
+    },
+    up: (): void => proxy.heal(),
+  };
+}
+
+/** The names of the objects that a cache holds of a type, on whatever shard. */
+export async function exportsOf(server: TestServer, resource = 'apiexports', version = 'v1alpha2'): Promise<readonly string[]> {
+  const { text } = await server.client().raw('GET', `/services/cache/shards/*/clusters/*/apis/apis.kcp.io/${version}/${resource}`);
+  return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).toSorted();
+}
+
+/** Watches the APIExports of a cache from now on; answers what it has seen so far, as `ADDED one`. */
+export async function eventsOf(t: ExecutionContext, server: TestServer): Promise<() => readonly string[]> {
+  const path = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+  const list = await server.client().raw('GET', path);
+  const { resourceVersion } = (JSON.parse(list.text) as { metadata: { resourceVersion: string } }).metadata;
+  const stop = new AbortController();
+  t.teardown(() => stop.abort());
+  const seen: string[] = [];
+  const read = async (): Promise<void> => {
+    for await (const { type, object } of server.client().watch(path, { query: { resourceVersion, watch: 'true' }, signal: stop.signal }))
+      if (type !== 'BOOKMARK') seen.push(`${type} ${object.metadata.name ?? ''}`);
+  };
+  void read().catch(() => {});
+  return () => seen;
 }

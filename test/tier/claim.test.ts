@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { claimed, judgeClaim, outranks, type Claim, type Rank, type ShardState, type Verdict } from '../../src/domain/claim.js';
+import { claimed, judgeClaim, outranks, raised, type Claim, type Rank, type ShardState, type Verdict } from '../../src/domain/claim.js';
 import { childSide, type Side } from '../../src/domain/side.js';
 import { shardName } from '../support/objects.js';
 
@@ -17,12 +17,19 @@ function known(incarnation: number, state: Partial<ShardState> = {}): ShardState
 
 test('of two claims the higher takes the shard; what an equal or a lower one comes to depends on who makes it', (t) => {
   const removed = known(5, { side: undefined, removed: true });
-  const table: readonly (readonly [what: string, before: ShardState | undefined, higher: Verdict, equal: Verdict, lower: Verdict, side: Side])[] = [
+  const table: readonly (readonly [
+    what: string,
+    before: ShardState | undefined,
+    higher: Verdict,
+    equal: Verdict,
+    lower: Verdict,
+    side: Side,
+  ])[] = [
     ['nothing known', undefined, 'takes', 'takes', 'takes', child],
     ['the same link', known(5, { side: child }), 'takes', 'stands', 'stands', child],
     ['the same parent', known(5, { side: 'parent' }), 'takes', 'stands', 'stands', 'parent'],
     ['another pusher', known(5), 'takes', 'stands', 'refused', 'local'],
-    ['another side', known(5), 'takes', 'refused', 'refused', child],
+    ['another side', known(5, { side: 'parent' }), 'takes', 'refused', 'refused', child],
     ['a pusher, of a shard of a link', known(5, { side: child }), 'takes', 'refused', 'refused', 'local'],
     ['removed', removed, 'takes', 'refused', 'refused', 'local'],
     ['removed, a link', removed, 'takes', 'refused', 'refused', child],
@@ -33,6 +40,28 @@ test('of two claims the higher takes the shard; what an equal or a lower one com
     t.is(judgeClaim(before, aClaim(5, { side })), equal, `${what}: equal`);
     t.is(judgeClaim(before, aClaim(4, { side, moves: 9 })), lower, `${what}: lower`);
   }
+});
+
+test('what a link says of the incarnation that is at home here is an echo: it takes nothing, and is raised above', (t) => {
+  const home = known(5, { moves: 2 });
+  const echo = aClaim(5, { side: child, moves: 7 });
+
+  t.is(judgeClaim(home, echo), 'refused');
+  t.like(raised(home, echo), { side: 'local', incarnation: 5, moves: 8 });
+  t.is(judgeClaim(home, raised(home, echo) ?? echo), 'takes');
+  t.like(raised(home, aClaim(5, { side: child, moves: 2 })), { moves: 3 });
+  t.is(raised(home, aClaim(5, { side: child, moves: 1 })), undefined);
+  t.is(raised(known(5, { side: 'parent' }), echo), undefined);
+  t.is(raised(home, aClaim(5, { side: child, moves: 256 })), undefined);
+  t.is(judgeClaim(home, aClaim(6, { side: child })), 'takes');
+});
+
+test('a plain writer’s shard that is raised stays a plain writer’s', (t) => {
+  const home = known(1, { plain: true });
+
+  t.true(claimed(aClaim(1, { moves: 1 }), home).plain);
+  t.false(claimed(aClaim(2), home).plain);
+  t.false(claimed(aClaim(1, { side: child }), home).plain);
 });
 
 test('a removal takes a shard by its rank alone, and is no news where it is known', (t) => {
@@ -62,14 +91,17 @@ const anyClaim: fc.Arbitrary<Claim> = fc
   .map((parts) => ({ shard, ...parts }));
 
 function hear(claims: readonly Claim[]): ShardState | undefined {
-  return claims.reduce<ShardState | undefined>((state, claim) => (judgeClaim(state, claim) === 'takes' ? claimed(claim) : state), undefined);
+  return claims.reduce<ShardState | undefined>(
+    (state, claim) => (judgeClaim(state, claim) === 'takes' ? claimed(claim) : state),
+    undefined,
+  );
 }
 
 function rankOf(state: ShardState | undefined): Rank | undefined {
   return state && { incarnation: state.incarnation, moves: state.moves };
 }
 
-test('caches that hear the same claims, in whatever order and however often, end with the same rank', (t) => {
+test('caches that hear the same claims, in whatever order and however often, end with the same incarnation, and rank where none is at home', (t) => {
   fc.assert(
     fc.property(fc.array(anyClaim, { maxLength: 8 }), fc.infiniteStream(fc.nat()), fc.array(fc.nat()), (claims, keys, again) => {
       const shuffled = [...claims]
@@ -78,7 +110,9 @@ test('caches that hear the same claims, in whatever order and however often, end
         .map(({ claim }) => claim);
       const repeated = [...shuffled, ...again.flatMap((i) => claims[i % Math.max(1, claims.length)] ?? [])];
 
-      t.deepEqual(rankOf(hear(repeated)), rankOf(hear(claims)));
+      const ofLinks = (heard: readonly Claim[]): readonly Claim[] => heard.filter(({ side }) => side !== 'local');
+      t.is(hear(repeated)?.incarnation, hear(claims)?.incarnation);
+      t.deepEqual(rankOf(hear(ofLinks(repeated))), rankOf(hear(ofLinks(claims))));
     }),
   );
 });

@@ -42,7 +42,8 @@ async function told(edge: Edge, paths: CanonicalPaths, ...commits: readonly (rea
     before = history.published;
     history.commit(...commit);
   }
-  const crossings = await crossingChanges(history.all.slice(before), { edge, paths });
+  const changes = history.all.slice(before);
+  const crossings = await crossingChanges(changes, { edge, paths, last: changes.at(-1) });
   return crossings.map(({ change, came }) => `${came === undefined ? 'delete' : 'put'} ${change.key.name}`);
 }
 

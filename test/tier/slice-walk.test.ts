@@ -93,7 +93,7 @@ test('W1, W2: whenever changes come between the pages, the other end holds what 
         else t.is(walk.sum, undefined);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 60 },
   );
 });
 

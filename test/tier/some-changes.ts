@@ -60,7 +60,12 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
     const change: Change =
       content === undefined
         ? { kind: 'delete', resourceVersion: `${revision}`, ...common }
-        : { kind: 'put', created: before === undefined, object: { ...anObject(place, content), revision, resourceVersion: `${revision}` }, ...common };
+        : {
+            kind: 'put',
+            created: before === undefined,
+            object: { ...anObject(place, content), revision, resourceVersion: `${revision}` },
+            ...common,
+          };
     if (change.kind === 'put') this.#held.set(text, change.object);
     else this.#held.delete(text);
     this.#changes.push(change);

@@ -17,7 +17,9 @@ test('what is told of a slice holds until its link is down; then the slice is no
   const freshness = new ToldFreshness(100);
   const down = freshness.up('parent', 200);
 
-  freshness.note('parent', [told]);
+  freshness.note('parent', [told], 250);
+  t.false(freshness.presence('parent').hasTold);
+  freshness.note('parent', [], 250);
 
   t.like(freshness.slice('parent', exports), { connected: true, synced: true, lagMs: 3_000 });
   t.deepEqual(freshness.presence('parent'), { isUp: true, sinceMs: 200, hasTold: true });
@@ -31,8 +33,8 @@ test('a later word on a slice takes the place of the earlier, and sides are kept
   freshness.up('parent', 0);
   freshness.up('child/east', 0);
 
-  freshness.note('parent', [told, { ...told, slice: schemas, synced: false }]);
-  freshness.note('parent', [{ ...told, connected: false }]);
+  freshness.note('parent', [told, { ...told, slice: schemas, synced: false }], 10);
+  freshness.note('parent', [{ ...told, connected: false }], 20);
 
   t.is(freshness.slice('parent', exports)?.connected, false);
   t.is(freshness.slice('child/east', exports), undefined);

@@ -40,7 +40,7 @@ export class Fence {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#set(claimed(claim));
+    if (verdict === 'takes') this.#set(claimed(claim, known));
     return undefined;
   }
 

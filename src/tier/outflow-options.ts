@@ -1,0 +1,34 @@
+/** What the sending half of a link stands on, and its bounds. */
+import type { Log } from '../diagnostics/log.js';
+import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
+import type { Slice } from '../domain/slice.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import type { Credit, FrameLimits, HeldSlice } from '../frames/frame.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { FreshnessOf } from './changed-freshness.js';
+import type { OutflowBounds } from './outflow-queue.js';
+
+export type OutflowParts = Readonly<{
+  store: Objects & History & Revisions & Commits & CanonicalPaths & Pushes;
+  known: KnownShards;
+  /** Whether all of a slice is here, if anything of it ever comes here. */
+  isSynced: (slice: Slice) => boolean;
+  connection: FrameConnection;
+  freshnessOf: FreshnessOf;
+  clock: Clock;
+  random: () => number;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
+  log: Log;
+}>;
+
+export type OutflowOptions = OutflowBounds &
+  Readonly<{
+    /** How often a quiet link is told how far everything was told, and how fresh it is. */
+    statusIntervalMs: number;
+    /** How often the digests of all slices are told. */
+    digestIntervalMs: number;
+  }>;
+
+/** What the other end has said of itself. */
+export type Receiver = Readonly<{ position: string; held: readonly HeldSlice[]; credit: Credit; limits: FrameLimits }>;

@@ -1,0 +1,64 @@
+import test from 'ava';
+import { treeLines } from '../../src/commands/tree-lines.js';
+import type { TreeStatus } from '../../src/domain/status.js';
+import { aChildStatus, aParentStatus, aStatusReport, aTreeStatus } from '../support/status-report.js';
+
+const everything = '[{"types":["*"]}]';
+
+function linesOf(tree: TreeStatus | undefined): readonly string[] {
+  return treeLines({ ...aStatusReport([]), tree });
+}
+
+test('the tree is told from the top down: the parent, the cache, its children, and what two sides claim', (t) => {
+  t.deepEqual(linesOf(aTreeStatus()), [
+    'parent c-0 at https://root:6443: connected 3m12s',
+    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here',
+    '  sending: 12 of 14 slices in step; 3 changes and 2s behind; asked anew 1 time',
+    `  up: ${everything} here and there`,
+    `  down: ${everything} here; [] there`,
+    'cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000042, 1 hop below the root',
+    'child east c-7: connected 3m12s from root:6443, strata 0.1.0',
+    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here',
+    '  sending: 12 of 14 slices in step; 3 changes and 2s behind; asked anew 1 time',
+    `  up: ${everything} here and there`,
+    `  down: ${everything} here; [] there`,
+    'child west c-8: away 2h',
+    '  received: nothing yet; 0 of 0 slices in step',
+    '  up: [] here; not known there',
+    '  down: [] here; not known there',
+    'CONFLICT: the shard amber is claimed by local, which has it, and by child/west with the same incarnation 7, for 1m1s',
+  ]);
+});
+
+test('a parent that is away is told with why, and the cache with what is not known', (t) => {
+  const parent = aParentStatus({
+    cacheId: null,
+    connection: { kind: 'away', forMs: 5_000 },
+    failures: 3,
+    message: 'nothing listens there',
+    sending: null,
+  });
+
+  const lines = linesOf(aTreeStatus({ parent, hops: null, children: [], conflicts: [] }));
+
+  t.is(lines[0], 'parent at https://root:6443: away 5s, 3 failures: nothing listens there');
+  t.true(lines.at(-1)?.endsWith(', below a root not heard of yet'));
+});
+
+test('a link that has sent everything says so', (t) => {
+  const sending = { slices: 2, inStep: 2, behind: 0, lagMs: 0, restated: 0, refused: 1 };
+
+  const lines = linesOf(aTreeStatus({ children: [aChildStatus({ sending })] }));
+
+  t.true(lines.includes('  sending: 2 of 2 slices in step; all changes sent; 1 slice not taken in full'));
+});
+
+test('what another cache chose moves no cursor, and fills no terminal', (t) => {
+  const own = { up: `[${'x'.repeat(5_000)}]`, down: '[]' };
+  const child = aChildStatus({ agent: '\u001b[2Jme', policies: { own, other: null } });
+
+  const lines = linesOf(aTreeStatus({ children: [child] }));
+
+  t.true(lines.some((line) => line.endsWith(', ?[2Jme')));
+  t.true(lines.every((line) => line.length < 500));
+});

@@ -1,0 +1,178 @@
+/**
+ * Two caches and the network between them, which is slow, silent or half-open, or whose other end is away for long (F9): what is
+ * told arrives, behind it the link goes on from where it was and states nothing anew, and who reads the caches is not disturbed.
+ */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { until } from '../support/test-server.js';
+import type { Way } from '../support/tcp-proxy.js';
+import { ModelShard } from './model-shard.js';
+import { Onlooker } from './onlooker.js';
+import { TierTree, type TierCache } from './tier-tree.js';
+import { converge, digestsOf } from './tree-model.js';
+
+/** Objects that nothing happens to: they would be told again if a slice were stated anew. */
+const still = 1_500;
+const noticeMsMax = 15_000;
+
+type Stage = Readonly<{
+  tree: TierTree;
+  root: TierCache;
+  east: TierCache;
+  amber: ModelShard;
+  birch: ModelShard;
+  settled: (t: ExecutionContext, when: string) => Promise<void>;
+}>;
+
+/** A root with birch, a child with amber; both hold both. */
+async function twoCaches(t: ExecutionContext): Promise<Stage> {
+  const tree = await TierTree.open();
+  t.teardown(() => tree[Symbol.asyncDispose]());
+  const [amber, birch] = [new ModelShard('amber'), new ModelShard('birch')];
+  t.teardown(() => Promise.all([amber.close(), birch.close()]));
+  const root = await tree.start('root');
+  const east = await tree.start('east', { parent: root });
+  for (const shard of [amber, birch]) for (let i = 0; i < still; i += 1) shard.put(`${shard.name}-still-${i}`, { bytes: 500 });
+  amber.push(east);
+  birch.push(root);
+  const wanted = { caches: [root, east], shards: [amber, birch] };
+  await converge(t, 'the beginning', wanted);
+  return { tree, root, east, amber, birch, settled: (context, when) => converge(context, when, wanted) };
+}
+
+function change({ amber, birch }: Stage, turn: number, count = 60): void {
+  for (const shard of [amber, birch]) for (let i = 0; i < count; i += 1) shard.put(`${shard.name}-${i}`, { turn });
+}
+
+/** Runs the task, and shows that meanwhile nothing was stated anew at either end. */
+async function statesNothing(t: ExecutionContext, { root, east }: Stage, task: () => Promise<void>): Promise<void> {
+  const unchanged = (): Promise<readonly number[]> =>
+    Promise.all([root, east].map((cache) => cache.metric('strata_pushes_total', 'outcome="unchanged"')));
+  const before = await unchanged();
+  await task();
+  const after = await unchanged();
+  after.forEach((count, i) => t.true(count - before[i]! < still, `${count - before[i]!} pushes that changed nothing`));
+}
+
+test.serial('on a slow link changes cross both ways, on one connection', async (t) => {
+  const stage = await twoCaches(t);
+  const { east, settled } = stage;
+  const { connections } = east.uplink;
+
+  await statesNothing(t, stage, async () => {
+    for (const [turn, delayMs] of [20, 250].entries()) {
+      east.uplink.delay(delayMs);
+      change(stage, turn + 1);
+      await settled(t, `${delayMs} ms each way`);
+    }
+    east.uplink.heal();
+  });
+
+  t.is(east.uplink.connections, connections);
+  t.deepEqual(await digestsOf(stage.root), await digestsOf(east));
+});
+
+for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {
+  const what = ways.length === 0 ? 'swallows everything' : `swallows what goes ${ways.join()}`;
+  test.serial(
+    `a link that ${what} is missed at both ends, and goes on from where it was; readers of the child notice nothing`,
+    async (t) => {
+      const stage = await twoCaches(t);
+      const { root, east, amber, settled } = stage;
+      const onlooker = await Onlooker.at(east);
+      t.teardown(() => onlooker.close());
+
+      await statesNothing(t, stage, async () => {
+        east.uplink.blackhole(...ways);
+        change(stage, 1);
+        await until(() => onlooker.of('amber-59').length === 1, 2_000);
+        await until(async () => (await east.metric('strata_link_connected', 'side="parent"')) === 0, noticeMsMax);
+        await until(async () => (await root.metric('strata_link_connected', 'side="child/east"')) === 0, noticeMsMax);
+        amber.put('amber-meanwhile', { turn: 2 });
+        await until(() => onlooker.of('amber-meanwhile').length === 1, 2_000);
+        east.uplink.heal();
+        await settled(t, 'healed');
+      });
+
+      t.is(onlooker.relists, 0);
+      t.deepEqual(onlooker.of('amber-0'), ['ADDED 1']);
+      t.deepEqual(onlooker.of('birch-0'), ['ADDED 1']);
+      t.deepEqual(await digestsOf(root), await digestsOf(east));
+    },
+  );
+}
+
+test.serial('a network that holds everything up for less than a link may be silent costs no connection', async (t) => {
+  const stage = await twoCaches(t);
+  const { east, settled } = stage;
+  const { connections } = east.uplink;
+
+  for (let turn = 1; turn <= 3; turn += 1) {
+    east.uplink.stall();
+    change(stage, turn);
+    await sleep(300);
+    east.uplink.heal();
+    await settled(t, `stall ${turn}`);
+  }
+
+  t.is(east.uplink.connections, connections);
+});
+
+test.serial('a network that breaks every other connection off loses nothing', async (t) => {
+  const stage = await twoCaches(t);
+  const { east, settled } = stage;
+  let tried = 0;
+
+  await statesNothing(t, stage, async () => {
+    east.uplink.refuse(() => (tried += 1) % 2 === 1);
+    for (let turn = 1; turn <= 3; turn += 1) {
+      east.uplink.cut();
+      change(stage, turn);
+      await settled(t, `cut ${turn}`);
+    }
+  });
+
+  t.true(tried >= 4);
+});
+
+test.serial('20,000 changes while the parent is away cost their telling, not a statement, and no memory', async (t) => {
+  const stage = await twoCaches(t);
+  const { root, east, amber, settled } = stage;
+  const [changes, keys, perTurn] = [20_000, 1_000, 500];
+  const before = await residentMiB(east);
+
+  await root.process.kill();
+  for (let done = 0; done < changes; done += perTurn) {
+    for (let i = 0; i < perTurn; i += 1) amber.put(`amber-${(done + i) % keys}`, { turn: done + i });
+    await sleep(1);
+  }
+  const { turn } = amber.objects.findLast(({ name }) => name === `amber-${keys - 1}`)!;
+  t.is(turn, changes - 1);
+  await until(async () => (await labelOf(east, `amber-${keys - 1}`)) === String(turn), 60_000);
+  const away = await residentMiB(east);
+  await root.process.resume();
+  const unchangedBefore = await root.metric('strata_pushes_total', 'outcome="unchanged"');
+  await settled(t, 'the parent is back');
+
+  const unchanged = (await root.metric('strata_pushes_total', 'outcome="unchanged"')) - unchangedBefore;
+  t.true(unchanged < still, `${unchanged} pushes that changed nothing`);
+  t.notRegex(await east.process.log(), /link\.(?:behind-the-log|position-unknown)/);
+  t.log(`MiB resident at the child: ${before} before, ${away} while away, ${await residentMiB(east)} behind it`);
+  t.true((await residentMiB(east)) < before + 150);
+});
+
+async function labelOf({ process }: TierCache, name: string): Promise<string | undefined> {
+  const path = `/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports/${name}`;
+  return (
+    await process
+      .client()
+      .get(path)
+      .catch(() => undefined)
+  )?.metadata.labels?.['turn'];
+}
+
+async function residentMiB({ process: { pid } }: TierCache): Promise<number> {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kib) / 1_024);
+}

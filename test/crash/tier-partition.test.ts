@@ -1,0 +1,172 @@
+/**
+ * Trees that are cut in two while objects are changed, deleted and recreated on the far side (F10), that are joined up in a circle,
+ * or whose middle is frozen (F12).
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { until } from '../support/test-server.js';
+import { ModelShard } from './model-shard.js';
+import { Onlooker } from './onlooker.js';
+import { TierTree, type TierCache } from './tier-tree.js';
+import { converge, digestsOf } from './tree-model.js';
+
+const noticeMsMax = 15_000;
+const nobodyListens = 1;
+
+async function aTree(t: ExecutionContext): Promise<TierTree> {
+  const tree = await TierTree.open();
+  t.teardown(() => tree[Symbol.asyncDispose]());
+  return tree;
+}
+
+function aShard(t: ExecutionContext, name: string): ModelShard {
+  const shard = new ModelShard(name);
+  t.teardown(() => shard.close());
+  return shard;
+}
+
+async function anOnlooker(t: ExecutionContext, cache: TierCache): Promise<Onlooker> {
+  const onlooker = await Onlooker.at(cache);
+  t.teardown(() => onlooker.close());
+  return onlooker;
+}
+
+/** Each first state behind ADDED, each later one behind MODIFIED, DELETED only of what is there: what an informer relies on. */
+function isStory(events: readonly string[]): boolean {
+  let isThere = false;
+  return events.every((event) => {
+    const fits = event.startsWith('ADDED') ? !isThere : isThere;
+    isThere = !event.startsWith('DELETED');
+    return fits;
+  });
+}
+
+test.serial('behind a partition every delete arrives once at the far leaf, and nothing that was deleted comes back', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.start('root');
+  const east = await tree.start('east', { parent: root });
+  const west = await tree.start('west', { parent: root });
+  const amber = aShard(t, 'amber');
+  const wanted = { caches: [root, east, west], shards: [amber] };
+  amber.push(east);
+
+  for (const [round, cutOff] of [east, west].entries()) {
+    const names = ['changed', 'deleted', 'recreated', 'restored'].map((what) => `${what}-${round}`);
+    const [changed, deleted, recreated, restored] = names as [string, string, string, string];
+    for (const name of names) amber.put(name, { turn: 1 });
+    await converge(t, `round ${round}, before`, wanted);
+    const onlooker = await anOnlooker(t, west);
+    cutOff.uplink.blackhole();
+    await until(async () => (await root.metric('strata_link_connected', `side="child/${cutOff.name}"`)) === 0, noticeMsMax);
+
+    amber.put(changed, { turn: 2 });
+    amber.delete(deleted);
+    for (const [name, turn] of [
+      [recreated, 2],
+      [restored, 1],
+    ] as const) {
+      amber.delete(name);
+      amber.put(name, { turn });
+    }
+    amber.put(`brief-${round}`, { turn: 1 });
+    amber.delete(`brief-${round}`);
+    await converge(t, `round ${round}, at home`, { caches: [east], shards: [amber] });
+    cutOff.uplink.heal();
+    await converge(t, `round ${round}, healed`, wanted);
+    amber.put(`last-${round}`);
+    await until(() => onlooker.of(`last-${round}`).length === 1);
+
+    t.deepEqual(onlooker.of(changed), ['MODIFIED 2']);
+    t.deepEqual(onlooker.of(deleted), ['DELETED 1']);
+    t.true(isStory(['ADDED 1', ...onlooker.of(recreated)]), onlooker.of(recreated).join());
+    t.regex(onlooker.of(recreated).at(-1)!, / 2$/);
+    t.true(isStory(['ADDED 1', ...onlooker.of(restored)]), onlooker.of(restored).join());
+    t.true(isStory(onlooker.of(`brief-${round}`)), onlooker.of(`brief-${round}`).join());
+    t.is(onlooker.relists, 0);
+  }
+
+  await converge(t, 'the end', wanted);
+  const digests = await digestsOf(root);
+  for (const cache of [east, west]) t.deepEqual(await digestsOf(cache), digests, cache.name);
+});
+
+test.serial('in a chain of five whose middle is frozen both halves go on, and each change is written once at every cache', async (t) => {
+  const tree = await aTree(t);
+  const chain: TierCache[] = [await tree.start('c0')];
+  for (let i = 1; i < 5; i += 1) chain.push(await tree.start(`c${i}`, { parent: chain[i - 1]! }));
+  const [top, , middle, , leaf] = chain as [TierCache, TierCache, TierCache, TierCache, TierCache];
+  const [amber, birch] = [aShard(t, 'amber'), aShard(t, 'birch')];
+  const wanted = { caches: chain, shards: [amber, birch] };
+  amber.push(leaf);
+  birch.push(top);
+  for (const shard of [amber, birch]) for (let i = 0; i < 100; i += 1) shard.put(`${shard.name}-${i}`, { turn: 1 });
+  await converge(t, 'the beginning', wanted);
+  const onlooker = await anOnlooker(t, leaf);
+  const before = await revisions(chain);
+
+  middle.signal('SIGSTOP');
+  for (const shard of [amber, birch]) for (let i = 0; i < 50; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
+  await until(async () => (await chain[1]!.metric('strata_link_connected', 'side="child/c2"')) === 0, noticeMsMax);
+  await until(async () => (await chain[3]!.metric('strata_link_connected', 'side="parent"')) === 0, noticeMsMax);
+  await converge(t, 'frozen, the half below', { caches: chain.slice(3), shards: [amber], reaches: () => true }, noticeMsMax).catch(
+    () => {},
+  );
+  for (const shard of [amber, birch]) for (let i = 50; i < 100; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
+  await sleep(1_000);
+  middle.signal('SIGCONT');
+  await converge(t, 'thawed', wanted);
+
+  // Whatever came a second time over a link that resumed was no change.
+  t.deepEqual(
+    (await revisions(chain)).map((revision, i) => revision - before[i]!),
+    chain.map(() => 200),
+  );
+  for (let i = 0; i < 100; i += 1) t.deepEqual(onlooker.of(`birch-${i}`), ['MODIFIED 2']);
+  const digests = await digestsOf(top);
+  for (const cache of chain) t.deepEqual(await digestsOf(cache), digests, cache.name);
+});
+
+test.serial(
+  'a cache that is led to itself, to its child or to its grandchild is refused; nothing is lost and nothing goes round',
+  async (t) => {
+    const tree = await aTree(t);
+    const root = await tree.start('root', { parent: nobodyListens });
+    const child = await tree.start('child', { parent: root });
+    const grandchild = await tree.start('grandchild', { parent: child });
+    const other = await tree.start('other');
+    const amber = aShard(t, 'amber');
+    const below = [root, child, grandchild];
+    amber.push(grandchild);
+    for (let i = 0; i < 100; i += 1) amber.put(`n${i}`, { turn: 1 });
+    await converge(t, 'the beginning', { caches: below, shards: [amber] });
+
+    for (const [turn, above] of [root, child, grandchild].entries()) {
+      const refusals = await loops(below);
+      root.uplink.redirect(above.process.port);
+      root.uplink.cut();
+      await until(async () => (await loops(below)) > refusals, 40_000);
+      const before = await revisions(below);
+      for (let i = 0; i < 10; i += 1) amber.put(`n${i}`, { turn: turn + 2 });
+      await converge(t, `below ${above.name}`, { caches: below, shards: [amber] });
+      await sleep(500);
+
+      t.deepEqual(
+        (await revisions(below)).map((revision, i) => revision - before[i]!),
+        [10, 10, 10],
+      );
+    }
+    root.uplink.redirect(other.process.port);
+    root.uplink.cut();
+    await converge(t, 'set right', { caches: [other, ...below], shards: [amber] });
+  },
+);
+
+async function revisions(caches: readonly TierCache[]): Promise<readonly number[]> {
+  return await Promise.all(caches.map((cache) => cache.revision()));
+}
+
+/** How often a loop was seen by any of them. */
+async function loops(caches: readonly TierCache[]): Promise<number> {
+  const logs = await Promise.all(caches.map(({ process }) => process.log()));
+  return logs.join('').split('"reason":"loop"').length - 1;
+}

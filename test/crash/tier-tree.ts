@@ -1,0 +1,144 @@
+/**
+ * Caches as processes that form a tree for the fault tests: each is started as an operator would, and reaches its parent through a proxy
+ * of its own, which does to the link what networks do. Two caches that agree on nothing else trust one authority.
+ *
+ * Everything crosses every link unless a cache is given other rules. Intervals are short, so that what takes a minute in a
+ * data centre takes seconds here.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StatusReport } from '../../src/domain/status.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { TestAuthority } from '../support/test-authority.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+
+export type TierCacheOptions = Readonly<{
+  /** The cache above; or a port where one may be found later. */
+  parent?: TierCache | number;
+  /** What it forwards, as YAML. */
+  forward?: string;
+  flags?: readonly string[];
+}>;
+
+const everything = "[{types: ['*']}]";
+const hurry = ['--ping-interval=1s', '--pong-timeout=1s', '--policy-poll=200ms', '--link-digest-interval=2s', '--parent-ready-grace=2s'];
+const nobodyListens = 1;
+
+export class TierCache {
+  readonly name: string;
+  readonly process: StrataProcess;
+  /** On the way to the parent; one that leads nowhere at a root. */
+  readonly uplink: TcpProxy;
+
+  constructor(name: string, process: StrataProcess, uplink: TcpProxy) {
+    this.name = name;
+    this.process = process;
+    this.uplink = uplink;
+  }
+
+  async status(): Promise<StatusReport> {
+    const { text } = await this.process.client().raw('GET', '/services/cache/status');
+    return JSON.parse(text) as StatusReport;
+  }
+
+  /** The value of a metric, or the sum over all its series that have the labels; `label` is as it stands there: `side="parent"`. */
+  async metric(name: string, label = ''): Promise<number> {
+    const { text } = await this.process.client().raw('GET', '/metrics');
+    return [...text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))]
+      .filter(([, labels = '']) => labels.includes(label))
+      .reduce((sum, [, , value]) => sum + Number(value), 0);
+  }
+
+  /** How many changes this store has written, in this epoch. */
+  async revision(): Promise<number> {
+    return await this.metric('strata_published_revision');
+  }
+
+  /** Takes other rules for what goes up; they are taken up within the poll. */
+  async forwards(rules: string): Promise<void> {
+    await writeFile(join(this.process.folder, 'strata.yaml'), configOf(rules));
+  }
+
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    process.kill(this.process.pid, signal);
+  }
+}
+
+export class TierTree {
+  readonly #folder: string;
+  readonly #authority: TestAuthority;
+  readonly #caches: TierCache[] = [];
+
+  private constructor(folder: string, authority: TestAuthority) {
+    this.#folder = folder;
+    this.#authority = authority;
+  }
+
+  static async open(): Promise<TierTree> {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-tier-'));
+    const tree = new TierTree(folder, await TestAuthority.create(folder));
+    await tree.trustAll();
+    return tree;
+  }
+
+  get caches(): readonly TierCache[] {
+    return this.#caches;
+  }
+
+  /** Ready when this resolves. */
+  async start(name: string, { parent, forward = everything, flags = [] }: TierCacheOptions = {}): Promise<TierCache> {
+    const uplink = await TcpProxy.start(parent instanceof TierCache ? parent.process.port : (parent ?? nobodyListens));
+    const link = parent === undefined ? [] : await this.#linkFlags(name, uplink.port);
+    try {
+      const started = await StrataProcess.start({
+        authority: this.#authority,
+        config: configOf(parent === undefined ? undefined : forward),
+        flags: [...hurry, ...link, ...flags],
+      });
+      const cache = new TierCache(name, started, uplink);
+      this.#caches.push(cache);
+      await this.trustAll();
+      return cache;
+    } catch (error) {
+      await uplink.close();
+      throw error;
+    }
+  }
+
+  /** Every cache believes what the others show. To be called again when one has lost its certificate with its disk. */
+  async trustAll(): Promise<void> {
+    const files = [this.#authority.certificateFile, ...this.#caches.map(({ process }) => process.certificateFile)];
+    const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+    await writeFile(this.#trusted, texts.join('\n'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const cache of this.#caches.toReversed()) {
+      cache.uplink.cut();
+      if (cache.process.pid > 0) cache.signal('SIGCONT');
+      await cache.process[Symbol.asyncDispose]();
+      await cache.uplink.close();
+    }
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  get #trusted(): string {
+    return join(this.#folder, 'trusted.crt');
+  }
+
+  async #linkFlags(name: string, port: number): Promise<readonly string[]> {
+    const { certificateFile, keyFile } = await this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+    return [
+      `--parent-urls=https://127.0.0.1:${port}`,
+      `--parent-ca-file=${this.#trusted}`,
+      `--parent-cert-file=${certificateFile}`,
+      `--parent-key-file=${keyFile}`,
+    ];
+  }
+}
+
+function configOf(forward: string | undefined): string {
+  const children = `children: {'*': {accept: ${everything}, offer: ${everything}}}\n`;
+  return forward === undefined ? children : `${children}parent: {forward: ${forward}, follow: ${everything}}\n`;
+}

@@ -1,0 +1,26 @@
+import test from 'ava';
+import { createMetrics } from '../../src/diagnostics/metrics.js';
+import { showReport } from '../../src/diagnostics/report-metrics.js';
+import { aStatusReport, aTreeStatus } from '../support/status-report.js';
+
+test('a report shows every link, shard and slice, and forgets what is in it no more', async (t) => {
+  const metrics = createMetrics({ processMetrics: false });
+
+  showReport(metrics, { ...aStatusReport(), tree: aTreeStatus() });
+  const full = await metrics.render();
+  showReport(metrics, aStatusReport([]));
+  const empty = await metrics.render();
+
+  for (const line of [
+    'strata_link_connected{side="parent"} 1',
+    'strata_link_connected{side="child/west"} 0',
+    'strata_link_behind{side="child/east"} 3',
+    'strata_link_slices{side="parent",state="in-step"} 12',
+    'strata_link_slices{side="parent",state="stating"} 2',
+    'strata_shard_connected{shard="elder"} 1',
+    'strata_slice_objects{shard="birch",type="apiexports.apis.kcp.io"} 12',
+  ])
+    t.true(full.includes(`${line}\n`), line);
+  t.false(full.includes('strata_link_behind{side="child/west"}'));
+  t.notRegex(empty, /strata_(?:link_connected|link_slices|shard_connected|slice_objects)\{/);
+});

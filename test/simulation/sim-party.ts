@@ -1,0 +1,19 @@
+/** Whoever connects to a simulated cache and tells it of a shard: a pusher, a plain writer, or an operator. */
+import type { Clock, Store } from '../../src/domain/ports.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import type { Home } from '../../src/intake/home.js';
+import type { KnownShards } from '../../src/intake/known-shards.js';
+
+/** What of a running cache a party speaks to. */
+export type PartyPlace = Readonly<{ store: Store; known: KnownShards; home: Home; clock: Clock }>;
+
+export interface SimParty {
+  readonly shard: ShardName;
+  /** The cache it is connected to has answered for everything. */
+  readonly isQuiet: boolean;
+  /** Whether it holds a connection: a plain writer has none. */
+  readonly isConnected: boolean;
+  /** Connects to a cache, and leaves the one before. Resolves when that is over; never if the cache dies. */
+  run(place: PartyPlace): Promise<void>;
+  leave(): void;
+}

@@ -1,0 +1,107 @@
+/** One process of a simulated cache: all of the real server that a tree is made of, on a memory store, wired as the server wires it. */
+import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
+import { Catalogue } from '../../src/domain/catalogue.js';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import type { LinkPolicies } from '../../src/domain/link-policies.js';
+import type { Clock } from '../../src/domain/ports.js';
+import { DeclaredTypes } from '../../src/intake/declared-types.js';
+import { Home } from '../../src/intake/home.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { PlainWriters } from '../../src/intake/plain-writers.js';
+import type { FreshnessOf } from '../../src/tier/tell-freshness.js';
+import { Tier, type TierOptions } from '../../src/tier/tier.js';
+import type { MemoryStore } from '../support/memory-store.js';
+import type { PartyPlace } from './sim-party.js';
+import type { ProcessLife } from './process-life.js';
+import type { SimWorld } from './sim-world.js';
+
+export type SimProcessParts = Readonly<{
+  name: string;
+  world: SimWorld;
+  life: ProcessLife;
+  store: MemoryStore;
+  random: () => number;
+  localFreshness: FreshnessOf;
+}>;
+
+const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyBytesMax: 3 * 1024 * 1024 };
+const credit = { mutations: 2_048, bytes: 8 * 1024 * 1024 };
+const plainQuietMs = 30_000;
+const plainHoldMs = 30_000;
+
+export class SimProcess implements PartyPlace {
+  readonly life: ProcessLife;
+  readonly store: MemoryStore;
+  readonly known: KnownShards;
+  readonly tier: Tier;
+  readonly home: Home;
+  readonly #types: DeclaredTypes;
+  readonly #plainWriters: PlainWriters;
+  readonly #stop = new AbortController();
+  readonly #following: Promise<void>;
+
+  private constructor({ life, store }: SimProcessParts, known: KnownShards, tier: Tier, types: DeclaredTypes, plainWriters: PlainWriters) {
+    this.life = life;
+    this.store = store;
+    this.known = known;
+    this.tier = tier;
+    this.#types = types;
+    this.#plainWriters = plainWriters;
+    this.home = new Home({ known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side) }, { holdMs: plainHoldMs });
+    this.#following = tier.run(this.#stop.signal);
+  }
+
+  static async open(parts: SimProcessParts, policies: LinkPolicies, options: TierOptions): Promise<SimProcess> {
+    const { world, name, store, life, random, localFreshness } = parts;
+    const log = world.log(name);
+    const catalogue = new Catalogue(kcpTypes);
+    const known = await KnownShards.open(store);
+    const tier = new Tier(
+      {
+        store,
+        known,
+        clock: life,
+        random,
+        turn: life.turn,
+        log,
+        boundedLog: new BoundedLog({ clock: life, log }),
+        metrics: world.metrics,
+        localFreshness,
+        intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
+        connect: (url, signal) => world.network.connect(name, url, signal),
+      },
+      policies,
+      options,
+    );
+    const held = (await store.slices()).filter(({ objects }) => objects > 0).map(({ slice: { resource } }) => resource);
+    const ports = { objects: store, revisions: store, pushes: store, commits: store };
+    const noWatches = { endOf: () => {} };
+    const types = await DeclaredTypes.open(
+      { catalogue, ...ports, watches: noWatches, sessions: { drop: (resource) => tier.drop(resource) }, clock: life, log },
+      held,
+    );
+    const plainWriters = new PlainWriters({ pushes: store, known, clock: life, log }, { quietMs: plainQuietMs });
+    const opened = new SimProcess(parts, known, tier, types, plainWriters);
+    world.own(`${name}: link`, opened.#following);
+    return opened;
+  }
+
+  get clock(): Clock {
+    return this.life;
+  }
+
+  /** Says goodbye, and waits until everything is on the disk. */
+  async stop(): Promise<void> {
+    const { store, tier, known, life } = this;
+    store.beginClose();
+    this.#stop.abort();
+    tier.close();
+    await Promise.all([this.#following, ...[...tier.children].map(({ gone }) => gone)]);
+    this.#plainWriters.close();
+    known.close();
+    const removalsEnded = this.#types.close();
+    await store.close();
+    await removalsEnded;
+    life.end();
+  }
+}

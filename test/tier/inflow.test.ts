@@ -1,0 +1,294 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { ShardState } from '../../src/domain/claim.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import type { SliceInflow } from '../../src/tier/inflow-state.js';
+import { aShardState } from '../intake/fake-pushes.js';
+import { pushed } from '../intake/a-session.js';
+import { shardName } from '../support/objects.js';
+import {
+  aContext,
+  begin,
+  claim,
+  digest,
+  end,
+  everyType,
+  exports,
+  instances,
+  progress,
+  put,
+  remove,
+  SteppedInflow,
+  textsOf,
+} from './an-inflow.js';
+
+type Phase = SliceInflow['phase'] | 'told';
+type SliceEvent = 'begin' | 'put' | 'delete' | 'end' | 'wrong end' | 'digest' | 'dropped' | 'declared';
+type Row = Readonly<Record<SliceEvent, readonly [next: Phase, ...effects: string[]]>>;
+
+/** What each event comes to in each phase of its slice; `told`: by changes, which is every slice of which nothing is remembered. */
+const table: Readonly<Record<Phase, Row>> = {
+  told: {
+    begin: ['stating', 'push begin'],
+    put: ['told', 'push state'],
+    delete: ['told', 'push retract'],
+    end: ['told', 'push end'],
+    'wrong end': ['told', 'push end'],
+    digest: ['told', 'push compare'],
+    dropped: ['told', 'send restate'],
+    declared: ['told'],
+  },
+  stating: {
+    begin: ['stating', 'push begin'],
+    put: ['stating', 'push state'],
+    delete: ['stating', 'push retract'],
+    end: ['told', 'push end'],
+    'wrong end': ['told', 'push doubt', 'send restate'],
+    digest: ['stating', 'push compare'],
+    dropped: ['told', 'send restate'],
+    declared: ['stating'],
+  },
+  parked: {
+    begin: ['stating', 'push begin'],
+    put: ['parked', 'push'],
+    delete: ['parked', 'push'],
+    end: ['parked', 'push'],
+    'wrong end': ['parked', 'push'],
+    digest: ['parked', 'push'],
+    dropped: ['told', 'send restate'],
+    declared: ['told', 'send restate'],
+  },
+};
+
+/** An inflow whose slice is in that phase, with one object put since its begin; its types are all known. */
+function inPhase(phase: Phase): SteppedInflow {
+  const inflow = new SteppedInflow(aContext({ typeOf: phase === 'parked' ? () => undefined : everyType }));
+  if (phase === 'stating') inflow.frame(begin(1), put(2, [pushed('one')]));
+  if (phase === 'parked') inflow.frame(begin(1));
+  inflow.settleAll();
+  inflow.context = aContext({ typeOf: everyType });
+  return inflow;
+}
+
+function phaseOf(inflow: SteppedInflow): Phase {
+  return inflow.state.slices.get(formatSlice(exports))?.phase ?? 'told';
+}
+
+function happen(inflow: SteppedInflow, event: SliceEvent) {
+  const { next } = inflow.state;
+  switch (event) {
+    case 'begin':
+      return inflow.frame(begin(next));
+    case 'put':
+      return inflow.frame(put(next, [pushed('two')]));
+    case 'delete':
+      return inflow.frame(remove(next, ['two']));
+    case 'end':
+      return inflow.frame(end(next, 1));
+    case 'wrong end':
+      return inflow.frame(end(next, 7));
+    case 'digest':
+      return inflow.frame(digest(next));
+    case 'dropped':
+      return inflow.take({ kind: 'dropped', slices: [exports] });
+    case 'declared':
+      return inflow.take({ kind: 'declared' });
+  }
+}
+
+for (const phase of ['told', 'stating', 'parked'] as const)
+  test(`a slice that is ${phase} goes on as the table says`, (t) => {
+    for (const event of ['begin', 'put', 'delete', 'end', 'wrong end', 'digest', 'dropped', 'declared'] as const) {
+      const inflow = inPhase(phase);
+
+      const effects = happen(inflow, event);
+
+      t.deepEqual([phaseOf(inflow), ...textsOf(effects)], [...table[phase][event]], event);
+    }
+  });
+
+test('X1: a number that is not the next one ends the connection, and takes nothing along', (t) => {
+  for (const sequence of [0, 2, -1, 1.5, Number.MAX_SAFE_INTEGER]) {
+    for (const frame of [
+      put(sequence, [pushed('one')]),
+      remove(sequence, ['one']),
+      begin(sequence),
+      end(sequence, 0),
+      digest(sequence),
+      progress(sequence),
+    ]) {
+      const inflow = new SteppedInflow();
+
+      t.deepEqual(textsOf(inflow.frame(frame)), ['bye protocol'], `${frame.kind} ${sequence}`);
+      t.is(inflow.state.next, 1);
+    }
+  }
+});
+
+test('numbers count mutations: those of a frame stand for all that is in it', (t) => {
+  const inflow = new SteppedInflow();
+
+  inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three', 'four', 'five']), end(7, 2), progress(8));
+
+  t.is(inflow.state.next, 9);
+  t.deepEqual(
+    inflow.works.map(({ last }) => last),
+    [1, 3, 6, 7, 8],
+  );
+});
+
+test('X2: what is settled is acknowledged up to its last number, and frees its credit', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));
+
+  t.deepEqual(textsOf(inflow.settle({ kind: 'written', revision: 3 })), ['send ack 2']);
+  t.is(inflow.state.unsettled.mutations, 1);
+  t.deepEqual(textsOf(inflow.settle()), ['send ack 3']);
+  t.deepEqual(inflow.state.unsettled, { mutations: 0, bytes: 0 });
+});
+
+test('X3: what is fenced, unbegun or differs is acknowledged all the same; what can be mended is asked for anew', (t) => {
+  const fenced = new SteppedInflow();
+  fenced.frame(put(1, [pushed('one')]));
+  t.deepEqual(textsOf(fenced.settle({ kind: 'fenced', holder: undefined })), ['send ack 1']);
+
+  const unbegun = new SteppedInflow();
+  unbegun.frame(end(1, 0));
+  t.deepEqual(textsOf(unbegun.settle({ kind: 'unbegun' })), ['send ack 1', 'send restate']);
+
+  const differs = new SteppedInflow();
+  differs.frame(digest(1));
+  t.deepEqual(textsOf(differs.settle({ kind: 'differs', digest: '1' })), ['send ack 1', 'differs', 'send restate']);
+});
+
+test('a store that takes nothing ends the connection, without an acknowledgement', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame(put(1, [pushed('one')]));
+
+  t.deepEqual(textsOf(inflow.settle({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'full' } })), [
+    'bye unavailable',
+  ]);
+});
+
+test('more than there was credit for, or than a frame may hold, ends the connection', (t) => {
+  const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `o-${i}`);
+  const tooMany = new SteppedInflow();
+  t.deepEqual(textsOf(tooMany.frame(remove(1, names(11)))), ['bye protocol']);
+
+  const unsettled = new SteppedInflow();
+  unsettled.frame(remove(1, names(10)), remove(11, names(9)), progress(20));
+  t.deepEqual(textsOf(unsettled.frame(progress(21))), ['bye protocol']);
+
+  const settled = new SteppedInflow();
+  settled.frame(remove(1, names(10)), remove(11, names(10)));
+  settled.settle();
+  t.deepEqual(textsOf(settled.frame(progress(21))), ['push reach']);
+
+  const heavy = new SteppedInflow(aContext({ credit: { mutations: 20, bytes: 100 } }));
+  t.deepEqual(textsOf(heavy.frame(put(1, [pushed('one'), pushed('two')]))), ['bye protocol']);
+});
+
+test('X4: a type that nobody declares parks its slice, once, behind what might declare it; others go on', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame(put(1, [pushed('one')]));
+
+  t.deepEqual(textsOf(inflow.frame(begin(2, instances))), ['again']);
+  t.is(inflow.state.next, 2);
+  inflow.settleAll();
+  t.deepEqual(textsOf(inflow.frame(begin(2, instances))), ['parked', 'push doubt']);
+  inflow.settleAll();
+  t.deepEqual(textsOf(inflow.frame(put(3, [pushed('one')], instances))), ['push']);
+  t.deepEqual(textsOf(inflow.settle()), ['send ack 3']);
+  t.deepEqual(textsOf(inflow.frame(put(4, [pushed('two')]))), ['push state']);
+});
+
+test('what waited for its declaration is asked for once it is there', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame(begin(1, instances));
+  inflow.settleAll();
+  t.deepEqual(inflow.take({ kind: 'declared' }), []);
+
+  inflow.context = aContext({ typeOf: everyType });
+
+  t.deepEqual(textsOf(inflow.take({ kind: 'declared' })), ['send restate']);
+  t.deepEqual(inflow.take({ kind: 'declared' }), []);
+});
+
+test('a claim of a shard that the policies do not cover is passed over; any other is for the store to judge', (t) => {
+  const uncovered = new SteppedInflow(aContext({ coversShard: () => false }));
+  const covered = new SteppedInflow();
+
+  t.deepEqual(textsOf(uncovered.frame(claim())), ['uncovered']);
+  t.like(covered.frame(claim())[0], { kind: 'claim', claim: { shard: 'amber', incarnation: 5, side: 'parent', removed: false } });
+  t.is(covered.state.next, 1);
+});
+
+test('what becomes of a claim: held slices are told, a removal clears, a lower one is answered, an equal one is a conflict', (t) => {
+  const amber = shardName('amber');
+  const holder = (incarnation: number, state: Partial<ShardState> = {}): ShardState => aShardState(amber, incarnation, state);
+  const table: readonly (readonly [string, boolean, ShardState | undefined | 'stands', string[]])[] = [
+    ['stands', false, 'stands', ['hold']],
+    ['a removal stands', true, 'stands', ['clear']],
+    ['lower than the holder', false, holder(6), ['answer']],
+    ['as high, moved less', false, holder(5, { moves: 1 }), ['answer']],
+    ['as high as another side', false, holder(5), ['conflict']],
+    ['of a removed shard', false, holder(5, { removed: true }), ['answer']],
+    ['a removal as high as the holder', true, holder(5), []],
+    ['a removal lower than the holder', true, holder(6), ['answer']],
+    ['fenced by nobody known', false, undefined, []],
+  ];
+  for (const [what, removed, by, expected] of table) {
+    const inflow = new SteppedInflow();
+    const [effect] = inflow.frame(claim(removed));
+    if (effect?.kind !== 'claim') throw new Error('a claim goes to the store');
+
+    const outcome = by === 'stands' ? ({ kind: 'unchanged' } as const) : ({ kind: 'fenced', holder: by } as const);
+
+    t.deepEqual(textsOf(inflow.take({ kind: 'claimed', claim: effect.claim, outcome })), expected, what);
+  }
+});
+
+test('what the policy of this end does not take is refused one by one, counted, and removes nothing', (t) => {
+  const inflow = new SteppedInflow(aContext({ takes: () => false }));
+
+  const effects = inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three']), end(5, 2));
+
+  t.deepEqual(textsOf(effects), ['push begin', 'send refuse 2', 'refused', 'send refuse 3', 'refused', 'push', 'push retract', 'push end']);
+});
+
+test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {
+  const inflow = new SteppedInflow();
+  const broken = { ...pushed('two'), body: new TextEncoder().encode('[') };
+
+  t.deepEqual(textsOf(inflow.frame(put(1, [pushed('one'), broken]))), ['send refuse 2', 'refused', 'push state keep']);
+});
+
+const anyFrame = fc.constantFrom('begin', 'put', 'delete', 'end', 'wrong end', 'digest', 'dropped', 'declared', 'settle', 'undeclare');
+
+test('whatever comes in whatever order: numbers rise, what is under way is counted right, and acknowledgements only name what came', (t) => {
+  fc.assert(
+    fc.property(fc.array(anyFrame, { maxLength: 40 }), (events) => {
+      const inflow = new SteppedInflow(aContext({ typeOf: everyType, credit: { mutations: 1_000, bytes: 1_000_000 } }));
+      let acknowledged = 0;
+      for (const event of events) {
+        const before = inflow.state.next;
+        if (event === 'undeclare')
+          inflow.context = { ...inflow.context, typeOf: inflow.context.typeOf === everyType ? () => undefined : everyType };
+        else if (event !== 'settle') happen(inflow, event as SliceEvent);
+        else if (inflow.works.length > 0)
+          for (const effect of inflow.settle())
+            if (effect.kind === 'send' && effect.frame.kind === 'ack') {
+              t.true(effect.frame.sequence > acknowledged && effect.frame.sequence < inflow.state.next);
+              acknowledged = effect.frame.sequence;
+            }
+        t.true(inflow.state.next >= before);
+        t.is(
+          inflow.state.unsettled.mutations,
+          inflow.works.reduce((sum, { mutations }) => sum + mutations, 0),
+        );
+      }
+      inflow.settleAll();
+      t.deepEqual(inflow.state.unsettled, { mutations: 0, bytes: 0 });
+    }),
+  );
+});

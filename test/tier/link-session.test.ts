@@ -1,0 +1,197 @@
+import test from 'ava';
+import type { ExecutionContext } from 'ava';
+import { emptyDigest, formatDigest } from '../../src/domain/digest.js';
+import type { Push } from '../../src/domain/push.js';
+import { childSide } from '../../src/domain/side.js';
+import { shardName } from '../support/objects.js';
+import { aBegin, aClaim, anEnd, aSlice, aState, aStatement, mustPush } from '../support/pushes.js';
+import type { ConnectionEnd } from './connection-pair.js';
+import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
+
+const exports = aSlice();
+const amber = shardName('amber');
+
+/** A root and a child that follow each other, with what is pushed at the child. */
+async function aPair(t: ExecutionContext, pushes: readonly Push[] = []) {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  t.teardown(() => [east, root].forEach(({ stop }) => stop()));
+  await rig.settle();
+  const lane = east.store.lane();
+  if (pushes.length > 0) await mustPush(lane, pushes);
+  await rig.settle();
+  return { rig, root, east, lane };
+}
+
+function digestAt({ known }: RigCache): string {
+  return known.slice(exports)?.digest ?? formatDigest(emptyDigest);
+}
+
+/** What this end of the last connection has sent since `from` frames. */
+function kinds(end: ConnectionEnd, from = 0): readonly string[] {
+  return end.sent.slice(from).map(({ kind }) => kind);
+}
+
+function last(rig: TierRig): readonly [ConnectionEnd, ConnectionEnd] {
+  const pair = rig.connections.at(-1);
+  if (pair === undefined) throw new Error('nobody connected');
+  return pair;
+}
+
+/** Whether a frame of that kind tells something of a slice. */
+function isTold(kind: string): boolean {
+  return ['put', 'delete', 'begin', 'end', 'digest'].includes(kind);
+}
+
+test('what is stated at a child is stated at its parent, with the same digest', async (t) => {
+  const { root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+
+  t.is(digestAt(root), digestAt(east));
+  t.like(root.known.shard(amber), { side: childSide('east'), incarnation: 1_000 });
+  t.true(root.known.isSynced(exports));
+});
+
+test('a link on which nothing happens any more is told how far it is, so that it goes on from there', async (t) => {
+  const { rig, root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState()])]);
+  await rig.advance(5_000);
+  t.is((await root.store.links()).find(({ side }) => side === childSide('east'))?.position, east.store.format(east.store.published));
+
+  last(rig)[0].terminate();
+  await rig.advance(1_000);
+  await rig.advance(5_000);
+
+  t.is(rig.connections.length, 2);
+  t.deepEqual(kinds(last(rig)[0]).filter(isTold), []);
+});
+
+test('a cache that comes to a store in which nothing has happened since is told how far it is, before it is told anything else', async (t) => {
+  const rig = new TierRig();
+  const east = await rig.cache('east');
+  await mustPush(east.store.lane(), [aClaim(), ...aStatement({}, [aState()])]);
+  east.stop();
+  const root = await rig.cache('root');
+  const back = await rig.cache('east', { disk: east.disk, urls: ['root'] });
+  t.teardown(() => [back, root].forEach(({ stop }) => stop()));
+
+  await rig.advance(5_000);
+
+  t.is((await root.store.links()).find(({ side }) => side === childSide('east'))?.position, back.store.format(back.store.published));
+});
+
+test('what changes while a link is down crosses once it is back, as changes', async (t) => {
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+  await rig.advance(5_000);
+
+  last(rig)[0].terminate();
+  await mustPush(lane, [aState({ name: 'three' })]);
+  await rig.advance(1_000);
+
+  t.deepEqual(kinds(last(rig)[0]).filter(isTold), ['put']);
+  t.is(digestAt(root), digestAt(east));
+});
+
+test('behind what its log still holds, everything is stated anew, and nothing is lost', async (t) => {
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+  await rig.advance(5_000);
+
+  last(rig)[0].terminate();
+  await mustPush(lane, [aState({ name: 'three' }), aState({ name: 'four' })]);
+  east.store.compact(east.store.published - 1);
+  await rig.advance(1_000);
+
+  t.true(kinds(last(rig)[0]).includes('begin'));
+  t.is(digestAt(root), digestAt(east));
+});
+
+test('a slice that is not whole is told without an end, and ended once it is', async (t) => {
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), aBegin(), aState()]);
+
+  t.is(root.known.slice(exports)?.objects, 1);
+  t.false(root.known.isSynced(exports));
+  await mustPush(lane, [anEnd()]);
+  await rig.settle();
+
+  t.true(root.known.isSynced(exports));
+  t.is(digestAt(root), digestAt(east));
+});
+
+test('digests are compared now and then; where they differ the slice is stated again', async (t) => {
+  const { rig, root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState()])]);
+  const [fromEast] = last(rig);
+  const before = fromEast.sent.length;
+
+  await rig.advance(600_000);
+
+  t.deepEqual(kinds(fromEast, before).filter(isTold), ['digest']);
+  const [, fromRoot] = last(rig);
+  t.false(kinds(fromRoot).includes('restate'));
+  t.is(digestAt(root), digestAt(east));
+});
+
+test('a cache that begins empty is ready once what its parent has is here, and not before', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  await mustPush(root.store.lane(), [aClaim(), ...aStatement({}, [aState()])]);
+  const east = await rig.cache('east', { urls: ['root'] });
+  t.teardown(() => [east, root].forEach(({ stop }) => stop()));
+  t.false(east.tier.isReady);
+
+  await rig.settle();
+
+  t.true(east.tier.isReady);
+  t.is(digestAt(east), digestAt(root));
+});
+
+test('what the parent says is whole is not here while the claim of its shard is not decided', async (t) => {
+  const rig = new TierRig();
+  const ends: ConnectionEnd[] = [];
+  rig.listen('root', (end) => {
+    ends.push(end);
+    end.send(aWelcome());
+    for (const frame of aBeginning()) end.send(frame);
+  });
+  const east = await rig.cache('east', { urls: ['root'] });
+  t.teardown(() => east.stop());
+  await rig.settle();
+
+  ends[0]?.send({ kind: 'status', freshness: [{ slice: exports, connected: true, synced: true, lagMs: 0 }] });
+  await rig.settle();
+
+  t.false(east.tier.isReady);
+  await rig.advance(10_000);
+  t.true(east.tier.isReady);
+});
+
+test('a cache whose parent has nothing is ready at once', async (t) => {
+  const { east } = await aPair(t);
+
+  t.true(east.tier.isReady);
+});
+
+test('a shard counts as seen while it is connected, and from when the link opened where nothing is known yet', async (t) => {
+  const rig = new TierRig();
+  const ends: ConnectionEnd[] = [];
+  rig.listen('root', (end) => {
+    ends.push(end);
+    end.send(aWelcome());
+    for (const frame of aBeginning()) end.send(frame);
+  });
+  const east = await rig.cache('east', { urls: ['root'] });
+  t.teardown(() => east.stop());
+  await rig.advance(100_000);
+  const openedMs = rig.clock.now() - 100_000;
+  const tell = async (connected: boolean): Promise<void> => {
+    ends[0]?.send({ kind: 'status', freshness: [{ slice: exports, connected, synced: true, lagMs: 0 }] });
+    await rig.settle();
+  };
+
+  t.is(east.tier.seenMs(amber, 'parent'), openedMs);
+  await tell(true);
+  await rig.advance(50_000);
+  t.is(east.tier.seenMs(amber, 'parent'), rig.clock.now());
+  await tell(false);
+  const awayMs = rig.clock.now();
+  await rig.advance(7_000);
+  t.is(east.tier.seenMs(amber, 'parent'), awayMs);
+});

@@ -1,0 +1,192 @@
+import test from 'ava';
+import { byes, type ByeReason } from '../../src/frames/bye.js';
+import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
+import type { ConnectionEnd } from './connection-pair.js';
+import { aWelcome, byesOf, TierRig } from './tier-rig.js';
+
+/** A parent at `url` that says what a test wants; its ends, in the order they came. */
+function aParent(
+  rig: TierRig,
+  url: string,
+  greet: (end: ConnectionEnd) => void = (end) => end.send(aWelcome(`id-of-${url}`)),
+): ConnectionEnd[] {
+  const ends: ConnectionEnd[] = [];
+  rig.listen(url, (end) => {
+    ends.push(end);
+    greet(end);
+  });
+  return ends;
+}
+
+test('a link says who it is, and is open once it is welcome', async (t) => {
+  const rig = new TierRig();
+  aParent(rig, 'root');
+  const east = await rig.cache('east', { urls: ['root'] });
+
+  await rig.settle();
+
+  t.like(rig.connections[0]?.[0].sent[0], { kind: 'hello', role: 'cache', name: 'east', incarnation: 1_000, route: [east.store.cacheId] });
+  t.like(east.tier.parent, { kind: 'open', url: 'root', cacheId: 'id-of-root' });
+  east.stop();
+});
+
+test('whatever the parent says, the link comes back; where it was final, after a long while', async (t) => {
+  const soonest: Readonly<Record<ByeReason, 'soon' | 'later'>> = {
+    shutdown: 'soon',
+    replaced: 'soon',
+    protocol: 'soon',
+    unavailable: 'soon',
+    timeout: 'soon',
+    fenced: 'later',
+    forbidden: 'later',
+    unsupported: 'later',
+    loop: 'later',
+  };
+  for (const reason of Object.keys(byes) as ByeReason[]) {
+    const rig = new TierRig();
+    const ends = aParent(rig, 'root');
+    const east = await rig.cache('east', { urls: ['root'] });
+    await rig.settle();
+
+    ends[0]?.close(reason, `because ${reason}`);
+    await rig.settle();
+    t.is(east.tier.parent?.kind, 'connecting', reason);
+    await rig.advance(1_000);
+    t.is(rig.tried.length, soonest[reason] === 'soon' ? 2 : 1, reason);
+    await rig.advance(30_000);
+
+    t.is(rig.tried.length, 2, reason);
+    t.is(east.tier.parent?.kind, 'open', reason);
+    east.stop();
+  }
+});
+
+test('what the parent asks for is waited for', async (t) => {
+  const rig = new TierRig();
+  const ends = aParent(rig, 'root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  await rig.settle();
+
+  ends[0]?.close('forbidden', 'not now', 7_000);
+  await rig.advance(6_999);
+  t.is(rig.tried.length, 1);
+  await rig.advance(2);
+
+  t.is(rig.tried.length, 2);
+  east.stop();
+});
+
+test('parents are tried in turn; one that broke after it had lasted is tried again first', async (t) => {
+  const rig = new TierRig();
+  const east = await rig.cache('east', { urls: ['one', 'two', 'three'] });
+  for (let i = 0; i < 3; i++) await rig.advance(1_000);
+  t.deepEqual(rig.tried.slice(0, 4), ['one', 'two', 'three', 'one']);
+
+  const ends = aParent(rig, 'two');
+  for (let i = 0; i < 20 && ends.length === 0; i++) await rig.advance(30_000);
+  await rig.advance(60_000);
+  const before = rig.tried.length;
+  ends[0]?.terminate();
+  await rig.advance(1_000);
+
+  t.is(rig.tried[before], 'two');
+  t.is(ends.length, 2);
+  east.stop();
+});
+
+test('a parent that does not answer is left after a while', async (t) => {
+  const rig = new TierRig();
+  const ends = aParent(rig, 'root', () => {});
+  const east = await rig.cache('east', { urls: ['root'], welcomeTimeoutMs: 10_000 });
+  await rig.advance(9_999);
+  t.true(ends[0]?.isOpen);
+
+  await rig.advance(1);
+
+  t.false(ends[0]?.isOpen);
+  t.deepEqual(byesOf(rig.connections[0]?.[0] ?? raise()), ['timeout']);
+  await rig.advance(1_000);
+  t.is(rig.tried.length, 2);
+  east.stop();
+});
+
+test('what is no welcome is no parent', async (t) => {
+  const greetings: readonly ((end: ConnectionEnd) => void)[] = [
+    (end) => end.send({ kind: 'route', route: [] }),
+    (end) => end.send(aWelcome('id-of-root', { protocol: 2 })),
+    (end) => end.terminate(),
+    (end) => end.close('unsupported', 'no caches here'),
+  ];
+  for (const greet of greetings) {
+    const rig = new TierRig();
+    aParent(rig, 'root', greet);
+    const east = await rig.cache('east', { urls: ['root'] });
+
+    await rig.settle();
+
+    t.false(rig.connections[0]?.[0].isOpen);
+    t.not(east.tier.parent?.kind, 'open');
+    east.stop();
+  }
+});
+
+test('an upgrade that is refused for good is tried again after a long while', async (t) => {
+  const rig = new TierRig();
+  rig.refusals.set('root', new UpgradeRefused(403, 'forbidden', undefined));
+  const east = await rig.cache('east', { urls: ['root'] });
+
+  await rig.advance(29_000);
+  t.is(rig.tried.length, 1);
+  await rig.advance(2_000);
+
+  t.is(rig.tried.length, 2);
+  east.stop();
+});
+
+test('a cache that is its own parent closes the link, and says so', async (t) => {
+  const rig = new TierRig();
+  const east = await rig.cache('east', { urls: ['east'] });
+
+  await rig.settle();
+
+  t.not(east.tier.parent?.kind, 'open');
+  t.true(rig.connections[0]?.flatMap((end) => byesOf(end)).includes('loop'));
+  t.regex(east.tier.parent?.kind === 'connecting' ? east.tier.parent.message : '', /itself/);
+  east.stop();
+});
+
+test('a parent that comes to be below this cache is left', async (t) => {
+  const rig = new TierRig();
+  const ends = aParent(rig, 'root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  await rig.settle();
+
+  ends[0]?.send({ kind: 'route', route: ['id-of-root', 'id-of-top'] });
+  await rig.settle();
+  t.deepEqual(east.tier.route, [east.store.cacheId, 'id-of-root', 'id-of-top']);
+  ends[0]?.send({ kind: 'route', route: ['id-of-root', east.store.cacheId] });
+  await rig.settle();
+
+  t.deepEqual(byesOf(rig.connections[0]?.[0] ?? raise()), ['loop']);
+  await rig.advance(29_000);
+  t.is(rig.tried.length, 1);
+  east.stop();
+});
+
+test('a cache that stops says so to its parent, and does not come back', async (t) => {
+  const rig = new TierRig();
+  const ends = aParent(rig, 'root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  await rig.settle();
+
+  east.stop();
+  await rig.advance(60_000);
+
+  t.false(ends[0]?.isOpen);
+  t.deepEqual(byesOf(rig.connections[0]?.[0] ?? raise()), ['shutdown']);
+  t.is(rig.tried.length, 1);
+});
+
+function raise(): never {
+  throw new Error('there was no connection');
+}

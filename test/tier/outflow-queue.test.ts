@@ -1,0 +1,191 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { Credit, Frame } from '../../src/frames/frame.js';
+import { OutflowQueue } from '../../src/tier/outflow-queue.js';
+import { SliceCourse } from '../../src/tier/slice-course.js';
+import { toldChange, toldObject } from '../../src/tier/told-change.js';
+import { RestatePace } from '../../src/sender/restate-pace.js';
+import type { Told } from '../../src/sender/source.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { anObject } from '../support/edge-policies.js';
+import { aSlice } from '../support/pushes.js';
+
+const clock = new ManualClock();
+const limits = { frameBytesMax: 100_000, frameMutationsMax: 4, bodyBytesMax: 2_000 };
+
+function aCourse(resource = 'apiexports'): SliceCourse {
+  return new SliceCourse(aSlice({ resource }), { edge: 'e', phase: 'in step', pace: new RestatePace({ clock, random: () => 0 }) });
+}
+
+function aQueue(credit: Credit) {
+  const tooLarge: Told[] = [];
+  const queue = new OutflowQueue(
+    { clock, tooLarge: (_, told) => void tooLarge.push(told) },
+    { credit, limits },
+    { batchMutationsMax: 3, batchBytesMax: 50_000 },
+  );
+  return { queue, tooLarge };
+}
+
+function aPut(name: string, padding = 0): Told {
+  return toldObject(anObject({ name }, { rest: { spec: 'x'.repeat(padding) } }));
+}
+
+function aDelete(name: string): Told {
+  return toldChange({ key: anObject({ name }).key }, undefined);
+}
+
+function takeAll(queue: OutflowQueue): readonly Frame[] {
+  const frames: Frame[] = [];
+  for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
+  return frames;
+}
+
+function textsOf(frames: readonly Frame[]): readonly string[] {
+  return frames.flatMap((frame): readonly string[] => {
+    if (frame.kind === 'put') return frame.objects.map(({ name }) => `put ${name}`);
+    if (frame.kind === 'delete') return frame.keys.map(({ name }) => `delete ${name}`);
+    return [frame.kind === 'end' ? `end of ${frame.count}` : frame.kind];
+  });
+}
+
+test('O1: what is put in first goes first, and numbers have no gap', (t) => {
+  const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
+  const course = aCourse();
+
+  queue.objects(course, [aPut('a'), aPut('b'), aDelete('c'), aPut('d')]);
+  queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice: course.slice, revision: '', count, edge: 'e' }));
+  queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '7' }));
+  const frames = takeAll(queue);
+
+  t.deepEqual(textsOf(frames), ['put a', 'put b', 'delete c', 'put d', 'end of 3', 'progress']);
+  t.deepEqual(
+    frames.map((frame) => ('sequence' in frame ? frame.sequence : 0)),
+    [1, 3, 4, 5, 6],
+  );
+  t.true(queue.isEmpty);
+});
+
+test('what a frame says is made when it goes, and who put it in hears that it has gone', (t) => {
+  const { queue } = aQueue({ mutations: 1, bytes: 1_000_000 });
+  const course = aCourse();
+  let gone = 0;
+  queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '7' }));
+  queue.frame(
+    course,
+    (sequence) => ({ kind: 'begin', sequence, slice: course.slice, revision: '' }),
+    () => (gone += 1),
+  );
+
+  t.deepEqual(textsOf(takeAll(queue)), ['progress']);
+  t.is(gone, 0);
+  queue.acknowledge(1, { mutations: 1, bytes: 1_000_000 });
+  t.deepEqual(textsOf(takeAll(queue)), ['begin']);
+  t.is(gone, 1);
+});
+
+test('an acknowledgement of what was never sent is told apart; how long the oldest waits is known', (t) => {
+  const { queue } = aQueue({ mutations: 10, bytes: 1_000_000 });
+  queue.objects(aCourse(), [aPut('a'), aPut('b')]);
+  takeAll(queue);
+
+  clock.advance(500);
+
+  t.is(queue.lagMs, 500);
+  t.false(queue.acknowledge(3, { mutations: 10, bytes: 1_000 }));
+  t.true(queue.acknowledge(2, { mutations: 10, bytes: 1_000 }));
+  t.is(queue.lagMs, 0);
+});
+
+test('a refused number names what was sent under it, until it is acknowledged', (t) => {
+  const { queue } = aQueue({ mutations: 10, bytes: 1_000_000 });
+  const course = aCourse();
+  queue.objects(course, [aPut('a'), aPut('b')]);
+  takeAll(queue);
+
+  const refused = queue.refused(2);
+
+  t.is(refused?.course, course);
+  t.is(refused?.told.kind === 'put' ? refused.told.object.name : '', 'b');
+  queue.acknowledge(2, { mutations: 10, bytes: 1_000_000 });
+  t.is(queue.refused(2), undefined);
+});
+
+test('an object that the other end never takes is named and holds nobody up; within a statement it is said to be there', (t) => {
+  const { queue, tooLarge } = aQueue({ mutations: 10, bytes: 1_000_000 });
+  const changed = aCourse();
+  const stated = aCourse();
+  stated.step('wanted');
+  stated.step('begun');
+
+  queue.objects(changed, [aPut('large', 5_000), aPut('a')]);
+  queue.objects(stated, [aPut('large', 5_000), aPut('a')]);
+  const frames = takeAll(queue);
+
+  t.deepEqual(textsOf(frames), ['put a', 'put large', 'put a']);
+  t.is(tooLarge.length, 2);
+  t.is(stated.objects, 2);
+  t.is(changed.objects, 1);
+});
+
+const anyItem = fc.oneof(
+  fc.record({
+    kind: fc.constant('put' as const),
+    name: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b') }),
+    padding: fc.nat({ max: 1_500 }),
+  }),
+  fc.record({ kind: fc.constant('delete' as const), name: fc.constantFrom('a', 'b') }),
+  fc.constant({ kind: 'progress' as const }),
+);
+
+test('the credit is never exceeded, whatever is put in and however slowly it is acknowledged', (t) => {
+  fc.assert(
+    fc.property(
+      fc.array(anyItem, { maxLength: 40 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.integer({ min: 2_500, max: 8_000 }),
+      fc.array(fc.nat({ max: 3 })),
+      (items, mutations, bytes, pace) => {
+        const { queue } = aQueue({ mutations, bytes });
+        const course = aCourse();
+        for (const item of items) {
+          if (item.kind === 'progress') queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '7' }));
+          else queue.objects(course, [item.kind === 'put' ? aPut(item.name, item.padding) : aDelete(item.name)]);
+        }
+        const sent: Frame[] = [];
+        const underWay: Readonly<{ mutations: number; bytes: number }>[] = [];
+        let last = 0;
+        for (let i = 0; !queue.isEmpty && i < 1_000; i++) {
+          const frame = queue.take();
+          if (frame !== undefined) {
+            const size = sizeOf(frame);
+            sent.push(frame);
+            underWay.push(size);
+            const sum = underWay.reduce((all, each) => ({ mutations: all.mutations + each.mutations, bytes: all.bytes + each.bytes }));
+            t.true(sum.mutations <= mutations);
+            t.true(sum.bytes <= bytes);
+          }
+          if (frame === undefined || (pace[i] ?? 0) === 0) {
+            const done = underWay.splice(0, Math.max(1, pace[i] ?? 1));
+            last += done.reduce((sum, each) => sum + each.mutations, 0);
+            queue.acknowledge(last, { mutations, bytes });
+          }
+        }
+
+        t.true(queue.isEmpty);
+        t.deepEqual(
+          textsOf(sent),
+          items.map((item) => (item.kind === 'progress' ? 'progress' : `${item.kind} ${item.name}`)),
+        );
+      },
+    ),
+    { numRuns: 100 },
+  );
+});
+
+/** As the receiver counts. */
+function sizeOf(frame: Frame): Readonly<{ mutations: number; bytes: number }> {
+  if (frame.kind === 'put')
+    return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
+  return { mutations: frame.kind === 'delete' ? frame.keys.length : 1, bytes: 0 };
+}

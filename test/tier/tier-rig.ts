@@ -1,0 +1,189 @@
+/** Caches in memory whose tiers are real: their links are connections in memory, and time is the test's. */
+import { setImmediate } from 'node:timers';
+import { setImmediate as turn } from 'node:timers/promises';
+import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import { createMetrics } from '../../src/diagnostics/metrics.js';
+import type { Caller } from '../../src/domain/caller.js';
+import type { FrameConnection } from '../../src/frames/frame-connection.js';
+import type { Frame, FrameOf } from '../../src/frames/frame.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { Tier, type TierOptions } from '../../src/tier/tier.js';
+import type { LinkPolicies } from '../../src/domain/link-policies.js';
+import { typeOf } from '../intake/a-session.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aPolicy } from '../support/edge-policies.js';
+import { MemoryDisk } from '../support/memory-disk.js';
+import { MemoryStore } from '../support/memory-store.js';
+import { ConnectionEnd } from './connection-pair.js';
+
+const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };
+const credit = { mutations: 200, bytes: 1_000_000 };
+
+export type RigCache = Readonly<{
+  name: string;
+  store: MemoryStore;
+  known: KnownShards;
+  tier: Tier;
+  disk: MemoryDisk;
+  /** What it has logged. */
+  logged: readonly Readonly<{ event: string; fields: unknown }>[];
+  /** Tells its neighbours that it stops. */
+  stop: () => void;
+}>;
+
+type CacheOptions = Partial<TierOptions> & Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies }>;
+
+const everything = aPolicy({ types: ['*'] });
+
+export const openPolicies: LinkPolicies = {
+  forward: everything,
+  follow: everything,
+  children: new Map([['*', { accept: everything, offer: everything }]]),
+};
+
+export class TierRig {
+  readonly clock = new ManualClock();
+  /** Both ends of each connection, the child's first, in the order they were asked for. */
+  readonly connections: (readonly [ConnectionEnd, ConnectionEnd])[] = [];
+  readonly tried: string[] = [];
+  /** Who takes connections, by URL; a URL that is not here refuses. */
+  readonly #listeners = new Map<string, (connection: ConnectionEnd, from: string) => void>();
+  readonly refusals = new Map<string, Error>();
+  #random = 0;
+
+  /** Its URL is its name. */
+  async cache(
+    name: string,
+    { disk = MemoryDisk.blank(() => (this.#random = (this.#random + 0.37) % 1)), policies = openPolicies, ...options }: CacheOptions = {},
+  ): Promise<RigCache> {
+    const { clock } = this;
+    const store = new MemoryStore(disk, { clock, soon: (task) => setImmediate(task), random: () => 0.5 });
+    const known = await KnownShards.open(store);
+    const logged: Readonly<{ event: string; fields: unknown }>[] = [];
+    const log = recordingLog(logged);
+    const tier = new Tier(
+      {
+        store,
+        known,
+        clock,
+        random: () => 0,
+        turn,
+        log,
+        boundedLog: new BoundedLog({ clock, log }),
+        metrics: createMetrics({ processMetrics: false }),
+        localFreshness: () => ({ connected: true, lagMs: 0 }),
+        intake: { typeOf, credit, limits, systemClusters: new Set() },
+        connect: (url) => this.#connect(url, name),
+      },
+      policies,
+      {
+        ...defaultSenderBounds,
+        statusIntervalMs: 5_000,
+        digestIntervalMs: 600_000,
+        refusedRetryMs: 30_000,
+        readyGraceMs: 10_000,
+        urls: [],
+        name,
+        incarnation: 1_000,
+        agent: 'rig',
+        ...options,
+      },
+    );
+    const stopping = new AbortController();
+    this.listen(name, (connection, from) => void this.#accept(tier, connection, from));
+    void tier.run(stopping.signal);
+    const stop = (): void => {
+      this.#listeners.delete(name);
+      stopping.abort();
+      tier.close();
+    };
+    return { name, store, known, tier, disk, logged, stop };
+  }
+
+  listen(url: string, take: (connection: ConnectionEnd, from: string) => void): void {
+    this.#listeners.set(url, take);
+  }
+
+  unlisten(url: string): void {
+    this.#listeners.delete(url);
+  }
+
+  /** Until nothing happens any more without time passing. */
+  async settle(): Promise<void> {
+    const quietTurns = 8;
+    for (let quiet = 0, before = -1; quiet < quietTurns; quiet += 1) {
+      await turn();
+      const now = this.tried.length + this.connections.flat().reduce((sum, { sent }) => sum + sent.length, 0);
+      if (now !== before) quiet = 0;
+      before = now;
+    }
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.settle();
+    this.clock.advance(ms);
+    await this.settle();
+  }
+
+  async #connect(url: string, from: string): Promise<FrameConnection> {
+    this.tried.push(url);
+    const take = this.#listeners.get(url);
+    const refusal = this.refusals.get(url);
+    if (refusal !== undefined) throw refusal;
+    if (take === undefined) throw new Error(`nobody listens at ${url}`);
+    const pair = ConnectionEnd.pair([from, url]);
+    this.connections.push(pair);
+    take(pair[1], from);
+    return pair[0];
+  }
+
+  async #accept(tier: Tier, connection: ConnectionEnd, from: string): Promise<void> {
+    const frames = connection.frames();
+    const { value } = await frames.next();
+    if (value?.kind === 'hello') await tier.accept(connection, { hello: value, frames, caller: aCaller(from) });
+  }
+}
+
+export function aCaller(name: string): Caller {
+  return { user: name, groups: ['strata'], speaksFor: { kind: 'cache', name } };
+}
+
+export function aHello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hello'> {
+  const greeting = {
+    protocol: 1,
+    role: 'cache',
+    name: 'east',
+    incarnation: 1_000,
+    route: ['id-of-east'],
+    slices: [],
+    agent: 'test',
+  } as const;
+  return { kind: 'hello', ...greeting, credit, limits, ...overrides };
+}
+
+export function aWelcome(cacheId = 'id-of-root', overrides: Partial<FrameOf<'welcome'>> = {}): FrameOf<'welcome'> {
+  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, stated: [], credit, limits, ...overrides };
+}
+
+const everythingText = JSON.stringify([{ types: ['*'] }]);
+
+/** What a cache says once it was greeted: that everything may cross, and that it holds nothing. */
+export function aBeginning(): readonly Frame[] {
+  return [
+    { kind: 'policy', up: everythingText, down: everythingText },
+    { kind: 'resume', position: '', held: [], isLast: true },
+  ];
+}
+
+/** The reasons of the byes that an end has said. */
+export function byesOf({ sent }: ConnectionEnd): readonly string[] {
+  return sent.flatMap((frame) => (frame.kind === 'bye' ? [frame.reason] : []));
+}
+
+function recordingLog(logged: Readonly<{ event: string; fields: unknown }>[]): Log {
+  const write = (event: string, fields?: unknown): void => void logged.push({ event, fields });
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  return log;
+}

@@ -1,0 +1,132 @@
+import test from 'ava';
+import type { LinkPolicies } from '../../src/domain/link-policies.js';
+import type { LinkState } from '../../src/domain/push.js';
+import type { LinkSide } from '../../src/domain/side.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { treeReport, type TreeReportParts } from '../../src/tier/tree-report.js';
+import { aSlice } from '../intake/a-session.js';
+import { aShardState, FakePushes } from '../intake/fake-pushes.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aPolicy } from '../support/edge-policies.js';
+import { shardName } from '../support/objects.js';
+
+const everything = '[{"types":["*"]}]';
+const amber = shardName('amber');
+const policies: LinkPolicies = {
+  forward: aPolicy({ types: ['*'] }),
+  follow: [],
+  children: new Map([['east', { accept: [], offer: aPolicy({ types: ['*'] }) }]]),
+};
+const progress = { slices: 5, inStep: 4, behind: 7, lagMs: 30, restated: 1, refused: 2 };
+
+function setUp() {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  const link = (side: LinkSide, cacheId: string, position: string): LinkState => ({ side, cacheId, position });
+  const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
+    const known = await KnownShards.open(pushes);
+    const told = { presence: () => ({ isUp: false, sinceMs: clock.now() - 900, hasTold: false }) };
+    const alone = { name: undefined, route: ['c1'], parent: undefined, children: [], conflicts: [], policies, freshness: told };
+    return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
+  };
+  return { clock, pushes, link, report };
+}
+
+test('a cache without neighbours is a root, and tells nothing else', async (t) => {
+  const { report } = setUp();
+
+  t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, parent: null, children: [], conflicts: [] });
+});
+
+test('a parent that does not come is told with why, and with what the store has kept of it', async (t) => {
+  const { clock, pushes, link, report } = setUp();
+  const url = 'https://root:6443/services/cache/connect';
+  pushes.linkStates.push(link('parent', 'c0', '41'));
+  pushes.shardStates.push(aShardState(amber, 3, { side: 'parent' }));
+  pushes.hold(aSlice('apiexports'), { edge: 'e' });
+  pushes.hold(aSlice('apiresourceschemas'));
+
+  const parent = { kind: 'connecting', url, sinceMs: clock.now(), failures: 2, message: 'x'.repeat(500) } as const;
+  const tree = await report({ name: 'eu-1', parent });
+
+  t.like(tree, { name: 'eu-1', hops: null });
+  t.deepEqual(tree.parent, {
+    url: 'https://root:6443',
+    failures: 2,
+    message: `${'x'.repeat(200)}…`,
+    cacheId: 'c0',
+    connection: { kind: 'away', forMs: 900 },
+    position: '41',
+    sending: null,
+    receiving: { slices: 2, inStep: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0 },
+    policies: { own: { up: everything, down: '[]' }, other: null },
+  });
+});
+
+test('an open link tells how far both ways are, what was compared, and the policies of both ends', async (t) => {
+  const { clock, report } = setUp();
+  const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9 };
+  const session = { progress, received, otherPolicy: { up: [], down: policies.forward } };
+  const parent = { kind: 'open', url: 'https://root:6443/', sinceMs: clock.now() - 5, cacheId: 'c0', session } as const;
+
+  const tree = await report({ name: 'eu-1', route: ['c1', 'c0', 'c9'], parent });
+
+  t.is(tree.hops, 2);
+  t.deepEqual(tree.parent, {
+    url: 'https://root:6443',
+    failures: 0,
+    message: null,
+    cacheId: 'c0',
+    connection: { kind: 'connected', forMs: 5, peer: 'root:6443' },
+    position: null,
+    sending: progress,
+    receiving: { slices: 0, inStep: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1 },
+    policies: { own: { up: everything, down: '[]' }, other: { up: '[]', down: everything } },
+  });
+});
+
+test('children are told in the order of their names, those that were here once included', async (t) => {
+  const { clock, pushes, link, report } = setUp();
+  pushes.linkStates.push(link('child/west', 'c8', '12'), link('parent', 'c0', ''));
+  const session = { progress: undefined, received: { compared: 0, comparedMs: 0, differed: 0, refused: 0 }, otherPolicy: undefined };
+  const here = { cacheId: 'c7', incarnation: 1, agent: 'strata', peer: '10.0.0.7', sinceMs: clock.now() - 60, session };
+
+  const { children } = await report({
+    children: [
+      { name: 'zone', ...here },
+      { name: 'east', ...here },
+    ],
+  });
+
+  t.deepEqual(
+    children.map(({ name, cacheId, agent, connection, position }) => [name, cacheId, agent, connection.kind, position]),
+    [
+      ['east', 'c7', 'strata', 'connected', null],
+      ['west', 'c8', null, 'away', '12'],
+      ['zone', 'c7', 'strata', 'connected', null],
+    ],
+  );
+  t.deepEqual(
+    children.map(({ policies: { own } }) => own.down),
+    [everything, '[]', '[]'],
+  );
+});
+
+test('a conflict is told until one of the two has outranked the other', async (t) => {
+  const { clock, pushes, report } = setUp();
+  const holder = aShardState(amber, 3);
+  const conflict = {
+    claim: { shard: amber, incarnation: 3, moves: 0, side: 'child/west' as const, removed: false },
+    holder,
+    sinceMs: clock.now(),
+  };
+  pushes.shardStates.push(holder);
+  clock.advance(70);
+
+  const told = await report({ conflicts: [conflict] });
+  pushes.shardStates[0] = aShardState(amber, 4);
+  const settled = await report({ conflicts: [conflict] });
+
+  t.deepEqual(told.conflicts, [{ shard: amber, side: 'local', claimedBy: 'child/west', incarnation: 3, forMs: 70 }]);
+  t.deepEqual(settled.conflicts, []);
+});

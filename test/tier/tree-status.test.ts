@@ -1,0 +1,95 @@
+/** What real caches of a tree say of themselves, and what a rewritten policy does while they run. */
+import test from 'ava';
+import { parseStatusReport } from '../../src/commands/parse-status-report.js';
+import type { StatusReport } from '../../src/domain/status.js';
+import { aSlice } from '../support/pushes.js';
+import { pushedExport, RawPusher } from '../support/raw-pusher.js';
+import { hurried, until, type TestServer } from '../support/test-server.js';
+import { aTree } from '../support/test-tree.js';
+
+async function statusOf(server: TestServer): Promise<StatusReport> {
+  return parseStatusReport((await server.client().raw('GET', '/services/cache/status')).text);
+}
+
+async function names(server: TestServer): Promise<string> {
+  const { text } = await server.client().raw('GET', '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports');
+  return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).join();
+}
+
+/** The machine may have other things to do. */
+function soon(condition: () => Promise<boolean>): Promise<void> {
+  return until(condition, 20_000);
+}
+
+test('both ends of a link tell of it, and a shard is told where it is and where it comes to', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const east = await tree.cache('east', { parent: root, clock: hurried(20) });
+  const amber = await RawPusher.open(east);
+  await amber.state(aSlice(), [pushedExport('one')]);
+  amber.socket.send({ kind: 'status', freshness: [{ slice: aSlice(), connected: true, synced: true, lagMs: 0 }] });
+  const isTold = ({ shards: [shard] }: StatusReport): boolean => shard?.connection.kind === 'connected' && shard.slices[0]?.inStep === true;
+  await soon(async () => isTold(await statusOf(root)));
+  await soon(async () => ((await statusOf(root)).tree?.children[0]?.receiving.compared ?? 0) > 0);
+
+  const [above, below] = [await statusOf(root), await statusOf(east)];
+
+  t.like(above.tree, { name: null, route: [above.cache.id], hops: 0, parent: null });
+  t.like(above.tree?.children[0], {
+    name: 'east',
+    cacheId: below.cache.id,
+    receiving: { slices: 1, inStep: 1, refused: 0, differed: 0 },
+    connection: { kind: 'connected' },
+  });
+  t.deepEqual(above.tree?.children[0]?.policies.own, above.tree?.children[0]?.policies.other);
+  t.like(above.shards[0], { shard: 'amber', side: 'child/east', connection: { kind: 'connected', peer: 'east' } });
+  t.like(below.tree, { name: 'east', route: [below.cache.id, above.cache.id], hops: 1, children: [] });
+  t.like(below.tree?.parent, { url: root.url, cacheId: above.cache.id, failures: 0, connection: { kind: 'connected' } });
+  t.like(below.tree?.parent?.sending, { slices: 1, inStep: 1, behind: 0, refused: 0 });
+  t.like(below.shards[0], { side: 'local', connection: { kind: 'connected' } });
+  t.is(above.shards[0]?.slices[0]?.digest, below.shards[0]?.slices[0]?.digest);
+  t.is(await root.metric('strata_link_connected'), 1);
+  t.is(await east.metric('strata_link_slices'), 1);
+});
+
+test('a cache that starts while its parent is away serves what its disk holds, and says so', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const amber = await RawPusher.open(root);
+  await amber.state(aSlice(), [pushedExport('one')]);
+  const flags = await tree.linkFlags('east', root);
+  const east = await tree.cache('east', { parent: root });
+  await soon(async () => (await names(east)) === 'one' && (await statusOf(east)).shards[0]?.slices[0]?.synced === true);
+
+  await root.stop();
+  const again = await east.restart({ flags, config: "parent: {follow: [{types: ['*']}]}" });
+  t.teardown(() => again.close());
+  await soon(async () => ((await statusOf(again)).tree?.parent?.failures ?? 0) > 0);
+
+  const { cache, tree: told, shards } = await statusOf(again);
+  t.true(cache.ready);
+  t.is(await names(again), 'one');
+  t.like(told?.parent, { connection: { kind: 'away' }, sending: null, receiving: { slices: 1, inStep: 1 } });
+  t.truthy(told?.parent?.position);
+  t.regex(told?.parent?.message ?? '', /./);
+  t.is(told?.hops, null);
+  t.like(shards[0], { side: 'parent', connection: { kind: 'away' }, slices: [{ synced: true, stated: 'current', inStep: true }] });
+});
+
+test('rewriting the file of a running cache changes what crosses', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const amber = await RawPusher.open(root);
+  await amber.state(aSlice(), [pushedExport('one')]);
+  let config = 'parent: {follow: [{types: [secrets]}]}\nlink: {policyPoll: 100ms}';
+  const east = await tree.cache('east', { parent: root, config: () => config });
+  await soon(async () => (await statusOf(east)).tree?.parent?.policies.other !== null);
+  t.is(await names(east), '');
+
+  config = 'parent: {follow: [{types: [apiexports.apis.kcp.io]}]}\nlink: {policyPoll: 100ms}';
+
+  await soon(async () => (await names(east)) === 'one');
+  config = 'parent: {follow: [{types: [secrets]}]}\nlink: {policyPoll: 100ms}';
+  await soon(async () => (await names(east)) === '');
+  t.is((await statusOf(root)).tree?.children[0]?.policies.other?.down, '[{"types":["secrets"]}]');
+});
