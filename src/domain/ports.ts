@@ -51,12 +51,18 @@ export interface Snapshot {
 /** `next` is the key to read on behind; undefined on the last page. */
 export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Key | undefined }>;
 
+/** All changes of interest up to `upTo`, behind the chunk before. */
+export type LogChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
+
 /** The change log. */
 export interface History {
   /** Chunks of changes with after < revision ≤ upTo, rising. Throws Refused(Expired) when after < compacted. */
   changes(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]>;
-  /** The same of every type: what a link reads. */
-  everyChange(range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]>;
+  /**
+   * The same of every type: what a link reads. Of keys that are not wanted a change may be left out, unless it moves a canonical path;
+   * a chunk then tells how far it reaches, and may be empty.
+   */
+  everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (D4, tombstones). */
   remembers(after: Revision): boolean;
   /** The keys of the scope that changed with after < revision ≤ upTo, deleted ones included, each once; answers as far back as `remembers`. */

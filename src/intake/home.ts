@@ -44,7 +44,7 @@ export class Home {
   }
 }
 
-export function writtenElsewhere(shard: ShardName, side: LinkSide): Refusal {
+function writtenElsewhere(shard: ShardName, side: LinkSide): Refusal {
   const child = childOf(side);
   const where = child === undefined ? 'a cache above or beside this one' : `the child ${child} or a cache below it`;
   return { reason: 'Conflict', message: `the shard ${shard} is written at ${where}`, details: { retryAfterSeconds: 1 } };

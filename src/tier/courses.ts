@@ -10,7 +10,6 @@
  */
 import type { Clock } from '../domain/ports.js';
 import type { Incarnation } from '../domain/push.js';
-import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -31,8 +30,6 @@ export type CoursesParts = Readonly<{
 
 /** Looked at in one turn of the event loop: of a shard some twenty slices, each a few microseconds. */
 const shardsPerTurn = 50;
-const declaring: Readonly<Pick<Resource, 'group' | 'resource'>> = { group: 'cache.kcp.io', resource: 'clustercachedresources' };
-
 export class Courses {
   readonly #parts: CoursesParts;
   readonly #to: LinkSide;
@@ -94,13 +91,18 @@ export class Courses {
     return this.#byShard.get(slice.shard)?.get(formatSlice(slice));
   }
 
+  hasShard(shard: ShardName): boolean {
+    return this.#byShard.has(shard);
+  }
+
   ofShard(shard: ShardName): Iterable<SliceCourse> {
     return this.#byShard.get(shard)?.values() ?? [];
   }
 
-  /** The next one to be stated, which is taken; undefined when none waits. */
-  takeWaiting(): SliceCourse | undefined {
-    for (const waiting of [this.#waiting.declaring, this.#waiting.others]) {
+  /** The next one to be stated, which is taken; undefined when none waits. `declaring`: of those alone that declare types. */
+  takeWaiting(of?: 'declaring'): SliceCourse | undefined {
+    const { declaring, others } = this.#waiting;
+    for (const waiting of of === undefined ? [declaring, others] : [declaring]) {
       for (const course of waiting) {
         waiting.delete(course);
         return course;
@@ -218,9 +220,7 @@ export class Courses {
   }
 
   #wait(course: SliceCourse): void {
-    const { group, resource } = course.slice.resource;
-    const isDeclaring = group === declaring.group && resource === declaring.resource;
-    this.#waiting[isDeclaring ? 'declaring' : 'others'].add(course);
+    this.#waiting[course.declaresTypes ? 'declaring' : 'others'].add(course);
   }
 
   #dropShard(shard: ShardName): void {

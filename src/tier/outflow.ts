@@ -12,6 +12,7 @@
  * Q4 Behind the log, everything is stated anew: never a gap.
  */
 import { Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
@@ -70,7 +71,8 @@ export class Outflow {
     if (resumed === undefined && receiver.position !== '') parts.log.info('link.position-unknown', { to, position: receiver.position });
     const rang = (): void => this.#bell.ring();
     this.#told = resumed;
-    this.#tail = new Tail({ history: store, revisions: store, commits: store, rang }, resumed ?? store.published);
+    const isWanted = ({ shard }: Key): boolean => this.#courses.hasShard(shard);
+    this.#tail = new Tail({ history: store, revisions: store, commits: store, isWanted, rang }, resumed ?? store.published);
     this.#queue = new OutflowQueue({ clock, tooLarge: (slice, told) => this.#tooLarge(slice, told) }, receiver, options);
     this.#courses = new Courses(
       { known, isSynced, clock, random, rang },
@@ -222,6 +224,7 @@ export class Outflow {
       else before.push(toldChange(change, came));
     }
     for (const [course, items] of byCourse) this.#queue.objects(course, items);
+    if (this.#tail.isBehind) for (const { key } of told) this.#teller.doubtPaths(key);
     if (last?.movedPath !== undefined) await this.#teller.movePath(last.key, last.movedPath);
     if (!this.#queue.isEmpty) this.#progress(true);
     return true;

@@ -29,6 +29,12 @@ export class SliceCourse {
     this.#phase = phase;
   }
 
+  /** Its objects declare the types of others. */
+  get declaresTypes(): boolean {
+    const { group, resource } = this.slice.resource;
+    return group === 'cache.kcp.io' && resource === 'clustercachedresources';
+  }
+
   get phase(): CoursePhase {
     return this.#phase;
   }

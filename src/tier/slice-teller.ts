@@ -3,6 +3,7 @@
  *
  * S1 At most `statementsMax` are read side by side, a page each in turn, so that a large one does not hold up the others; a digest is
  *    read only when nothing else is to be done.
+ * S2 What declares types is told before what may be of them, which the other end would have to put aside.
  */
 import { emptyDigest, formatDigest } from '../domain/digest.js';
 import type { MovedPath } from '../domain/change.js';
@@ -36,6 +37,7 @@ export class SliceTeller {
   readonly #parts: SliceTellerParts;
   readonly #stating: SliceCourse[] = [];
   readonly #digestsDue = new Set<SliceCourse>();
+  readonly #doubtful = new Set<SliceCourse>();
   #checked: SliceCourse | undefined;
 
   constructor(parts: SliceTellerParts) {
@@ -69,7 +71,7 @@ export class SliceTeller {
   async walk(): Promise<boolean> {
     const { courses } = this.#parts;
     while (this.#stating.length < statementsMax) {
-      const course = courses.takeWaiting();
+      const course = courses.takeWaiting(this.#stating.some(({ declaresTypes }) => declaresTypes) ? 'declaring' : undefined);
       if (course === undefined) break;
       this.#begin(course);
     }
@@ -103,12 +105,23 @@ export class SliceTeller {
     for (const course of this.#parts.courses.all) this.#digestsDue.add(course);
   }
 
+  /**
+   * Changes of the slice were judged behind what is published, by canonical paths as they are now: what was deleted before its path moved
+   * may have crossed and not have been told. Where a path does move, the digest will tell.
+   */
+  doubtPaths(slice: Slice): void {
+    const { courses } = this.#parts;
+    const course = courses.of(slice);
+    if (course !== undefined && courses.edge.asksPath(slice)) this.#doubtful.add(course);
+  }
+
   /** A logical cluster's canonical path has moved: what of it crosses now and did not, or the other way round, is told. */
   async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
     const { courses, queue, store, tail } = this.#parts;
     const { edge } = courses;
     for (const course of [...courses.ofShard(shard)].filter(({ isTold, slice }) => isTold && edge.asksPath(slice))) {
       course.walk?.giveUpSum();
+      if (this.#doubtful.delete(course)) this.#digestsDue.add(course);
       const snapshot = store.snapshot({ ...scopeOf(course.slice), cluster }, tail.position);
       for await (const objects of pages(snapshot)) {
         const flipped = objects.filter((object) => edge.lets(object, before) !== edge.lets(object, after));

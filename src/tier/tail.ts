@@ -9,7 +9,8 @@
  * changes and `liveBytesMax` of their bodies wait so; beyond that they are forgotten and read from the log, at the pace of the link.
  */
 import type { Change, Commit } from '../domain/change.js';
-import type { Commits, History, Revisions, Subscription } from '../domain/ports.js';
+import type { Commits, History, LogChunk, Revisions, Subscription } from '../domain/ports.js';
+import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 import { formatSlice } from '../domain/slice.js';
 
@@ -17,6 +18,8 @@ export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>
 
 export type TailParts = Readonly<{
   history: Pick<History, 'everyChange'>;
+  /** Whether changes of a key are told at all: others are not even read. */
+  isWanted: (key: Key) => boolean;
   revisions: Pick<Revisions, 'published'>;
   commits: Commits;
   /** There is more. */
@@ -41,7 +44,7 @@ export class Tail {
   #seen: Revision;
   /** What was read or taken and not given out. */
   #run: Run | undefined;
-  #reading: AsyncIterator<readonly Change[]> | undefined;
+  #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;
 
   constructor(parts: TailParts, position: Revision) {
@@ -115,11 +118,11 @@ export class Tail {
     const after = this.#position;
     if (this.#reading === undefined) {
       this.#readingUpTo = this.#live[0]?.after ?? this.#parts.revisions.published;
-      this.#reading = this.#parts.history.everyChange({ after, upTo: this.#readingUpTo })[Symbol.asyncIterator]();
+      this.#reading = this.#parts.history.everyChange({ after, upTo: this.#readingUpTo }, this.#parts.isWanted)[Symbol.asyncIterator]();
     }
     const reading = this.#reading;
     const { done, value } = await reading.next();
-    if (done !== true) return { after, upTo: value.at(-1)?.revision ?? after, changes: value };
+    if (done !== true) return { after, ...value };
     if (this.#reading === reading) this.#reading = undefined;
     return { after, upTo: this.#readingUpTo, changes: [] };
   }

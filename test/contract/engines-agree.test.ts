@@ -106,7 +106,8 @@ function byText(a: unknown, b: unknown): number {
 
 async function contents(store: Store): Promise<unknown> {
   const log: unknown[] = [];
-  for await (const changes of store.everyChange({ after: store.compacted, upTo: store.published })) log.push(...changes.map(told));
+  const range = { after: store.compacted, upTo: store.published };
+  for await (const { changes } of store.everyChange(range, () => true)) log.push(...changes.map(told));
   const places = ['amber', 'birch'].flatMap((shard) =>
     ['acme', 'bold'].map((cluster) => ({ shard: shardName(shard), cluster: clusterName(cluster) })),
   );

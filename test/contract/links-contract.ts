@@ -65,7 +65,7 @@ async function namesOf(store: Store): Promise<string[]> {
 
 async function everyChange(store: Store, after: Revision): Promise<Change[]> {
   const all: Change[] = [];
-  for await (const chunk of store.everyChange({ after, upTo: store.published })) all.push(...chunk);
+  for await (const { changes } of store.everyChange({ after, upTo: store.published }, () => true)) all.push(...changes);
   return all;
 }
 

@@ -2,6 +2,8 @@
  * A shard of the fault tests: what it holds now, which is the truth, and senders that push it into caches, each as a new process of
  * the shard would. Whoever asks is told a full statement first, then what changes.
  */
+import { readFileSync } from 'node:fs';
+import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import type { Slice } from '../../src/domain/slice.js';
@@ -12,7 +14,6 @@ import { Sender } from '../../src/sender/sender.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import type { SenderEnd } from '../../src/sender/sender-state.js';
 import type { SliceSource, Told } from '../../src/sender/source.js';
-import { readFileSync } from 'node:fs';
 import { shardName } from '../support/objects.js';
 import { pushedObject } from '../support/raw-pusher.js';
 import type { TierCache } from './tier-tree.js';
@@ -31,6 +32,13 @@ export type Pushing = Readonly<{ sender: Sender; ended: Promise<SenderEnd>; stop
 
 const quiet: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
 const batch = 200;
+
+/** A shard for one test, whose senders stop with it. */
+export function aModelShard(t: ExecutionContext, name: string): ModelShard {
+  const shard = new ModelShard(name);
+  t.teardown(() => shard.close());
+  return shard;
+}
 
 export class ModelShard {
   readonly name: string;

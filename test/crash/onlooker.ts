@@ -3,6 +3,7 @@
  * down what it was told. Where the past is gone (410) it begins with the present, as an informer does that lists again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
 import { KubeError, type KubeClient, type WatchEvent } from '../support/kube-client.js';
 import { modelTypes } from './model-shard.js';
 import type { TierCache } from './tier-tree.js';
@@ -12,7 +13,14 @@ export type Seen = Readonly<{ type: WatchEvent['type']; name: string; turn: stri
 const path = `/services/cache/shards/*/clusters/*/apis/${modelTypes[0].group}/${modelTypes[0].version}/${modelTypes[0].resource}`;
 const againMs = 50;
 
-export class Onlooker {
+/** One for one test. */
+export async function anOnlooker(t: ExecutionContext, cache: TierCache): Promise<Onlooker> {
+  const onlooker = await Onlooker.at(cache);
+  t.teardown(() => onlooker.close());
+  return onlooker;
+}
+
+class Onlooker {
   readonly #client: KubeClient;
   readonly #stop = new AbortController();
   readonly #seen: Seen[] = [];

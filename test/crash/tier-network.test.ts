@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { until } from '../support/test-server.js';
 import type { Way } from '../support/tcp-proxy.js';
-import { ModelShard } from './model-shard.js';
-import { Onlooker } from './onlooker.js';
-import { TierTree, type TierCache } from './tier-tree.js';
+import { aModelShard, type ModelShard } from './model-shard.js';
+import { anOnlooker } from './onlooker.js';
+import { aTierTree, type TierCache } from './tier-tree.js';
 import { converge, digestsOf } from './tree-model.js';
 
 /** Objects that nothing happens to: they would be told again if a slice were stated anew. */
@@ -17,7 +17,6 @@ const still = 1_500;
 const noticeMsMax = 15_000;
 
 type Stage = Readonly<{
-  tree: TierTree;
   root: TierCache;
   east: TierCache;
   amber: ModelShard;
@@ -27,10 +26,8 @@ type Stage = Readonly<{
 
 /** A root with birch, a child with amber; both hold both. */
 async function twoCaches(t: ExecutionContext): Promise<Stage> {
-  const tree = await TierTree.open();
-  t.teardown(() => tree[Symbol.asyncDispose]());
-  const [amber, birch] = [new ModelShard('amber'), new ModelShard('birch')];
-  t.teardown(() => Promise.all([amber.close(), birch.close()]));
+  const tree = await aTierTree(t);
+  const [amber, birch] = [aModelShard(t, 'amber'), aModelShard(t, 'birch')];
   const root = await tree.start('root');
   const east = await tree.start('east', { parent: root });
   for (const shard of [amber, birch]) for (let i = 0; i < still; i += 1) shard.put(`${shard.name}-still-${i}`, { bytes: 500 });
@@ -38,7 +35,7 @@ async function twoCaches(t: ExecutionContext): Promise<Stage> {
   birch.push(root);
   const wanted = { caches: [root, east], shards: [amber, birch] };
   await converge(t, 'the beginning', wanted);
-  return { tree, root, east, amber, birch, settled: (context, when) => converge(context, when, wanted) };
+  return { root, east, amber, birch, settled: (context, when) => converge(context, when, wanted) };
 }
 
 function change({ amber, birch }: Stage, turn: number, count = 60): void {
@@ -162,7 +159,7 @@ test.serial('20,000 changes while the parent is away cost their telling, not a s
   t.true((await residentMiB(east)) < before + 150);
 });
 
-async function labelOf({ process }: TierCache, name: string): Promise<string | undefined> {
+async function labelOf({ client }: TierCache, name: string): Promise<string | undefined> {
   const path = `/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports/${name}`;
   return (
     await process

@@ -5,10 +5,12 @@
  * Everything crosses every link unless a cache is given other rules. Intervals are short, so that what takes a minute in a
  * data centre takes seconds here.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StatusReport } from '../../src/domain/status.js';
+import type { ExecutionContext } from 'ava';
+import type { KubeClient } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
@@ -24,27 +26,37 @@ export type TierCacheOptions = Readonly<{
 const everything = "[{types: ['*']}]";
 const hurry = ['--ping-interval=1s', '--pong-timeout=1s', '--policy-poll=200ms', '--link-digest-interval=2s', '--parent-ready-grace=2s'];
 const nobodyListens = 1;
+const answerMsMax = 5_000;
+
+/** A tree for one test, gone with it. */
+export async function aTierTree(t: ExecutionContext): Promise<TierTree> {
+  const tree = await TierTree.open();
+  t.teardown(() => tree[Symbol.asyncDispose]());
+  return tree;
+}
 
 export class TierCache {
   readonly name: string;
   readonly process: StrataProcess;
   /** On the way to the parent; one that leads nowhere at a root. */
   readonly uplink: TcpProxy;
+  readonly client: KubeClient;
 
   constructor(name: string, process: StrataProcess, uplink: TcpProxy) {
     this.name = name;
     this.process = process;
     this.uplink = uplink;
+    this.client = process.client();
   }
 
   async status(): Promise<StatusReport> {
-    const { text } = await this.process.client().raw('GET', '/services/cache/status');
+    const { text } = await this.client.raw('GET', '/services/cache/status', { timeoutMs: answerMsMax });
     return JSON.parse(text) as StatusReport;
   }
 
   /** The value of a metric, or the sum over all its series that have the labels; `label` is as it stands there: `side="parent"`. */
   async metric(name: string, label = ''): Promise<number> {
-    const { text } = await this.process.client().raw('GET', '/metrics');
+    const { text } = await this.client.raw('GET', '/metrics', { timeoutMs: answerMsMax });
     return [...text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))]
       .filter(([, labels = '']) => labels.includes(label))
       .reduce((sum, [, , value]) => sum + Number(value), 0);
@@ -58,6 +70,30 @@ export class TierCache {
   /** Takes other rules for what goes up; they are taken up within the poll. */
   async forwards(rules: string): Promise<void> {
     await writeFile(join(this.process.folder, 'strata.yaml'), configOf(rules));
+  }
+
+  /** As when the volume is gone: the store, and the certificate beside it. */
+  async loseDisk(): Promise<void> {
+    await this.process.kill();
+    await rm(this.process.dataFolder, { recursive: true, force: true });
+  }
+
+  /** Stops cleanly, and puts a copy of the disk aside. */
+  async backUp(): Promise<void> {
+    await this.process.stop();
+    await cp(this.process.dataFolder, this.#backup, { recursive: true });
+    await this.process.resume();
+  }
+
+  /** As an operator does it: without the witness the store knows that it is an older one. */
+  async restore(): Promise<void> {
+    await this.loseDisk();
+    await cp(this.#backup, this.process.dataFolder, { recursive: true });
+    await rm(join(this.process.dataFolder, 'data', 'strata.witness'), { force: true });
+  }
+
+  get #backup(): string {
+    return join(this.process.folder, 'backup');
   }
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {

@@ -10,9 +10,10 @@ type Wanted = Readonly<{ caches: readonly TierCache[]; shards: readonly ModelSha
 
 const convergeMsMax = 60_000;
 const pollMs = 100;
+const answerMsMax = 10_000;
 const shownMax = 20;
 
-/** Waits until every cache holds what it should, and tells what is missing where when it does not in time. */
+/** Waits until every cache holds of these shards what it should, and tells what is missing where when it does not in time. */
 export async function converge(t: ExecutionContext, when: string, wanted: Wanted, withinMs = convergeMsMax): Promise<void> {
   const deadline = performance.now() + withinMs;
   let late = wanted.caches;
@@ -38,14 +39,18 @@ export async function digestsOf(cache: TierCache): Promise<Readonly<Record<strin
   return Object.fromEntries(slices.map(({ shard, slice }) => [`${shard} ${slice.resource}`, slice.digest ?? 'none']));
 }
 
-async function differences(cache: TierCache, { shards, reaches = () => true }: Wanted): Promise<readonly string[]> {
+/** What is missing or left over there, of these shards. */
+export async function differences(cache: TierCache, { shards, reaches = () => true }: Wanted): Promise<readonly string[]> {
   const found: string[] = [];
+  const names = new Set<string | undefined>(shards.map(({ name }) => name));
   for (const type of modelTypes) {
-    const { items } = await cache.process
-      .client()
-      .list(`/services/cache/shards/*/clusters/*/apis/${type.group}/${type.version}/${type.resource}`);
+    const { items } = await cache.client.list(`/services/cache/shards/*/clusters/*/apis/${type.group}/${type.version}/${type.resource}`, {
+      timeoutMs: answerMsMax,
+    });
     const held = new Set(
-      items.map(({ metadata: { annotations, name, labels } }) => `${annotations?.['kcp.io/shard']} ${name} ${labels?.['turn']}`),
+      items
+        .filter(({ metadata: { annotations } }) => names.has(annotations?.['kcp.io/shard']))
+        .map(({ metadata: { annotations, name, labels } }) => `${annotations?.['kcp.io/shard']} ${name} ${labels?.['turn']}`),
     );
     const wanted = new Set(
       shards.flatMap((shard) =>

@@ -23,7 +23,8 @@ async function somePlainWriters(shard: ShardState, { stated = 0 } = {}) {
   const writers = new PlainWriters({ pushes, known, clock, log }, { quietMs });
   const changed = (): void => {
     const [state] = pushes.sliceStates;
-    if (state !== undefined) for (const listener of pushes.listeners) listener({ shards: [], slices: [{ ...state, changedMs: clock.now() }] });
+    if (state !== undefined)
+      for (const listener of pushes.listeners) listener({ shards: [], slices: [{ ...state, changedMs: clock.now() }] });
   };
   const advance = async (ms: number): Promise<void> => {
     for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {

@@ -1,18 +1,26 @@
 /**
- * Watches what crosses each edge, and finds what crosses more often than it must: within one connection a change is told once each
- * way, unless its slice is stated anew in between.
+ * Watches what crosses each edge, and finds what crosses more often than it must: within one connection an object is told once each
+ * way as it is, unless its slice is stated anew in between, or it left the edge and came back. What came over an edge and goes back over
+ * it is an echo; where shards move, that is how it has to be.
+ *
+ * What comes behind a number that is not the next one was tampered with, and is nobody's fault.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { Delivery } from './network-link.js';
 import type { Network } from './network.js';
 
-const repeatsMax = 100;
+const foundMax = 100;
+
+type Way = { next: number; isTampered: boolean; readonly slices: Map<string, Map<string, string>> };
 
 export class Crossings {
-  /** By connection, direction and slice: the changes told since its last `begin`. */
-  readonly #told = new Map<string, Set<string>>();
+  /** Of each connection and direction: what was told of each key since its slice's last `begin`. */
+  readonly #ways = new Map<string, Way>();
+  /** By edge: what has crossed it, and from which end. */
+  readonly #from = new Map<string, Map<string, string>>();
   readonly #repeats: string[] = [];
+  readonly #echoes: string[] = [];
   #objects = 0;
 
   constructor(network: Network) {
@@ -29,25 +37,59 @@ export class Crossings {
     return this.#repeats;
   }
 
-  #see({ from, to, connection, frame, atMs }: Delivery): void {
-    if (frame.kind === 'begin') this.#told.delete(wayOf(connection, from, frame.slice));
-    if (frame.kind !== 'put') return;
-    const way = wayOf(connection, from, frame.slice);
-    const told = this.#told.get(way) ?? new Set<string>();
-    this.#told.set(way, told);
-    for (const change of changesOf(frame)) {
+  get echoes(): readonly string[] {
+    return this.#echoes;
+  }
+
+  #see(delivery: Delivery): void {
+    const { frame } = delivery;
+    if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
+    const way = this.#way(delivery);
+    way.isTampered ||= frame.sequence !== way.next;
+    way.next = frame.sequence + mutationsOf(frame);
+    if (way.isTampered) return;
+    if (frame.kind === 'begin') way.slices.delete(formatSlice(frame.slice));
+    if (frame.kind === 'delete') for (const key of frame.keys) told(way, frame.slice).delete(placeOf(key));
+    if (frame.kind === 'put') this.#seePut({ ...delivery, frame }, way);
+  }
+
+  #seePut({ from, to, frame, atMs }: Delivery & { frame: Extract<Frame, { kind: 'put' }> }, way: Way): void {
+    const before = told(way, frame.slice);
+    const slice = formatSlice(frame.slice);
+    const edge = [from, to].toSorted().join(' ');
+    const crossed = this.#from.get(edge) ?? new Map<string, string>();
+    this.#from.set(edge, crossed);
+    for (const object of frame.objects) {
       this.#objects += 1;
-      if (told.has(change) && this.#repeats.length < repeatsMax)
-        this.#repeats.push(`after ${atMs} ms, from ${from} to ${to}: ${formatSlice(frame.slice)} ${change}`);
-      told.add(change);
+      const what = `after ${atMs} ms, from ${from} to ${to}: ${slice} ${placeOf(object)} at ${object.sourceVersion}`;
+      if (before.get(placeOf(object)) === object.sourceVersion && this.#repeats.length < foundMax) this.#repeats.push(`${what}, again`);
+      before.set(placeOf(object), object.sourceVersion);
+      const content = `${slice} ${placeOf(object)} ${object.body === undefined ? '' : Buffer.from(object.body).toString('base64')}`;
+      const origin = crossed.get(content) ?? from;
+      crossed.set(content, origin);
+      if (origin !== from && this.#echoes.length < foundMax) this.#echoes.push(`${what}, back where it came from`);
     }
+  }
+
+  #way({ connection, from }: Delivery): Way {
+    const text = `${connection} ${from}`;
+    const way = this.#ways.get(text) ?? { next: 1, isTampered: false, slices: new Map() };
+    this.#ways.set(text, way);
+    return way;
   }
 }
 
-function wayOf(connection: number, from: string, slice: Slice): string {
-  return `${connection} ${from} ${formatSlice(slice)}`;
+function told({ slices }: Way, slice: Slice): Map<string, string> {
+  const known = slices.get(formatSlice(slice)) ?? new Map<string, string>();
+  slices.set(formatSlice(slice), known);
+  return known;
 }
 
-function changesOf({ objects }: Frame & { kind: 'put' }): readonly string[] {
-  return objects.map(({ cluster, namespace, name, sourceVersion }) => `${cluster}|${namespace}/${name} at ${sourceVersion}`);
+function mutationsOf(frame: Frame): number {
+  if (frame.kind === 'put') return frame.objects.length;
+  return frame.kind === 'delete' ? frame.keys.length : 1;
+}
+
+function placeOf({ cluster, namespace, name }: Readonly<{ cluster: string; namespace: string; name: string }>): string {
+  return `${cluster}|${namespace}/${name}`;
 }

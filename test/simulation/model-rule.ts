@@ -1,4 +1,5 @@
 /** A rule of an edge policy as an operator writes it, and what it matches: the model's own reading, one line for each thing named. */
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
 import { formatGroupResource, formatResource } from '../../src/domain/resource.js';
@@ -17,13 +18,24 @@ export type ModelRule = Readonly<{
 
 export type ModelObject = Readonly<{ key: Key; body: Body }>;
 
+type Declaring = Readonly<{ spec: Readonly<{ group: string; resource: string }>; status: Readonly<{ identityHash: string }> }>;
+
 type Metadata = Readonly<{ labels: Texts; annotations: Texts }>;
 
+const builtIn = new Set(kcpTypes.map(formatGroupResource));
 const known = new WeakMap<Body, Metadata>();
+const knownDeclarations = new WeakMap<Body, string>();
 export const pathAnnotation = 'kcp.io/path';
 
-/** `paths`: of the shard's logical clusters, which hold for objects that do not tell their own. */
-export function matchesRule(rule: ModelRule, { key, body }: ModelObject, paths: ReadonlyMap<string, string>): boolean {
+/** Whether a rule matches, or names a type that the object declares: whoever is to read objects needs their type. `paths`: of the shard's logical clusters, which hold for objects that do not tell their own. */
+export function matchesRule(rule: ModelRule, object: ModelObject, paths: ReadonlyMap<string, string>): boolean {
+  const [declared] = declaredBy([object]);
+  const isDeclaring =
+    declared !== undefined && rule.types?.some((type) => !builtIn.has(type) && (type === declared || isOf(declared, type)));
+  return isDeclaring === true ? (rule.shards?.includes(object.key.shard) ?? true) : matches(rule, object, paths);
+}
+
+function matches(rule: ModelRule, { key, body }: ModelObject, paths: ReadonlyMap<string, string>): boolean {
   const { labels, annotations } = metadataOf(body);
   const path = annotations[pathAnnotation] ?? paths.get(key.cluster) ?? '';
   const types = ['*', formatGroupResource(key.resource), formatResource(key.resource)];
@@ -50,6 +62,19 @@ export function haveCommonType({ types: ones = ['*'] }: ModelRule, { types: othe
 /** Whether the one is the other with an identity. */
 function isOf(one: string, other: string): boolean {
   return one.startsWith(`${other}:`);
+}
+
+/** The types that ClusterCachedResources among the objects declare, as text. */
+export function declaredBy(objects: readonly ModelObject[]): ReadonlySet<string> {
+  const declaring = objects.filter(({ key: { resource } }) => resource.resource === 'clustercachedresources');
+  return new Set(declaring.map(({ body }) => knownDeclarations.get(body) ?? readDeclaration(body)));
+}
+
+function readDeclaration(body: Body): string {
+  const { spec, status } = JSON.parse(new TextDecoder().decode(body.bytes)) as Declaring;
+  const declared = formatResource({ group: spec.group, resource: spec.resource, identity: status.identityHash });
+  knownDeclarations.set(body, declared);
+  return declared;
 }
 
 /** Remembered: many caches hold the same bodies. */

@@ -6,13 +6,14 @@
  * What a cache holds of a shard is what its pushers stated, or what crosses of what its neighbour on that side holds.
  *
  * It looks at how things are in the end. A claim that crossed before a policy closed is remembered by caches and not by this model, so
- * whoever changes which shards cross does not move these shards as well. Types are built in, and a logical cluster has one path.
+ * whoever changes which shards cross does not move these shards as well. A logical cluster has one path; a type is declared by one shard.
  */
 import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
+import { formatResource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childSide, flows, type LinkSide, type Side } from '../../src/domain/side.js';
 import { formatSlice } from '../../src/domain/slice.js';
-import { haveCommonType, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
+import { declaredBy, haveCommonType, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
 
 type ModelPolicy = readonly ModelRule[];
 
@@ -75,12 +76,14 @@ export class ModelTree {
   #held(cache: string, shard: ShardName): readonly ModelObject[] {
     const known = this.#known.get(`${cache} ${shard}`);
     if (known === undefined || known.claim.removed === true) return [];
-    if (known.side === 'local') return known.claim.objects;
+    if (known.side === 'local') return withTypes(known.claim.objects);
     const from = known.side === 'parent' ? this.#cache(cache).parent : known.side.slice('child/'.length);
     if (from === undefined || !flows(this.side(from, shard), this.#sideOf(cache, from))) return [];
     const held = this.#held(from, shard);
     const paths = pathsIn(held);
-    return held.filter((object) => this.#ends(from, cache).every((policy) => policy.some((rule) => matchesRule(rule, object, paths))));
+    const crosses = (object: ModelObject): boolean =>
+      this.#ends(from, cache).every((policy) => policy.some((rule) => matchesRule(rule, object, paths)));
+    return withTypes(held.filter(crosses));
   }
 
   /** Whether anybody heard anything new. */
@@ -133,4 +136,10 @@ export class ModelTree {
     if (cache === undefined) throw new Error(`no cache is named ${name}`);
     return cache;
   }
+}
+
+/** Less those of a type that nothing here declares. */
+function withTypes(objects: readonly ModelObject[]): readonly ModelObject[] {
+  const declared = declaredBy(objects);
+  return objects.filter(({ key: { resource } }) => resource.identity === '' || declared.has(formatResource(resource)));
 }

@@ -9,7 +9,7 @@
  */
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
-import { formatSlice } from '../../src/domain/slice.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Side } from '../../src/domain/side.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
@@ -196,7 +196,7 @@ export class SimCache {
         life,
         store,
         random: this.#random,
-        localFreshness: ({ shard }) => ({ connected: isPushed(shard), lagMs: 0 }),
+        localFreshness: ({ shard }: Slice) => ({ connected: isPushed(shard), lagMs: 0 }),
       },
       linkPolicies(this.#policies),
       {

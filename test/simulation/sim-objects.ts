@@ -1,8 +1,9 @@
-/** Objects as a shard's pusher tells them: of types that are built in, whole, in the version that is stored. */
+/** Objects as a shard's pusher tells them: whole, in the version that is stored; of types that are built in, and of one that shards declare. */
 import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { compose } from '../../src/domain/compose.js';
 import { scanObject } from '../../src/domain/object-text.js';
+import type { ShardName } from '../../src/domain/shard.js';
 import { formatApiVersion, type Resource } from '../../src/domain/resource.js';
 import { aKey, type Place } from '../support/objects.js';
 import type { ModelObject } from './model-rule.js';
@@ -14,23 +15,34 @@ export const simResources: readonly Resource[] = ['apiexports', 'apiresourcesche
   identity: '',
 }));
 
+/** The type that a shard declares, each with an identity of its own. */
+export function declaredResource(shard: ShardName): Resource {
+  return { group: 'machines.svm.io', resource: 'instances', identity: `of-${shard}` };
+}
+
+/** All that a shard with a declared type may have. */
+export function resourcesOf(shard: ShardName): readonly Resource[] {
+  return [declaringResource, ...simResources, declaredResource(shard)];
+}
+
+const declaringResource: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
+
 export type SimContent = Readonly<{
   labels?: Readonly<Record<string, string>>;
   annotations?: Readonly<Record<string, string>>;
   spec?: Readonly<Record<string, unknown>>;
+  status?: Readonly<Record<string, unknown>>;
 }>;
 
 const catalogue = new Catalogue(kcpTypes);
 const encoder = new TextEncoder();
 
-export function aSimObject(place: Place, { labels = {}, annotations = {}, spec = {} }: SimContent = {}): ModelObject {
+export function aSimObject(place: Place, { labels = {}, annotations = {}, spec = {}, status }: SimContent = {}): ModelObject {
   const key = aKey(place);
-  const type = catalogue.find(key.resource, key.shard);
-  if (type === undefined) throw new Error(`${key.resource.resource} are not built in`);
-  const version = type.storageVersion;
+  const { storageVersion: version, kind } = catalogue.find(key.resource, key.shard) ?? { storageVersion: 'v1', kind: 'Instance' };
   const text = {
-    apiVersion: formatApiVersion(type.group, version),
-    kind: type.kind,
+    apiVersion: formatApiVersion(key.resource.group, version),
+    kind,
     metadata: {
       name: key.name,
       uid: `${key.shard}-${key.cluster}-${key.name}`,
@@ -39,7 +51,22 @@ export function aSimObject(place: Place, { labels = {}, annotations = {}, spec =
       annotations: { ...annotations, 'kcp.io/cluster': key.cluster, 'kcp.io/shard': key.shard },
     },
     spec,
+    status,
   };
   const scanned = scanObject(encoder.encode(JSON.stringify(text)), 100);
   return { key, body: compose(scanned, { place: key, apiVersion: text.apiVersion, version, metadata: {} }) };
+}
+
+/** The object with which a shard declares its type. */
+export function aSimDeclaration(shard: ShardName): ModelObject {
+  const { group, resource, identity } = declaredResource(shard);
+  return aSimObject(
+    { shard, name: resource, group: declaringResource.group, resource: declaringResource.resource },
+    {
+      labels: { visibility: 'public' },
+      annotations: { 'cache.kcp.io/resource-kind': 'Instance', 'cache.kcp.io/resource-scope': 'Cluster' },
+      spec: { group, resource, version: 'v1' },
+      status: { identityHash: identity },
+    },
+  );
 }

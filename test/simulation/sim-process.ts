@@ -8,7 +8,7 @@ import { DeclaredTypes } from '../../src/intake/declared-types.js';
 import { Home } from '../../src/intake/home.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
-import type { FreshnessOf } from '../../src/tier/tell-freshness.js';
+import type { FreshnessOf } from '../../src/tier/changed-freshness.js';
 import { Tier, type TierOptions } from '../../src/tier/tier.js';
 import type { MemoryStore } from '../support/memory-store.js';
 import type { PartyPlace } from './sim-party.js';

@@ -1,22 +1,26 @@
 /**
  * A shard's pusher: it claims the shard at a cache, states its slices, and then tells changes, through a lane of the store as a
  * shard's session does. What it was not answered for it says again, wherever it connects next.
+ *
+ * What is of a declared type it tells only once its declaration was answered for, as a whole: a cache takes nothing of it before.
  */
 import { Bell } from '../../src/sender/bell.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Key } from '../../src/domain/key.js';
-import type { PushLane, Store } from '../../src/domain/ports.js';
+import type { PushLane } from '../../src/domain/ports.js';
 import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
-import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
+import { declaredBy, metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
+import type { PartyPlace, SimParty } from './sim-party.js';
 
 export type SimPusherOptions = Readonly<{ shard: ShardName; incarnation: Incarnation; resources: readonly Resource[] }>;
 
 const pushesAtOnce = 256;
 
-export class SimPusher {
+export class SimPusher implements SimParty {
+  readonly isConnected = true;
   readonly shard: ShardName;
   readonly incarnation: Incarnation;
   readonly #resources: readonly Resource[];
@@ -25,6 +29,8 @@ export class SimPusher {
   readonly #objects = new Map<string, ModelObject>();
   /** What has changed and was not answered for. */
   readonly #dirty = new Map<string, Key>();
+  /** Types, as text, that the cache has heard declared, and of which it was told everything. */
+  readonly #declared = new Set<string>();
   readonly #bell = new Bell();
   #session = new AbortController();
   #isFenced = false;
@@ -48,7 +54,7 @@ export class SimPusher {
 
   /** The cache it is connected to has answered for everything. */
   get isQuiet(): boolean {
-    return this.#isFenced || (this.#isStated && this.#dirty.size === 0);
+    return this.#isFenced || (this.#isStated && this.#due().length === 0 && this.#undeclared().length === 0);
   }
 
   put(object: ModelObject): void {
@@ -62,22 +68,27 @@ export class SimPusher {
   }
 
   /** Connects to a cache, and leaves the one before. Resolves when that is over; never if the cache dies. */
-  async run(store: Store): Promise<void> {
+  async run({ store }: PartyPlace): Promise<void> {
     this.leave();
     const { signal } = this.#session;
     const lane = store.lane();
     const { shard, incarnation } = this;
     if (!(await this.#push(lane, [{ kind: 'claim', shard, incarnation, side: 'local', moves: 0, removed: false }], signal))) return;
     const stated = new Set((await store.slices()).filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
-    for (const resource of this.#resources) {
+    this.#declared.clear();
+    for (const resource of this.#resources.filter(({ identity }) => identity === '')) {
       const slice = { shard, resource };
       if (!stated.has(formatSlice(slice)) && !(await this.#state(lane, slice, signal))) return;
     }
     this.#isStated = true;
     while (!signal.aborted && !this.#isFenced) {
       const seen = this.#bell.rings;
-      const taken = [...this.#dirty].slice(0, pushesAtOnce);
-      if (taken.length === 0) await this.#bell.after(seen, signal);
+      const taken = this.#due().slice(0, pushesAtOnce);
+      const [undeclared] = this.#undeclared();
+      if (taken.length === 0 && undeclared !== undefined) {
+        this.#declared.add(formatResource(undeclared));
+        if (!(await this.#state(lane, { shard, resource: undeclared }, signal))) return;
+      } else if (taken.length === 0) await this.#bell.after(seen, signal);
       else if (!(await this.#tell(lane, taken, signal))) return;
     }
   }
@@ -86,6 +97,18 @@ export class SimPusher {
     this.#session.abort();
     this.#session = new AbortController();
     this.#isStated = false;
+  }
+
+  /** What may be told now: of types that are not declared nothing. */
+  #due(): readonly (readonly [string, Key])[] {
+    return [...this.#dirty].filter(([, { resource }]) => resource.identity === '' || this.#declared.has(formatResource(resource)));
+  }
+
+  /** Types that are declared now, and of which nothing was told yet. */
+  #undeclared(): readonly Resource[] {
+    const declared = declaredBy(this.objects);
+    for (const text of this.#declared) if (!declared.has(text)) this.#declared.delete(text);
+    return this.#resources.filter((resource) => declared.has(formatResource(resource)) && !this.#declared.has(formatResource(resource)));
   }
 
   #touch(key: Key): void {

@@ -2,7 +2,10 @@
 import type { ShardName } from '../../src/domain/shard.js';
 import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
 import { SimCache, type SimCacheOptions } from './sim-cache.js';
-import type { SimPusher } from './sim-pusher.js';
+import { SimPusher } from './sim-pusher.js';
+import type { SimParty } from './sim-party.js';
+import { SimRemoval } from './sim-removal.js';
+import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
 
 const lookEveryMs = 50;
@@ -11,8 +14,8 @@ const differencesMax = 20;
 export class SimTree {
   readonly #world: SimWorld;
   readonly #caches: ReadonlyMap<string, SimCache>;
-  /** Where each pusher connects, or did last. */
-  readonly #homes = new Map<SimPusher, SimCache>();
+  /** Where each party connects, or did last. */
+  readonly #homes = new Map<SimParty, SimCache>();
 
   constructor(world: SimWorld, caches: readonly ModelCache[], options: SimCacheOptions = {}) {
     this.#world = world;
@@ -38,21 +41,16 @@ export class SimTree {
     for (const cache of this.caches) if (!cache.isRunning) await cache.start();
   }
 
-  /** The pusher connects there, and nowhere else any more. */
-  home(pusher: SimPusher, name: string): void {
-    this.#homes.get(pusher)?.detach(pusher);
-    this.#homes.set(pusher, this.cache(name));
-    this.cache(name).attach(pusher);
+  /** The party connects there, and nowhere else any more. */
+  home(party: SimParty, name: string): void {
+    this.#homes.get(party)?.detach(party);
+    this.#homes.set(party, this.cache(name));
+    this.cache(name).attach(party);
   }
 
   /** What is to be in the end, as things are now. */
   model(): ModelTree {
-    const claims = [...this.#homes].map(([{ shard, incarnation, objects }, { name }]): ModelClaim => ({
-      shard,
-      incarnation,
-      objects,
-      cache: name,
-    }));
+    const claims = [...this.#homes].map(([party, { name }]) => claimOf(party, name));
     return new ModelTree(
       this.caches.map(({ model }) => model),
       claims,
@@ -80,7 +78,7 @@ export class SimTree {
   async converge(maxMs: number): Promise<number> {
     const { time } = this.#world;
     const beganMs = time.elapsedMs;
-    const model = this.model();
+    let model = this.model();
     while (!this.#isQuiet() || this.differences(model).length > 0) {
       if (time.elapsedMs - beganMs > maxMs) {
         const warned = [...this.#world.warnings].map(([event, { count, last }]) => `${event}, ${count} times, the last by ${last}`);
@@ -88,11 +86,26 @@ export class SimTree {
         throw new Error(`not as the model says after ${maxMs} ms (seed ${this.#world.seed}):\n${told.join('\n')}`);
       }
       await time.advance(lookEveryMs);
+      if (this.#isLively) model = this.model();
     }
     return time.elapsedMs - beganMs;
+  }
+
+  /** What parties say changes by itself. */
+  get #isLively(): boolean {
+    return [...this.#homes.keys()].some((party) => !(party instanceof SimPusher));
   }
 
   #isQuiet(): boolean {
     return [...this.#homes.keys()].every(({ isQuiet }) => isQuiet);
   }
+}
+
+/** Nobody but its plain writer has a plain writer's shard for long. */
+function claimOf(party: SimParty, cache: string): ModelClaim {
+  const { shard } = party;
+  if (party instanceof SimRemoval) return { shard, cache, incarnation: party.incarnation, removed: true, objects: [] };
+  if (party instanceof SimPusher) return { shard, cache, incarnation: party.incarnation, objects: party.objects };
+  if (party instanceof SimWriter) return { shard, cache, incarnation: Infinity, objects: party.objects };
+  throw new Error(`${shard} has an unknown party`);
 }

@@ -1,162 +1,243 @@
 /**
- * What happens to a tree, as a list of steps that a property test makes up, makes smaller and replays. A step that makes no sense at the
- * time (a cache that is down cannot die) is passed over, so that every part of a script is a script.
+ * Plays steps (tree-step.ts) on a tree, as a property test makes them up, makes them fewer and replays them. A step that makes no sense at
+ * the time (a cache that is down cannot die) is passed over.
  */
 import { aKey, shardName } from '../support/objects.js';
 import type { MemoryDisk } from '../support/memory-disk.js';
-import type { ModelRule } from './model-rule.js';
-import type { ModelCache } from './model-tree.js';
-import { aSimObject, simResources } from './sim-objects.js';
+import type { ModelObject } from './model-rule.js';
+import { aScriptPolicy } from './script-policy.js';
+import type { SimCache } from './sim-cache.js';
+import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
 import { SimPusher } from './sim-pusher.js';
+import { SimRemoval } from './sim-removal.js';
 import type { SimTree } from './sim-tree.js';
 import type { SimWorld } from './sim-world.js';
+import { SimWriter } from './sim-writer.js';
+import { Tamperer } from './tamperer.js';
+import type { TreeStep } from './tree-step.js';
 
-/** Numbers name caches, shards, objects and policies by their place in a list, counted on from its beginning where it ends. */
-export type TreeStep =
-  | Readonly<{ kind: 'pass'; ms: number }>
-  | Readonly<{ kind: 'put'; shard: number; object: number; isPublic: boolean; content: number }>
-  | Readonly<{ kind: 'remove'; shard: number; object: number }>
-  | Readonly<{ kind: 'partition' | 'heal' | 'cut' | 'deaf' | 'mute'; cache: number }>
-  | Readonly<{ kind: 'crash'; cache: number; isKept: boolean; isTold: boolean }>
-  | Readonly<{ kind: 'stop' | 'start' | 'wipe' | 'backup' | 'restore' | 'freeze' | 'thaw' | 'compact'; cache: number }>
-  | Readonly<{ kind: 'policy'; cache: number; forward: number; follow: number; accept: number; offer: number }>
-  | Readonly<{ kind: 'rehome'; shard: number; cache: number; objects: number }>
-  | Readonly<{ kind: 'reparent'; cache: number; parent: number }>;
+type StepOf<Kind extends TreeStep['kind']> = Extract<TreeStep, { kind: Kind }>;
 
-/** All of them let something of every slice through, so that claims cross whatever the policy (model-tree.ts). */
-const policies: readonly (readonly ModelRule[])[] = [
-  [{ types: ['*'] }],
-  [{ labels: { visibility: 'private' } }],
-  [{ labels: { visibility: 'public' } }],
-  [{ labels: { visibility: 'public' } }, { types: ['*'], labels: { visibility: 'private' } }],
-  [{ types: ['apiexports.apis.kcp.io'] }],
-];
+type Disturbance = StepOf<'tamper'> | Readonly<{ kind: 'partition' | 'heal' | 'cut' | 'deaf' | 'mute'; cache: number }>;
+
 const shards = ['amber', 'birch', 'cedar'];
-
-export function scriptPolicies(
-  forward: number,
-  follow: number,
-  accept: number,
-  offer: number,
-): Pick<ModelCache, 'forward' | 'follow' | 'children'> {
-  return {
-    forward: pick(policies, forward),
-    follow: pick(policies, follow),
-    children: { '*': { accept: pick(policies, accept), offer: pick(policies, offer) } },
-  };
-}
+/** Of a plain writer. */
+const writtenShard = shardName('plum');
+const clusters = ['acme', 'base'];
+const paths = ['root:east', 'root:east:team', 'root:easter', 'root:west'];
+/** By how much clocks are wrong. */
+const skewsMs = [0, 0, 137, -3_600_000, 90_000];
 
 export class TreeScript {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
+  readonly #tamperer: Tamperer;
   readonly #pushers = new Map<string, SimPusher>();
   readonly #backups = new Map<string, MemoryDisk>();
   readonly #frozen = new Set<string>();
-  #incarnation = 1;
+  /** The parents of those that follow another one by mistake. */
+  readonly #rightParents = new Map<string, string | undefined>();
+  /** By shard and logical cluster: once it has one, it keeps one. */
+  readonly #paths = new Map<string, string>();
+  readonly #undeclared = new Set<string>();
+  #writer: SimWriter | undefined;
 
   constructor(world: SimWorld, tree: SimTree) {
     this.#world = world;
     this.#tree = tree;
+    this.#tamperer = new Tamperer(world.network);
   }
 
   async run(steps: readonly TreeStep[]): Promise<void> {
     for (const step of steps) await this.#step(step);
   }
 
-  /** Everything is up and whole again. */
+  /** Everything is up and whole again, and as it was meant. */
   async heal(): Promise<void> {
+    this.#tamperer.stop();
     for (const name of this.#frozen) this.#tree.cache(name).thaw();
     this.#frozen.clear();
+    for (const [name, parent] of this.#rightParents) {
+      const cache = this.#tree.cache(name);
+      if (cache.isRunning) cache.crash();
+      cache.follow(parent);
+    }
+    this.#rightParents.clear();
     await this.#tree.start();
     this.#world.network.healAll();
   }
 
   async #step(step: TreeStep): Promise<void> {
-    const { network, time } = this.#world;
     switch (step.kind) {
       case 'pass':
-        return time.advance(step.ms);
+        return this.#world.time.advance(step.ms);
       case 'put':
       case 'remove':
         return this.#push(step);
+      case 'path':
+        return this.#movePath(step);
+      case 'declare':
+        return this.#declare(step);
+      case 'write':
+      case 'unwrite':
+        return this.#write(step);
       case 'rehome':
-        return this.#rehome(step.shard, step.cache, step.objects);
+        return this.#rehome(step);
       case 'partition':
       case 'heal':
       case 'cut':
-        return this.#withParent(step.cache, (name, parent) => {
-          if (step.kind === 'partition') network.partition(name, parent);
-          else if (step.kind === 'heal') network.heal(name, parent);
-          else network.cut(name, parent);
-        });
       case 'deaf':
-        return this.#withParent(step.cache, (name, parent) => network.halfOpen(parent, name));
       case 'mute':
-        return this.#withParent(step.cache, (name, parent) => network.halfOpen(name, parent));
+      case 'tamper':
+        return this.#disturb(step.kind === 'tamper' ? step : { kind: step.kind, cache: step.cache });
       default:
-        return this.#operate(step);
+        return this.#operate(step, pick(this.#tree.caches, step.cache));
+    }
+  }
+
+  #disturb(step: Disturbance): void {
+    const { network } = this.#world;
+    const { name, model } = pick(this.#tree.caches, step.cache);
+    const { parent } = model;
+    if (parent === undefined) return;
+    switch (step.kind) {
+      case 'deaf':
+        return network.halfOpen(parent, name);
+      case 'mute':
+        return network.halfOpen(name, parent);
+      case 'tamper':
+        return this.#tamperer.arrange(step.isUp ? { from: name, to: parent } : { from: parent, to: name }, step.how);
+      default:
+        return network[step.kind](name, parent);
     }
   }
 
   async #operate(
-    step: Exclude<TreeStep, { kind: 'pass' | 'put' | 'remove' | 'rehome' | 'partition' | 'heal' | 'cut' | 'deaf' | 'mute' }>,
+    step: Exclude<TreeStep, { kind: 'pass' } | { object: number } | { shard: number; cluster: number }>,
+    cache: SimCache,
   ): Promise<void> {
-    const cache = pick(this.#tree.caches, step.cache);
     const { name } = cache;
-    const backup = this.#backups.get(name);
-    if (cache.isRunning && !this.#frozen.has(name)) {
-      if (step.kind === 'crash') cache.crash({ underWay: step.isKept ? 'kept' : 'lost', isTold: step.isTold });
-      if (step.kind === 'stop') await this.#world.time.awaited(cache.stop(), 60_000);
-      if (step.kind === 'backup') this.#backups.set(name, cache.backup());
-      if (step.kind === 'compact') cache.store.compact(cache.store.published);
-      if (step.kind === 'freeze') {
-        cache.freeze();
-        this.#frozen.add(name);
-      }
-    } else if (this.#frozen.has(name)) {
+    if (step.kind === 'policy') return cache.changePolicies(aScriptPolicy(step));
+    if (this.#frozen.has(name)) {
       if (step.kind === 'thaw') cache.thaw();
       if (step.kind === 'thaw') this.#frozen.delete(name);
-    } else {
-      if (step.kind === 'start') await cache.start();
-      if (step.kind === 'wipe') cache.wipe();
-      if (step.kind === 'restore' && backup !== undefined) cache.restore(backup);
-      if (step.kind === 'reparent') this.#reparent(name, step.parent);
-    }
-    if (step.kind === 'policy') cache.changePolicies(scriptPolicies(step.forward, step.follow, step.accept, step.offer));
+    } else if (cache.isRunning) await this.#operateRunning(step, cache);
+    else await this.#operateDown(step, cache);
   }
 
-  #push(step: TreeStep & { kind: 'put' | 'remove' }): void {
+  async #operateRunning(step: TreeStep, cache: SimCache): Promise<void> {
+    const { name } = cache;
+    if (step.kind === 'crash') cache.crash({ underWay: step.isKept ? 'kept' : 'lost', isTold: step.isTold });
+    if (step.kind === 'stop') await this.#world.time.awaited(cache.stop(), 60_000);
+    if (step.kind === 'backup') this.#backups.set(name, cache.backup());
+    if (step.kind === 'compact') cache.store.compact(cache.store.published);
+    if (step.kind === 'clear') this.#tree.home(new SimRemoval(shardName(pick([...shards, writtenShard], step.shard))), name);
+    if (step.kind === 'rewrite') this.#rewrite(cache);
+    if (step.kind !== 'freeze') return;
+    cache.freeze();
+    this.#frozen.add(name);
+  }
+
+  async #operateDown(step: TreeStep, cache: SimCache): Promise<void> {
+    const backup = this.#backups.get(cache.name);
+    if (step.kind === 'start') await cache.start({ skewMs: pick(skewsMs, step.skew) });
+    if (step.kind === 'wipe') cache.wipe();
+    if (step.kind === 'restore' && backup !== undefined) cache.restore(backup);
+    if (step.kind === 'reparent') this.#reparent(cache, pick(this.#tree.caches, step.parent).name);
+    if (step.kind === 'misparent') this.#misparent(cache, pick(this.#tree.caches, step.parent).name);
+  }
+
+  #push(step: StepOf<'put' | 'remove'>): void {
     const shard = pick(shards, step.shard);
-    const resource = pick(simResources, step.object).resource;
-    const place = { shard, resource, name: `object-${step.object}` };
+    const { resource, group, identity } = pick([...simResources, declaredResource(shardName(shard))], step.object);
+    const place = { shard, cluster: pick(clusters, step.object >> 1), resource, group, identity, name: `object-${step.object}` };
     const pusher = this.#pushers.get(shard);
     if (step.kind === 'remove') pusher?.remove(aKey(place));
-    else pusher?.put(aSimObject(place, { labels: { visibility: step.isPublic ? 'public' : 'private' }, spec: { content: step.content } }));
+    else pusher?.put(aSimObject(place, contentOf(step)));
+  }
+
+  #movePath({ shard, cluster, path }: StepOf<'path'>): void {
+    const place = { shard: pick(shards, shard), cluster: pick(clusters, cluster) };
+    this.#paths.set(`${place.shard} ${place.cluster}`, pick(paths, path));
+    this.#pushers.get(place.shard)?.put(this.#anchor(place));
+  }
+
+  #declare({ shard: number, isDeclared }: StepOf<'declare'>): void {
+    const shard = pick(shards, number);
+    if (isDeclared) this.#undeclared.delete(shard);
+    else this.#undeclared.add(shard);
+    const declaration = aSimDeclaration(shardName(shard));
+    if (isDeclared) this.#pushers.get(shard)?.put(declaration);
+    else this.#pushers.get(shard)?.remove(declaration.key);
   }
 
   /** A later process of the shard's pusher, elsewhere or at the same cache, which holds something else. */
-  #rehome(number: number, cache: number, objects: number): void {
+  #rehome({ shard: number, cache, objects }: StepOf<'rehome'>): void {
     const shard = pick(shards, number);
-    this.#incarnation += 1;
-    const pusher = new SimPusher({ shard: shardName(shard), incarnation: this.#incarnation, resources: simResources });
+    const before = this.#pushers.get(shard)?.incarnation ?? 0;
+    const nowMs = this.#world.time.now();
+    const incarnation = Math.max(before + 2, nowMs + (nowMs % 2));
+    const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: resourcesOf(shardName(shard)) });
     this.#pushers.set(shard, pusher);
+    for (const cluster of clusters) pusher.put(this.#anchor({ shard, cluster }));
+    if (!this.#undeclared.has(shard)) pusher.put(aSimDeclaration(shardName(shard)));
+    const content = incarnation % 1_000;
     for (let object = 0; object < objects; object += 1)
-      this.#push({ kind: 'put', shard: number, object, isPublic: object % 3 === 0, content: this.#incarnation });
+      this.#push({ kind: 'put', shard: number, object, isPublic: object % 3 === 0, content });
     this.#tree.home(pusher, pick(this.#tree.caches, cache).name);
   }
 
-  /** Never below itself. */
-  #reparent(name: string, number: number): void {
-    const parent = pick(this.#tree.caches, number).name;
-    for (let above: string | undefined = parent; above !== undefined; above = this.#tree.cache(above).model.parent)
-      if (above === name) return;
-    this.#tree.cache(name).follow(parent);
+  #write(step: StepOf<'write' | 'unwrite'>): void {
+    const { resource } = pick(simResources, step.object);
+    const place = { shard: writtenShard, resource, name: `object-${step.object}` };
+    if (step.kind === 'unwrite') return this.#writer?.remove({ key: aKey(place) });
+    if (this.#writer === undefined) {
+      this.#writer = new SimWriter({ shard: writtenShard, resources: simResources, beat: aBeat });
+      this.#tree.home(this.#writer, pick(this.#tree.caches, step.object).name);
+    }
+    this.#writer.put(aSimObject(place, contentOf(step)));
   }
 
-  #withParent(number: number, run: (name: string, parent: string) => void): void {
-    const { name, model } = pick(this.#tree.caches, number);
-    if (model.parent !== undefined) run(name, model.parent);
+  /** Only where the shard is known: who begins it a second time makes a conflict. */
+  #rewrite(cache: SimCache): void {
+    if (this.#writer === undefined || cache.known.shard(writtenShard)?.side === undefined) return;
+    this.#writer.move();
+    this.#tree.home(this.#writer, cache.name);
   }
+
+  /** Crosses whatever the policies, and tells the path of its logical cluster. */
+  #anchor({ shard, cluster }: Readonly<{ shard: string; cluster: string }>): ModelObject {
+    const path = this.#paths.get(`${shard} ${cluster}`);
+    return aSimObject(
+      { shard, cluster, name: 'anchor' },
+      { labels: { anchor: 'yes' }, annotations: path === undefined ? {} : { 'kcp.io/path': path } },
+    );
+  }
+
+  /** Never below itself, and never while it is mistaken. */
+  #reparent(cache: SimCache, parent: string): void {
+    if (this.#rightParents.has(cache.name)) return;
+    for (let above: string | undefined = parent; above !== undefined; above = this.#rightParentOf(above)) if (above === cache.name) return;
+    cache.follow(parent);
+  }
+
+  #misparent(cache: SimCache, parent: string): void {
+    if (parent === cache.name) return;
+    if (!this.#rightParents.has(cache.name)) this.#rightParents.set(cache.name, cache.model.parent);
+    cache.follow(parent);
+  }
+
+  #rightParentOf(name: string): string | undefined {
+    return this.#rightParents.has(name) ? this.#rightParents.get(name) : this.#tree.cache(name).model.parent;
+  }
+}
+
+function aBeat(content: number): ModelObject {
+  return aSimObject({ shard: writtenShard, name: 'beat' }, { labels: { anchor: 'yes' }, spec: { content } });
+}
+
+function contentOf({ isPublic, content }: Readonly<{ isPublic: boolean; content: number }>) {
+  return { labels: { visibility: isPublic ? 'public' : 'private' }, spec: { content } };
 }
 
 function pick<T>(list: readonly T[], number: number): T {

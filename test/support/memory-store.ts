@@ -18,7 +18,7 @@ import { expired, Refused, type Refusal } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
+import type { LogChunk, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
 import type { LinkState, SliceState } from '../../src/domain/push.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
@@ -147,8 +147,12 @@ export class MemoryStore implements Store {
     return this.#reader.changes(scope, range, (position) => this.#covered(position));
   }
 
-  everyChange(range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
-    return this.#reader.changes(undefined, range, (position) => this.#covered(position));
+  async *everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
+    for await (const changes of this.#reader.changes(undefined, range, (position) => this.#covered(position))) {
+      const wanted = changes.filter(({ key, movedPath }) => isWanted(key) || movedPath !== undefined);
+      yield { changes: wanted, upTo: changes.at(-1)?.revision ?? range.after };
+    }
+    yield { changes: [], upTo: range.upTo };
   }
 
   remembers(after: Revision): boolean {

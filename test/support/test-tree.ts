@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { TcpProxy } from './tcp-proxy.js';
 import { TestAuthority } from './test-authority.js';
-import { aServer, type TestServer, type TestServerOptions } from './test-server.js';
+import { aServer, until, type TestServer, type TestServerOptions } from './test-server.js';
 
 export type CacheOptions = Omit<TestServerOptions, 'authority'> & Readonly<{ parent?: TestServer; urls?: readonly string[] }>;
 
@@ -63,6 +63,17 @@ export async function aCutLink(t: ExecutionContext, to: TestServer) {
 export async function exportsOf(server: TestServer, resource = 'apiexports', version = 'v1alpha2'): Promise<readonly string[]> {
   const { text } = await server.client().raw('GET', `/services/cache/shards/*/clusters/*/apis/apis.kcp.io/${version}/${resource}`);
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).toSorted();
+}
+
+/** Passes once a cache holds just the APIExports of these names, in order and separated by commas. */
+export async function holds(t: ExecutionContext, server: TestServer, names: string): Promise<void> {
+  let held = '';
+  const isSo = async (): Promise<boolean> => {
+    held = (await exportsOf(server)).join();
+    return held === names;
+  };
+  await until(isSo, 10_000).catch(() => t.fail(`holds ${held} and not ${names}`));
+  t.is(held, names);
 }
 
 /** Watches the APIExports of a cache from now on; answers what it has seen so far, as `ADDED one`. */

@@ -31,12 +31,14 @@ test('of two claims the higher takes the shard; what an equal or a lower one com
     ['another pusher', known(5), 'takes', 'stands', 'refused', 'local'],
     ['another side', known(5, { side: 'parent' }), 'takes', 'refused', 'refused', child],
     ['a pusher, of a shard of a link', known(5, { side: child }), 'takes', 'refused', 'refused', 'local'],
+    ['a link, of a shard of a pusher', known(5, { incarnation: 5, moves: 2 }), 'takes', 'refused', 'refused', child],
     ['removed', removed, 'takes', 'refused', 'refused', 'local'],
     ['removed, a link', removed, 'takes', 'refused', 'refused', child],
   ];
   for (const [what, before, higher, equal, lower, side] of table) {
     t.is(judgeClaim(before, aClaim(6, { side })), higher, `${what}: higher`);
-    t.is(judgeClaim(before, aClaim(5, { side, moves: 1 })), higher, `${what}: as high, moved since`);
+    if (before?.side !== 'local' || side === 'local')
+      t.is(judgeClaim(before, aClaim(5, { side, moves: 3 })), higher, `${what}: as high, moved since`);
     t.is(judgeClaim(before, aClaim(5, { side })), equal, `${what}: equal`);
     t.is(judgeClaim(before, aClaim(4, { side, moves: 9 })), lower, `${what}: lower`);
   }
@@ -64,6 +66,16 @@ test('a plain writer’s shard that is raised stays a plain writer’s', (t) => 
   t.false(claimed(aClaim(1, { side: child }), home).plain);
 });
 
+test('nothing is raised above what is no echo, what is lower anyway, or what was raised too often', (t) => {
+  const home = known(5, { moves: 3 });
+
+  t.is(raised(home, aClaim(5, { side: child, moves: 2 })), undefined);
+  t.is(raised(home, aClaim(6, { side: child })), undefined);
+  t.is(raised(home, aClaim(5, { side: child, moves: 300 })), undefined);
+  t.is(raised(home, aClaim(5, { side: child, moves: 9, removed: true })), undefined);
+  t.is(raised(known(5, { side: 'parent' }), aClaim(5, { side: child, moves: 9 })), undefined);
+});
+
 test('a removal takes a shard by its rank alone, and is no news where it is known', (t) => {
   const removal = (incarnation: number): Claim => aClaim(incarnation, { side: child, removed: true });
   const removed = known(5, { side: undefined, removed: true });
@@ -85,7 +97,7 @@ const anyClaim: fc.Arbitrary<Claim> = fc
   .record({
     incarnation: fc.integer({ min: 1, max: 4 }),
     moves: fc.integer({ min: 0, max: 2 }),
-    side: fc.constantFrom<Side>('local', 'parent', child, childSide('west')),
+    side: fc.constantFrom<Side>('parent', child, childSide('west')),
     removed: fc.boolean(),
   })
   .map((parts) => ({ shard, ...parts }));

@@ -3,8 +3,11 @@ import type { ExecutionContext } from 'ava';
 import { emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import type { Push } from '../../src/domain/push.js';
 import { childSide } from '../../src/domain/side.js';
+import type { LinkPolicies } from '../../src/domain/link-policies.js';
+import { aPolicy } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
-import { aBegin, aClaim, anEnd, aSlice, aState, aStatement, mustPush } from '../support/pushes.js';
+import { aBegin, aClaim, anEnd, aRetract, aSlice, aStatement, mustPush } from '../support/pushes.js';
+import { aState } from './a-state.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
 
@@ -45,7 +48,7 @@ function isTold(kind: string): boolean {
 }
 
 test('what is stated at a child is stated at its parent, with the same digest', async (t) => {
-  const { root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+  const { root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
 
   t.is(digestAt(root), digestAt(east));
   t.like(root.known.shard(amber), { side: childSide('east'), incarnation: 1_000 });
@@ -65,7 +68,7 @@ test('a link on which nothing happens any more is told how far it is, so that it
   t.deepEqual(kinds(last(rig)[0]).filter(isTold), []);
 });
 
-test('a cache that comes to a store in which nothing has happened since is told how far it is, before it is told anything else', async (t) => {
+test('a cache that comes to a store in which nothing has happened since is told how far it is', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east');
   await mustPush(east.store.lane(), [aClaim(), ...aStatement({}, [aState()])]);
@@ -80,11 +83,11 @@ test('a cache that comes to a store in which nothing has happened since is told 
 });
 
 test('what changes while a link is down crosses once it is back, as changes', async (t) => {
-  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
   await rig.advance(5_000);
 
   last(rig)[0].terminate();
-  await mustPush(lane, [aState({ name: 'three' })]);
+  await mustPush(lane, [aState('three')]);
   await rig.advance(1_000);
 
   t.deepEqual(kinds(last(rig)[0]).filter(isTold), ['put']);
@@ -92,11 +95,11 @@ test('what changes while a link is down crosses once it is back, as changes', as
 });
 
 test('behind what its log still holds, everything is stated anew, and nothing is lost', async (t) => {
-  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
   await rig.advance(5_000);
 
   last(rig)[0].terminate();
-  await mustPush(lane, [aState({ name: 'three' }), aState({ name: 'four' })]);
+  await mustPush(lane, [aState('three'), aState('four')]);
   east.store.compact(east.store.published - 1);
   await rig.advance(1_000);
 
@@ -194,4 +197,28 @@ test('a shard counts as seen while it is connected, and from when the link opene
   const awayMs = rig.clock.now();
   await rig.advance(7_000);
   t.is(east.tier.seenMs(amber, 'parent'), awayMs);
+});
+
+test('what is deleted while a link is down leaves the other end, also where its path and others have moved before the link is back', async (t) => {
+  const rig = new TierRig();
+  const everything = aPolicy({ types: ['*'] });
+  const inTenant: LinkPolicies = { forward: aPolicy({ pathPrefix: 'root:tenant' }), follow: everything, children: new Map() };
+  const root = await rig.cache('root');
+  const east = await rig.cache('east', { urls: ['root'], policies: inTenant });
+  t.teardown(() => [east, root].forEach(({ stop }) => stop()));
+  await rig.settle();
+  const lane = east.store.lane();
+  const at = (cluster: string, path: string): Push => aState('path', { cluster, path });
+  await mustPush(lane, [aClaim(), ...aStatement({}, [at('acme', 'root:tenant:a'), at('beta', 'root:tenant:b'), aState(), aState('two')])]);
+  await rig.advance(5_000);
+  t.is(root.known.slice(exports)?.objects, 4);
+
+  last(rig)[0].terminate();
+  await mustPush(lane, [aRetract()]);
+  await mustPush(lane, [at('beta', 'root:elsewhere:b')]);
+  await mustPush(lane, [at('acme', 'root:elsewhere:a')]);
+  await rig.advance(1_000);
+
+  t.is(root.known.slice(exports)?.objects, 0);
+  t.is(digestAt(root), formatDigest(emptyDigest));
 });

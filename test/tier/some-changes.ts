@@ -1,10 +1,11 @@
 /** Changes as the log and the commits tell them, numbered by the one history that makes them. */
+import type { Key } from '../../src/domain/key.js';
 import type { Change, Commit, MovedPath } from '../../src/domain/change.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import { anObject, type Content } from '../support/edge-policies.js';
 import { aKey, type Place } from '../support/objects.js';
 import { expired, Refused } from '../../src/domain/errors.js';
-import type { Commits, History, Revisions, Subscription } from '../../src/domain/ports.js';
+import type { Commits, History, Revisions, Subscription, LogChunk } from '../../src/domain/ports.js';
 
 export type Written = Readonly<{ place: Place; content?: Content | undefined; movedPath?: MovedPath }>;
 
@@ -42,11 +43,12 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
     return { cancel: () => this.#listeners.delete(listener) };
   }
 
-  async *everyChange({ after, upTo }: { after: number; upTo: number }): AsyncGenerator<readonly Change[]> {
+  async *everyChange({ after, upTo }: { after: number; upTo: number }, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
     for (let at = after; at < upTo; at += this.chunk) {
       if (at < this.compacted) throw new Refused(expired('too old'));
       this.reads += 1;
-      yield this.#changes.slice(at, Math.min(at + this.chunk, upTo));
+      const end = Math.min(at + this.chunk, upTo);
+      yield { changes: this.#changes.slice(at, end).filter(({ key, movedPath }) => isWanted(key) || movedPath !== undefined), upTo: end };
     }
   }
 

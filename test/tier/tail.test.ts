@@ -9,7 +9,10 @@ const content = {};
 
 function aTail(history: FakeHistory, position = 0) {
   const rung = { times: 0 };
-  const tail = new Tail({ history, revisions: history, commits: history, rang: () => void (rung.times += 1) }, position);
+  const tail = new Tail(
+    { history, revisions: history, commits: history, isWanted: () => true, rang: () => void (rung.times += 1) },
+    position,
+  );
   return { tail, rung };
 }
 

@@ -37,7 +37,7 @@ type CacheOptions = Partial<TierOptions> & Readonly<{ disk?: MemoryDisk; policie
 
 const everything = aPolicy({ types: ['*'] });
 
-export const openPolicies: LinkPolicies = {
+const openPolicies: LinkPolicies = {
   forward: everything,
   follow: everything,
   children: new Map([['*', { accept: everything, offer: everything }]]),

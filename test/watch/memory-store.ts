@@ -7,7 +7,7 @@ import type { Change, Commit } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { Commits, History, Objects, Revisions, Snapshot, SnapshotPage, Subscription } from '../../src/domain/ports.js';
+import type { LogChunk, Commits, History, Objects, Revisions, Snapshot, SnapshotPage, Subscription } from '../../src/domain/ports.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import { aBody, aKey, type Place } from '../support/objects.js';
@@ -74,8 +74,9 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return this.#read((key) => matches(scope, key), range);
   }
 
-  everyChange(range: Range): AsyncIterable<readonly Change[]> {
-    return this.#read(() => true, range);
+  async *everyChange(range: Range, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
+    for await (const changes of this.#read(isWanted, range)) yield { changes, upTo: changes.at(-1)?.revision ?? range.after };
+    yield { changes: [], upTo: range.upTo };
   }
 
   async *#read(isRead: (key: Key) => boolean, { after, upTo }: Range): AsyncGenerator<readonly Change[]> {

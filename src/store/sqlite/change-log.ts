@@ -8,6 +8,7 @@ import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
+import type { LogChunk } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { tombstone } from './row-kind.js';
@@ -16,8 +17,14 @@ import type { ChangeRow, Rows } from './rows.js';
 
 const rowsMax = 256;
 const chunkBytesMax = 256 * 1024;
+/** A link takes more at once: what was read beyond a chunk is read again. */
+const everyChunkBytesMax = 1024 * 1024;
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
+
+type Reading = Readonly<{ isWanted: (key: Key) => boolean; assertCovered: (position: Revision) => void }>;
+
+type ChunkReading = Reading & Readonly<{ chunkBytesMax: number; takesMoves?: boolean }>;
 
 /** With what the change did to its cluster's canonical path: null when nothing, '' where there was or is none. */
 type LogRow = ChangeRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
@@ -34,22 +41,25 @@ export class ChangeLog {
   }
 
   /** `assertCovered(position)` throws when history above `position` is no longer whole. */
-  changes(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
-    return this.#read(scope, range, assertCovered);
+  async *changes(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
+    const reading = { isWanted: (key: Key) => matches(scope, key), assertCovered };
+    const page = (rest: Range): readonly LogRow[] => this.#page(scope, rest);
+    for await (const { changes } of this.#read(range, page, { ...reading, chunkBytesMax })) if (changes.length > 0) yield changes;
   }
 
-  /** The same of every type. */
-  everyChange(range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
-    return this.#read(undefined, range, assertCovered);
+  /** The same of every type; what moves a path is wanted whatever its key. */
+  everyChange(range: Range, reading: Reading): AsyncGenerator<LogChunk> {
+    return this.#read(range, (rest) => this.#everything(rest), { ...reading, chunkBytesMax: everyChunkBytesMax, takesMoves: true });
   }
 
-  async *#read(scope: Scope | undefined, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
+  async *#read(range: Range, page: (rest: Range) => readonly LogRow[], reading: ChunkReading): AsyncGenerator<LogChunk> {
     let position = range.after;
     while (position < range.upTo) {
-      assertCovered(position);
-      const read = this.#rows.database.transaction(() => this.#chunk(scope, { after: position, upTo: range.upTo }))();
-      position = read.position;
-      if (read.changes.length > 0) yield read.changes;
+      reading.assertCovered(position);
+      const rest = { after: position, upTo: range.upTo };
+      const chunk = this.#rows.database.transaction(() => this.#chunk(page(rest), rest, reading))();
+      position = chunk.upTo;
+      yield chunk;
       await turn();
     }
   }
@@ -78,20 +88,19 @@ export class ChangeLog {
     }
   }
 
-  #chunk(scope: Scope | undefined, range: Range): { changes: readonly Change[]; position: Revision } {
-    const rows = scope === undefined ? this.#everything(range) : this.#page(scope, range);
+  #chunk(rows: readonly LogRow[], { upTo }: Range, { isWanted, takesMoves, chunkBytesMax: bytesMax }: ChunkReading): LogChunk {
     const changes: Change[] = [];
     let bytes = 0;
     for (const row of rows) {
       const key = this.#rows.key(row);
-      if (scope !== undefined && !matches(scope, key)) continue;
+      if (!isWanted(key) && !(takesMoves === true && row.pathBefore !== null)) continue;
       const change = this.#moved(row, this.change(row, key));
       if (change === undefined) continue;
       changes.push(change);
       bytes += change.kind === 'put' ? change.object.body.bytes.length : 0;
-      if (bytes >= chunkBytesMax) return { changes, position: row.revision };
+      if (bytes >= bytesMax) return { changes, upTo: row.revision };
     }
-    return { changes, position: rows.length < rowsMax ? range.upTo : (rows.at(-1)?.revision ?? range.upTo) };
+    return { changes, upTo: rows.length < rowsMax ? upTo : (rows.at(-1)?.revision ?? upTo) };
   }
 
   /** The change a row tells of; undefined for a put whose row was compacted while it was read. */

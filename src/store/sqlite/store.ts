@@ -19,7 +19,7 @@ import { CacheError, expired, Refused, unreachable, type Refusal } from '../../d
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { PushLane, Pushes, Snapshot, Store, Subscription } from '../../domain/ports.js';
+import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk } from '../../domain/ports.js';
 import type { LinkState, SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
@@ -213,8 +213,8 @@ export class SqliteStore implements Store {
     return this.#changeLog.changes(scope, range, (position) => this.#assertCovered(position));
   }
 
-  everyChange(range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
-    return this.#changeLog.everyChange(range, (position) => this.#assertCovered(position));
+  everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk> {
+    return this.#changeLog.everyChange(range, { isWanted, assertCovered: (position) => this.#assertCovered(position) });
   }
 
   remembers(after: Revision): boolean {

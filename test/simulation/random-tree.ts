@@ -1,0 +1,121 @@
+/** Random trees and what happens to them: made up from a seed, played, and judged by the model and by what must hold in every run. */
+import fc from 'fast-check';
+import { Crossings } from './crossings.js';
+import type { ModelCache } from './model-tree.js';
+import { aScriptPolicy } from './script-policy.js';
+import { SimTree } from './sim-tree.js';
+import { SimWorld } from './sim-world.js';
+import { TreeScript } from './tree-script.js';
+import type { CacheStepKind, TreeStep } from './tree-step.js';
+
+const convergeMaxMs = 1_800_000;
+const millisecondsPerHour = 3_600_000;
+const stepsMax = 60;
+
+const number = fc.nat({ max: 23 });
+const shard = fc.nat({ max: 3 });
+const cacheStep = (...kinds: readonly CacheStepKind[]): fc.Arbitrary<TreeStep> =>
+  fc.record({ kind: fc.constantFrom(...kinds), cache: number });
+
+const pass: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('pass'), ms: fc.constantFrom(1, 15, 50, 400, 5_000, 30_000, 700_000) });
+const put: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('put'), shard, object: number, isPublic: fc.boolean(), content: number });
+const remove: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('remove'), shard, object: number });
+const write: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('write'), object: number, isPublic: fc.boolean(), content: number });
+const unwrite: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('unwrite'), object: number });
+const path: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('path'), shard, cluster: number, path: number });
+const declare: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('declare'), shard, isDeclared: fc.boolean() });
+const crash: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('crash'), cache: number, isKept: fc.boolean(), isTold: fc.boolean() });
+const start: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('start'), cache: number, skew: number });
+const tamper: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('tamper'),
+  cache: number,
+  isUp: fc.boolean(),
+  how: fc.constantFrom('dropped', 'doubled', 'swapped'),
+});
+const policy: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('policy'),
+  cache: number,
+  forward: number,
+  follow: number,
+  accept: number,
+  offer: number,
+});
+const rehome: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('rehome'), shard, cache: number, objects: fc.nat({ max: 8 }) });
+const clear: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('clear'), shard, cache: number });
+const reparent: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('reparent', 'misparent'), cache: number, parent: number });
+
+/** Each cache follows one before it. */
+const follows = fc.array(number, { minLength: 1, maxLength: 4 });
+
+const whatever = fc.oneof(
+  { weight: 6, arbitrary: pass },
+  { weight: 5, arbitrary: put },
+  { weight: 2, arbitrary: remove },
+  { weight: 2, arbitrary: write },
+  { weight: 1, arbitrary: unwrite },
+  { weight: 2, arbitrary: path },
+  { weight: 2, arbitrary: declare },
+  { weight: 3, arbitrary: cacheStep('partition', 'heal', 'cut', 'deaf', 'mute') },
+  { weight: 2, arbitrary: crash },
+  { weight: 3, arbitrary: start },
+  { weight: 4, arbitrary: cacheStep('stop', 'wipe', 'backup', 'restore', 'freeze', 'thaw', 'compact', 'rewrite') },
+  { weight: 2, arbitrary: tamper },
+  { weight: 2, arbitrary: policy },
+  { weight: 2, arbitrary: rehome },
+  { weight: 1, arbitrary: clear },
+  { weight: 2, arbitrary: reparent },
+);
+const untroubled = fc.oneof(pass, put, remove, path);
+
+export type RandomTree = Readonly<{ seed: number; follows: readonly number[]; steps: readonly TreeStep[] }>;
+
+export function randomTree({ isTroubled }: Readonly<{ isTroubled: boolean }>): fc.Arbitrary<RandomTree> {
+  const steps = fc.array(isTroubled ? whatever : untroubled, { maxLength: stepsMax, size: 'max' });
+  return fc.record({ seed: fc.nat(), follows, steps });
+}
+
+/** What was played without a failure. */
+export class Tally {
+  #trees = 0;
+  #steps = 0;
+  #hours = 0;
+  #changes = 0;
+
+  add(steps: number, virtualMs: number, changes: number): void {
+    this.#trees += 1;
+    this.#steps += steps;
+    this.#hours += virtualMs / millisecondsPerHour;
+    this.#changes += changes;
+  }
+
+  toString(): string {
+    return `${this.#trees} trees, ${this.#hours.toFixed(1)} tree-hours, ${this.#steps} steps, ${this.#changes} objects over edges`;
+  }
+}
+
+/** Throws with everything that is wrong. */
+export async function play({ seed, follows: above, steps }: RandomTree, tally?: Tally) {
+  const world = new SimWorld(seed);
+  const crossings = new Crossings(world.network);
+  const tree = new SimTree(world, cachesOf(above));
+  const script = new TreeScript(world, tree);
+  await tree.start();
+  await script.run([...begin, ...steps]);
+  await script.heal();
+  await tree.converge(convergeMaxMs);
+  const differed = world.warnings.get('link.digest-differs');
+  const wrong = [...world.faults, ...crossings.repeats, ...(differed === undefined ? [] : [`a digest differed: ${differed.last}`])];
+  if (wrong.length > 0) throw new Error(wrong.join('\n'));
+  tally?.add(steps.length, world.time.elapsedMs, crossings.objects);
+  return { world, tree, crossings };
+}
+
+const begin: readonly TreeStep[] = [0, 1, 2].map((number) => ({ kind: 'rehome', shard: number, cache: number * 2 + 1, objects: 6 }));
+
+function cachesOf(above: readonly number[]): readonly ModelCache[] {
+  const root: ModelCache = { name: 'cache-0', parent: undefined, ...aScriptPolicy({ forward: 0, follow: 0, accept: 0, offer: 0 }) };
+  return [
+    root,
+    ...above.map((each, index): ModelCache => ({ ...root, name: `cache-${index + 1}`, parent: `cache-${each % (index + 1)}` })),
+  ];
+}

@@ -1,0 +1,27 @@
+/** The policies that scripts choose from. All of them let anchors of every slice through, so that claims cross whatever they are (model-tree.ts). */
+import type { ModelRule } from './model-rule.js';
+import type { ModelCache } from './model-tree.js';
+
+/** What a cache lets through, each by its place in the list, counted on from its beginning where it ends. */
+export type PolicyChoice = Readonly<{ forward: number; follow: number; accept: number; offer: number }>;
+
+const anchors: ModelRule = { labels: { anchor: 'yes' } };
+
+const policies: readonly (readonly ModelRule[])[] = [
+  [{ types: ['*'] }],
+  [anchors, { labels: { visibility: 'private' } }],
+  [anchors, { labels: { visibility: 'public' } }],
+  [anchors, { labels: { visibility: 'public' } }, { types: ['*'], labels: { visibility: 'private' } }],
+  [anchors, { types: ['apiexports.apis.kcp.io'] }],
+  [anchors, { types: ['instances.machines.svm.io'], labels: { visibility: 'private' } }],
+  [anchors, { pathPrefix: 'root:east' }],
+  [anchors, { clusters: ['base'] }, { types: ['apiresourceschemas.apis.kcp.io'], pathPrefix: 'root:west' }],
+];
+
+export function aScriptPolicy({ forward, follow, accept, offer }: PolicyChoice): Pick<ModelCache, 'forward' | 'follow' | 'children'> {
+  return { forward: pick(forward), follow: pick(follow), children: { '*': { accept: pick(accept), offer: pick(offer) } } };
+}
+
+function pick(number: number): readonly ModelRule[] {
+  return policies[number % policies.length] ?? [];
+}

@@ -1,0 +1,51 @@
+/**
+ * An operator who wants a shard gone, and removes it at one cache; again whenever that cache has come back without knowing of it, until
+ * a later process has the shard.
+ */
+import type { Incarnation } from '../../src/domain/push.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import type { PartyPlace, SimParty } from './sim-party.js';
+
+export class SimRemoval implements SimParty {
+  readonly shard: ShardName;
+  readonly isConnected = false;
+  #incarnation: Incarnation = 0;
+  #isDone = false;
+  #run = 0;
+
+  constructor(shard: ShardName) {
+    this.shard = shard;
+  }
+
+  /** All processes of the shard up to this one are to stay out. */
+  get incarnation(): Incarnation {
+    return this.#incarnation;
+  }
+
+  get isQuiet(): boolean {
+    return this.#isDone;
+  }
+
+  async run({ store, clock }: PartyPlace): Promise<void> {
+    this.#run += 1;
+    const { shard } = this;
+    const run = this.#run;
+    const before = (await store.shards()).find((state) => state.shard === shard);
+    if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {
+      const nowMs = evenAbove(Math.max(before?.incarnation ?? 0, clock.now()));
+      await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs }]);
+      if (run === this.#run) this.#incarnation = Math.max(this.#incarnation, nowMs + 1);
+    }
+    if (run === this.#run) this.#isDone = true;
+  }
+
+  leave(): void {
+    this.#run += 1;
+    this.#isDone = false;
+  }
+}
+
+/** The incarnation of a removal is one more, and odd; those of pushers are even. No two are the same. */
+function evenAbove(number: number): number {
+  return number + (number % 2);
+}

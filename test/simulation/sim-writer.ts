@@ -1,0 +1,149 @@
+/**
+ * A shard's plain writer: over plain HTTP it makes what a cache holds of the shard what it should be, as a kcp does that knows of no
+ * pushing. It looks again whenever that changes. Where the shard lives elsewhere it waits until the cache lets it take over.
+ */
+import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import type { Mutation } from '../../src/domain/mutation.js';
+import type { StoredObject } from '../../src/domain/object.js';
+import { pause } from '../../src/domain/pause.js';
+import type { Store } from '../../src/domain/ports.js';
+import { formatResource, type Resource } from '../../src/domain/resource.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import { Bell } from '../../src/sender/bell.js';
+import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
+import type { PartyPlace, SimParty } from './sim-party.js';
+
+/** `beat`: what says that it was here, written anew wherever it comes to. */
+export type SimWriterOptions = Readonly<{ shard: ShardName; resources: readonly Resource[]; beat: (number: number) => ModelObject }>;
+
+const retryMs = 1_000;
+/** A cache that does not know the shard yet may hear of it; beginning it a second time would be a conflict. */
+const unknownMs = 1_200_000;
+
+export class SimWriter implements SimParty {
+  readonly shard: ShardName;
+  readonly isConnected = false;
+  readonly #options: SimWriterOptions;
+  readonly #objects = new Map<string, ModelObject>();
+  readonly #bell = new Bell();
+  #session = new AbortController();
+  #isQuiet = false;
+  #beats = 0;
+  #hasMoved = false;
+
+  constructor(options: SimWriterOptions) {
+    this.shard = options.shard;
+    this.#options = options;
+    this.#beat();
+  }
+
+  get objects(): readonly ModelObject[] {
+    return [...this.#objects.values()];
+  }
+
+  get isQuiet(): boolean {
+    return this.#isQuiet;
+  }
+
+  put(object: ModelObject): void {
+    this.#objects.set(textOf(object), object);
+    this.#look();
+  }
+
+  remove(object: Pick<ModelObject, 'key'>): void {
+    if (this.#objects.delete(textOf(object))) this.#look();
+  }
+
+  /** To another cache. */
+  move(): void {
+    this.#hasMoved = true;
+  }
+
+  async run({ store, known, home, clock }: PartyPlace): Promise<void> {
+    this.leave();
+    const { signal } = this.#session;
+    const { shard } = this;
+    const beganMs = clock.now();
+    const subscription = store.subscribe(({ changes }) => {
+      if (changes.some(({ key }) => key.shard === shard)) this.#look();
+    });
+    const following = store.follow(({ shards }) => {
+      if (shards.some((state) => state.shard === shard)) this.#look();
+    });
+    while (!signal.aborted) {
+      const seen = this.#bell.rings;
+      const side = known.shard(shard)?.side;
+      const verdict = home.judge(shard);
+      const mayBegin = side !== undefined || !this.#hasMoved || clock.now() - beganMs >= unknownMs;
+      if (!mayBegin || verdict.kind === 'refused') {
+        await pause(clock, retryMs, signal);
+        continue;
+      }
+      if (side !== 'local') this.#beat();
+      const isDone = await this.#write(store, verdict.takes);
+      if (signal.aborted) break;
+      if (!isDone || known.shard(shard)?.side !== 'local') continue;
+      this.#hasMoved = false;
+      this.#isQuiet = this.#bell.rings === seen;
+      await this.#bell.after(seen, signal);
+    }
+    subscription.cancel();
+    following.cancel();
+  }
+
+  leave(): void {
+    this.#session.abort();
+    this.#session = new AbortController();
+    this.#isQuiet = false;
+  }
+
+  /** Whether all is as it should be. */
+  async #write(store: Store, takes: boolean): Promise<boolean> {
+    const held = new Map<string, StoredObject>();
+    for (const { group, resource, identity } of this.#options.resources) {
+      const snapshot = store.snapshot({ group, resource, identity, shard: this.shard, cluster: '*' }, store.published);
+      for (let after, isFirst = true; isFirst || after !== undefined; isFirst = false) {
+        const page = await snapshot.page(after);
+        for (const object of page.objects) held.set(textOf(object), object);
+        after = page.next;
+      }
+      snapshot.close();
+    }
+    const mutations = [
+      ...this.objects
+        .filter((object) => !isSame(object, held.get(textOf(object))))
+        .map((object) => putOf(object, held.get(textOf(object)))),
+      ...[...held.values()].filter((object) => !this.#objects.has(textOf(object))).map(deleteOf),
+    ];
+    const outcomes = await Promise.all(mutations.map((mutation) => store.submit(takes ? { ...mutation, takes } : mutation)));
+    return outcomes.every(({ kind }) => kind === 'written');
+  }
+
+  #beat(): void {
+    this.#beats += 1;
+    const beat = this.#options.beat(this.#beats);
+    this.#objects.set(textOf(beat), beat);
+  }
+
+  #look(): void {
+    this.#isQuiet = false;
+    this.#bell.ring();
+  }
+}
+
+function putOf({ key, body }: ModelObject, held: StoredObject | undefined): Mutation {
+  const path = metadataOf(body).annotations[pathAnnotation];
+  return { kind: 'put', key, body, path: path === undefined ? undefined : parseCanonicalPath(path), expect: held?.revision ?? 'absent' };
+}
+
+function deleteOf({ key, revision }: StoredObject): Mutation {
+  return { kind: 'delete', key, expect: revision };
+}
+
+function isSame({ body }: ModelObject, held: StoredObject | undefined): boolean {
+  return held !== undefined && Buffer.compare(body.bytes, held.body.bytes) === 0;
+}
+
+function textOf({ key: { resource, cluster, namespace, name } }: Pick<ModelObject, 'key'>): string {
+  return `${formatResource(resource)}|${cluster}|${namespace}/${name}`;
+}

@@ -1,0 +1,43 @@
+/**
+ * What may happen to a tree, one step of a script (tree-script.ts). Numbers name caches, shards, objects and policies by their place in a
+ * list, counted on from its beginning where it ends, so that every part of a script is a script.
+ */
+export type CacheStepKind =
+  /** Of the link to its parent; deaf: nothing arrives from there, mute: nothing arrives there. */
+  | 'partition'
+  | 'heal'
+  | 'cut'
+  | 'deaf'
+  | 'mute'
+  | 'stop'
+  | 'wipe'
+  | 'backup'
+  | 'restore'
+  | 'freeze'
+  | 'thaw'
+  | 'compact'
+  /** The plain writer's shard writes there from now on. */
+  | 'rewrite';
+
+export type TreeStep =
+  | Readonly<{ kind: 'pass'; ms: number }>
+  | Readonly<{ kind: 'put'; shard: number; object: number; isPublic: boolean; content: number }>
+  | Readonly<{ kind: 'remove'; shard: number; object: number }>
+  | Readonly<{ kind: 'write'; object: number; isPublic: boolean; content: number }>
+  | Readonly<{ kind: 'unwrite'; object: number }>
+  | Readonly<{ kind: 'path'; shard: number; cluster: number; path: number }>
+  /** Whether the shard declares the type of its instances. */
+  | Readonly<{ kind: 'declare'; shard: number; isDeclared: boolean }>
+  | Readonly<{ kind: CacheStepKind; cache: number }>
+  | Readonly<{ kind: 'crash'; cache: number; isKept: boolean; isTold: boolean }>
+  | Readonly<{ kind: 'start'; cache: number; skew: number }>
+  | Readonly<{ kind: 'tamper'; cache: number; isUp: boolean; how: TamperKind }>
+  | Readonly<{ kind: 'policy'; cache: number; forward: number; follow: number; accept: number; offer: number }>
+  | Readonly<{ kind: 'rehome'; shard: number; cache: number; objects: number }>
+  /** An operator removes the shard at a cache. */
+  | Readonly<{ kind: 'clear'; shard: number; cache: number }>
+  | Readonly<{ kind: 'reparent'; cache: number; parent: number }>
+  /** By mistake, and it may be below itself: that is set right in the end. */
+  | Readonly<{ kind: 'misparent'; cache: number; parent: number }>;
+
+export type TamperKind = 'dropped' | 'doubled' | 'swapped';

@@ -1,0 +1,86 @@
+import { setImmediate } from 'node:timers';
+import test from 'ava';
+import type { Frame } from '../../src/frames/frame.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { Courses } from '../../src/tier/courses.js';
+import { Edge } from '../../src/tier/edge.js';
+import { OutflowQueue } from '../../src/tier/outflow-queue.js';
+import { SliceTeller } from '../../src/tier/slice-teller.js';
+import { Tail } from '../../src/tier/tail.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aPolicy } from '../support/edge-policies.js';
+import { MemoryDisk } from '../support/memory-disk.js';
+import { MemoryStore } from '../support/memory-store.js';
+import { aClaim, aStatement, aSlice, mustPush } from '../support/pushes.js';
+import { aKey } from '../support/objects.js';
+import { aState } from './a-state.js';
+
+const everything = aPolicy({ types: ['*'] });
+const page = { rowsMax: 1, bytesMax: 1_000_000 };
+
+/** A teller of a store that holds these objects of one slice, a page each. */
+async function aTeller(...names: readonly string[]) {
+  const clock = new ManualClock();
+  const parts = { clock, soon: (task: () => void) => void setImmediate(task), random: () => 0.5 };
+  const store = new MemoryStore(
+    MemoryDisk.blank(() => 0.5),
+    parts,
+    { page },
+  );
+  await mustPush(store.lane(), [
+    aClaim(),
+    ...aStatement(
+      {},
+      names.map((name) => aState(name)),
+    ),
+  ]);
+  const known = await KnownShards.open(store);
+  const credit = { mutations: 100, bytes: 1_000_000 };
+  const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };
+  const queue = new OutflowQueue({ clock, tooLarge: () => {} }, { credit, limits }, { batchMutationsMax: 100, batchBytesMax: 1_000_000 });
+  const rang = (): void => {};
+  const courses = new Courses(
+    { known, isSynced: (slice) => known.isSynced(slice), clock, random: () => 0, rang },
+    { to: 'parent', edge: new Edge(everything, everything), held: [], canResume: false },
+  );
+  const tail = new Tail({ history: store, revisions: store, commits: store, rang }, store.published);
+  const teller = new SliceTeller({ store, known, queue, courses, tail });
+  const sent = (): readonly string[] => {
+    const frames: Frame[] = [];
+    for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
+    return frames.map((frame) => (frame.kind === 'put' ? `put ${frame.objects.map(({ name }) => name).join()}` : frame.kind));
+  };
+  return { teller, courses, clock, sent };
+}
+
+test('a slice is told from its begin to its end, a page in turn, and then its digest', async (t) => {
+  const { teller, sent } = await aTeller('one', 'two');
+
+  t.true(await teller.walk());
+  t.deepEqual(sent(), ['begin', 'put one']);
+  t.false(teller.end());
+  t.true(await teller.walk());
+  t.deepEqual(sent(), ['put two']);
+  t.true(teller.end());
+  t.true(teller.digest());
+  t.deepEqual(sent(), ['end', 'digest']);
+  t.false(await teller.walk());
+  t.false(teller.digest());
+});
+
+test('a slice of which too many keys have changed before its last page is begun again, after a while', async (t) => {
+  const { teller, courses, clock, sent } = await aTeller('one', 'two');
+  await teller.walk();
+  const course = courses.of(aSlice());
+
+  for (let i = 0; i <= 200_000; i++) course?.walk?.note({ key: { ...aKey(), name: `o-${i}` } }, undefined, undefined);
+  await teller.walk();
+
+  t.is(course?.phase, 'waiting');
+  t.is(course?.walk, undefined);
+  sent();
+  t.false(await teller.walk());
+  clock.advance(60_000);
+  t.true(await teller.walk());
+  t.deepEqual(sent(), ['begin', 'put one']);
+});
