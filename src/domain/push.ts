@@ -15,6 +15,9 @@ import type { Slice } from './slice.js';
  */
 export type Incarnation = number;
 
+/** Two clocks never agree; an incarnation further ahead would keep every successor out for as long. */
+export const incarnationAheadMaxMs = 900_000;
+
 /**
  * Who says it, which is what fences it, in queue order: a pusher of this cache has its shard while that is local and of its
  * incarnation; a link while the shard's side is the cache at its other end.

@@ -29,14 +29,13 @@ import { protocolVersion, type Credit, type Frame, type FrameOf, type PushedKey 
 import { admitFrame } from './admit-frame.js';
 import type { PushInputs } from './admit-push.js';
 import { arena } from './arena.js';
+import { incarnationAheadMaxMs } from '../domain/push.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
 
 type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[] }>;
 
 export const greeting: SessionState = { phase: 'greeting' };
 
-/** Two clocks never agree; an incarnation further ahead would keep every successor out for as long. */
-const incarnationAheadMaxMs = 900_000;
 const unavailableRetryMs = 1_000;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;

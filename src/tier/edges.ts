@@ -48,6 +48,14 @@ export class Edges {
     return this.#up.coversShard(shard) || this.#down.coversShard(shard);
   }
 
+  /**
+   * Whether a claim of the shard is heard that comes from a side. A child speaks only for shards that this end accepts from it, whatever it
+   * follows: a claim takes a shard away from whoever has it.
+   */
+  hearsClaim(shard: ShardName, from: LinkSide): boolean {
+    return this.coverShard(shard) && (from === 'parent' || this.#ownUp.coversShard(shard));
+  }
+
   /** Whether this end takes anything of the slice from a side, whatever the other end says. */
   takes(slice: Slice, from: LinkSide): boolean {
     return (from === 'parent' ? this.#ownDown : this.#ownUp).covers(slice);

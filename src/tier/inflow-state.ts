@@ -2,7 +2,7 @@
 import type { ServedType } from '../domain/catalogue.js';
 import type { Claim, ShardState } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
-import type { Push, PushOutcome } from '../domain/push.js';
+import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
@@ -55,7 +55,7 @@ export type InflowEffect =
   | Readonly<{ kind: 'again'; frame: NumberedFrame }>
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>
-  /** A shard that the policies do not let speak of. */
+  /** A claim that the policies do not let this side make, or from too far ahead: is a clock wrong? */
   | Readonly<{ kind: 'uncovered'; shard: ShardName }>
   | Readonly<{ kind: 'differs'; slice: Slice }>
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
@@ -64,7 +64,10 @@ export type InflowEffect =
 export type InflowContext = Readonly<{
   /** The side this comes from. */
   from: LinkSide;
-  coversShard: (shard: ShardName) => boolean;
+  /** Whether the policies let this side claim the shard. */
+  hearsClaim: (shard: ShardName) => boolean;
+  /** One further ahead would keep every successor out for as long. */
+  incarnationMax: Incarnation;
   takes: (slice: Slice) => boolean;
   /** The type that a shard's objects are of, as it is declared now. */
   typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;

@@ -32,6 +32,8 @@ type Stepped = Readonly<{ state: InflowState; effects: readonly InflowEffect[] }
 export const noInflow: InflowState = { next: 1, slices: new Map(), unsettled: { mutations: 0, bytes: 0 } };
 
 const unavailableRetryMs = 1_000;
+/** Of the changes of parents that a claim counts: more were made up. */
+const movesMax = 2 ** 31;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
 const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
@@ -57,9 +59,9 @@ export function step(state: InflowState, event: InflowEvent, context: InflowCont
 function claim(
   state: InflowState,
   { shard, incarnation, moves, removed }: FrameOf<'claim'>,
-  { from, coversShard }: InflowContext,
+  { from, hearsClaim, incarnationMax }: InflowContext,
 ): Stepped {
-  if (!coversShard(shard)) return { state, effects: [{ kind: 'uncovered', shard }] };
+  if (!hearsClaim(shard) || incarnation > incarnationMax || moves > movesMax) return { state, effects: [{ kind: 'uncovered', shard }] };
   return { state, effects: [{ kind: 'claim', claim: { shard, incarnation, moves, removed, side: from } }] };
 }
 

@@ -122,7 +122,7 @@ export class LinkInflow {
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'uncovered':
-        return log.warn('link.shard-not-covered', { shard: effect.shard });
+        return log.warn('link.claim-not-heard', { shard: effect.shard });
       case 'differs':
         metrics.digestsDiffered.add(1);
         return log.warn('link.digest-differs', { slice: formatSlice(effect.slice) });

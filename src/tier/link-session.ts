@@ -12,6 +12,7 @@
 import type { Claim, ShardState } from '../domain/claim.js';
 import { parseEdgePolicyText, formatEdgePolicy } from '../domain/edge-policy.js';
 import { unreachable } from '../domain/errors.js';
+import { incarnationAheadMaxMs } from '../domain/push.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
@@ -282,7 +283,8 @@ export class LinkSession {
     return {
       ...this.#parts.intake,
       from: side,
-      coversShard: (shard) => edges?.coverShard(shard) ?? false,
+      hearsClaim: (shard) => edges?.hearsClaim(shard, side) ?? false,
+      incarnationMax: this.#parts.clock.now() + incarnationAheadMaxMs,
       takes: (slice) => edges?.takes(slice, side) ?? false,
     };
   }

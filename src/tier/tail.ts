@@ -12,6 +12,7 @@ import type { Change, Commit } from '../domain/change.js';
 import type { Commits, History, LogChunk, Revisions, Subscription } from '../domain/ports.js';
 import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
+import type { ShardName } from '../domain/shard.js';
 import { formatSlice } from '../domain/slice.js';
 
 export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
@@ -46,6 +47,8 @@ export class Tail {
   #run: Run | undefined;
   #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;
+  /** One key of each shard of which changes were left out of what was read and not given out. */
+  readonly #leftOut = new Map<ShardName, Key>();
 
   constructor(parts: TailParts, position: Revision) {
     this.#parts = parts;
@@ -65,6 +68,7 @@ export class Tail {
 
   /** The next chunk, which may be without changes. Throws Refused(Expired) when the log does not reach back far enough. */
   async next(): Promise<TailChunk> {
+    this.#readAgain();
     this.#run ??= this.#takeLive() ?? (await this.#read());
     const { changes, upTo } = this.#run;
     const length = distinctPrefix(changes);
@@ -118,13 +122,30 @@ export class Tail {
     const after = this.#position;
     if (this.#reading === undefined) {
       this.#readingUpTo = this.#live[0]?.after ?? this.#parts.revisions.published;
-      this.#reading = this.#parts.history.everyChange({ after, upTo: this.#readingUpTo }, this.#parts.isWanted)[Symbol.asyncIterator]();
+      this.#reading = this.#parts.history
+        .everyChange({ after, upTo: this.#readingUpTo }, (key) => this.#isWanted(key))
+        [Symbol.asyncIterator]();
     }
     const reading = this.#reading;
     const { done, value } = await reading.next();
     if (done !== true) return { after, ...value };
     if (this.#reading === reading) this.#reading = undefined;
     return { after, upTo: this.#readingUpTo, changes: [] };
+  }
+
+  /** What was left out of a run that is given out in part, and is wanted by now, has its changes in the rest of it. */
+  #readAgain(): void {
+    if (this.#run === undefined) return this.#leftOut.clear();
+    if (![...this.#leftOut.values()].some((key) => this.#parts.isWanted(key))) return;
+    this.#stopReading();
+    this.#run = undefined;
+    this.#leftOut.clear();
+  }
+
+  #isWanted(key: Key): boolean {
+    const isWanted = this.#parts.isWanted(key);
+    if (!isWanted) this.#leftOut.set(key.shard, key);
+    return isWanted;
   }
 
   #forgetLive(): void {

@@ -96,8 +96,9 @@ export class Tier {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key))) void parts.turn().then(() => this.#declared());
     });
-    // A state that was whole once is better than none, however old.
-    this.#isReady = this.#link === undefined || [...known.shards].some(({ shard, side }) => side === 'parent' && this.#hasSynced(shard));
+    // A state that was whole once is better than none, however old; one that was never whole is not.
+    const held = [...known.shards].filter(({ side }) => side === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
+    this.#isReady = this.#link === undefined || (held.length > 0 && held.every(({ synced }) => synced));
   }
 
   /** The id of this cache, and of those above it as far as it is known. */
@@ -266,10 +267,6 @@ export class Tier {
   #sessionOf(side: LinkSide): LinkSession | undefined {
     const child = childOf(side);
     return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
-  }
-
-  #hasSynced(shard: ShardName): boolean {
-    return [...this.#known.slicesOf(shard)].some(({ synced }) => synced);
   }
 
   #declared(): void {

@@ -77,8 +77,7 @@ for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {
     async (t) => {
       const stage = await twoCaches(t);
       const { root, east, amber, settled } = stage;
-      const onlooker = await Onlooker.at(east);
-      t.teardown(() => onlooker.close());
+      const onlooker = await anOnlooker(t, east);
 
       await statesNothing(t, stage, async () => {
         east.uplink.blackhole(...ways);
@@ -161,12 +160,8 @@ test.serial('20,000 changes while the parent is away cost their telling, not a s
 
 async function labelOf({ client }: TierCache, name: string): Promise<string | undefined> {
   const path = `/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports/${name}`;
-  return (
-    await process
-      .client()
-      .get(path)
-      .catch(() => undefined)
-  )?.metadata.labels?.['turn'];
+  const found = await client.get(path).catch(() => undefined);
+  return found?.metadata.labels?.['turn'];
 }
 
 async function residentMiB({ process: { pid } }: TierCache): Promise<number> {

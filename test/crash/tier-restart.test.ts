@@ -49,6 +49,34 @@ test.serial('a child killed in its first statement, or whose parent is, is not r
   t.deepEqual(await digestsOf(west), await digestsOf(root));
 });
 
+test.serial('a child that was killed when one type was whole and another was not is not ready when it comes back', async (t) => {
+  const tree = await aTierTree(t);
+  const root = await tree.start('root');
+  const west = await tree.start('west', { parent: root, flags: ['--parent-ready-grace=5m'] });
+  const amber = aModelShard(t, 'amber');
+  for (let i = 0; i < many; i += 1) amber.put(`n${i}`, { bytes: 1_000 });
+  amber.put('small', { type: modelTypes[1] });
+  amber.push(root);
+  await converge(t, 'the parent', { caches: [root], shards: [amber] });
+  await west.loseDisk();
+  west.uplink.delay(400);
+  const resuming = west.process.resume().catch(() => {});
+  await until(async () => (await wholeTypes(west).catch(() => [])).length > 0, 20_000);
+  t.deepEqual(await wholeTypes(west), [modelTypes[1].resource]);
+  await west.process.kill();
+  await resuming;
+
+  west.uplink.blackhole();
+  const again = west.process.resume().catch(() => {});
+  await until(async () => (await wholeTypes(west).catch(() => [])).length > 0, 20_000);
+  const { status } = await west.client.raw('GET', '/readyz');
+  west.uplink.heal();
+  await again;
+
+  t.is(status, 500);
+  await converge(t, 'the end', { caches: [root, west], shards: [amber] });
+});
+
 test.serial(
   'whoever is killed while everything is stated anew, what was not stated goes behind the end, once, and nothing else does',
   async (t) => {
@@ -93,6 +121,12 @@ test.serial(
     );
   },
 );
+
+/** The types of which something is here, and all. */
+async function wholeTypes(cache: TierCache): Promise<readonly string[]> {
+  const { shards } = await cache.status();
+  return shards.flatMap(({ slices }) => slices.filter(({ synced }) => synced).map(({ resource }) => resource));
+}
 
 /** Whenever it says that it is ready, what it lacks. Asked without pause, until `signal`. */
 async function readyTooEarly(cache: TierCache, shards: readonly ModelShard[], signal: AbortSignal): Promise<readonly string[]> {

@@ -21,9 +21,12 @@ export class Crossings {
   readonly #from = new Map<string, Map<string, string>>();
   readonly #repeats: string[] = [];
   readonly #echoes: string[] = [];
+  readonly #remembers: boolean;
   #objects = 0;
 
-  constructor(network: Network) {
+  /** `remembers`: what has crossed each edge, ever, to find echoes. */
+  constructor(network: Network, { remembers = true }: Readonly<{ remembers?: boolean }> = {}) {
+    this.#remembers = remembers;
     network.observe((delivery) => this.#see(delivery));
   }
 
@@ -64,6 +67,7 @@ export class Crossings {
       const what = `after ${atMs} ms, from ${from} to ${to}: ${slice} ${placeOf(object)} at ${object.sourceVersion}`;
       if (before.get(placeOf(object)) === object.sourceVersion && this.#repeats.length < foundMax) this.#repeats.push(`${what}, again`);
       before.set(placeOf(object), object.sourceVersion);
+      if (!this.#remembers) continue;
       const content = `${slice} ${placeOf(object)} ${object.body === undefined ? '' : Buffer.from(object.body).toString('base64')}`;
       const origin = crossed.get(content) ?? from;
       crossed.set(content, origin);

@@ -183,7 +183,10 @@ export class SimCache {
     learn({ shards: await store.shards(), slices: await store.slices() });
     store.follow(learn);
     const history = new StoreHistory((problem) => this.#world.fault(`${this.name}: ${problem}`), store.published);
-    store.subscribe((commit) => history.see(commit));
+    store.subscribe((commit) => {
+      history.see(commit);
+      this.#world.published(this.name, commit);
+    });
   }
 
   #open(life: ProcessLife, store: MemoryStore): Promise<SimProcess> {

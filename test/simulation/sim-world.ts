@@ -6,6 +6,7 @@
  */
 import { createMetrics, type Metrics } from '../../src/diagnostics/metrics.js';
 import type { Log } from '../../src/diagnostics/log.js';
+import type { Commit } from '../../src/domain/change.js';
 import { digestOf, type Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
@@ -25,6 +26,7 @@ export class SimWorld {
   readonly network: Network;
   /** Of all caches together. */
   readonly metrics: Metrics = createMetrics({ processMetrics: false });
+  readonly #observers = new Set<(cache: string, commit: Commit) => void>();
   readonly #faults: string[] = [];
   readonly #digests = new WeakMap<Uint8Array, Readonly<{ text: string; digest: Digest }>>();
   readonly #warnings = new Map<string, Warning>();
@@ -71,6 +73,15 @@ export class SimWorld {
   /** A promise that nobody awaits: if it fails, that is a fault. */
   own(name: string, promise: Promise<unknown>): void {
     promise.catch((error: unknown) => this.#fail(name, error));
+  }
+
+  /** Told of every commit, in the tick in which it is published. */
+  observe(observer: (cache: string, commit: Commit) => void): void {
+    this.#observers.add(observer);
+  }
+
+  published(cache: string, commit: Commit): void {
+    for (const observer of this.#observers) observer(cache, commit);
   }
 
   /** Something was seen that must not be. */

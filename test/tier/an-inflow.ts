@@ -15,7 +15,8 @@ export const instances = aSlice({ group: 'machines.svm.io', resource: 'instances
 export function aContext(overrides: Partial<InflowContext> = {}): InflowContext {
   return {
     from: 'parent',
-    coversShard: () => true,
+    hearsClaim: () => true,
+    incarnationMax: 1_000_000,
     takes: () => true,
     typeOf,
     limits: { frameBytesMax: 1_000_000, frameMutationsMax: 10, bodyBytesMax: 10_000 },

@@ -215,7 +215,7 @@ test('what waited for its declaration is asked for once it is there', (t) => {
 });
 
 test('a claim of a shard that the policies do not cover is passed over; any other is for the store to judge', (t) => {
-  const uncovered = new SteppedInflow(aContext({ coversShard: () => false }));
+  const uncovered = new SteppedInflow(aContext({ hearsClaim: () => false }));
   const covered = new SteppedInflow();
 
   t.deepEqual(textsOf(uncovered.frame(claim())), ['uncovered']);

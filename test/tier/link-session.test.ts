@@ -159,6 +159,7 @@ test('what the parent says is whole is not here while the claim of its shard is 
   await rig.settle();
 
   ends[0]?.send({ kind: 'status', freshness: [{ slice: exports, connected: true, synced: true, lagMs: 0 }] });
+  ends[0]?.send({ kind: 'status', freshness: [] });
   await rig.settle();
 
   t.false(east.tier.isReady);

@@ -43,8 +43,9 @@ async function aTeller(...names: readonly string[]) {
     { known, isSynced: (slice) => known.isSynced(slice), clock, random: () => 0, rang },
     { to: 'parent', edge: new Edge(everything, everything), held: [], canResume: false },
   );
-  const tail = new Tail({ history: store, revisions: store, commits: store, rang }, store.published);
-  const teller = new SliceTeller({ store, known, queue, courses, tail });
+  const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, rang }, store.published);
+  await courses.open(async () => {});
+  const teller = new SliceTeller({ store, known, queue, courses, tail, progress: () => {} });
   const sent = (): readonly string[] => {
     const frames: Frame[] = [];
     for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);

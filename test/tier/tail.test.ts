@@ -130,3 +130,17 @@ test('nothing comes of a tail that is closed', (t) => {
 
   t.is(rung.times, 0);
 });
+
+test('a shard that comes to be wanted in the middle of what was read without it is not left out of the rest', async (t) => {
+  const history = new FakeHistory();
+  history.chunk = 100;
+  for (const place of [{ name: 'a' }, { name: 'a' }, { name: 'b', shard: 'birch' }, { name: 'c' }]) history.commit({ place, content });
+  const wanted = new Set(['amber']);
+  const parts = { history, revisions: history, commits: history, rang: () => {} };
+  const tail = new Tail({ ...parts, isWanted: ({ shard }) => wanted.has(shard) }, 0);
+
+  t.deepEqual(revisions([await tail.next()]), [1]);
+  wanted.add('birch');
+
+  t.deepEqual(revisions(await readAll(tail)), [2, 3, 4]);
+});

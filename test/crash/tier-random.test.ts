@@ -1,0 +1,154 @@
+/**
+ * A tree of four caches while shards push at random leaves and move to others, caches are killed, frozen and cut off, and the policy
+ * between two of them is rewritten (F9 to F17 together). In the end every cache holds what it should, an informer that looked on all the
+ * time has the same, and nothing of it was found by a digest. STRATA_SEED=n repeats the choices of a run, though not its timing.
+ *
+ *        root
+ *        ╱  ╲          what goes up from the region is now everything, now what is public
+ *   region   west
+ *      │
+ *    east
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { until } from '../support/test-server.js';
+import { aModelShard, modelTypes, type ModelShard, type Pushing } from './model-shard.js';
+import { anOnlooker } from './onlooker.js';
+import { seeded, type Random } from './random.js';
+import { aTierTree, type TierCache } from './tier-tree.js';
+import { converge, digestsOf, type Reaches } from './tree-model.js';
+
+const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
+const rounds = Number(process.env['STRATA_KILLS'] ?? 16);
+const everything = "[{types: ['*']}]";
+const onlyPublic = "[{types: ['*'], labels: 'public=true'}]";
+
+type Home = { readonly shard: ModelShard; cache: TierCache; pushing: Pushing };
+type Stage = Readonly<{
+  random: Random;
+  root: TierCache;
+  region: TierCache;
+  east: TierCache;
+  west: TierCache;
+  caches: readonly TierCache[];
+  homes: readonly Home[];
+  policy: { isOpen: boolean };
+  /** Senders that lost their shard to another, and are to end by themselves. */
+  fenced: Pushing[];
+}>;
+
+test('whatever happens to a tree, in the end every cache holds what it should', async (t) => {
+  t.timeout(240_000);
+  t.log(`STRATA_SEED=${seed}`);
+  const random = seeded(seed);
+  const tree = await aTierTree(t);
+  const root = await tree.start('root');
+  const region = await tree.start('region', { parent: root });
+  const east = await tree.start('east', { parent: region });
+  const west = await tree.start('west', { parent: root });
+  const homes = ['amber', 'birch', 'cedar'].map((name, i): Home => {
+    const [shard, cache] = [aModelShard(t, name), [east, west, region][i]!];
+    return { shard, cache, pushing: shard.push(cache) };
+  });
+  const stage: Stage = { random, root, region, east, west, caches: tree.caches, homes, policy: { isOpen: true }, fenced: [] };
+  const shards = homes.map(({ shard }) => shard);
+  const wanted = { caches: tree.caches, shards, reaches: reachesIn(stage) };
+  for (const shard of shards) for (let i = 0; i < 40; i += 1) shard.put(`n${i}`);
+  await converge(t, 'the beginning', wanted);
+
+  const done: string[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    const churning = new AbortController();
+    const churn = change(stage, churning.signal);
+    await sleep(random.below(300));
+    const [what, happen] = mishaps[random.below(mishaps.length)]!;
+    done.push(what);
+    await happen(stage);
+    await sleep(random.below(200));
+    churning.abort();
+    await churn;
+    if (round % 8 === 0) {
+      heal(stage);
+      await converge(t, `STRATA_SEED=${seed}, round ${round}: ${done.join(', ')}`, wanted);
+    }
+  }
+
+  await region.forwards(everything);
+  stage.policy.isOpen = true;
+  heal(stage);
+  await converge(t, `STRATA_SEED=${seed}, the end: ${done.join(', ')}`, wanted);
+  for (const pushing of stage.fenced) t.is((await pushing.ended).kind, 'refused');
+  const onlooker = await anOnlooker(t, west);
+  for (const shard of shards) shard.put('last');
+  await until(() => onlooker.of('last').length === shards.length);
+  const digests = await digestsOf(root);
+  for (const cache of tree.caches) {
+    t.deepEqual(await digestsOf(cache), digests, cache.name);
+    t.is(await cache.metric('strata_link_digest_differences_total'), 0, cache.name);
+    t.notRegex(await cache.process.log(), /"level":"error"/, cache.name);
+  }
+});
+
+const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] = [
+  ['a cache is killed', ({ random, caches }) => caches[random.below(caches.length)]!.process.restart('SIGKILL')],
+  ['a cache is stopped', ({ random, caches }) => caches[random.below(caches.length)]!.process.restart('SIGTERM')],
+  ['links are cut', async ({ caches }) => caches.forEach(({ uplink }) => uplink.cut())],
+  ['a link is silent', async ({ random, region, east, west }) => [region, east, west][random.below(3)]!.uplink.blackhole()],
+  [
+    'a link is half-open',
+    async ({ random, region, east, west }) => [region, east, west][random.below(3)]!.uplink.blackhole(random.chance(0.5) ? 'up' : 'down'),
+  ],
+  ['a link is slow', async ({ random, region, east, west }) => [region, east, west][random.below(3)]!.uplink.delay(random.below(200))],
+  ['links are healed', async (stage) => heal(stage)],
+  [
+    'a cache is frozen',
+    async ({ random, caches }) => {
+      const cache = caches[random.below(caches.length)]!;
+      cache.signal('SIGSTOP');
+      await sleep(random.below(3_000));
+      cache.signal('SIGCONT');
+    },
+  ],
+  [
+    'a policy is rewritten',
+    async ({ policy, region }) => {
+      policy.isOpen = !policy.isOpen;
+      await region.forwards(policy.isOpen ? everything : onlyPublic);
+    },
+  ],
+  ['a shard moves', async (stage) => move(stage, false)],
+  ['a shard moves, and its old process goes on', async (stage) => move(stage, true)],
+];
+
+/** Where the shard was, a process may go on: it is fenced once the tree has heard of the later one. */
+async function move({ random, caches, homes, fenced }: Stage, goesOn: boolean): Promise<void> {
+  const home = homes[random.below(homes.length)]!;
+  if (goesOn) fenced.push(home.pushing);
+  else await home.pushing.stop();
+  home.cache = caches[random.below(caches.length)]!;
+  home.pushing = home.shard.push(home.cache);
+}
+
+function heal({ caches }: Stage): void {
+  for (const { uplink } of caches) uplink.heal();
+}
+
+async function change({ random, homes }: Stage, signal: AbortSignal): Promise<void> {
+  for (let turn = Date.now(); !signal.aborted; turn += 1) {
+    const { shard } = homes[random.below(homes.length)]!;
+    const type = modelTypes[random.below(modelTypes.length)]!;
+    const name = `n${random.below(60)}`;
+    if (random.chance(0.3)) shard.delete(name, type);
+    else shard.put(name, { type, turn, isPublic: random.chance(0.6), bytes: random.below(2_000) });
+    await sleep(random.below(6));
+  }
+}
+
+/** Only the link between the region and the root keeps anything back, and only on its way up. */
+function reachesIn({ homes, region, east, policy }: Stage): Reaches {
+  const below = new Set([region, east]);
+  return ({ isPublic }, shard, cache) => {
+    const isFromBelow = homes.some((home) => home.shard === shard && below.has(home.cache));
+    return policy.isOpen || isPublic || !isFromBelow || below.has(cache);
+  };
+}

@@ -1,0 +1,249 @@
+/**
+ * Measures one tree of caches on virtual time: it grows, is quiet, is told changes, loses a subtree for a while and gets it back.
+ *
+ *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes ─▶ partition, changes, heal ─▶ converge
+ *
+ * Every cache lets everything through: each change crosses each edge once. Throws when the caches do not end as the model says.
+ */
+import { Crossings } from './crossings.js';
+import type { ModelCache } from './model-tree.js';
+import { aSimObject, simResources } from './sim-objects.js';
+import { SimPusher } from './sim-pusher.js';
+import { SimTree } from './sim-tree.js';
+import { SimWorld } from './sim-world.js';
+import { shardName } from '../support/objects.js';
+
+export type TreeShape = Readonly<{ caches: number; depth: number; seed: number; minutes: number; changesPerSecond: number }>;
+
+export type Sample = Readonly<{ median: number; p99: number }>;
+
+type BothWays = Readonly<{ up: number; down: number }>;
+
+export type TreeFigures = Readonly<{
+  caches: number;
+  /** Hops from the root to the farthest cache. */
+  depth: number;
+  growMs: number;
+  /** From one cache to its neighbour, and from a change's home to the last cache that hears of it. */
+  hopMs: Sample;
+  wholeMs: Sample;
+  /** Of one edge. */
+  idleBytesPerMinute: BothWays;
+  /** Of one edge that a change crosses this way, with what is answered. */
+  bytesPerChange: BothWays;
+  /** Caches cut off, and how long after the healing all was as it should be. */
+  cutOff: number;
+  healMs: number;
+  virtualHours: number;
+}>;
+
+const shards = 8;
+const objectsPerShard = 20;
+const minuteMs = 60_000;
+const partitionMs = 60_000;
+const convergeMaxMs = 600_000;
+/** A region apart. */
+const line = { delayMs: 10, jitterMs: 5 };
+const commitMs = 2;
+const all = [{ types: ['*'] }];
+
+export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
+  const world = new SimWorld(shape.seed, { frames: 'references' });
+  const crossings = new Crossings(world.network, { remembers: false });
+  const caches = cachesOf(shape);
+  const tree = new SimTree(world, caches, { store: { commitMs } });
+  const changes = new Changes(world, tree, caches);
+  for (const { name, parent } of caches) if (parent !== undefined) world.network.set(name, parent, line);
+  await tree.start();
+  changes.begin();
+  const growMs = await tree.converge(convergeMaxMs);
+
+  const traffic = (): BothWays => trafficOf(world, caches);
+  await world.time.advance(minuteMs);
+  const quietBefore = traffic();
+  await world.time.advance(minuteMs);
+  const idle = minus(traffic(), quietBefore);
+  const busyBefore = traffic();
+  const crossed = changes.crossings;
+  await changes.make(shape.minutes * minuteMs, shape.changesPerSecond);
+  await tree.converge(convergeMaxMs);
+  const busy = minus(minus(traffic(), busyBefore), times(idle, shape.minutes));
+  const { up, down } = { up: changes.crossings.up - crossed.up, down: changes.crossings.down - crossed.down };
+  const { hopMs, wholeMs } = changes;
+
+  const cut = caches[1];
+  if (cut?.parent === undefined) throw new Error('a tree has a root and a cache below it');
+  world.network.partition(cut.name, cut.parent);
+  await changes.make(partitionMs, shape.changesPerSecond);
+  world.network.heal(cut.name, cut.parent);
+  const healMs = await tree.converge(convergeMaxMs);
+  const wrong = [...world.faults, ...crossings.repeats, ...[...world.warnings.keys()].filter((event) => event === 'link.digest-differs')];
+  if (wrong.length > 0) throw new Error(wrong.join('\n'));
+
+  const edges = caches.length - 1;
+  return {
+    caches: caches.length,
+    depth: Math.max(...caches.map(({ name }) => wayUp(caches, name).length - 1)),
+    growMs,
+    hopMs,
+    wholeMs,
+    idleBytesPerMinute: times(idle, 1 / edges),
+    bytesPerChange: { up: busy.up / Math.max(1, up), down: busy.down / Math.max(1, down) },
+    cutOff: caches.filter(({ name }) => wayUp(caches, name).includes(cut.name)).length,
+    healMs,
+    virtualHours: world.time.elapsedMs / (60 * minuteMs),
+  };
+}
+
+/** The changes that are made, when each cache had them, and which way they came. */
+class Changes {
+  readonly #world: SimWorld;
+  readonly #tree: SimTree;
+  readonly #pushers: readonly SimPusher[];
+  readonly #homes: readonly string[];
+  readonly #neighbours: ReadonlyMap<string, readonly string[]>;
+  readonly #parents: ReadonlyMap<string, string | undefined>;
+  /** By the name of the object and the cache. */
+  readonly #seenMs = new Map<string, Map<string, number>>();
+  #made = 0;
+
+  constructor(world: SimWorld, tree: SimTree, caches: readonly ModelCache[]) {
+    this.#world = world;
+    this.#tree = tree;
+    this.#parents = new Map(caches.map(({ name, parent }) => [name, parent]));
+    this.#neighbours = neighboursOf(caches);
+    const random = world.random('homes');
+    const names = Array.from({ length: shards }, (_, number) => shardName(`shard-${number}`));
+    this.#pushers = names.map((shard) => new SimPusher({ shard, incarnation: 2, resources: simResources }));
+    this.#homes = names.map(() => caches[random.below(caches.length)]?.name ?? '');
+    world.observe((cache, commit) => {
+      for (const { key } of commit.changes) {
+        const seen = this.#seenMs.get(key.name);
+        if (seen?.has(cache) === false) seen.set(cache, world.time.elapsedMs);
+      }
+    });
+  }
+
+  begin(): void {
+    this.#pushers.forEach((pusher, number) => {
+      for (let count = 0; count < objectsPerShard; count += 1) pusher.put(aSimObject({ shard: pusher.shard, name: `held-${count}` }));
+      this.#tree.home(pusher, this.#homes[number] ?? '');
+    });
+  }
+
+  async make(forMs: number, perSecond: number): Promise<void> {
+    const count = Math.round((forMs / 1_000) * perSecond);
+    for (let made = 0; made < count; made += 1) {
+      const pusher = this.#pushers[this.#made % shards];
+      const name = `change-${this.#made}`;
+      this.#made += 1;
+      this.#seenMs.set(name, new Map());
+      pusher?.put(aSimObject({ shard: pusher.shard, name }, { spec: { content: this.#made } }));
+      await this.#world.time.advance(forMs / count);
+    }
+  }
+
+  /** How many edges were crossed by changes, up and down. */
+  get crossings(): BothWays {
+    let [up, down] = [0, 0];
+    for (const seen of this.#seenMs.values())
+      for (const [from, to] of this.#hops(seen)) {
+        if (this.#parents.get(from) === to) up += 1;
+        else down += 1;
+      }
+    return { up, down };
+  }
+
+  get hopMs(): Sample {
+    const hops = [...this.#seenMs.values()].flatMap((seen) => this.#hops(seen).map(([from, to]) => at(seen, to) - at(seen, from)));
+    return sampleOf(hops);
+  }
+
+  get wholeMs(): Sample {
+    return sampleOf([...this.#seenMs.values()].map((seen) => Math.max(...seen.values()) - Math.min(...seen.values())));
+  }
+
+  /** Each cache heard of it from the neighbour that had it first. */
+  #hops(seen: ReadonlyMap<string, number>): readonly (readonly [from: string, to: string])[] {
+    return [...seen].flatMap(([to, ms]) => {
+      const from = this.#neighbours.get(to)?.find((neighbour) => at(seen, neighbour) < ms);
+      return from === undefined ? [] : [[from, to] as const];
+    });
+  }
+}
+
+/** As wide as it must be for so many caches, and no deeper. */
+function cachesOf({ caches, depth }: TreeShape): readonly ModelCache[] {
+  let width = 1;
+  while (roomOf(width, depth) < caches) width += 1;
+  return Array.from({ length: caches }, (_, number) => ({
+    name: `cache-${number}`,
+    parent: number === 0 ? undefined : `cache-${Math.floor((number - 1) / width)}`,
+    forward: all,
+    follow: all,
+    children: { '*': { accept: all, offer: all } },
+  }));
+}
+
+function roomOf(width: number, depth: number): number {
+  let room = 0;
+  for (let level = 0; level <= depth; level += 1) room += width ** level;
+  return room;
+}
+
+/** From a cache to the root. */
+function wayUp(caches: readonly ModelCache[], name: string): readonly string[] {
+  const parents = new Map(caches.map((cache) => [cache.name, cache.parent]));
+  const way: string[] = [];
+  for (let at: string | undefined = name; at !== undefined; at = parents.get(at)) way.push(at);
+  return way;
+}
+
+function neighboursOf(caches: readonly ModelCache[]): ReadonlyMap<string, readonly string[]> {
+  const neighbours = new Map<string, string[]>(caches.map(({ name }) => [name, []]));
+  for (const { name, parent } of caches) {
+    if (parent === undefined) continue;
+    neighbours.get(name)?.push(parent);
+    neighbours.get(parent)?.push(name);
+  }
+  return neighbours;
+}
+
+/** Answers count with what they answer. */
+function trafficOf({ network }: SimWorld, caches: readonly ModelCache[]): BothWays {
+  let [up, down] = [0, 0];
+  for (const { name, parent } of caches) {
+    if (parent === undefined) continue;
+    const [upwards, downwards] = [bytesOf(network.traffic(name, parent)), bytesOf(network.traffic(parent, name))];
+    up += upwards.told + downwards.answered;
+    down += downwards.told + upwards.answered;
+  }
+  return { up, down };
+}
+
+function bytesOf(traffic: ReturnType<SimWorld['network']['traffic']>): Readonly<{ told: number; answered: number }> {
+  let [told, answered] = [0, 0];
+  for (const [kind, { bytes }] of traffic) {
+    if (kind === 'ack' || kind === 'refuse' || kind === 'restate') answered += bytes;
+    else told += bytes;
+  }
+  return { told, answered };
+}
+
+function at(seen: ReadonlyMap<string, number>, cache: string): number {
+  return seen.get(cache) ?? Infinity;
+}
+
+function sampleOf(values: readonly number[]): Sample {
+  const sorted = values.toSorted((a, b) => a - b);
+  const quantile = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return { median: quantile(0.5), p99: quantile(0.99) };
+}
+
+function minus(one: BothWays, other: BothWays): BothWays {
+  return { up: one.up - other.up, down: one.down - other.down };
+}
+
+function times({ up, down }: BothWays, factor: number): BothWays {
+  return { up: up * factor, down: down * factor };
+}
