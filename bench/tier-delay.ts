@@ -46,8 +46,11 @@ async function askWith(bench: Bench, roundTripMs: number): Promise<Answer> {
   await using tree = await TreeProcesses.open();
   const delayMs = roundTripMs / 2;
   const root = await tree.start('root');
-  const west = await tree.start('west', { parent: root, delayMs });
-  const east = await tree.start('east', { parent: root, delayMs });
+  const proxy = delayMs === 0 ? undefined : await tree.proxyTo(root);
+  proxy?.delay(delayMs);
+  const link = { parent: root, ...(proxy === undefined ? {} : { proxy }) };
+  const west = await tree.start('west', link);
+  const east = await tree.start('east', link);
   const home = await tree.start('west-leaf', { parent: west });
   const far = await tree.start('east-leaf', { parent: east });
   const { delaysMs, isWhole, seen } = await measure(bench, { home, far, changes });

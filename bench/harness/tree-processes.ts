@@ -13,8 +13,8 @@ export type CacheOptions = Readonly<{
   /** What it forwards and follows, as YAML; everything when left out. */
   forward?: string;
   follow?: string;
-  /** Every byte to and from the parent takes so long, each way. */
-  delayMs?: number;
+  /** What stands in between; directly when left out. */
+  proxy?: TcpProxy;
 }>;
 
 export class TreeProcesses {
@@ -34,10 +34,10 @@ export class TreeProcesses {
   }
 
   /** Ready: it has its parent, if it was given one. */
-  async start(name: string, { parent, forward = everything, follow = everything, delayMs = 0 }: CacheOptions = {}): Promise<StrataProcess> {
+  async start(name: string, { parent, forward = everything, follow = everything, proxy }: CacheOptions = {}): Promise<StrataProcess> {
     const children = `children: {'*': {accept: ${everything}, offer: ${everything}}}\n`;
     const link = `parent: {forward: ${forward}, follow: ${follow}}\n`;
-    const flags = parent === undefined ? [] : await this.#linkFlags(name, parent, delayMs);
+    const flags = parent === undefined ? [] : await this.#linkFlags(name, parent, proxy);
     const cache = await StrataProcess.start({
       authority: this.#authority,
       config: parent === undefined ? children : children + link,
@@ -47,17 +47,17 @@ export class TreeProcesses {
     return cache;
   }
 
-  async #linkFlags(name: string, parent: StrataProcess, delayMs: number): Promise<readonly string[]> {
+  /** A way to a cache that can be made slow, or broken. */
+  async proxyTo({ port }: StrataProcess): Promise<TcpProxy> {
+    const proxy = await TcpProxy.start(port);
+    this.#proxies.push(proxy);
+    return proxy;
+  }
+
+  async #linkFlags(name: string, parent: StrataProcess, proxy: TcpProxy | undefined): Promise<readonly string[]> {
     const { certificateFile, keyFile } = await this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
-    let { port } = parent;
-    if (delayMs > 0) {
-      const proxy = await TcpProxy.start(parent.port);
-      proxy.delay(delayMs);
-      this.#proxies.push(proxy);
-      ({ port } = proxy);
-    }
     return [
-      `--parent-urls=https://127.0.0.1:${port}`,
+      `--parent-urls=https://127.0.0.1:${(proxy ?? parent).port}`,
       `--parent-ca-file=${parent.certificateFile}`,
       `--parent-cert-file=${certificateFile}`,
       `--parent-key-file=${keyFile}`,

@@ -8,8 +8,8 @@
  * Y1 A slice that the edge does not cover any more is stated as empty, so that the other end lets go of it.
  * Bound: one course per slice that crosses.
  */
+import type { Rank } from '../domain/claim.js';
 import type { Clock } from '../domain/ports.js';
-import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -111,14 +111,15 @@ export class Courses {
     return undefined;
   }
 
-  /** One whose `end` is to be given now, with the incarnation it is given for. */
-  takeDue(): Readonly<{ course: SliceCourse; incarnation: Incarnation }> | undefined {
+  /** One whose `end` is to be given now, with the claim it is given for. */
+  takeDue(): (Rank & Readonly<{ course: SliceCourse }>) | undefined {
     const { known, isSynced } = this.#parts;
     for (const course of this.#due) {
       this.#due.delete(course);
-      const incarnation = known.shard(course.slice.shard)?.incarnation ?? 0;
-      const wants = course.phase === 'told' || (course.phase === 'in step' && course.endedFor !== incarnation);
-      if (wants && isSynced(course.slice)) return { course, incarnation };
+      const { incarnation, moves }: Rank = known.shard(course.slice.shard) ?? { incarnation: 0, moves: 0 };
+      const isNew = course.endedFor !== incarnation || course.endedMoves !== moves;
+      const wants = course.phase === 'told' || (course.phase === 'in step' && isNew);
+      if (wants && isSynced(course.slice)) return { course, incarnation, moves };
     }
     return undefined;
   }
@@ -211,7 +212,10 @@ export class Courses {
     const edge = this.#edge.hashOf(slice);
     const isInStep = this.#canResume && held?.edge === edge;
     const course = new SliceCourse(slice, { edge, phase: isInStep ? 'in step' : 'waiting', pace: new RestatePace({ clock, random }) });
-    if (isInStep) course.endedFor = held.stated;
+    if (isInStep) {
+      course.endedFor = held.stated;
+      course.endedMoves = known.shard(slice.shard)?.moves ?? 0;
+    }
     else this.#wait(course);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
     const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceCourse>();

@@ -10,8 +10,13 @@ import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
 
-/** `objects`: put since `begin`. `parked`: its type is not known here, and what comes of it is passed over. */
-export type SliceInflow = Readonly<{ slice: Slice; phase: 'stating'; objects: number } | { slice: Slice; phase: 'parked' }>;
+/**
+ * `objects`: put since `begin`. `parked`: its type is not known here, or was not, and what comes of it is passed over up to its next
+ * `begin` with a type; `isAsked`: for that.
+ */
+export type SliceInflow = Readonly<
+  { slice: Slice; phase: 'stating'; objects: number } | { slice: Slice; phase: 'parked'; isAsked: boolean }
+>;
 
 export type InflowState = Readonly<{
   /** The number the next mutation must have. */

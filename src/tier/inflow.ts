@@ -48,7 +48,7 @@ export function step(state: InflowState, event: InflowEvent, context: InflowCont
       return judge(state, event);
     case 'dropped':
       return askAgain(
-        event.slices.reduce((parked, slice) => withSlice(parked, { slice, phase: 'parked' }), state),
+        event.slices.reduce((parked, slice) => withSlice(parked, { slice, phase: 'parked', isAsked: false }), state),
         context,
       );
     case 'declared':
@@ -174,9 +174,10 @@ function admit(
 }
 
 function park(state: InflowState, slice: Slice, work: LinkWork, { from }: InflowContext): Stepped {
-  if (state.slices.get(formatSlice(slice))?.phase === 'parked') return push(state, work, []);
+  const known = state.slices.get(formatSlice(slice));
+  if (known?.phase === 'parked') return push(known.isAsked ? withSlice(state, { ...known, isAsked: false }) : state, work, []);
   const doubt: Push = { kind: 'doubt', slice, by: { kind: 'link', side: from } };
-  const { state: parked, effects } = push(withSlice(state, { slice, phase: 'parked' }), work, [doubt]);
+  const { state: parked, effects } = push(withSlice(state, { slice, phase: 'parked', isAsked: false }), work, [doubt]);
   return { state: parked, effects: [{ kind: 'parked', slice }, ...effects] };
 }
 
@@ -194,13 +195,13 @@ function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 's
   return { state: settled, effects: isUnbegun ? [ack, restate(slice, 'its statement was interrupted here')] : [ack] };
 }
 
-/** What was parked and has a type now. */
+/** What was parked and has a type now. What is still under way is of before: it would be taken for changes of what is not here. */
 function askAgain(state: InflowState, { typeOf }: InflowContext): Stepped {
   const known = [...state.slices.values()].filter(
-    ({ phase, slice }) => phase === 'parked' && typeOf(slice.resource, slice.shard) !== undefined,
+    (each) => each.phase === 'parked' && !each.isAsked && typeOf(each.slice.resource, each.slice.shard) !== undefined,
   );
   return {
-    state: known.reduce((next, { slice }) => withoutSlice(next, slice), state),
+    state: known.reduce((next, { slice }) => withSlice(next, { slice, phase: 'parked', isAsked: true }), state),
     effects: known.map(({ slice }) => restate(slice, 'its type is declared now')),
   };
 }

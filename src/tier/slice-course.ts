@@ -11,8 +11,9 @@ export class SliceCourse {
   readonly pace: RestatePace;
   /** What both ends' policies come to for it. */
   edge: string;
-  /** The incarnation that `end` was last given for. */
+  /** The claim that `end` was last given for: the other end may have refused an earlier one, and all that came with it. */
   endedFor: Incarnation = 0;
+  endedMoves = 0;
   /** Put since `begin`. */
   objects = 0;
   /** Something of it was not taken, so that the digests cannot agree. */

@@ -88,7 +88,8 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a claim takes a shard, stands or is refused as the table says, and tells who has it', async (t) => {
     const cases: readonly (readonly [known: Push, claim: Push, outcome: string, then: string])[] = [
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu }), 'unchanged', 'child/eu 6.0'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, moves: 1 }), 'unchanged', 'child/eu 5.1'],
+      // An echo: what has this incarnation is at home here, whoever has counted a move of it since.
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, moves: 1 }), 'fenced by 5', 'local 5.0'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu }), 'fenced by 5', 'local 5.0'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4, side: eu, moves: 9 }), 'fenced by 5', 'local 5.0'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4 }), 'fenced by 5', 'local 5.0'],

@@ -13,7 +13,7 @@ import { aTierTree, type TierCache } from './tier-tree.js';
 import { converge, differences, digestsOf } from './tree-model.js';
 
 const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
-const kills = 6;
+const kills = 4;
 const many = 4_000;
 
 test.serial('a child killed in its first statement, or whose parent is, is not ready before it has everything', async (t) => {

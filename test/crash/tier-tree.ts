@@ -81,6 +81,7 @@ export class TierCache {
   /** Stops cleanly, and puts a copy of the disk aside. */
   async backUp(): Promise<void> {
     await this.process.stop();
+    await rm(this.#backup, { recursive: true, force: true });
     await cp(this.process.dataFolder, this.#backup, { recursive: true });
     await this.process.resume();
   }

@@ -26,6 +26,7 @@ test('of what a cache reports, each shard tells what stands for the type', (t) =
     { shard: 'amber', connected: true, sourceConnected: true, synced: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
     { shard: 'birch', connected: false, sourceConnected: null, synced: true, changedAgoMs: 259_200_000, lagMs: null, toldAgoMs: 40 },
     { shard: 'cedar', connected: null, sourceConnected: null, synced: true, changedAgoMs: 900, lagMs: null, toldAgoMs: 40 },
+    { shard: 'elder', connected: true, sourceConnected: true, synced: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
   ]);
 });
 

@@ -29,8 +29,9 @@ export type TreeFigures = Readonly<{
   wholeMs: Sample;
   /** Of one edge. */
   idleBytesPerMinute: BothWays;
-  /** Of one edge that a change crosses this way, with what is answered. */
-  bytesPerChange: BothWays;
+  busyBytesPerMinute: BothWays;
+  /** Of one edge that a change crosses, both ways, with all that is told and answered besides. */
+  bytesPerChange: number;
   /** Caches cut off, and how long after the healing all was as it should be. */
   cutOff: number;
   healMs: number;
@@ -64,11 +65,11 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   await world.time.advance(minuteMs);
   const idle = minus(traffic(), quietBefore);
   const busyBefore = traffic();
-  const crossed = changes.crossings;
+  const crossedBefore = changes.crossings;
   await changes.make(shape.minutes * minuteMs, shape.changesPerSecond);
   await tree.converge(convergeMaxMs);
-  const busy = minus(minus(traffic(), busyBefore), times(idle, shape.minutes));
-  const { up, down } = { up: changes.crossings.up - crossed.up, down: changes.crossings.down - crossed.down };
+  const busy = minus(traffic(), busyBefore);
+  const crossed = changes.crossings - crossedBefore;
   const { hopMs, wholeMs } = changes;
 
   const cut = caches[1];
@@ -88,21 +89,21 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
     hopMs,
     wholeMs,
     idleBytesPerMinute: times(idle, 1 / edges),
-    bytesPerChange: { up: busy.up / Math.max(1, up), down: busy.down / Math.max(1, down) },
+    busyBytesPerMinute: times(busy, 1 / edges / shape.minutes),
+    bytesPerChange: (busy.up + busy.down - shape.minutes * (idle.up + idle.down)) / Math.max(1, crossed),
     cutOff: caches.filter(({ name }) => wayUp(caches, name).includes(cut.name)).length,
     healMs,
     virtualHours: world.time.elapsedMs / (60 * minuteMs),
   };
 }
 
-/** The changes that are made, when each cache had them, and which way they came. */
+/** The changes that are made, when each cache had them, and from which neighbour. */
 class Changes {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #pushers: readonly SimPusher[];
   readonly #homes: readonly string[];
   readonly #neighbours: ReadonlyMap<string, readonly string[]>;
-  readonly #parents: ReadonlyMap<string, string | undefined>;
   /** By the name of the object and the cache. */
   readonly #seenMs = new Map<string, Map<string, number>>();
   #made = 0;
@@ -110,7 +111,6 @@ class Changes {
   constructor(world: SimWorld, tree: SimTree, caches: readonly ModelCache[]) {
     this.#world = world;
     this.#tree = tree;
-    this.#parents = new Map(caches.map(({ name, parent }) => [name, parent]));
     this.#neighbours = neighboursOf(caches);
     const random = world.random('homes');
     const names = Array.from({ length: shards }, (_, number) => shardName(`shard-${number}`));
@@ -143,15 +143,9 @@ class Changes {
     }
   }
 
-  /** How many edges were crossed by changes, up and down. */
-  get crossings(): BothWays {
-    let [up, down] = [0, 0];
-    for (const seen of this.#seenMs.values())
-      for (const [from, to] of this.#hops(seen)) {
-        if (this.#parents.get(from) === to) up += 1;
-        else down += 1;
-      }
-    return { up, down };
+  /** How many edges were crossed by changes, each time counted. */
+  get crossings(): number {
+    return [...this.#seenMs.values()].reduce((sum, seen) => sum + this.#hops(seen).length, 0);
   }
 
   get hopMs(): Sample {
@@ -209,25 +203,14 @@ function neighboursOf(caches: readonly ModelCache[]): ReadonlyMap<string, readon
   return neighbours;
 }
 
-/** Answers count with what they answer. */
 function trafficOf({ network }: SimWorld, caches: readonly ModelCache[]): BothWays {
   let [up, down] = [0, 0];
   for (const { name, parent } of caches) {
     if (parent === undefined) continue;
-    const [upwards, downwards] = [bytesOf(network.traffic(name, parent)), bytesOf(network.traffic(parent, name))];
-    up += upwards.told + downwards.answered;
-    down += downwards.told + upwards.answered;
+    for (const { bytes } of network.traffic(name, parent).values()) up += bytes;
+    for (const { bytes } of network.traffic(parent, name).values()) down += bytes;
   }
   return { up, down };
-}
-
-function bytesOf(traffic: ReturnType<SimWorld['network']['traffic']>): Readonly<{ told: number; answered: number }> {
-  let [told, answered] = [0, 0];
-  for (const [kind, { bytes }] of traffic) {
-    if (kind === 'ack' || kind === 'refuse' || kind === 'restate') answered += bytes;
-    else told += bytes;
-  }
-  return { told, answered };
 }
 
 function at(seen: ReadonlyMap<string, number>, cache: string): number {

@@ -6,7 +6,7 @@
  * What a cache holds of a shard is what its pushers stated, or what crosses of what its neighbour on that side holds.
  *
  * It looks at how things are in the end. A claim that crossed before a policy closed is remembered by caches and not by this model, so
- * whoever changes which shards cross does not move these shards as well. A logical cluster has one path; a type is declared by one shard.
+ * whoever changes which shards cross does not move these shards as well. A logical cluster has one path, and a type one shard.
  */
 import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import { formatResource } from '../../src/domain/resource.js';
@@ -42,6 +42,7 @@ export class ModelTree {
   /** By cache and shard. */
   readonly #known = new Map<string, Known>();
   readonly #shards: ReadonlySet<ShardName>;
+  readonly #heldAt = new Map<string, readonly ModelObject[]>();
   readonly #digests = new Map<string, ReadonlyMap<string, string>>();
 
   constructor(caches: readonly ModelCache[], claims: readonly ModelClaim[]) {
@@ -63,17 +64,19 @@ export class ModelTree {
 
   /** Of every slice that holds something, by its text; found out once. */
   digests(cache: string): ReadonlyMap<string, string> {
-    const known = this.#digests.get(cache);
-    if (known !== undefined) return known;
-    const sums = new Map<string, Digest>();
-    for (const { key, body } of this.objects(cache))
-      sums.set(formatSlice(key), addDigest(sums.get(formatSlice(key)) ?? emptyDigest, digestOf(key, body)));
-    const digests = new Map([...sums].map(([slice, sum]) => [slice, formatDigest(sum)]));
-    this.#digests.set(cache, digests);
-    return digests;
+    return remembered(this.#digests, cache, () => {
+      const sums = new Map<string, Digest>();
+      for (const { key, body } of this.objects(cache))
+        sums.set(formatSlice(key), addDigest(sums.get(formatSlice(key)) ?? emptyDigest, digestOf(key, body)));
+      return new Map([...sums].map(([slice, sum]) => [slice, formatDigest(sum)]));
+    });
   }
 
   #held(cache: string, shard: ShardName): readonly ModelObject[] {
+    return remembered(this.#heldAt, `${cache} ${shard}`, () => this.#findHeld(cache, shard));
+  }
+
+  #findHeld(cache: string, shard: ShardName): readonly ModelObject[] {
     const known = this.#known.get(`${cache} ${shard}`);
     if (known === undefined || known.claim.removed === true) return [];
     if (known.side === 'local') return withTypes(known.claim.objects);
@@ -93,12 +96,8 @@ export class ModelTree {
       for (const [from, to] of parent === undefined ? [] : [[name, parent] as const, [parent, name] as const]) {
         for (const shard of this.#shards) {
           const known = this.#known.get(`${from} ${shard}`);
-          if (
-            known === undefined ||
-            !flows(known.side, this.#sideOf(to, from)) ||
-            !(this.#letsShard(from, to, shard) || this.#letsShard(to, from, shard))
-          )
-            continue;
+          if (known === undefined || !flows(known.side, this.#sideOf(to, from))) continue;
+          if (!this.#letsShard(from, to, shard) && !this.#letsShard(to, from, shard)) continue;
           if (this.#hear(to, { claim: known.claim, side: this.#sideOf(from, to) })) isNew = true;
         }
       }
@@ -142,4 +141,10 @@ export class ModelTree {
 function withTypes(objects: readonly ModelObject[]): readonly ModelObject[] {
   const declared = declaredBy(objects);
   return objects.filter(({ key: { resource } }) => resource.identity === '' || declared.has(formatResource(resource)));
+}
+
+function remembered<Value>(known: Map<string, Value>, name: string, find: () => Value): Value {
+  const value = known.get(name) ?? find();
+  known.set(name, value);
+  return value;
 }

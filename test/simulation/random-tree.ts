@@ -106,7 +106,11 @@ export async function play({ seed, follows: above, steps }: RandomTree, tally?: 
   const differed = world.warnings.get('link.digest-differs');
   // Whoever is behind the log asks for paths as they are now; when it comes to the move of one, it tells what that lets through again.
   const isAhead = ['path', 'policy'].every((kind) => steps.some((step) => step.kind === kind));
-  const wrong = [...world.faults, ...(isAhead ? [] : crossings.repeats), ...(differed === undefined ? [] : [`a digest differed: ${differed.last}`])];
+  const wrong = [
+    ...world.faults,
+    ...(isAhead ? [] : crossings.repeats),
+    ...(differed === undefined ? [] : [`a digest differed: ${differed.last}`]),
+  ];
   if (wrong.length > 0) throw new Error(wrong.join('\n'));
   tally?.add(steps.length, world.time.elapsedMs, crossings.objects);
   return { world, tree, crossings };

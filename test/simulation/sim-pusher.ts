@@ -73,7 +73,8 @@ export class SimPusher implements SimParty {
     const { signal } = this.#session;
     const lane = store.lane();
     const { shard, incarnation } = this;
-    if (!(await this.#push(lane, [{ kind: 'claim', shard, incarnation, side: 'local', moves: 0, removed: false }], signal))) return;
+    if ((await this.#push(lane, [{ kind: 'claim', shard, incarnation, side: 'local', moves: 0, removed: false }], signal)) === undefined)
+      return;
     const stated = new Set((await store.slices()).filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
     this.#declared.clear();
     for (const resource of this.#resources.filter(({ identity }) => identity === '')) {
@@ -120,7 +121,14 @@ export class SimPusher implements SimParty {
   async #state(lane: PushLane, slice: Slice, signal: AbortSignal): Promise<boolean> {
     const by = this.#by;
     const states = this.objects.filter(({ key }) => formatSlice(key) === formatSlice(slice)).map((object) => this.#stateOf(object));
-    return this.#push(lane, [{ kind: 'begin', slice, by }, ...states, { kind: 'end', slice, by, edge: '' }], signal);
+    let isEnded = false;
+    while (!isEnded) {
+      const told = await this.#push(lane, [{ kind: 'begin', slice, by }, ...states, { kind: 'end', slice, by, edge: '' }], signal);
+      if (told === undefined) return false;
+      // A claim that came between was told anew, and took the statement along: a session asks for it again.
+      isEnded = told.at(-1)?.kind !== 'unbegun';
+    }
+    return true;
   }
 
   async #tell(lane: PushLane, taken: readonly (readonly [string, Key])[], signal: AbortSignal): Promise<boolean> {
@@ -128,20 +136,22 @@ export class SimPusher implements SimParty {
       const object = this.#objects.get(text);
       return object === undefined ? { kind: 'retract', key, by: this.#by } : this.#stateOf(object);
     });
-    if (!(await this.#push(lane, pushes, signal))) return false;
+    if ((await this.#push(lane, pushes, signal)) === undefined) return false;
     for (const [text, key] of taken) if (this.#dirty.get(text) === key) this.#dirty.delete(text);
     return true;
   }
 
-  /** False: it is over. */
-  async #push(lane: PushLane, pushes: readonly Push[], signal: AbortSignal): Promise<boolean> {
+  /** What became of them; undefined: it is over. */
+  async #push(lane: PushLane, pushes: readonly Push[], signal: AbortSignal): Promise<readonly PushOutcome[] | undefined> {
+    const told: PushOutcome[] = [];
     for (let at = 0; at < pushes.length; at += pushesAtOnce) {
       await lane.room();
       const outcomes: readonly PushOutcome[] = await lane.push(pushes.slice(at, at + pushesAtOnce));
       if (outcomes.some(({ kind }) => kind === 'fenced')) this.#isFenced = true;
-      if (signal.aborted || outcomes.some(({ kind }) => kind === 'fenced' || kind === 'unavailable')) return false;
+      if (signal.aborted || outcomes.some(({ kind }) => kind === 'fenced' || kind === 'unavailable')) return undefined;
+      told.push(...outcomes);
     }
-    return true;
+    return told;
   }
 
   #stateOf({ key, body }: ModelObject): Push {

@@ -30,11 +30,13 @@ export class SimRemoval implements SimParty {
     this.#run += 1;
     const { shard } = this;
     const run = this.#run;
-    const before = (await store.shards()).find((state) => state.shard === shard);
+    const known = async () => (await store.shards()).find((state) => state.shard === shard);
+    const before = await known();
     if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {
       const nowMs = evenAbove(Math.max(before?.incarnation ?? 0, clock.now()));
       await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs }]);
-      if (run === this.#run) this.#incarnation = Math.max(this.#incarnation, nowMs + 1);
+      const after = await known();
+      if (run === this.#run && after?.removed === true) this.#incarnation = Math.max(this.#incarnation, after.incarnation);
     }
     if (run === this.#run) this.#isDone = true;
   }

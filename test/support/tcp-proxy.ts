@@ -177,7 +177,7 @@ class Flow {
     this.#timer = undefined;
     for (let next = this.#underWay[0]; next !== undefined; next = this.#underWay[0]) {
       const leftMs = next.dueMs - performance.now();
-      if (leftMs > 0) {
+      if (leftMs >= 1) {
         this.#timer = setTimeout(() => this.#arrive(), leftMs);
         return;
       }

@@ -35,7 +35,7 @@ const table: Readonly<Record<Phase, Row>> = {
     end: ['told', 'push end'],
     'wrong end': ['told', 'push end'],
     digest: ['told', 'push compare'],
-    dropped: ['told', 'send restate'],
+    dropped: ['parked', 'send restate'],
     declared: ['told'],
   },
   stating: {
@@ -45,7 +45,7 @@ const table: Readonly<Record<Phase, Row>> = {
     end: ['told', 'push end'],
     'wrong end': ['told', 'push doubt', 'send restate'],
     digest: ['stating', 'push compare'],
-    dropped: ['told', 'send restate'],
+    dropped: ['parked', 'send restate'],
     declared: ['stating'],
   },
   parked: {
@@ -55,8 +55,8 @@ const table: Readonly<Record<Phase, Row>> = {
     end: ['parked', 'push'],
     'wrong end': ['parked', 'push'],
     digest: ['parked', 'push'],
-    dropped: ['told', 'send restate'],
-    declared: ['told', 'send restate'],
+    dropped: ['parked', 'send restate'],
+    declared: ['parked', 'send restate'],
   },
 };
 
@@ -292,4 +292,18 @@ test('whatever comes in whatever order: numbers rise, what is under way is count
       t.deepEqual(inflow.state.unsettled, { mutations: 0, bytes: 0 });
     }),
   );
+});
+
+test('what is under way of a slice that was asked for again is passed over up to its begin, its digest too', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame(begin(1, instances));
+  inflow.settleAll();
+  inflow.context = aContext({ typeOf: everyType });
+  inflow.take({ kind: 'declared' });
+
+  const before = textsOf(inflow.frame(put(2, [pushed('one')], instances)));
+  const behind = [textsOf(inflow.frame(begin(3, instances))), textsOf(inflow.frame(put(4, [pushed('one')], instances)))];
+
+  t.deepEqual(before, ['push']);
+  t.deepEqual(behind, [['push begin'], ['push state']]);
 });

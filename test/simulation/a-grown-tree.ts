@@ -1,0 +1,44 @@
+/** The tree of most simulated cases, and its parts. */
+import { shardName } from '../support/objects.js';
+import type { ModelCache } from './model-tree.js';
+import type { ModelRule } from './model-rule.js';
+import { aSimObject, simResources } from './sim-objects.js';
+import { SimPusher } from './sim-pusher.js';
+import { SimTree } from './sim-tree.js';
+import { SimWorld } from './sim-world.js';
+
+export const everything: readonly ModelRule[] = [{ types: ['*'] }];
+
+function aCache(name: string, parent?: string, policies: Partial<ModelCache> = {}): ModelCache {
+  return {
+    name,
+    parent,
+    forward: everything,
+    follow: everything,
+    children: { '*': { accept: everything, offer: everything } },
+    ...policies,
+  };
+}
+
+export function aPusher(shard: string, objects = 3, incarnation = 1): SimPusher {
+  const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: simResources });
+  for (let count = 0; count < objects; count += 1) pusher.put(aSimObject({ shard, name: `one-${count}` }));
+  return pusher;
+}
+
+/** Two regions under one root, one of them with a cache below it: amber is at home at the bottom, birch in the other region. */
+export async function aGrownTree(policies: Readonly<Record<string, Partial<ModelCache>>> = {}, seed = 1) {
+  const world = new SimWorld(seed);
+  const tree = new SimTree(world, [
+    aCache('root', undefined, policies['root']),
+    aCache('eu', 'root', policies['eu']),
+    aCache('us', 'root', policies['us']),
+    aCache('eu-1', 'eu', policies['eu-1']),
+  ]);
+  const [amber, birch] = [aPusher('amber'), aPusher('birch')];
+  await tree.start();
+  tree.home(amber, 'eu-1');
+  tree.home(birch, 'us');
+  const tookMs = await tree.converge(60_000);
+  return { world, tree, amber, birch, tookMs };
+}

@@ -1,0 +1,142 @@
+import test from 'ava';
+import { shardName } from '../support/objects.js';
+import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
+import { SimPusher } from './sim-pusher.js';
+import { SimRemoval } from './sim-removal.js';
+import { SimWriter } from './sim-writer.js';
+import { Tamperer } from './tamperer.js';
+
+const amberShard = shardName('amber');
+const plum = shardName('plum');
+
+function anInstance(name: string) {
+  const { group, resource, identity } = declaredResource(amberShard);
+  return aSimObject({ shard: amberShard, group, resource, identity, name });
+}
+
+test('a cache that lost its disk and follows another parent has its shards: the way they came before is left', async (t) => {
+  const { world, tree, amber } = await aGrownTree();
+  tree.cache('eu-1').crash({ isTold: false });
+  tree.cache('eu-1').wipe();
+  tree.cache('eu-1').follow('us');
+  await tree.start();
+  amber.put(aSimObject({ shard: 'amber', name: 'since' }));
+
+  await tree.converge(120_000);
+
+  t.is(tree.cache('root').side(amberShard), 'child/us');
+  t.false(amber.isFenced);
+  t.deepEqual(world.faults, []);
+});
+
+test('a cache that leaves behind the one that had moved with it is found on its new way', async (t) => {
+  const { world, tree } = await aGrownTree();
+  await world.time.awaited(tree.cache('eu').stop(), 60_000);
+  tree.cache('eu').follow('us');
+  await tree.start();
+  await tree.converge(120_000);
+  await world.time.awaited(tree.cache('eu-1').stop(), 60_000);
+  tree.cache('eu-1').follow('root');
+  await tree.start();
+
+  await tree.converge(120_000);
+
+  t.is(tree.cache('root').side(amberShard), 'child/eu-1');
+  t.deepEqual(world.faults, []);
+});
+
+test('a cache that is made to follow its own child fences nobody, loses nothing, and is well when it is set right', async (t) => {
+  const { world, tree, amber } = await aGrownTree();
+  const held = tree.cache('eu').digests.size;
+  for (const name of ['eu', 'eu-1']) tree.cache(name).crash();
+  tree.cache('eu').follow('eu-1');
+  await tree.start();
+  await world.time.advance(300_000);
+  const meanwhile = tree.cache('eu').digests.size;
+  amber.put(aSimObject({ shard: 'amber', name: 'meanwhile' }));
+  tree.cache('eu').crash();
+  tree.cache('eu').follow('root');
+  await tree.start();
+
+  await tree.converge(300_000);
+
+  t.is(meanwhile, held);
+  t.false(amber.isFenced);
+  t.deepEqual(world.faults, []);
+});
+
+test('what is of a type that is declared later, or no more, is everywhere when it is, and nowhere when it is not', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const later = new SimPusher({ shard: amberShard, incarnation: 2, resources: resourcesOf(amberShard) });
+  later.put(anInstance('one'));
+  tree.home(later, 'eu-1');
+  await tree.converge(60_000);
+  const before = tree.model().objects('us').length;
+
+  later.put(aSimDeclaration(amberShard));
+  await tree.converge(60_000);
+  const between = tree.model().objects('us').length;
+  const warned = [...world.warnings.keys()];
+  later.remove(aSimDeclaration(amberShard).key);
+  await tree.converge(60_000);
+
+  t.is(between, before + 2);
+  t.is(tree.model().objects('us').length, before);
+  t.deepEqual(warned, []);
+  t.deepEqual(world.faults, []);
+});
+
+for (const how of ['dropped', 'doubled', 'swapped'] as const) {
+  test(`a frame that is ${how} ends its connection, and nothing is lost`, async (t) => {
+    const { world, tree, amber } = await aGrownTree();
+    const tamperer = new Tamperer(world.network);
+    tamperer.arrange({ from: 'eu', to: 'root' }, how);
+    for (const name of ['new', 'newer']) {
+      amber.put(aSimObject({ shard: 'amber', name }));
+      await world.time.advance(1_000);
+    }
+
+    await tree.converge(700_000);
+
+    t.true(world.warnings.has('link.disconnected'));
+    t.is(world.warnings.get('link.digest-differs'), undefined);
+    t.deepEqual(world.faults, []);
+  });
+}
+
+test('a plain writer that moves to another cache takes its shard along once nobody has been seen with it for a while', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const writer = new SimWriter({
+    shard: plum,
+    resources: simResources,
+    beat: (content) => aSimObject({ shard: plum, name: 'beat' }, { spec: { content } }),
+  });
+  writer.put(aSimObject({ shard: plum, name: 'written' }));
+  tree.home(writer, 'eu-1');
+  await tree.converge(120_000);
+  writer.move();
+  tree.home(writer, 'us');
+  writer.remove(aSimObject({ shard: plum, name: 'written' }));
+
+  const tookMs = await tree.converge(120_000);
+
+  t.true(tookMs > 30_000, `${tookMs}`);
+  t.is(tree.cache('eu-1').side(plum), 'parent');
+  t.deepEqual(world.faults, []);
+});
+
+test('a shard that is removed at any cache is gone from all, and its pusher stays out', async (t) => {
+  const { world, tree, amber } = await aGrownTree();
+  tree.home(new SimRemoval(amberShard), 'us');
+  await tree.converge(60_000);
+  amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
+  await tree.converge(60_000);
+  const removed = amber.isFenced;
+  tree.home(aPusher('amber', 2, world.time.now() + 2), 'eu');
+  await tree.converge(60_000);
+
+  t.true(removed);
+  t.is(tree.cache('root').side(amberShard), 'child/eu');
+  t.deepEqual(world.faults, []);
+});
