@@ -17,6 +17,13 @@ export type Declared = Resource;
 /** What one usable ClusterCachedResource says. */
 export type Declaration = Declared & Readonly<{ place: Place; version: string; kind: string; namespaced: boolean }>;
 
+/** The type of what declares types. */
+export const declaring: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
+
+export function isDeclaring({ group, resource }: Resource): boolean {
+  return resource === declaring.resource && group === declaring.group;
+}
+
 const kindAnnotation = 'cache.kcp.io/resource-kind';
 const scopeAnnotation = 'cache.kcp.io/resource-scope';
 /** kcp's have 2 kB. */

@@ -7,7 +7,7 @@
  *
  * P1 What is not understood is a problem, never skipped: a name left out of a rule would let more through.
  * P2 parse(format(policy)) is the same policy, and format(parse(text)) comes to rest after one turn.
- * Bounds: rulesMax rules, listMax members of a list, termsMax labels or annotations in one rule, policyCharactersMax of text.
+ * Bounds: rulesMax rules, listMax members of a list, typesMax types in all, termsMax labels or annotations in one rule, policyCharactersMax of text.
  */
 import { parseCanonicalPath, parseClusterName, type ClusterName } from './cluster.js';
 import { formatRequirement, parseLabelSelector, type Requirement } from './label-selector.js';
@@ -42,7 +42,13 @@ export type ParsedEdgePolicy =
   | Readonly<{ kind: 'parsed'; policy: EdgePolicy }>
   | Readonly<{ kind: 'wrong'; problems: readonly [PolicyProblem, ...PolicyProblem[]] }>;
 
-export const edgePolicyBounds = Object.freeze({ rulesMax: 256, listMax: 1000, termsMax: 64, policyCharactersMax: 256 * 1024 });
+export const edgePolicyBounds = Object.freeze({
+  rulesMax: 256,
+  listMax: 1000,
+  typesMax: 4096,
+  termsMax: 64,
+  policyCharactersMax: 256 * 1024,
+});
 
 /** More would help nobody, and a hostile text could bring a hundred thousand. */
 const problemsMax = 100;
@@ -59,6 +65,10 @@ export function parseEdgePolicy(value: unknown, path: KeyPath = []): ParsedEdgeP
   const policy = reader.policy(value, path);
   const [first, ...others] = reader.problems;
   if (first !== undefined) return { kind: 'wrong', problems: [first, ...others] };
+  const types = policy.reduce((sum, rule) => sum + (rule.types?.length ?? 0), 0);
+  const { typesMax } = edgePolicyBounds;
+  if (types > typesMax)
+    return { kind: 'wrong', problems: [{ path, message: `names ${types} types in all; at most ${typesMax} are taken` }] };
   return isTooLong(formatEdgePolicy(policy)) ? tooLong(path) : { kind: 'parsed', policy };
 }
 

@@ -56,13 +56,17 @@ export type Push =
    * the parent, all shards of other sides have moved once more. A child's id is bound to its name, for good.
    */
   | Readonly<{ kind: 'meet'; side: LinkSide; cacheId: string }>
-  /** All that the cache at the other end had to tell up to its `position`, a resourceVersion of its store, was told before this. */
+  /**
+   * All that the cache at the other end had to tell up to its `position`, a resourceVersion of its store, was told before this. '': it
+   * cannot go on from what it told, and no slice is in step with it any more.
+   */
   | Readonly<{ kind: 'reach'; side: LinkSide; position: string }>
   /**
-   * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had. The one
-   * kind that comes from an operator, and is not fenced itself.
+   * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had.
+   * `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
+   * the shard, and is not fenced itself.
    */
-  | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number }>
+  | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; onlyRemoved?: boolean }>
   /**
    * Removes what every shard holds of a type, in steps, but for what is written or stated meanwhile. Its slices count as
    * never stated, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.

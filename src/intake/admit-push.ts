@@ -11,6 +11,7 @@ import { parseClusterName, type ClusterName } from '../domain/cluster.js';
 import { compose } from '../domain/compose.js';
 import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
+import type { StoredObject } from '../domain/object.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { formatApiVersion, type Resource } from '../domain/resource.js';
@@ -35,6 +36,8 @@ export type PushInputs = Readonly<{
   systemClusters: ReadonlySet<string>;
   /** Where bodies are put. */
   allocate: Allocate;
+  /** Whether an object that is sound is let in. */
+  accepts?: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
 }>;
 
 export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Push> {
@@ -58,6 +61,7 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
       metadata: namespaceStamp(key.namespace, meta.namespace),
     };
     const body = compose(text, stamp, allocate);
+    if (inputs.accepts?.({ key, body }) === false) throw new Refused(notAccepted);
     return { kind: 'state', key, body, path: pathOf(meta), by };
   });
 }
@@ -72,6 +76,8 @@ const keyCharactersMax = 1024;
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }
+
+const notAccepted: Refusal = { reason: 'Forbidden', message: 'the policy of this cache does not let it in' };
 
 const uidMissing = {
   reason: 'FieldValueRequired',

@@ -7,7 +7,7 @@
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
 import type { Catalogue } from '../domain/catalogue.js';
-import type { Declared } from '../domain/declaration.js';
+import { declaring, isDeclaring, type Declared } from '../domain/declaration.js';
 import type { Change, Commit } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
@@ -30,7 +30,6 @@ export type DeclaredTypesParts = Readonly<{
   log: Log;
 }>;
 
-const declaring: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
 /** After this long a disk that took nothing is tried again. */
 const retryMs = 10_000;
 
@@ -69,7 +68,7 @@ export class DeclaredTypes {
   }
 
   #follow({ changes }: Commit): void {
-    for (const change of changes) if (isDeclaring(change)) this.#remove(this.#declare(change));
+    for (const change of changes) if (isDeclaring(change.key.resource)) this.#remove(this.#declare(change));
   }
 
   #declare(change: Change): readonly Declared[] {
@@ -122,10 +121,6 @@ export class DeclaredTypes {
       snapshot.close();
     }
   }
-}
-
-function isDeclaring({ key: { resource } }: Change): boolean {
-  return resource.resource === declaring.resource && resource.group === declaring.group;
 }
 
 function sweptBy(outcome: PushOutcome | undefined): number {

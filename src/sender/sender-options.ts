@@ -26,7 +26,7 @@ export type SenderOptions = SenderBounds &
     /** The shard whose objects are pushed. The certificate of the connection must speak for it. */
     shard: ShardName;
     /**
-     * When this process started, in milliseconds since 1970. Of two senders for one shard the higher wins and the other ends as
+     * When this process started, in milliseconds since 1970; a sender that goes to another URL than before takes a later one. Of two senders for one shard the higher wins and the other ends as
      * `fenced`; the same value may be used again only by one that goes on where its predecessor stopped.
      */
     incarnation: Incarnation;

@@ -10,6 +10,7 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
+import type { Incarnation } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { UpgradeRefused } from '../frames/upgrade-refused.js';
@@ -45,12 +46,16 @@ export class Sender {
   #session: SenderSession | undefined;
   #life: 'new' | 'running' | 'over' = 'new';
   #refusedBefore = 0;
+  #incarnation: Incarnation;
+  /** The URL. */
+  #welcomedAt: string | undefined;
 
   /** Throws when `urls` is empty. Does nothing until `run`. */
   constructor(parts: SenderParts, options: SenderOptions) {
     if (options.urls.length === 0) throw new Error('a sender needs a URL');
     this.#parts = parts;
     this.#options = options;
+    this.#incarnation = options.incarnation;
   }
 
   /**
@@ -167,10 +172,14 @@ export class Sender {
       return failure(error);
     }
     const { clock, log } = this.#parts;
-    const welcomed = (sinceMs: number, { cacheId, epoch }: Readonly<{ cacheId: string; epoch: number }>): void =>
+    // Caches may form a tree: at another one this shard is known to live where it was welcome last, and only a later claim moves it.
+    if (this.#welcomedAt !== undefined && this.#welcomedAt !== url) this.#incarnation = Math.max(clock.now(), this.#incarnation + 1);
+    const welcomed = (sinceMs: number, { cacheId, epoch }: Readonly<{ cacheId: string; epoch: number }>): void => {
+      this.#welcomedAt = url;
       this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
+    };
     const parts = { connection, feeds: this.#feeds, clock, log: log.child({ url }), bell: this.#bell, welcomed };
-    this.#session = new SenderSession(parts, this.#options);
+    this.#session = new SenderSession(parts, { ...this.#options, incarnation: this.#incarnation });
     try {
       return await this.#session.run(signal);
     } finally {

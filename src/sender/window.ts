@@ -67,6 +67,11 @@ export class Window<Owner> {
     return this.#sent[sequence - this.#acknowledged - 1];
   }
 
+  /** Whether anything of the owner is not acknowledged. */
+  holds(owner: Owner): boolean {
+    return this.#sent.some((sent) => sent.owner === owner);
+  }
+
   /** Everything that is not acknowledged, by owner and in order; the window is empty then. */
   takeBack(): ReadonlyMap<Owner, readonly Pending[]> {
     const back = new Map<Owner, Pending[]>();

@@ -98,10 +98,7 @@ export class Children {
     before?.session.bye('replaced', 'another connection of this cache has taken its place');
     await before?.gone.catch(() => {});
     const { welcome, route } = this.#parts;
-    await session.run(frames, () => {
-      session.send(welcome());
-      session.send({ kind: 'route', route: route() });
-    });
+    await session.run(frames, () => [welcome(), { kind: 'route', route: route() }]);
   }
 
   #refusalOf({ protocol, name, incarnation, route: [cacheId] }: FrameOf<'hello'>, caller: Caller): Refused | undefined {

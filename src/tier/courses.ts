@@ -10,6 +10,7 @@
  */
 import type { Rank } from '../domain/claim.js';
 import type { Clock } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -23,13 +24,17 @@ export type CoursesParts = Readonly<{
   known: KnownShards;
   /** Whether all of a slice is here, if anything of it ever comes here. */
   isSynced: (slice: Slice) => boolean;
+  published: () => Revision;
   clock: Clock;
   random: () => number;
   rang: () => void;
 }>;
 
-/** Looked at in one turn of the event loop: of a shard some twenty slices, each a few microseconds. */
-const shardsPerTurn = 50;
+/** It was whole at the revision `from`, for this claim. */
+type Ripening = Rank & Readonly<{ course: SliceCourse; from: Revision }>;
+
+/** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
+const shardsPerTurn = 8;
 export class Courses {
   readonly #parts: CoursesParts;
   readonly #to: LinkSide;
@@ -39,6 +44,9 @@ export class Courses {
   /** Those that declare types come first. */
   readonly #waiting = { declaring: new Set<SliceCourse>(), others: new Set<SliceCourse>() };
   readonly #due = new Set<SliceCourse>();
+  /** In the order in which they were found to be whole. */
+  readonly #ripening: Ripening[] = [];
+  readonly #doubts = new Set<SliceCourse>();
   /** At the opening alone: later the link's position has moved on without what was no course yet. */
   #canResume: boolean;
   #edge: Edge;
@@ -111,15 +119,30 @@ export class Courses {
     return undefined;
   }
 
-  /** One whose `end` is to be given now, with the claim it is given for. */
-  takeDue(): (Rank & Readonly<{ course: SliceCourse }>) | undefined {
-    const { known, isSynced } = this.#parts;
-    for (const course of this.#due) {
-      this.#due.delete(course);
-      const { incarnation, moves }: Rank = known.shard(course.slice.shard) ?? { incarnation: 0, moves: 0 };
-      const isNew = course.endedFor !== incarnation || course.endedMoves !== moves;
-      const wants = course.phase === 'told' || (course.phase === 'in step' && isNew);
-      if (wants && isSynced(course.slice)) return { course, incarnation, moves };
+  /**
+   * One whose `end` is to be given now, with the claim it is given for: what made it whole was published when it was first seen to be, and
+   * everything up to there is told, `position` being how far that is.
+   */
+  takeDue(position: Revision): Ripening | undefined {
+    for (const course of this.#due) this.#ripen(course);
+    this.#due.clear();
+    for (let first = this.#ripening[0]; first !== undefined && first.from <= position; first = this.#ripening[0]) {
+      this.#ripening.shift();
+      const { course, incarnation, moves } = first;
+      course.isRipening = false;
+      if (this.of(course.slice) !== course || !this.#wantsEnd(course)) continue;
+      const rank = this.#rankOf(course);
+      if (rank.incarnation === incarnation && rank.moves === moves) return first;
+      this.#ripen(course);
+    }
+    return undefined;
+  }
+
+  /** One that the other end must be told is out of step, before it is told how far this end is: changes of it may have been passed over. */
+  takeDoubt(): SliceCourse | undefined {
+    for (const course of this.#doubts) {
+      this.#doubts.delete(course);
+      return course;
     }
     return undefined;
   }
@@ -130,11 +153,12 @@ export class Courses {
 
   /** What is whole here may have become so by what another link does not let through. */
   mayAllBeDue(): void {
-    for (const course of this.#each()) this.#due.add(course);
+    for (const course of this.#each()) if (course.phase === 'told') this.#due.add(course);
   }
 
   /** The slice is to be stated, after a while. */
   want(course: SliceCourse, afterMs = 0): void {
+    if (course.phase === 'in step') this.#doubts.add(course);
     course.close();
     course.step('wanted');
     this.#leaveSets(course);
@@ -147,9 +171,10 @@ export class Courses {
     );
   }
 
-  /** All that are told are to be stated: the log does not reach back to where the link is. */
+  /** All that are told are to be stated: the log does not reach back to where the link is. The other end is told so of all at once. */
   wantAll(): void {
     for (const course of this.#each()) if (course.isTold) this.want(course);
+    this.#doubts.clear();
   }
 
   /** The policies have changed: what concerns a slice may have, and then it is stated anew. Nothing is told meanwhile. */
@@ -215,12 +240,29 @@ export class Courses {
     if (isInStep) {
       course.endedFor = held.stated;
       course.endedMoves = known.shard(slice.shard)?.moves ?? 0;
-    }
-    else this.#wait(course);
+    } else this.#wait(course);
+    if (!isInStep && this.#canResume && held !== undefined && held.edge !== '') this.#doubts.add(course);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
     const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceCourse>();
     this.#byShard.set(slice.shard, ofShard.set(formatSlice(slice), course));
     return course;
+  }
+
+  #ripen(course: SliceCourse): void {
+    if (course.isRipening || !this.#wantsEnd(course)) return;
+    course.isRipening = true;
+    this.#ripening.push({ course, ...this.#rankOf(course), from: this.#parts.published() });
+  }
+
+  #wantsEnd(course: SliceCourse): boolean {
+    const { incarnation, moves } = this.#rankOf(course);
+    const isNew = course.endedFor !== incarnation || course.endedMoves !== moves;
+    return (course.phase === 'told' || (course.phase === 'in step' && isNew)) && this.#parts.isSynced(course.slice);
+  }
+
+  #rankOf({ slice }: SliceCourse): Rank {
+    const { incarnation, moves } = this.#parts.known.shard(slice.shard) ?? { incarnation: 0, moves: 0 };
+    return { incarnation, moves };
   }
 
   #wait(course: SliceCourse): void {
@@ -232,6 +274,7 @@ export class Courses {
     for (const course of this.ofShard(shard)) {
       course.close();
       this.#leaveSets(course);
+      this.#doubts.delete(course);
     }
     this.#byShard.delete(shard);
   }

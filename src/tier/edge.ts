@@ -11,6 +11,7 @@
 import { createHash } from 'node:crypto';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
 import type { CanonicalPath } from '../domain/cluster.js';
+import { declaring } from '../domain/declaration.js';
 import type { EdgePolicy, EdgeRule } from '../domain/edge-policy.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
@@ -19,9 +20,8 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import { Narrowing } from './narrowing.js';
 import { TypeSet } from './type-set.js';
 
-const rememberedMax = 10_000;
+const rememberedMax = 100_000;
 const hashBytes = 12;
-const declaring = [{ group: 'cache.kcp.io', resource: 'clustercachedresources', identity: undefined }];
 const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
 
 /** A rule, or what it implies. `shards` undefined: all. */
@@ -34,6 +34,7 @@ export class Edge {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #crossings = new Map<string, Crossing>();
   readonly #shards = new Map<ShardName, boolean>();
+  readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
   #last: Readonly<{ slice: Slice; crossing: Crossing }> | undefined;
 
   constructor(own: EdgePolicy, other: EdgePolicy) {
@@ -48,9 +49,8 @@ export class Edge {
   /** Whether an object of some type of the shard might cross. */
   coversShard(shard: ShardName): boolean {
     return remembered(this.#shards, shard, () => {
-      const [own, other] = this.#ends.map((grants) => typesOf(grants.filter(({ shards }) => shards?.has(shard) !== false)));
-      if (own === undefined || other === undefined) return false;
-      return own.named.meets(other.all) || own.all.meets(other.named);
+      const [own = [], other = []] = this.#ends.map((grants) => grants.filter(({ shards }) => shards?.has(shard) !== false));
+      return own.some((one) => other.some((another) => this.#meet(one, another)));
     });
   }
 
@@ -66,7 +66,7 @@ export class Edge {
   }
 
   /** `path`: of the object's logical cluster on its shard; what the object says of itself comes first. */
-  lets(object: StoredObject, path: CanonicalPath | undefined): boolean {
+  lets(object: Pick<StoredObject, 'key' | 'body'>, path: CanonicalPath | undefined): boolean {
     const { covered, ends } = this.#crossing(object.key);
     return covered && ends.every((narrowings) => narrowings.some((narrowing) => narrowing.lets(object, path)));
   }
@@ -74,6 +74,14 @@ export class Edge {
   /** A short text, never ''; that of a slice of which nothing crosses is the same for all of them. */
   hashOf(slice: Slice): string {
     return this.#crossing(slice).hash;
+  }
+
+  /** Whether two rules have a type in common. Two that are only implied may have no declaration in common. */
+  #meet(one: Grant, other: Grant): boolean {
+    if (one.narrowing.declares !== undefined && other.narrowing.declares !== undefined) return false;
+    const known = this.#pairs.get(one) ?? new Map<Grant, boolean>();
+    this.#pairs.set(one, known);
+    return remembered(known, other, () => one.types.meets(other.types));
   }
 
   /** Objects come slice by slice as a rule, so most of them need not even the text of theirs. */
@@ -102,13 +110,7 @@ function grantsOf(rule: EdgeRule): readonly Grant[] {
   const declared = types?.filter((type) => !builtIn.has(formatGroupResource(type))) ?? [];
   const grant = { types: TypeSet.of(types), shards, narrowing: Narrowing.of(rule) };
   if (declared.length === 0) return [grant];
-  return [grant, { types: TypeSet.of(declaring), shards, narrowing: Narrowing.declaring(declared) }];
-}
-
-/** `named`: without those that are only implied, for two such may have no declaration in common. */
-function typesOf(grants: readonly Grant[]): Readonly<{ named: TypeSet; all: TypeSet }> {
-  const union = (some: readonly Grant[]): TypeSet => TypeSet.union(some.map(({ types }) => types));
-  return { named: union(grants.filter(({ narrowing }) => narrowing.declares === undefined)), all: union(grants) };
+  return [grant, { types: TypeSet.of([{ ...declaring, identity: undefined }]), shards, narrowing: Narrowing.declaring(declared) }];
 }
 
 /** By their texts, in order. One that lets everything through leaves the others nothing to add. */

@@ -1,6 +1,7 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
 import type { EdgePolicy } from '../domain/edge-policy.js';
 import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
+import type { StoredObject } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
@@ -54,6 +55,15 @@ export class Edges {
    */
   hearsClaim(shard: ShardName, from: LinkSide): boolean {
     return this.coverShard(shard) && (from === 'parent' || this.#ownUp.coversShard(shard));
+  }
+
+  /**
+   * Whether the policy of this end alone lets an object in that comes from a side. What it asks of canonical paths is the sender's to judge:
+   * the object that tells a path may not cross.
+   */
+  accepts(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide): boolean {
+    const own = from === 'parent' ? this.#ownDown : this.#ownUp;
+    return own.asksPath(object.key) || own.lets(object, undefined);
   }
 
   /** Whether this end takes anything of the slice from a side, whatever the other end says. */

@@ -37,12 +37,12 @@ export class HeldSlices {
     }
   }
 
-  /** Those of a shard that has come to this link's side; what was another side's until now is out of step. */
+  /** Those of a shard that has come to this link's side; what was another side's until now is out of step. All may not be told yet. */
   tellOf(shard: ShardName): void {
     const { known, connection } = this.#parts;
     const held = [...known.slicesOf(shard)]
       .filter(({ edge, objects }) => edge === '' && objects > 0)
       .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
-    if (held.length > 0) connection.send({ kind: 'resume', position: '', held, isLast: true });
+    if (held.length > 0) connection.send({ kind: 'resume', position: '', held, isLast: false });
   }
 }

@@ -2,6 +2,7 @@
 import type { ServedType } from '../domain/catalogue.js';
 import type { Claim, ShardState } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
+import type { StoredObject } from '../domain/object.js';
 import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -74,6 +75,12 @@ export type InflowContext = Readonly<{
   /** One further ahead would keep every successor out for as long. */
   incarnationMax: Incarnation;
   takes: (slice: Slice) => boolean;
+  /** Whether the policy of this end alone lets an object in, as far as it does not ask for its canonical path. */
+  accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
+  /** Whether anything is known here of the slice. */
+  holds: (slice: Slice) => boolean;
+  /** Whether all of the slice has come from the other end, and changes since: a digest tells nothing of one that is not. */
+  isInStep: (slice: Slice) => boolean;
   /** The type that a shard's objects are of, as it is declared now. */
   typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;
   credit: Credit;

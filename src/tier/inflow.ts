@@ -32,6 +32,8 @@ type Stepped = Readonly<{ state: InflowState; effects: readonly InflowEffect[] }
 export const noInflow: InflowState = { next: 1, slices: new Map(), unsettled: { mutations: 0, bytes: 0 } };
 
 const unavailableRetryMs = 1_000;
+/** In the middle of something at a time, in one connection. */
+const slicesMax = 50_000;
 /** Of the changes of parents that a claim counts: more were made up. */
 const movesMax = 2 ** 31;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
@@ -47,10 +49,7 @@ export function step(state: InflowState, event: InflowEvent, context: InflowCont
     case 'claimed':
       return judge(state, event);
     case 'dropped':
-      return askAgain(
-        event.slices.reduce((parked, slice) => withSlice(parked, { slice, phase: 'parked', isAsked: false }), state),
-        context,
-      );
+      return askAgain(parkAll(state, event.slices), context);
     case 'declared':
       return askAgain(state, context);
   }
@@ -113,6 +112,7 @@ function takeSlice(
   const by: Speaker = { kind: 'link', side: context.from };
   const known = state.slices.get(formatSlice(slice));
   if (frame.kind === 'begin') {
+    if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being stated');
     return push(withSlice(state, { slice, phase: 'stating', objects: 0 }), work, [{ kind: 'begin', slice, by }]);
   }
   if (known?.phase === 'parked') return push(state, work, []);
@@ -146,7 +146,7 @@ function admit(
   frame: FrameOf<'put' | 'delete'>,
   known: SliceInflow | undefined,
   work: LinkWork,
-  { from, takes, typeOf, limits, systemClusters }: InflowContext,
+  { from, takes, accepts, typeOf, limits, systemClusters }: InflowContext,
 ): Stepped {
   const { slice, sequence } = frame;
   const { shard, resource } = slice;
@@ -168,20 +168,22 @@ function admit(
     bodyBytesMax: limits.bodyBytesMax,
     systemClusters,
     allocate: arena(work.bytes + work.mutations * growthBytesMax),
+    accepts,
   });
   const refusals = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
   return { state: counted, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
 }
 
-function park(state: InflowState, slice: Slice, work: LinkWork, { from }: InflowContext): Stepped {
+function park(state: InflowState, slice: Slice, work: LinkWork, { from, holds }: InflowContext): Stepped {
   const known = state.slices.get(formatSlice(slice));
   if (known?.phase === 'parked') return push(known.isAsked ? withSlice(state, { ...known, isAsked: false }) : state, work, []);
-  const doubt: Push = { kind: 'doubt', slice, by: { kind: 'link', side: from } };
-  const { state: parked, effects } = push(withSlice(state, { slice, phase: 'parked', isAsked: false }), work, [doubt]);
+  if (state.slices.size >= slicesMax) return bye(state, 'protocol', 'slices of too many types that are not known here');
+  const doubts: readonly Push[] = holds(slice) ? [{ kind: 'doubt', slice, by: { kind: 'link', side: from } }] : [];
+  const { state: parked, effects } = push(withSlice(state, { slice, phase: 'parked', isAsked: false }), work, doubts);
   return { state: parked, effects: [{ kind: 'parked', slice }, ...effects] };
 }
 
-function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 'settled' }, { credit }: InflowContext): Stepped {
+function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 'settled' }, { credit, isInStep }: InflowContext): Stepped {
   const failed = outcomes.find((outcome) => outcome.kind === 'unavailable');
   if (failed !== undefined) return bye(state, 'unavailable', failed.refusal.message, unavailableRetryMs);
   const { mutations, bytes } = state.unsettled;
@@ -190,20 +192,30 @@ function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 's
   const { slice } = work;
   if (slice === undefined) return { state: settled, effects: [ack] };
   if (outcomes.some(({ kind }) => kind === 'differs'))
-    return { state: settled, effects: [ack, { kind: 'differs', slice }, restate(slice, 'its digest differs')] };
+    return isInStep(slice)
+      ? { state: settled, effects: [ack, { kind: 'differs', slice }, restate(slice, 'its digest differs')] }
+      : { state: settled, effects: [ack, restate(slice, 'it is not in step here')] };
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
   return { state: settled, effects: isUnbegun ? [ack, restate(slice, 'its statement was interrupted here')] : [ack] };
 }
 
+function parkAll(state: InflowState, slices: readonly Slice[]): InflowState {
+  const all = new Map(state.slices);
+  for (const slice of slices) all.set(formatSlice(slice), { slice, phase: 'parked', isAsked: false });
+  return { ...state, slices: all };
+}
+
 /** What was parked and has a type now. What is still under way is of before: it would be taken for changes of what is not here. */
 function askAgain(state: InflowState, { typeOf }: InflowContext): Stepped {
-  const known = [...state.slices.values()].filter(
-    (each) => each.phase === 'parked' && !each.isAsked && typeOf(each.slice.resource, each.slice.shard) !== undefined,
-  );
-  return {
-    state: known.reduce((next, { slice }) => withSlice(next, { slice, phase: 'parked', isAsked: true }), state),
-    effects: known.map(({ slice }) => restate(slice, 'its type is declared now')),
-  };
+  const all = new Map(state.slices);
+  const effects: InflowEffect[] = [];
+  for (const [name, each] of state.slices) {
+    const { slice } = each;
+    if (each.phase !== 'parked' || each.isAsked || typeOf(slice.resource, slice.shard) === undefined) continue;
+    all.set(name, { ...each, isAsked: true });
+    effects.push(restate(slice, 'its type is declared now'));
+  }
+  return { state: { ...state, slices: all }, effects };
 }
 
 function push(state: InflowState, work: LinkWork, pushes: readonly Push[]): Stepped {
@@ -231,8 +243,8 @@ function withSlice(state: InflowState, inflow: SliceInflow): InflowState {
 }
 
 function withoutSlice(state: InflowState, slice: Slice): InflowState {
-  const name = formatSlice(slice);
-  return state.slices.has(name) ? { ...state, slices: new Map([...state.slices].filter(([text]) => text !== name)) } : state;
+  const left = new Map(state.slices);
+  return left.delete(formatSlice(slice)) ? { ...state, slices: left } : state;
 }
 
 /** Bytes are those of bodies: what the other end counts beyond them is its own. */

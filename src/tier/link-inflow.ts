@@ -76,7 +76,11 @@ export class LinkInflow {
   /** Nothing more is taken; resolves when what was is decided. */
   async close(): Promise<void> {
     this.#isOver = true;
-    await this.#settled;
+    // What was given out may give out more.
+    for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
+      settled = this.#settled;
+      await settled;
+    }
   }
 
   async #take(event: InflowEvent): Promise<void> {
@@ -139,13 +143,14 @@ export class LinkInflow {
     this.#then(async () => {
       const decided = await outcomes.decided;
       for (const { kind } of decided) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
-      if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(decided);
+      if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(work, decided);
       await this.#take({ kind: 'settled', work, outcomes: decided });
     });
   }
 
-  #countComparison(decided: readonly PushOutcome[]): void {
+  #countComparison({ slice }: LinkWork, decided: readonly PushOutcome[]): void {
     const isDifferent = decided.some(({ kind }) => kind === 'differs');
+    if (isDifferent && slice !== undefined && !this.#context().isInStep(slice)) return;
     if (!isDifferent && !decided.every(({ kind }) => kind === 'unchanged')) return;
     const { compared, differed, refused } = this.#tally;
     const comparedMs = this.#parts.clock.now();
@@ -168,10 +173,11 @@ export class LinkInflow {
   }
 
   async #clear(shard: ShardName): Promise<void> {
-    const { decided } = await this.#give([{ kind: 'clear', shard, fence: false, nowMs: this.#parts.clock.now() }]);
+    const { decided } = await this.#give([{ kind: 'clear', shard, fence: false, nowMs: this.#parts.clock.now(), onlyRemoved: true }]);
     this.#then(async () => {
       const [outcome] = await decided;
-      this.#parts.log.info('link.shard-removed', { shard, objects: outcome?.kind === 'swept' ? outcome.removed : 0 });
+      // Every connection tells of every shard that was ever removed.
+      if (outcome?.kind === 'swept' && outcome.removed > 0) this.#parts.log.info('link.shard-removed', { shard, objects: outcome.removed });
     });
   }
 

@@ -19,6 +19,7 @@ import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, SliceFreshness } from '../frames/frame.js';
+import { capCredit, creditMax } from './credit.js';
 import { Edges, type EndPolicy } from './edges.js';
 import { HeldSlices } from './held-slices.js';
 import type { InflowContext } from './inflow-state.js';
@@ -29,7 +30,6 @@ import type { OutflowOptions, OutflowParts } from './outflow-options.js';
 export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
   Pick<LinkInflowParts, 'metrics'> &
   Readonly<{
-    boundedLog: LinkInflowParts['log'];
     /** What all links take, whoever sends it. */
     intake: Pick<InflowContext, 'typeOf' | 'credit' | 'limits' | 'systemClusters'>;
     /** What the other end tells of its shards' freshness, and of the caches above it. */
@@ -46,7 +46,7 @@ export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credi
 /** How it ended: what the other end said, or this one; no reason: it broke. */
 export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
 
-const heldMax = 1_000_000;
+const heldMax = 200_000;
 const unavailableRetryMs = 1_000;
 
 export class LinkSession {
@@ -60,6 +60,8 @@ export class LinkSession {
   readonly #heldHere: HeldSlices;
   /** What the other end holds. */
   readonly #held: HeldSlice[] = [];
+  #heldCount = 0;
+  #isGreeted = false;
   #own: EndPolicy;
   #other: EndPolicy | undefined;
   #edges: Edges | undefined;
@@ -110,15 +112,16 @@ export class LinkSession {
     return this.#other;
   }
 
-  /** Until the connection is closed. `greet` is run once the store has met the other end, before anything else is said. */
-  async run(frames: AsyncIterator<Frame>, greet: () => void): Promise<LinkEnd> {
+  /** Until the connection is closed. `greeting` is said once the store has met the other end, before anything else. */
+  async run(frames: AsyncIterator<Frame>, greeting: () => readonly Frame[]): Promise<LinkEnd> {
     const { side, cacheId } = this.#peer;
     try {
       const [met] = await this.#lane.push([{ kind: 'meet', side, cacheId }]);
       if (met?.kind === 'bound') this.bye('forbidden', `the id of this cache is bound to ${met.name}: was its disk copied?`);
       else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
       else {
-        greet();
+        for (const frame of greeting()) this.#connection.send(frame);
+        this.#isGreeted = true;
         this.#sendPolicy();
         // Beside reading: two caches that both only wrote would wait for each other.
         this.#telling = this.#owned(this.#heldHere.tellAll());
@@ -143,14 +146,15 @@ export class LinkSession {
     this.#connection.terminate();
   }
 
-  send(frame: FrameOf<'route' | 'welcome'>): void {
-    this.#connection.send(frame);
+  /** Not before this end has greeted; the greeting tells how things are by then. */
+  send(frame: FrameOf<'route'>): void {
+    if (this.#isGreeted) this.#connection.send(frame);
   }
 
   /** This end's policy has changed. */
   changePolicy(policy: EndPolicy): void {
     this.#own = policy;
-    this.#sendPolicy();
+    if (this.#isGreeted) this.#sendPolicy();
     this.#settleEdges();
   }
 
@@ -182,8 +186,9 @@ export class LinkSession {
       for (;;) {
         const { done, value } = await frames.next();
         if (done === true || this.#end !== undefined) return;
+        // Whether the peer takes what we send is no reason not to read: both ends would wait for each other. What reading makes us send, acks
+        // and refusals, is bounded by the credit.
         await this.#take(value);
-        await this.#connection.drained();
       }
     } catch (error) {
       if (!(error instanceof BadFrame)) throw error;
@@ -236,8 +241,9 @@ export class LinkSession {
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
+    this.#heldCount += held.length;
+    if (this.#heldCount > heldMax) return this.bye('protocol', 'resume tells of too many slices');
     if (this.#outflow !== undefined) return this.#outflow.hold(held);
-    if (this.#held.length + held.length > heldMax) return this.bye('protocol', 'resume tells of too many slices');
     this.#held.push(...held);
     if (isLast) this.#position = position;
     this.#start();
@@ -254,7 +260,7 @@ export class LinkSession {
   #start(): void {
     if (this.#edges === undefined || this.#position === undefined || this.#outflow !== undefined) return;
     const { side, credit, limits } = this.#peer;
-    const receiver = { position: this.#position, held: this.#held.splice(0), credit, limits };
+    const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
     this.#outflow = new Outflow(
       { ...this.#parts, connection: this.#connection },
       { to: side, edges: this.#edges, receiver },
@@ -286,6 +292,9 @@ export class LinkSession {
       hearsClaim: (shard) => edges?.hearsClaim(shard, side) ?? false,
       incarnationMax: this.#parts.clock.now() + incarnationAheadMaxMs,
       takes: (slice) => edges?.takes(slice, side) ?? false,
+      accepts: (object) => edges?.accepts(object, side) ?? false,
+      holds: (slice) => this.#parts.known.slice(slice) !== undefined,
+      isInStep: (slice) => (this.#parts.known.slice(slice)?.edge ?? '') !== '',
     };
   }
 }

@@ -131,7 +131,7 @@ export class Link {
     const sinceMs = clock.now();
     this.#state = { kind: 'open', url, sinceMs, cacheId, session };
     log.info('link.connected', { url, cacheId });
-    const end = await session.run(frames, () => {});
+    const end = await session.run(frames, () => []);
     return { lastedMs: clock.now() - sinceMs, ...end };
   }
 }

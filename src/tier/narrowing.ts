@@ -69,7 +69,7 @@ export class Narrowing {
   }
 
   /** What is cheapest to know is asked first. */
-  lets(object: StoredObject, path: CanonicalPath | undefined): boolean {
+  lets(object: Pick<StoredObject, 'key' | 'body'>, path: CanonicalPath | undefined): boolean {
     const { key, body } = object;
     if (this.#clusters?.has(key.cluster) === false) return false;
     if (this.#labels.length > 0 && !matchesLabels(this.#labels, labelsOf(body))) return false;
@@ -78,7 +78,7 @@ export class Narrowing {
     return this.#declares === undefined || this.#letsDeclaration(this.#declares, object);
   }
 
-  #letsDeclaration(types: TypeSet, { key, body }: StoredObject): boolean {
+  #letsDeclaration(types: TypeSet, { key, body }: Pick<StoredObject, 'key' | 'body'>): boolean {
     const known = declarations.get(body) ?? { declaration: parseDeclaration(key, body.bytes) };
     declarations.set(body, known);
     return known.declaration !== undefined && types.has(known.declaration);

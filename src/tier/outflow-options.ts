@@ -1,4 +1,5 @@
 /** What the sending half of a link stands on, and its bounds. */
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
@@ -20,6 +21,8 @@ export type OutflowParts = Readonly<{
   /** Gives the event loop back. */
   turn: () => Promise<void>;
   log: Log;
+  /** For what a peer can cause as often as it likes. */
+  boundedLog: BoundedLog;
 }>;
 
 export type OutflowOptions = OutflowBounds &

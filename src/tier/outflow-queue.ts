@@ -9,6 +9,7 @@ import type { Credit, Frame, FrameLimits } from '../frames/frame.js';
 import { batchFrame, cutBatch, toldBytes, toldKey, type Pending } from '../sender/batch.js';
 import type { Told } from '../sender/source.js';
 import { Window } from '../sender/window.js';
+import { capCredit } from './credit.js';
 import type { SliceCourse } from './slice-course.js';
 
 /** Whose it is, where it is one slice's. */
@@ -27,6 +28,8 @@ export class OutflowQueue {
   readonly #clock: Clock;
   readonly #limits: FrameLimits;
   readonly #bounds: OutflowBounds;
+  /** What was granted at the opening: never more is taken. */
+  readonly #credit: Credit;
   readonly #window: Window<Owner>;
   readonly #tooLarge: (slice: Slice, told: Told) => void;
   #items: Item[] = [];
@@ -40,6 +43,7 @@ export class OutflowQueue {
     this.#tooLarge = tooLarge;
     this.#limits = limits;
     this.#bounds = bounds;
+    this.#credit = credit;
     this.#window = new Window(credit);
   }
 
@@ -80,9 +84,14 @@ export class OutflowQueue {
     return undefined;
   }
 
+  /** Whether something of the slice was sent and is not acknowledged. */
+  isUnderWay(course: SliceCourse): boolean {
+    return this.#window.holds(course);
+  }
+
   /** False: the number was never sent. */
   acknowledge(sequence: number, credit: Credit): boolean {
-    return this.#window.acknowledge(sequence, credit) !== undefined;
+    return this.#window.acknowledge(sequence, capCredit(credit, this.#credit)) !== undefined;
   }
 
   /** What was refused; undefined: the number is not under way. */

@@ -38,6 +38,8 @@ import { toldChange } from './told-change.js';
 /** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
+/** Of a text that a peer chose. */
+const shownCharactersMax = 256;
 
 export class Outflow {
   readonly #parts: OutflowParts;
@@ -75,11 +77,12 @@ export class Outflow {
     this.#tail = new Tail({ history: store, revisions: store, commits: store, isWanted, rang }, resumed ?? store.published);
     this.#queue = new OutflowQueue({ clock, tooLarge: (slice, told) => this.#tooLarge(slice, told) }, receiver, options);
     this.#courses = new Courses(
-      { known, isSynced, clock, random, rang },
+      { known, isSynced, published: () => store.published, clock, random, rang },
       { to, edge: edges.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
     const progress = (): void => void this.#progress(true);
     this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail, progress });
+    if (resumed === undefined && receiver.held.some(({ edge }) => edge !== '')) this.#forgetPosition();
     this.#claims = new OutgoingClaims(known, to);
   }
 
@@ -121,7 +124,8 @@ export class Outflow {
     const refused = this.#queue.refused(sequence);
     if (refused?.course === undefined) return;
     refused.course.isRefused = true;
-    this.#parts.log.warn('link.refused', { ...placeOf(refused.course.slice, refused.told), reason, message });
+    const shown = { reason: reason.slice(0, shownCharactersMax), message: message.slice(0, shownCharactersMax) };
+    this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.course.slice, refused.told), ...shown });
   }
 
   /** The other end wants a slice stated. */
@@ -192,7 +196,7 @@ export class Outflow {
   /** False: there is nothing to be told before something changes. */
   async #fill(): Promise<boolean> {
     try {
-      if (this.#teller.end()) return true;
+      if (this.#teller.doubt() || this.#teller.end()) return true;
       this.#isTailsTurn = !this.#isTailsTurn;
       if (this.#isTailsTurn && this.#tail.isBehind) return await this.#fillFromTail();
       if (await this.#teller.walk()) return true;
@@ -203,6 +207,7 @@ export class Outflow {
       this.#parts.log.warn('link.behind-the-log', { to: this.#to, position: this.#tail.position, compacted: this.#parts.store.compacted });
       this.#tail.jump(this.#parts.store.published);
       this.#courses.wantAll();
+      this.#forgetPosition();
       return true;
     }
   }
@@ -234,6 +239,7 @@ export class Outflow {
   #progress(isDue = this.#isProgressDue): boolean {
     const { position } = this.#tail;
     if (!isDue || position === this.#told) return false;
+    this.#teller.doubt();
     const text = this.#parts.store.format(position);
     this.#isProgressDue = false;
     this.#told = position;
@@ -241,8 +247,15 @@ export class Outflow {
     return true;
   }
 
+  /** No slice at the other end is in step with what it holds, nor may it take itself to be when the position goes on. */
+  #forgetPosition(): void {
+    this.#told = undefined;
+    this.#queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '' }));
+  }
+
   #sendClaims(): void {
     for (const claim of this.#claims.take(this.#edges)) this.#parts.connection.send(claim);
+    if (this.#claims.isDue) this.#bell.ring();
   }
 
   async #tellStatus(signal: AbortSignal): Promise<void> {
@@ -272,6 +285,6 @@ export class Outflow {
   #tooLarge(slice: Slice, told: Told): void {
     const course = this.#courses.of(slice);
     if (course !== undefined) course.isRefused = true;
-    this.#parts.log.warn('link.too-large', placeOf(slice, told));
+    this.#parts.boundedLog.warn('link.too-large', placeOf(slice, told));
   }
 }

@@ -8,6 +8,8 @@ import type { FrameOf } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { Edges } from './edges.js';
 
+const shardsPerTurn = 500;
+
 export class OutgoingClaims {
   readonly #known: KnownShards;
   readonly #to: LinkSide;
@@ -27,16 +29,23 @@ export class OutgoingClaims {
     for (const { shard } of this.#known.shards) this.#due.add(shard);
   }
 
-  /** What is to be told now; it is not due any more. */
+  get isDue(): boolean {
+    return this.#due.size > 0;
+  }
+
+  /** What is to be told in one turn of the event loop; it is not due any more. */
   take(edges: Edges): readonly FrameOf<'claim'>[] {
     const claims: FrameOf<'claim'>[] = [];
+    let looked = 0;
     for (const shard of this.#due) {
+      if (looked >= shardsPerTurn) break;
+      looked += 1;
+      this.#due.delete(shard);
       const state = this.#known.shard(shard);
       if (state === undefined || !edges.coverShard(shard) || !(state.removed || flows(state.side, this.#to))) continue;
       const { incarnation, moves, removed } = state;
       claims.push({ kind: 'claim', shard, incarnation, moves, removed });
     }
-    this.#due.clear();
     return claims;
   }
 }

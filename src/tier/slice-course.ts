@@ -1,5 +1,6 @@
 /** One slice on its way over a link: how far it is (course-phase.ts), and what is remembered of it meanwhile. */
 import assert from 'node:assert/strict';
+import { isDeclaring } from '../domain/declaration.js';
 import type { Incarnation } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
 import type { RestatePace } from '../sender/restate-pace.js';
@@ -14,6 +15,8 @@ export class SliceCourse {
   /** The claim that `end` was last given for: the other end may have refused an earlier one, and all that came with it. */
   endedFor: Incarnation = 0;
   endedMoves = 0;
+  /** It was whole, and what made it so is being told. */
+  isRipening = false;
   /** Put since `begin`. */
   objects = 0;
   /** Something of it was not taken, so that the digests cannot agree. */
@@ -32,8 +35,7 @@ export class SliceCourse {
 
   /** Its objects declare the types of others. */
   get declaresTypes(): boolean {
-    const { group, resource } = this.slice.resource;
-    return group === 'cache.kcp.io' && resource === 'clustercachedresources';
+    return isDeclaring(this.slice.resource);
   }
 
   get phase(): CoursePhase {

@@ -47,7 +47,7 @@ export class SliceTeller {
   /** Ends a slice that is due for it. False: none is. */
   end(): boolean {
     const { courses, queue, store, tail, progress } = this.#parts;
-    const due = courses.takeDue();
+    const due = courses.takeDue(tail.position);
     if (due === undefined) return false;
     // A slice in step goes on from the position, which must not lie before what its statement has told.
     progress();
@@ -61,11 +61,21 @@ export class SliceTeller {
     course.endedMoves = moves;
     if (!isFirst) return true;
     course.pace.stated();
-    const sum = course.walk?.sum;
-    course.closeWalk();
-    if (sum !== undefined) this.#tellDigest(course, formatDigest(sum));
-    else this.#digestsDue.add(course);
+    this.#digestsDue.add(course);
     return true;
+  }
+
+  /** Tells which slices are out of step, that the position may pass them. False: none is. */
+  doubt(): boolean {
+    const { courses, queue, store, tail } = this.#parts;
+    const revision = store.format(tail.position);
+    let doubted = 0;
+    for (let course = courses.takeDoubt(); course !== undefined; course = courses.takeDoubt()) {
+      const { slice } = course;
+      queue.frame(course, (sequence) => ({ kind: 'begin', sequence, slice, revision }));
+      doubted += 1;
+    }
+    return doubted > 0;
   }
 
   /** Reads on in what is to be stated. False: nothing is. */
@@ -88,12 +98,18 @@ export class SliceTeller {
 
   /** Tells the digest of a slice whose turn it is, or begins to read it. False: none is due. Asked when all changes are told. */
   digest(): boolean {
-    const { courses, known } = this.#parts;
+    const { courses, known, queue } = this.#parts;
     for (const course of this.#digestsDue) {
-      this.#digestsDue.delete(course);
       const { slice } = course;
-      if (courses.of(slice) !== course || course.phase !== 'in step' || course.isRefused || course.walk !== undefined) continue;
-      if (courses.edge.isWhole(slice)) this.#tellDigest(course, known.slice(slice)?.digest ?? formatDigest(emptyDigest));
+      // What is refused of it is not known before all of it is acknowledged.
+      if (queue.isUnderWay(course)) continue;
+      this.#digestsDue.delete(course);
+      if (courses.of(slice) !== course || course.phase !== 'in step' || course === this.#checked) continue;
+      const sum = course.walk?.sum;
+      course.closeWalk();
+      if (course.isRefused) continue;
+      if (sum !== undefined) this.#tellDigest(course, formatDigest(sum));
+      else if (courses.edge.isWhole(slice)) this.#tellDigest(course, known.slice(slice)?.digest ?? formatDigest(emptyDigest));
       else if (!courses.edge.covers(slice)) this.#tellDigest(course, formatDigest(emptyDigest));
       else this.#check(course);
       return true;

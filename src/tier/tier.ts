@@ -12,7 +12,7 @@
  * The tree has no place of its own in memory or on disk: a cache knows its neighbours, and the ids above it.
  */
 import type { Claim, ShardState } from '../domain/claim.js';
-import type { Key } from '../domain/key.js';
+import { isDeclaring } from '../domain/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
 import type { PushLane, Store, Subscription } from '../domain/ports.js';
@@ -23,6 +23,7 @@ import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
 import { Children, type Child } from './children.js';
+import { Conflicts, type Conflict } from './conflicts.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
@@ -51,9 +52,6 @@ export type TierOptions = OutflowOptions &
     readyGraceMs: number;
   }>;
 
-/** Two sides claim a shard with one rank: the first stays, and an operator has something to look at. */
-export type Conflict = Readonly<{ claim: Claim; holder: ShardState; sinceMs: number }>;
-
 export class Tier {
   readonly #parts: TierParts;
   readonly #options: TierOptions;
@@ -61,7 +59,7 @@ export class Tier {
   readonly #told: ToldFreshness;
   readonly #children: Children;
   readonly #link: Link | undefined;
-  readonly #conflicts = new Map<ShardName, Conflict>();
+  readonly #conflicts = new Conflicts();
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
   readonly #parentLane: PushLane;
@@ -69,6 +67,7 @@ export class Tier {
   #policies: LinkPolicies;
   #routeAbove: readonly string[] = [];
   #isReady = false;
+  #isLooking = false;
 
   /** Does nothing about the parent until `run`. */
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
@@ -90,11 +89,11 @@ export class Tier {
     });
     this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
     this.#settled = store.follow(({ shards }) => {
-      for (const { shard } of shards) this.#conflicts.delete(shard);
+      for (const { shard } of shards) this.#conflicts.settle(shard);
     });
     this.#subscription = store.subscribe(({ changes }) => {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
-      if (changes.some(({ key }) => isDeclaring(key))) void parts.turn().then(() => this.#declared());
+      if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
     });
     // A state that was whole once is better than none, however old; one that was never whole is not.
     const held = [...known.shards].filter(({ side }) => side === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
@@ -121,7 +120,7 @@ export class Tier {
   }
 
   get conflicts(): Iterable<Conflict> {
-    return this.#conflicts.values();
+    return this.#conflicts.all;
   }
 
   get policies(): LinkPolicies {
@@ -223,9 +222,7 @@ export class Tier {
         told: (freshness: readonly SliceFreshness[]) => this.#told.note(side, freshness, clock.now()),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
-        settled: () => {
-          for (const session of this.#sessions()) session.lookAgain();
-        },
+        settled: () => this.#lookAgainSoon(),
         conflict: (claim, holder) => this.#noteConflict(claim, holder),
       },
       this.#options,
@@ -249,11 +246,24 @@ export class Tier {
     return undefined;
   }
 
+  /** One look for all that asks for it in a turn, and one link in a turn. */
+  #lookAgainSoon(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    void this.#parts.turn().then(async () => {
+      this.#isLooking = false;
+      for (const session of this.#sessions()) {
+        session.lookAgain();
+        await this.#parts.turn();
+      }
+    });
+  }
+
   #noteConflict(claim: Claim, holder: ShardState): void {
-    const { shard } = claim;
+    const { clock, boundedLog } = this.#parts;
+    if (!this.#conflicts.note({ claim, holder, sinceMs: clock.now() })) return;
     if (holder.side !== undefined && holder.side !== 'local') this.#sessionOf(holder.side)?.challenge(claim);
-    this.#conflicts.set(shard, { claim, holder, sinceMs: this.#parts.clock.now() });
-    this.#parts.boundedLog.warn('link.conflict', { shard, incarnation: claim.incarnation, claims: claim.side, has: holder.side });
+    boundedLog.warn('link.conflict', { shard: claim.shard, incarnation: claim.incarnation, claims: claim.side, has: holder.side });
   }
 
   /** What the policies of the link it would come over keep away is as whole here as it will be: empty. */
@@ -282,8 +292,4 @@ export class Tier {
   *#sessions(): Iterable<LinkSession> {
     for (const [, session] of this.#sides()) yield session;
   }
-}
-
-function isDeclaring({ resource: { group, resource } }: Key): boolean {
-  return resource === 'clustercachedresources' && group === 'cache.kcp.io';
 }

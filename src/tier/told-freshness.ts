@@ -12,6 +12,9 @@ import type { SliceFreshness } from '../frames/frame.js';
 /** `sinceMs`: since when it is so. `hasTold`: everything was told once. */
 export type SidePresence = Readonly<{ isUp: boolean; sinceMs: number; hasTold: boolean }>;
 
+/** Of one side; what a peer tells of more is passed over. */
+const slicesMax = 200_000;
+
 type ShardTold = { connectedSlices: number; sinceMs: number };
 
 type SideTold = {
@@ -46,6 +49,7 @@ export class ToldFreshness {
     if (freshness.length === 0) told.hasTold = true;
     for (const each of freshness) {
       const name = formatSlice(each.slice);
+      if (told.slices.size >= slicesMax && !told.slices.has(name)) continue;
       noteShard(told.shards, each, { wasConnected: told.slices.get(name)?.connected === true, nowMs });
       told.slices.set(name, each);
     }

@@ -26,7 +26,7 @@ import type { Child } from './children.js';
 import type { EndPolicy } from './edges.js';
 import type { LinkState as ParentState } from './link.js';
 import type { LinkSession } from './link-session.js';
-import type { Conflict } from './tier.js';
+import type { Conflict } from './conflicts.js';
 import type { ToldFreshness } from './told-freshness.js';
 
 type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;

@@ -23,12 +23,13 @@ export class TypeSet {
   }
 
   static union(sets: readonly TypeSet[]): TypeSet {
-    const all = new Map<string, ReadonlySet<string> | undefined>();
+    const all = new Map<string, Set<string> | undefined>();
     for (const set of sets) {
       if (set.#identities === undefined) return set;
       for (const [family, identities] of set.#identities) {
         const known = all.has(family) ? all.get(family) : new Set<string>();
-        all.set(family, known === undefined || identities === undefined ? undefined : new Set([...known, ...identities]));
+        if (identities !== undefined) for (const identity of identities) known?.add(identity);
+        all.set(family, identities === undefined ? undefined : known);
       }
     }
     return new TypeSet(all);

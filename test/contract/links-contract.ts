@@ -596,4 +596,32 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       'changes at 2',
     ]);
   });
+
+  test('a position that is taken back takes every slice of the link out of step, and no other', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [
+      aMeet('root'),
+      aClaim({ side: 'parent' }),
+      ...aStatement({}, [aState({}, {}, 'parent')], 'parent', 'e'),
+      aReach('7'),
+    ]);
+    await mustPush(lane, [aMeet('eu-1', eu), aClaim({ shard: 'birch', side: eu }), ...aStatement({ shard: 'birch' }, [], eu, 'e')]);
+
+    await mustPush(lane, [aReach('')]);
+
+    const edges = new Map((await store.slices()).map(({ slice, edge }) => [slice.shard as string, edge]));
+    t.deepEqual([edges.get('amber'), edges.get('birch')], ['', 'e']);
+  });
+
+  test('what is cleared only if it was removed stays when somebody has it by then', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ incarnation: 5 }), aState({}, {}, 5)]);
+    const clear: Push = { kind: 'clear', shard: shardName('amber'), fence: false, nowMs: 0, onlyRemoved: true };
+
+    t.deepEqual(outcomeTexts(await lane.push([clear])), ['unchanged']);
+    await mustPush(lane, [aClaim({ incarnation: 6, side: eu, removed: true })]);
+    t.deepEqual(outcomeTexts(await lane.push([clear])), ['swept 1']);
+  });
 }

@@ -60,7 +60,8 @@ test('a batch that fails leaves claims, counts and statements as if it had not b
 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
   t.deepEqual([await store.shards(), await store.slices()], [shards, slices]);
-  t.deepEqual(outcomeTexts(await lane.push([anEnd(), aState({ shard: 'cedar' }), aState({ name: 'c' })])), [
+  t.deepEqual(outcomeTexts(await lane.push([aState({ name: 'c' })])), ['unavailable']);
+  t.deepEqual(outcomeTexts(await store.lane().push([anEnd(), aState({ shard: 'cedar' }), aState({ name: 'c' })])), [
     'unbegun',
     'fenced by 0',
     'written',
@@ -105,8 +106,23 @@ test('a sweep that is cut short by a failure is answered so, and what it had rem
     });
   });
 
-  t.deepEqual(outcomeTexts(await ended), ['unavailable', 'written']);
-  t.is((await list(store, aScope())).length, 2 * sweepDeletesMax + 1);
+  t.deepEqual(outcomeTexts(await ended), ['unavailable', 'unavailable']);
+  t.is((await list(store, aScope())).length, 2 * sweepDeletesMax);
+});
+
+test('behind what was not stored nothing that follows on it is stored either, until its writer begins anew', async (t) => {
+  const { store } = await SqliteEngine.start(t);
+  const lane = store.lane();
+  await mustPush(lane, [aMeet('root'), aClaim(), aReach('7')]);
+
+  const failing = lane.push([aState(), spoiled()]);
+  const behind = lane.push([aReach('8')]);
+  const outcomes = [...(await failing), ...(await behind), ...(await lane.push([aReach('9')]))];
+
+  t.deepEqual(outcomeTexts(outcomes), ['unavailable', 'unavailable', 'unavailable', 'unavailable']);
+  t.is((await store.links())[0]?.position, '7');
+  t.deepEqual(outcomeTexts(await lane.push([aMeet('root'), aReach('9')])), ['unchanged', 'unchanged']);
+  t.is((await store.links())[0]?.position, '9');
 });
 
 test('a step of a sweep deletes no more than its bound, and looks at no more keys than its bound', (t) => {

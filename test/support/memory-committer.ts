@@ -204,7 +204,8 @@ export class MemoryCommitter {
     return decided;
   }
 
-  #clear({ shard, fence, nowMs }: PushOf<'clear'>): PushDecision {
+  #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): PushDecision {
+    if (onlyRemoved && this.#links.known(shard)?.removed !== true) return unchanged;
     if (fence) this.#links.remove(shard, nowMs);
     return this.#beginRemoval({ shard });
   }

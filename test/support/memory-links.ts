@@ -78,6 +78,7 @@ export class MemoryLinks {
     const known = links.get(side);
     assert(known !== undefined, 'a link meets before it reaches');
     links.set(side, { ...known, position });
+    if (position === '') this.#leaveStep(side);
     return unchanged;
   }
 

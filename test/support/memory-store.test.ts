@@ -191,7 +191,7 @@ test('a disk that is full takes nothing, and a statement that it should have hea
   store.isDiskFull = true;
   const refused = await machine.done(lane.push(told.slice(3, 4)));
   store.isDiskFull = false;
-  const ended = await machine.done(lane.push(told.slice(4, 5)));
+  const ended = await machine.done(store.lane().push(told.slice(4, 5)));
 
   t.like(refused[0], { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
   t.is(ended[0]?.kind, 'unbegun');

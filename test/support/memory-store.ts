@@ -231,7 +231,7 @@ export class MemoryStore implements Store {
     this.#inFlight = [];
     if (this.isDiskFull) {
       this.#committer.forget();
-      this.#queue.refuse(batch, diskFull);
+      this.#queue.refuseBatch(batch, diskFull);
     } else {
       const { committed, answers } = this.#decide(batch);
       this.#publish(committed);

@@ -70,6 +70,7 @@ test.serial('5: labels and annotations that flip while the link is down take obj
   );
   link.up();
   await holds(t, root, 'comes,stays');
+  await until(() => watch().length >= 3);
 
   t.deepEqual([...watch()].toSorted(), ['ADDED comes', 'DELETED hides', 'DELETED leaves']);
 });
@@ -94,6 +95,7 @@ test.serial(
     config = forwarding(`[{labels: 'tier'}]`);
     await holds(t, root, 'gold,tin');
 
+    await until(() => watch().length >= 4);
     t.deepEqual([...watch()].slice(0, 2), ['DELETED tin', 'DELETED gold']);
     t.deepEqual([...watch()].slice(2).toSorted(), ['ADDED gold', 'ADDED tin']);
   },

@@ -48,7 +48,7 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
   const rung = { times: 0 };
   const rang = (): void => void (rung.times += 1);
   const courses = new Courses(
-    { known, isSynced: (slice) => known.isSynced(slice), clock, random: () => 0, rang },
+    { known, isSynced: (slice) => known.isSynced(slice), published: () => 0, clock, random: () => 0, rang },
     { to, edge, held, canResume },
   );
   await courses.open(async () => {});
@@ -81,7 +81,7 @@ function stateAll(courses: Courses): readonly string[] {
 
 function endAll(courses: Courses): readonly string[] {
   const ended: string[] = [];
-  for (let due = courses.takeDue(); due !== undefined; due = courses.takeDue()) {
+  for (let due = courses.takeDue(0); due !== undefined; due = courses.takeDue(0)) {
     ended.push(`${due.course.slice.resource.resource} for ${due.incarnation}`);
     due.course.step('ended');
     due.course.endedFor = due.incarnation;
@@ -224,7 +224,7 @@ test('a shard that moves to the link’s own side is told no more; when it comes
 
   t.deepEqual(phases(), {});
   t.is(courses.takeWaiting(), undefined);
-  t.is(courses.takeDue(), undefined);
+  t.is(courses.takeDue(0), undefined);
   tell([aShardState(amber, 7)]);
   t.deepEqual(phases(), { apiexports: 'waiting' });
 });

@@ -28,6 +28,7 @@ test.serial(
     link.up();
     await holds(t, east, 'one,three');
     t.is(await before.farewell(), 'fenced');
+    await until(() => watch().length >= 2);
     t.deepEqual([...watch()].toSorted(), ['ADDED three', 'DELETED two']);
 
     const again = await RawPusher.open(root, { incarnation: 3_000 });
@@ -35,6 +36,7 @@ test.serial(
     t.is(await moved.farewell(), 'fenced');
     await holds(t, west, 'one');
     await holds(t, east, 'one');
+    await until(() => watch().length >= 3);
     t.deepEqual([...watch()].toSorted(), ['ADDED three', 'DELETED three', 'DELETED two']);
   },
 );
@@ -71,6 +73,7 @@ test.serial('a shard that is removed at the root leaves every cache, each object
   t.is(status, 200);
   for (const cache of [root, east, west]) await holds(t, cache, '');
   t.is(await amber.farewell(), 'fenced');
+  await until(() => watch().length >= 2);
   t.deepEqual([...watch()].toSorted(), ['DELETED one', 'DELETED two']);
 });
 

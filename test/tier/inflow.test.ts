@@ -294,6 +294,13 @@ test('whatever comes in whatever order: numbers rise, what is under way is count
   );
 });
 
+test('the digest of a slice that is not in step here is no alarm; the slice is asked for', (t) => {
+  const inflow = new SteppedInflow(aContext({ isInStep: () => false }));
+  inflow.frame({ kind: 'digest', sequence: 1, slice: exports, value: '0' });
+
+  t.deepEqual(textsOf(inflow.settle({ kind: 'differs', digest: '1' })), ['send ack 1', 'send restate']);
+});
+
 test('what is under way of a slice that was asked for again is passed over up to its begin, its digest too', (t) => {
   const inflow = new SteppedInflow();
   inflow.frame(begin(1, instances));

@@ -40,7 +40,7 @@ async function aTeller(...names: readonly string[]) {
   const queue = new OutflowQueue({ clock, tooLarge: () => {} }, { credit, limits }, { batchMutationsMax: 100, batchBytesMax: 1_000_000 });
   const rang = (): void => {};
   const courses = new Courses(
-    { known, isSynced: (slice) => known.isSynced(slice), clock, random: () => 0, rang },
+    { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, rang },
     { to: 'parent', edge: new Edge(everything, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, rang }, store.published);
@@ -51,11 +51,12 @@ async function aTeller(...names: readonly string[]) {
     for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
     return frames.map((frame) => (frame.kind === 'put' ? `put ${frame.objects.map(({ name }) => name).join()}` : frame.kind));
   };
-  return { teller, courses, clock, sent };
+  const acknowledge = (sequence: number): boolean => queue.acknowledge(sequence, credit);
+  return { teller, courses, clock, sent, acknowledge };
 }
 
-test('a slice is told from its begin to its end, a page in turn, and then its digest', async (t) => {
-  const { teller, sent } = await aTeller('one', 'two');
+test('a slice is told from its begin to its end, a page in turn, and its digest once all of it is acknowledged', async (t) => {
+  const { teller, sent, acknowledge } = await aTeller('one', 'two');
 
   t.true(await teller.walk());
   t.deepEqual(sent(), ['begin', 'put one']);
@@ -63,8 +64,11 @@ test('a slice is told from its begin to its end, a page in turn, and then its di
   t.true(await teller.walk());
   t.deepEqual(sent(), ['put two']);
   t.true(teller.end());
+  t.deepEqual(sent(), ['end']);
+  t.false(teller.digest());
+  acknowledge(4);
   t.true(teller.digest());
-  t.deepEqual(sent(), ['end', 'digest']);
+  t.deepEqual(sent(), ['digest']);
   t.false(await teller.walk());
   t.false(teller.digest());
 });

@@ -216,7 +216,8 @@ export class Decider {
     return { kind: 'swept', removed: 0 };
   }
 
-  #clear({ shard, fence, nowMs }: PushOf<'clear'>): Decided {
+  #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Decided {
+    if (onlyRemoved && this.#parts.fence.known(shard)?.removed !== true) return unchanged;
     if (fence) this.#sided(shard, () => this.#parts.fence.remove(shard, nowMs));
     return this.#beginRemoval({ shard });
   }
@@ -245,8 +246,11 @@ export class Decider {
     return unchanged;
   }
 
+  /** Without a position no slice that comes over the link is in step with it. */
   #reach({ side, position }: PushOf<'reach'>): Decided {
-    this.#parts.links.reach(side, position);
+    const { fence, links, slices } = this.#parts;
+    links.reach(side, position);
+    if (position === '') for (const shard of fence.of(side)) slices.leaveStep(shard);
     return unchanged;
   }
 

@@ -62,6 +62,8 @@ export class MutationQueue {
   #isPumping = false;
   #busy = false;
   #closed: Refusal | undefined;
+  /** Lanes of which something was not stored, and why. */
+  readonly #broken = new Map<Lane, Refusal>();
   /** Why sweeps do not go on. */
   #sweepsEnded: Refusal | undefined;
 
@@ -113,7 +115,18 @@ export class MutationQueue {
     if (job.outcomes.length === job.pushes.length) job.answer(job.outcomes);
   }
 
-  /** Nothing of these parts was decided. */
+  /**
+   * Nothing of these parts was decided, nor is what stands behind them in their lanes: it says what follows on them. Until its writer begins
+   * anew nothing of the kind is taken.
+   */
+  refuseBatch(parts: readonly Part[], refusal: Refusal): void {
+    this.refuse(parts, refusal);
+    for (const lane of new Set(parts.flatMap((part) => (part.kind === 'pushes' ? [part.lane] : [])))) {
+      this.refuse(lane.takeAll(), refusal);
+      this.#broken.set(lane, refusal);
+    }
+  }
+
   refuse(parts: readonly Part[], refusal: Refusal): void {
     for (const part of parts) {
       if (part.kind === 'mutation') part.answer({ kind: 'unavailable', refusal });
@@ -181,6 +194,10 @@ export class MutationQueue {
     const refusal = this.#closed;
     if (refusal !== undefined) return Promise.resolve(pushes.map(() => ({ kind: 'unavailable', refusal })));
     if (pushes.length === 0) return Promise.resolve([]);
+    if (pushes.some(beginsAnew)) this.#broken.delete(lane);
+    const broken = this.#broken.get(lane);
+    if (broken !== undefined && pushes.some(followsOn))
+      return Promise.resolve(pushes.map(() => ({ kind: 'unavailable', refusal: broken })));
     return new Promise((answer) => {
       lane.add(aPushJob(pushes, answer));
       this.#pumpSoon();
@@ -233,6 +250,16 @@ export class MutationQueue {
     const divisor = this.#sharedLeft > 0 ? sharedDivisor : 1;
     return { mutations: Math.ceil(batchMutationsMax / divisor), bytes: Math.ceil(batchBytesMax / divisor) };
   }
+}
+
+/** A pusher or a link that has connected again, and goes on from what was stored. */
+function beginsAnew(push: Push): boolean {
+  return push.kind === 'meet' || (push.kind === 'claim' && push.side === 'local');
+}
+
+/** What means something else when what came before it is missing. */
+function followsOn(push: Push): boolean {
+  return 'by' in push || push.kind === 'reach';
 }
 
 /** All lanes, from `first` on. */

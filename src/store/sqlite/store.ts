@@ -328,7 +328,7 @@ export class SqliteStore implements Store {
     this.#inFlight = [];
     this.#parts.log.error('store.commit-failed', { code, message, mutations: batch.flatMap(askedOf).length });
     this.#health.failed(message);
-    this.#queue.refuse(batch, { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` });
+    this.#queue.refuseBatch(batch, { reason: 'ServiceUnavailable', message: `the store cannot write (${code})` });
   }
 
   #goOn(): void {

@@ -9,7 +9,7 @@
  *   sides    parent │ child/eu │ …                        each once
  *
  * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
- * it resumes, 0 when it is new; a clear uses `end` to say that it fences, a claim `start` for its moves, `end` to say that it removes
+ * it resumes, 0 when it is new; a clear uses `end` to say that it fences, or asks for a tombstone, a claim `start` for its moves, `end` to say that it removes
  * and what follows for its side. The text that ends, compares, meets and reaches have besides stands in the place of the cluster.
  * Mutations that take their shard are of kinds behind all others.
  */
@@ -40,6 +40,8 @@ const textsEach = 6;
 const numbersEach = 9;
 const absent = 0;
 const any = -1;
+const fences = 1;
+const onlyIfRemoved = 2;
 
 const kinds = [
   ...(['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
@@ -124,7 +126,7 @@ class Packer {
         return this.#put(kind, 0, 0, 0, 0);
       case 'clear':
         this.#say(asked.shard);
-        return this.#put(kind, 0, asked.nowMs, walk, asked.fence ? 1 : 0);
+        return this.#put(kind, 0, asked.nowMs, walk, asked.fence ? fences : asked.onlyRemoved === true ? onlyIfRemoved : 0);
       case 'drop':
         this.#say('');
         return this.#put(kind, this.#index(asked.resource), 0, walk, 0);
@@ -213,7 +215,10 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   if (kind === 'meet') return { kind, side: linkAt(sides, expect), cacheId: text(1) };
   if (kind === 'reach') return { kind, side: linkAt(sides, expect), position: text(1) };
   if (kind === 'assume') return { kind, shard };
-  if (kind === 'clear') return resumed({ kind, shard, fence: number(4) === 1, nowMs: expect }, number(3));
+  if (kind === 'clear') {
+    const [fence, onlyRemoved] = [number(4) === fences, number(4) === onlyIfRemoved];
+    return resumed({ kind, shard, fence, nowMs: expect, ...(onlyRemoved ? { onlyRemoved } : {}) }, number(3));
+  }
 
   assert(resource !== undefined, 'a slice and a key are of a type');
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
