@@ -20,7 +20,8 @@ const absences = 2;
 const syncSecondsMax = 2;
 const changesPerSecondMin = 20_000;
 const waitMsMax = 60_000;
-const pollMs = 10;
+/** Each look costs the child something; when it had the last object it tells by the age of that. */
+const pollMs = 200;
 
 export const tierSync: Question = {
   name: 'tier-sync',
@@ -79,8 +80,9 @@ export const tierSync: Question = {
 /** Milliseconds from the link's opening, the last of those behind `before`, to the publication of so many changes. */
 async function untilRevision(child: StrataProcess, changes: number, before = 0): Promise<number> {
   const deadline = performance.now() + waitMsMax;
+  const client = child.client();
   for (;;) {
-    const { cache, shards } = await readStatus({ server: child });
+    const { cache, shards } = await readStatus({ server: { client: () => client } });
     const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
     const publishedMs = Date.now() - (slice?.changedAgoMs ?? 0);
     const openedMs = (await connections(child)).slice(before).at(-1);

@@ -12,7 +12,7 @@ export async function pushTargetOf({ server, target }: Pick<Bench, 'server' | 't
   return { ...target, ca: await readFile(join(server.dataFolder, 'apiserver.crt'), 'utf8') };
 }
 
-export async function readStatus({ server }: Pick<Bench, 'server'>): Promise<StatusReport> {
+export async function readStatus({ server }: Readonly<{ server: Pick<Bench['server'], 'client'> }>): Promise<StatusReport> {
   const { status, text } = await server.client().raw('GET', statusPath);
   if (status !== 200) throw new Error(`${statusPath}: ${status} ${text.slice(0, 300)}`);
   return JSON.parse(text) as StatusReport;

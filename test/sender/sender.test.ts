@@ -643,6 +643,21 @@ test('a cache that stops is left for the next URL', async (t) => {
   t.deepEqual(two.held(exports), source.truth);
 });
 
+test('at another URL than before the shard is claimed anew: the caches there may know that it lived at the one before', async (t) => {
+  const [one, two] = [new FakeCache('one'), new FakeCache('two')];
+  const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
+  const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
+  const incarnations = (cache: FakeCache): readonly number[] =>
+    cache.received.flatMap((frame) => (frame.kind === 'hello' ? [frame.incarnation] : []));
+  await rig.start();
+
+  one.bye('shutdown', 60_000);
+  await rig.advance(200);
+
+  t.deepEqual(incarnations(one), [5]);
+  t.deepEqual(incarnations(two), [Math.max(rig.clock.now(), 6)]);
+});
+
 test('a cache that never says welcome is given up', async (t) => {
   const rig = new SenderRig(t, { welcomeTimeoutMs: 500 });
   rig.cache.welcomes = false;

@@ -46,9 +46,10 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
   for (const slice of slices) pushes.hold(slice, { stated: 5 });
   const known = await KnownShards.open(pushes);
   const rung = { times: 0 };
+  const store = { published: 0 };
   const rang = (): void => void (rung.times += 1);
   const courses = new Courses(
-    { known, isSynced: (slice) => known.isSynced(slice), published: () => 0, clock, random: () => 0, rang },
+    { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, rang },
     { to, edge, held, canResume },
   );
   await courses.open(async () => {});
@@ -64,7 +65,7 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
   };
   const phases = (): Readonly<Record<string, string>> =>
     Object.fromEntries([...courses.all].map(({ slice, phase }) => [slice.resource.resource, phase]));
-  return { courses, clock, tell, phases, rung, edge };
+  return { courses, clock, tell, phases, rung, edge, store };
 }
 
 /** Until nothing waits; each is stated at once, and told to be ended when it is due. */
@@ -192,6 +193,32 @@ test('what a plain writer wrote ends, once it counts as stated, also the slices 
   tell([], [{ slice: exports, stated: 5 }]);
 
   t.deepEqual([...endAll(courses)].toSorted(), ['apiexports for 5', 'apiresourceschemas for 5']);
+});
+
+test('an end is given behind everything that was published when the slice was found to be whole', async (t) => {
+  const { courses, store } = await someCourses({ slices: [exports] });
+  store.published = 10;
+  stateAll(courses);
+
+  t.is(courses.takeDue(9), undefined);
+  store.published = 20;
+  t.is(courses.takeDue(9), undefined);
+  t.is(courses.takeDue(10)?.course.slice.resource.resource, 'apiexports');
+});
+
+test('what was in step and is to be stated is doubted first, once; so is what the other end takes to be in step with another edge', async (t) => {
+  const { courses } = await someCourses({ slices: [exports], held: [{ slice: exports, edge: 'another', stated: 5 }] });
+  t.is(courses.takeDoubt()?.slice.resource.resource, 'apiexports');
+  t.is(courses.takeDoubt(), undefined);
+  stateAll(courses);
+  endAll(courses);
+  t.is(courses.takeDoubt(), undefined);
+
+  courses.want(only(courses), 1_000);
+
+  t.is(courses.takeDoubt(), only(courses));
+  t.is(courses.takeDoubt(), undefined);
+  t.is(courses.takeWaiting(), undefined);
 });
 
 test('Y1: a slice that the edge does not cover any more is stated as empty; one that changes how it is covered is stated anew', async (t) => {

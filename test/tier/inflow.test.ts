@@ -257,6 +257,14 @@ test('what the policy of this end does not take is refused one by one, counted, 
   t.deepEqual(textsOf(effects), ['push begin', 'send refuse 2', 'refused', 'send refuse 3', 'refused', 'push', 'push retract', 'push end']);
 });
 
+test('an object that the policy of this end does not let in is refused by its number, whatever the other end let out', (t) => {
+  const inflow = new SteppedInflow(aContext({ accepts: ({ key }) => key.name !== 'two' }));
+
+  const effects = inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]));
+
+  t.deepEqual(textsOf(effects), ['push begin', 'send refuse 3', 'refused', 'push state keep']);
+});
+
 test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {
   const inflow = new SteppedInflow();
   const broken = { ...pushed('two'), body: new TextEncoder().encode('[') };
