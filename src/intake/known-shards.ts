@@ -33,6 +33,10 @@ export class KnownShards {
     return this.#shards.values();
   }
 
+  get count(): number {
+    return this.#shards.size;
+  }
+
   shard(shard: ShardName): ShardState | undefined {
     return this.#shards.get(shard);
   }

@@ -113,6 +113,8 @@ export class Courses {
     for (const waiting of of === undefined ? [declaring, others] : [declaring]) {
       for (const course of waiting) {
         waiting.delete(course);
+        // Its own `begin` comes now.
+        this.#doubts.delete(course);
         return course;
       }
     }

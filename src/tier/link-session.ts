@@ -12,7 +12,6 @@
 import type { Claim, ShardState } from '../domain/claim.js';
 import { parseEdgePolicyText, formatEdgePolicy } from '../domain/edge-policy.js';
 import { unreachable } from '../domain/errors.js';
-import { incarnationAheadMaxMs } from '../domain/push.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
@@ -22,6 +21,7 @@ import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, SliceFreshness } f
 import { capCredit, creditMax } from './credit.js';
 import { Edges, type EndPolicy } from './edges.js';
 import { HeldSlices } from './held-slices.js';
+import { inflowContext, type InflowContextParts } from './inflow-context.js';
 import type { InflowContext } from './inflow-state.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
@@ -30,8 +30,7 @@ import type { OutflowOptions, OutflowParts } from './outflow-options.js';
 export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
   Pick<LinkInflowParts, 'metrics'> &
   Readonly<{
-    /** What all links take, whoever sends it. */
-    intake: Pick<InflowContext, 'typeOf' | 'credit' | 'limits' | 'systemClusters'>;
+    intake: InflowContextParts['intake'];
     /** What the other end tells of its shards' freshness, and of the caches above it. */
     told: (freshness: readonly SliceFreshness[]) => void;
     routed: (route: readonly string[]) => 'loop' | undefined;
@@ -284,17 +283,7 @@ export class LinkSession {
   }
 
   #context(): InflowContext {
-    const { side } = this.#peer;
-    const edges = this.#edges;
-    return {
-      ...this.#parts.intake,
-      from: side,
-      hearsClaim: (shard) => edges?.hearsClaim(shard, side) ?? false,
-      incarnationMax: this.#parts.clock.now() + incarnationAheadMaxMs,
-      takes: (slice) => edges?.takes(slice, side) ?? false,
-      accepts: (object) => edges?.accepts(object, side) ?? false,
-      holds: (slice) => this.#parts.known.slice(slice) !== undefined,
-      isInStep: (slice) => (this.#parts.known.slice(slice)?.edge ?? '') !== '',
-    };
+    const { known, clock, intake } = this.#parts;
+    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, nowMs: clock.now(), intake });
   }
 }
