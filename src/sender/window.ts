@@ -17,6 +17,8 @@ export type Tally = Readonly<{ mutations: number; bytes: number; oldestMs: numbe
 export class Window<Owner> {
   #credit: Credit;
   #sent: Sent<Owner>[] = [];
+  /** How many of each owner's are sent. */
+  readonly #owned = new Map<Owner, number>();
   #bytes = 0;
   #acknowledged = 0;
 
@@ -49,6 +51,7 @@ export class Window<Owner> {
       this.#sent.push({ owner, item });
       this.#bytes += item.bytes;
     }
+    this.#owned.set(owner, (this.#owned.get(owner) ?? 0) + items.length);
     return sequence;
   }
 
@@ -58,7 +61,12 @@ export class Window<Owner> {
     this.#credit = credit;
     const done = this.#sent.splice(0, Math.max(0, sequence - this.#acknowledged));
     this.#acknowledged += done.length;
-    for (const { item } of done) this.#bytes -= item.bytes;
+    for (const { owner, item } of done) {
+      this.#bytes -= item.bytes;
+      const left = (this.#owned.get(owner) ?? 0) - 1;
+      if (left > 0) this.#owned.set(owner, left);
+      else this.#owned.delete(owner);
+    }
     return done;
   }
 
@@ -69,7 +77,7 @@ export class Window<Owner> {
 
   /** Whether anything of the owner is not acknowledged. */
   holds(owner: Owner): boolean {
-    return this.#sent.some((sent) => sent.owner === owner);
+    return this.#owned.has(owner);
   }
 
   /** Everything that is not acknowledged, by owner and in order; the window is empty then. */
@@ -81,6 +89,7 @@ export class Window<Owner> {
       else items.push(item);
     }
     this.#sent = [];
+    this.#owned.clear();
     this.#bytes = 0;
     return back;
   }

@@ -103,7 +103,7 @@ export class Outflow {
       this.#bell.ring();
     });
     try {
-      this.#sendClaims();
+      await this.#sendClaims();
       await this.#courses.open(this.#parts.turn);
       await Promise.all([this.#pump(signal), this.#tellStatus(signal), this.#checkDigests(signal)]);
     } finally {
@@ -168,7 +168,7 @@ export class Outflow {
     while (!signal.aborted) {
       const seen = this.#bell.rings;
       if (this.#haveEdgesChanged) await this.#followEdges();
-      this.#sendClaims();
+      await this.#sendClaims();
       if (this.#send()) {
         await turn();
         await connection.drained();
@@ -253,9 +253,12 @@ export class Outflow {
     this.#queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '' }));
   }
 
-  #sendClaims(): void {
-    for (const claim of this.#claims.take(this.#edges)) this.#parts.connection.send(claim);
-    if (this.#claims.isDue) this.#bell.ring();
+  /** All that are due, before anything else is sent. */
+  async #sendClaims(): Promise<void> {
+    while (this.#claims.isDue) {
+      for (const claim of this.#claims.take(this.#edges)) this.#parts.connection.send(claim);
+      if (this.#claims.isDue) await this.#parts.turn();
+    }
   }
 
   async #tellStatus(signal: AbortSignal): Promise<void> {

@@ -114,3 +114,16 @@ test('V3 what is added is acknowledged or taken back, once, in order', (t) => {
   );
   t.pass();
 });
+
+test('whose something is not acknowledged is known, until it is or is taken back', (t) => {
+  const window = new Window<string>(credit);
+  window.add('a', [pending(), pending()]);
+  window.add('b', [pending()]);
+
+  window.acknowledge(1, credit);
+  t.deepEqual([window.holds('a'), window.holds('b'), window.holds('c')], [true, true, false]);
+  window.acknowledge(2, credit);
+  t.deepEqual([window.holds('a'), window.holds('b')], [false, true]);
+  window.takeBack();
+  t.false(window.holds('b'));
+});
