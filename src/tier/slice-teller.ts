@@ -124,12 +124,14 @@ export class SliceTeller {
 
   /**
    * Changes of the slice were judged behind what is published, by canonical paths as they are now: what was deleted before its path moved
-   * may have crossed and not have been told. Where a path does move, the digest will tell.
+   * may have crossed and not have been told. Where a path does move, the slice is stated anew.
    */
   doubtPaths(slice: Slice): void {
     const { courses } = this.#parts;
     const course = courses.of(slice);
-    if (course !== undefined && courses.edge.asksPath(slice)) this.#doubtful.add(course);
+    if (course === undefined || !courses.edge.asksPath(slice)) return;
+    course.walk?.giveUpSum();
+    this.#doubtful.add(course);
   }
 
   /** A logical cluster's canonical path has moved: what of it crosses now and did not, or the other way round, is told. */
@@ -137,8 +139,11 @@ export class SliceTeller {
     const { courses, queue, store, tail } = this.#parts;
     const { edge } = courses;
     for (const course of [...courses.ofShard(shard)].filter(({ isTold, slice }) => isTold && edge.asksPath(slice))) {
+      if (this.#doubtful.delete(course)) {
+        courses.want(course, course.pace.wantedMs());
+        continue;
+      }
       course.walk?.giveUpSum();
-      if (this.#doubtful.delete(course)) this.#digestsDue.add(course);
       const snapshot = store.snapshot({ ...scopeOf(course.slice), cluster }, tail.position);
       for await (const objects of pages(snapshot)) {
         const flipped = objects.filter((object) => edge.lets(object, before) !== edge.lets(object, after));
