@@ -1,4 +1,5 @@
 /** A status report for people: the cache and its neighbours, then one row per shard and type, the columns in line. */
+import { alignedRows } from './aligned-rows.js';
 import { formatBytes, formatDuration } from '../config/quantity.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
@@ -9,11 +10,10 @@ const heading = ['SHARD', 'SIDE', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BY
 const nothing = '–';
 /** Enough of an identity hash to tell two apart. */
 const identityCharactersShown = 8;
-const gap = '   ';
 
 export function formatStatusTable(report: StatusReport): string {
   const rows = report.shards.flatMap(rowsOf);
-  return `${treeLines(report).join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : aligned([heading, ...rows])}\n`;
+  return `${treeLines(report).join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n`;
 }
 
 /** What was heard of the shards themselves, one row each. */
@@ -32,7 +32,7 @@ export function formatShardList({ shards }: StatusReport): string {
   });
   return rows.length === 0
     ? 'no shards yet\n'
-    : `${aligned([['SHARD', 'SIDE', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
+    : `${alignedRows([['SHARD', 'SIDE', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
 }
 
 function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
@@ -70,16 +70,4 @@ function syncedOf({ synced, stated, inStep }: SliceStatus): string {
   if (stated === 'earlier' || stated === 'assumed') words.push(stated);
   if (inStep === false) words.push('not in step');
   return words.join(', ');
-}
-
-function aligned(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join(gap)
-        .trimEnd(),
-    )
-    .join('\n');
 }

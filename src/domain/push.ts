@@ -113,3 +113,8 @@ export type SliceState = Readonly<{
 
 /** What the store knows of a link: the cache at its other end, and up to where that has told everything ('': nowhere yet). */
 export type LinkState = Readonly<{ side: LinkSide; cacheId: string; position: string }>;
+
+/** Whether nothing is left to tell of a slice. */
+export function isForgotten({ objects, stated, synced }: Pick<SliceState, 'objects' | 'stated' | 'synced'>): boolean {
+  return objects === 0 && stated === 0 && !synced;
+}

@@ -15,6 +15,7 @@ import type { Clock, Commits, Objects, PushLane, Pushes, Revisions, Subscription
 import type { PushOutcome } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { Scope } from '../domain/scope.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Log } from '../diagnostics/log.js';
 import type { PushSessions } from './push-sessions.js';
 
@@ -52,7 +53,9 @@ export class DeclaredTypes {
   /** `held` are the resources that hold objects: one that nothing declares any more was left when a server died. */
   static async open(parts: DeclaredTypesParts, held: readonly Resource[]): Promise<DeclaredTypes> {
     const opened = new DeclaredTypes(parts);
-    for await (const { key, body } of opened.#all(everything(declaring))) parts.catalogue.declare(placeOf(key), body.bytes);
+    const declarations = parts.objects.snapshot(everything(declaring), parts.revisions.published);
+    for await (const objects of snapshotPages(declarations))
+      for (const { key, body } of objects) parts.catalogue.declare(placeOf(key), body.bytes);
     opened.#remove(held.filter((resource) => resource.identity !== '' && !parts.catalogue.declares(resource)));
     return opened;
   }
@@ -105,20 +108,6 @@ export class DeclaredTypes {
       sessions.drop(resource);
       if (!signal.aborted && !catalogue.declares(resource)) watches.endOf(resource);
       return log.info('type.removed', { ...resource, objects });
-    }
-  }
-
-  async *#all(scope: Scope) {
-    const snapshot = this.#parts.objects.snapshot(scope, this.#parts.revisions.published);
-    try {
-      let after: Key | undefined;
-      do {
-        const page = await snapshot.page(after);
-        yield* page.objects;
-        after = page.next;
-      } while (after !== undefined);
-    } finally {
-      snapshot.close();
     }
   }
 }

@@ -10,8 +10,8 @@ import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import { mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
-import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
+import { firstFrame } from '../frames/first-frame.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf } from '../frames/frame.js';
 import { connectPath } from '../frames/socket-options.js';
@@ -116,7 +116,7 @@ export class Door {
     const { clock, metrics, acceptCache } = this.#parts;
     const cancel = clock.after(this.#limits.helloTimeoutMs, () => connection.close('timeout', 'no hello came in time'));
     const frames = connection.frames()[Symbol.asyncIterator]();
-    const first = await firstOf(frames);
+    const first = await firstFrame(frames);
     cancel();
     if (typeof first !== 'string') metrics.framesReceived.add(1, { kind: first.kind });
     if (typeof first === 'string' || first.kind !== 'hello') {
@@ -137,17 +137,6 @@ export class Door {
     if (validUntilMs === undefined) return () => {};
     const leftMs = Math.max(0, validUntilMs - clock.now());
     return clock.after(leftMs, () => open.bye('forbidden', 'the certificate has expired', 0));
-  }
-}
-
-/** The first frame, or what came instead. */
-async function firstOf(frames: AsyncIterator<Frame>): Promise<Frame | string> {
-  try {
-    const { done, value } = await frames.next();
-    return done === true ? 'the connection closed before hello' : value;
-  } catch (error) {
-    if (!(error instanceof BadFrame)) throw error;
-    return error.message;
   }
 }
 

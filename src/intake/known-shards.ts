@@ -4,7 +4,7 @@
  */
 import type { ShardState } from '../domain/claim.js';
 import type { Pushes, Subscription } from '../domain/ports.js';
-import type { SliceState } from '../domain/push.js';
+import { isForgotten, type SliceState } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -76,8 +76,7 @@ export class KnownShards {
       const { shard, resource } = state.slice;
       const ofShard = this.#slices.get(shard) ?? new Map<string, SliceState>();
       this.#slices.set(shard, ofShard);
-      // As in the store: nothing is left to tell of it.
-      if (state.objects === 0 && state.stated === 0 && !state.synced) ofShard.delete(formatResource(resource));
+      if (isForgotten(state)) ofShard.delete(formatResource(resource));
       else ofShard.set(formatResource(resource), state);
     }
   }

@@ -9,6 +9,7 @@ import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
+import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
 import type { Clock, PushLane, Pushes, StoreIdentity } from '../domain/ports.js';
 import type { Incarnation } from '../domain/push.js';
@@ -34,9 +35,6 @@ export type PushSessionParts = Readonly<{
   /** All of a step's context but the time and the caller. */
   context: Omit<SessionContext, 'nowMs' | 'mayWriteFor'>;
 }>;
-
-/** Of a text that a peer chose. */
-const shownCharactersMax = 256;
 
 export class PushSession {
   readonly #connection: FrameConnection;
@@ -198,11 +196,7 @@ export class PushSession {
 
 /** Who, what and why; never a body. */
 function refusalFields({ slice, key, refusal }: SessionEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
-  const { cluster, namespace, name } = key ?? {};
   const [reason, message] = [refusal.reason, shown(refusal.message)];
-  return { slice: formatSlice(slice), cluster: shown(cluster), namespace: shown(namespace), name: shown(name), reason, message };
-}
-
-function shown(text: string | undefined): string | undefined {
-  return text?.slice(0, shownCharactersMax);
+  const place = { cluster: key && shown(key.cluster), namespace: key && shown(key.namespace), name: key && shown(key.name) };
+  return { slice: formatSlice(slice), ...place, reason, message };
 }

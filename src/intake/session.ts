@@ -25,9 +25,10 @@ import { formatResource, type Resource } from '../domain/resource.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
-import { protocolVersion, type Credit, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
 import { admitFrame } from './admit-frame.js';
 import type { PushInputs } from './admit-push.js';
+import { creditOf, exceeds } from './frame-credit.js';
 import { arena } from './arena.js';
 import { incarnationAheadMaxMs } from '../domain/push.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
@@ -102,7 +103,7 @@ type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end'>;
 
 function takeMutations(state: OpenSession, frame: Mutations, context: SessionContext): Stepped {
   const { slice, sequence } = frame;
-  const { mutations, bytes } = sizeOf(frame);
+  const { mutations, bytes } = creditOf(frame);
   if (slice.shard !== state.shard) return bye('forbidden', `a session of the shard ${state.shard} says nothing of another`);
   if (mutations > context.limits.frameMutationsMax) return bye('protocol', `a frame holds ${mutations} mutations, more than were allowed`);
   if (sequence + mutations <= state.next) return unchanged(state);
@@ -264,20 +265,4 @@ function withoutType(state: OpenSession, resource: Resource): OpenSession {
 
 function withSlice(state: OpenSession, progress: SliceProgress): OpenSession {
   return { ...state, slices: new Map(state.slices).set(formatSlice(progress.slice), progress) };
-}
-
-function exceeds(unsettled: Credit, more: Credit, credit: Credit): boolean {
-  return unsettled.mutations + more.mutations > credit.mutations || unsettled.bytes + more.bytes > credit.bytes;
-}
-
-/** Bytes are those of bodies: what the sender counts beyond them is its own. */
-function sizeOf(frame: Mutations): Credit {
-  switch (frame.kind) {
-    case 'put':
-      return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
-    case 'delete':
-      return { mutations: frame.keys.length, bytes: 0 };
-    default:
-      return { mutations: 1, bytes: 0 };
-  }
 }

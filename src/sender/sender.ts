@@ -13,9 +13,9 @@ import type { Clock } from '../domain/ports.js';
 import type { Incarnation } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { UpgradeRefused } from '../frames/upgrade-refused.js';
 import { Bell } from './bell.js';
 import { pause } from '../domain/pause.js';
+import { failedParting } from './failed-parting.js';
 import { firstAttempt, reconnect, type Attempt, type Parting } from './reconnect.js';
 import type { SenderOptions } from './sender-options.js';
 import { SenderSession } from './sender-session.js';
@@ -169,7 +169,7 @@ export class Sender {
     try {
       connection = await this.#parts.connect(url, signal);
     } catch (error) {
-      return failure(error);
+      return failedParting(error);
     }
     const { clock, log } = this.#parts;
     // Caches may form a tree: at another one this shard is known to live where it was welcome last, and only a later claim moves it.
@@ -205,11 +205,4 @@ export class Sender {
     if (!grace.signal.aborted) log.error('sender.source.stuck', { graceMs: this.#options.shutdownGraceMs });
     else await released;
   }
-}
-
-/** No connection came about. */
-function failure(error: unknown): Parting {
-  const message = error instanceof Error ? error.message : String(error);
-  if (!(error instanceof UpgradeRefused)) return { lastedMs: 0, reason: undefined, message, retryAfterMs: undefined };
-  return { lastedMs: 0, reason: error.httpCode === 403 ? 'forbidden' : undefined, message, retryAfterMs: error.retryAfterMs };
 }

@@ -35,6 +35,7 @@ type Ripening = Rank & Readonly<{ course: SliceCourse; from: Revision }>;
 
 /** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
 const shardsPerTurn = 8;
+
 export class Courses {
   readonly #parts: CoursesParts;
   readonly #to: LinkSide;

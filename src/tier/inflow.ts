@@ -22,9 +22,10 @@ import type { Refusal } from '../domain/errors.js';
 import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { Credit, FrameOf } from '../frames/frame.js';
+import type { FrameOf } from '../frames/frame.js';
 import { admitFrame } from '../intake/admit-frame.js';
 import { arena } from '../intake/arena.js';
+import { creditOf, exceeds } from '../intake/frame-credit.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame, SliceInflow } from './inflow-state.js';
 
 type Stepped = Readonly<{ state: InflowState; effects: readonly InflowEffect[] }>;
@@ -85,15 +86,15 @@ function answerTo(claimed: Claim, { holder }: PushOutcome & { kind: 'fenced' }):
 }
 
 function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowContext): Stepped {
-  const { mutations, bytes } = sizeOf(frame);
+  const { mutations, bytes } = creditOf(frame);
   if (mutations > context.limits.frameMutationsMax)
     return bye(state, 'protocol', `a frame holds ${mutations} mutations, more than were allowed`);
   if (frame.sequence !== state.next) return bye(state, 'protocol', `${frame.sequence} came where ${state.next} was to come`);
-  const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
-  if (unsettled.mutations > context.credit.mutations || unsettled.bytes > context.credit.bytes)
+  if (exceeds(state.unsettled, { mutations, bytes }, context.credit))
     return bye(state, 'protocol', 'more was sent than there was credit for');
 
   const slice = frame.kind === 'progress' ? undefined : frame.slice;
+  const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
   const counted: InflowState = { ...state, next: frame.sequence + mutations, unsettled };
   const work: LinkWork = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
   if (frame.kind === 'progress') return push(counted, work, [{ kind: 'reach', side: context.from, position: frame.position }]);
@@ -245,16 +246,4 @@ function withSlice(state: InflowState, inflow: SliceInflow): InflowState {
 function withoutSlice(state: InflowState, slice: Slice): InflowState {
   const left = new Map(state.slices);
   return left.delete(formatSlice(slice)) ? { ...state, slices: left } : state;
-}
-
-/** Bytes are those of bodies: what the other end counts beyond them is its own. */
-function sizeOf(frame: NumberedFrame): Credit {
-  switch (frame.kind) {
-    case 'put':
-      return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
-    case 'delete':
-      return { mutations: frame.keys.length, bytes: 0 };
-    default:
-      return { mutations: 1, bytes: 0 };
-  }
 }

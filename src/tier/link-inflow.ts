@@ -4,6 +4,7 @@
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
+import { shown } from '../diagnostics/shown.js';
 import type { Claim, ShardState } from '../domain/claim.js';
 import { unreachable } from '../domain/errors.js';
 import type { Clock, PushLane } from '../domain/ports.js';
@@ -118,7 +119,9 @@ export class LinkInflow {
         this.#tally = { ...this.#tally, refused: this.#tally.refused + 1 };
         return log.warn('link.refused-here', {
           slice: formatSlice(slice),
-          ...shownKey(key),
+          cluster: shown(key.cluster),
+          namespace: shown(key.namespace),
+          name: shown(key.name),
           reason: refusal.reason,
           message: refusal.message,
         });
@@ -205,12 +208,4 @@ export class LinkInflow {
     }
     this.#ack = ack;
   }
-}
-
-/** Of a text that a peer chose. */
-const shownCharactersMax = 256;
-
-function shownKey({ cluster, namespace, name }: FrameOf<'delete'>['keys'][number]): Readonly<Record<string, string>> {
-  const [shownCluster, shownNamespace, shownName] = [cluster, namespace, name].map((text) => text.slice(0, shownCharactersMax));
-  return { cluster: shownCluster ?? '', namespace: shownNamespace ?? '', name: shownName ?? '' };
 }

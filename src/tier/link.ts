@@ -9,12 +9,12 @@
 import type { Log } from '../diagnostics/log.js';
 import { pause } from '../domain/pause.js';
 import type { Clock } from '../domain/ports.js';
-import { BadFrame } from '../frames/bad-frame.js';
+import { firstFrame } from '../frames/first-frame.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Credit, type Frame, type FrameLimits, type FrameOf } from '../frames/frame.js';
-import { UpgradeRefused } from '../frames/upgrade-refused.js';
+import { protocolVersion, type Credit, type Frame, type FrameLimits } from '../frames/frame.js';
+import { failedParting } from '../sender/failed-parting.js';
 import { firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from '../sender/reconnect.js';
-import type { LinkEnd, LinkPeer, LinkSession } from './link-session.js';
+import type { LinkPeer, LinkSession } from './link-session.js';
 
 export type LinkParts = Readonly<{
   clock: Clock;
@@ -94,9 +94,7 @@ export class Link {
     try {
       connection = await this.#parts.connect(url, signal);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      const reason = error instanceof UpgradeRefused && error.httpCode === 403 ? 'forbidden' : undefined;
-      return { lastedMs: 0, reason, message, retryAfterMs: error instanceof UpgradeRefused ? error.retryAfterMs : undefined };
+      return failedParting(error);
     }
     const leave = (): void => connection.close('shutdown', 'the cache is stopping');
     signal.addEventListener('abort', leave);
@@ -117,8 +115,11 @@ export class Link {
     connection.send(helloFrame(hello));
     const first = await firstFrame(frames);
     cancel();
-    if (first.kind === 'end') return { lastedMs: 0, ...first.end };
-    const { protocol, cacheId, credit, limits } = first.welcome;
+    if (typeof first === 'string') return { lastedMs: 0, reason: undefined, message: first, retryAfterMs: undefined };
+    if (first.kind === 'bye') return { lastedMs: 0, ...first };
+    if (first.kind !== 'welcome')
+      return { lastedMs: 0, reason: undefined, message: `${first.kind} came where welcome was to come`, retryAfterMs: undefined };
+    const { protocol, cacheId, credit, limits } = first;
     if (protocol !== protocolVersion) {
       connection.close('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
       return { lastedMs: 0, reason: 'unsupported', message: `the parent speaks protocol ${protocol}`, retryAfterMs: undefined };
@@ -149,20 +150,4 @@ function helloFrame({ name, cacheId, incarnation, agent, credit, limits }: LinkO
     credit,
     limits,
   };
-}
-
-type First = Readonly<{ kind: 'welcome'; welcome: FrameOf<'welcome'> } | { kind: 'end'; end: LinkEnd }>;
-
-async function firstFrame(frames: AsyncIterator<Frame>): Promise<First> {
-  const broke = (message: string): First => ({ kind: 'end', end: { reason: undefined, message, retryAfterMs: undefined } });
-  try {
-    const { done, value } = await frames.next();
-    if (done === true) return broke('the connection closed before the welcome');
-    if (value.kind === 'welcome') return { kind: 'welcome', welcome: value };
-    if (value.kind === 'bye') return { kind: 'end', end: value };
-    return broke(`${value.kind} came where welcome was to come`);
-  } catch (error) {
-    if (!(error instanceof BadFrame)) throw error;
-    return broke(error.message);
-  }
 }

@@ -11,6 +11,7 @@
  * Q3 A claim goes before everything of its shard.
  * Q4 Behind the log, everything is stated anew: never a gap.
  */
+import { shown } from '../diagnostics/shown.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
@@ -38,8 +39,6 @@ import { toldChange } from './told-change.js';
 /** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
-/** Of a text that a peer chose. */
-const shownCharactersMax = 256;
 
 export class Outflow {
   readonly #parts: OutflowParts;
@@ -124,8 +123,8 @@ export class Outflow {
     const refused = this.#queue.refused(sequence);
     if (refused?.course === undefined) return;
     refused.course.isRefused = true;
-    const shown = { reason: reason.slice(0, shownCharactersMax), message: message.slice(0, shownCharactersMax) };
-    this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.course.slice, refused.told), ...shown });
+    const why = { reason: shown(reason), message: shown(message) };
+    this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.course.slice, refused.told), ...why });
   }
 
   /** The other end wants a slice stated. */

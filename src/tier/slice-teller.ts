@@ -11,6 +11,7 @@ import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/ports.js';
 import type { Scope } from '../domain/scope.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Slice } from '../domain/slice.js';
 import type { Courses } from './courses.js';
 import { crossingObjects } from './crossing.js';
@@ -145,7 +146,7 @@ export class SliceTeller {
       }
       course.walk?.giveUpSum();
       const snapshot = store.snapshot({ ...scopeOf(course.slice), cluster }, tail.position);
-      for await (const objects of pages(snapshot)) {
+      for await (const objects of snapshotPages(snapshot)) {
         const flipped = objects.filter((object) => edge.lets(object, before) !== edge.lets(object, after));
         const told = flipped.map((object) => toldChange(object, edge.lets(object, after) ? object : undefined));
         if (course.isTold) queue.objects(course, told);
@@ -241,17 +242,4 @@ export class SliceTeller {
 
 function scopeOf({ shard, resource: { group, resource, identity } }: Slice): Scope {
   return { group, resource, identity, shard, cluster: '*' };
-}
-
-async function* pages(snapshot: Snapshot) {
-  try {
-    let after: Key | undefined;
-    do {
-      const { objects, next } = await snapshot.page(after);
-      yield objects;
-      after = next;
-    } while (after !== undefined);
-  } finally {
-    snapshot.close();
-  }
 }

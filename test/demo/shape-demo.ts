@@ -13,7 +13,7 @@ import { untilAsExpected } from './held-objects.js';
 import { PushedShard } from './pushed-shard.js';
 import { recordedObjects } from './recorded-shards.js';
 import type { Shape } from './shapes.js';
-import { alignedRows } from './table.js';
+import { alignedRows } from '../../src/commands/aligned-rows.js';
 
 export type ShapeDemoOptions = Readonly<{ directory: string; stay: boolean; signal: AbortSignal }>;
 

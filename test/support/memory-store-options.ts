@@ -1,4 +1,5 @@
 /** What a memory store runs on, and what of it a test may narrow. */
+import { queueLimits } from './queue-limits.js';
 import type { Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
@@ -34,15 +35,7 @@ const mebibyte = 1024 * 1024;
 export const memoryStoreOptions: MemoryStoreOptions = {
   commitMs: 0,
   rolledBack: false,
-  queue: {
-    mutationsMax: 10_000,
-    bytesMax: 64 * mebibyte,
-    pushMutationsMax: 1_024,
-    pushBytesMax: 16 * mebibyte,
-    batchMutationsMax: 512,
-    batchBytesMax: 8 * mebibyte,
-    sharedDivisor: 1,
-  },
+  queue: queueLimits,
   page: { rowsMax: 500, bytesMax: mebibyte / 4 },
   historyChangesMax: 1_000_000,
   tombstonesMax: 1_000_000,

@@ -1,4 +1,5 @@
 /** A store in a directory of its own, with bounds that a test may narrow. */
+import { queueLimits } from './queue-limits.js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,15 +16,7 @@ import { projectFile } from './project.js';
 const mebibyte = 1024 * 1024;
 
 export const storeLimits: StoreLimits = {
-  queue: {
-    mutationsMax: 10_000,
-    bytesMax: 64 * mebibyte,
-    pushMutationsMax: 1_024,
-    pushBytesMax: 16 * mebibyte,
-    batchMutationsMax: 512,
-    batchBytesMax: 8 * mebibyte,
-    sharedDivisor: 1,
-  },
+  queue: queueLimits,
   history: {
     historyAgeMs: 86_400_000,
     historyChangesMax: 1_000_000,

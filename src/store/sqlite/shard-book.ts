@@ -4,7 +4,7 @@
  */
 import type { ShardState } from '../../domain/claim.js';
 import type { Pushes, Subscription } from '../../domain/ports.js';
-import type { LinkState, SliceState } from '../../domain/push.js';
+import { isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { LinkSide } from '../../domain/side.js';
 import { formatSlice } from '../../domain/slice.js';
@@ -12,7 +12,7 @@ import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { readShards } from './fence.js';
 import { readLinks } from './link-table.js';
-import { isForgotten, readSlices } from './slice-table.js';
+import { readSlices } from './slice-table.js';
 
 type Listener = Parameters<Pushes['follow']>[0];
 

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
-import type { Incarnation, SliceState } from '../../domain/push.js';
+import { isForgotten, type Incarnation, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
@@ -169,11 +169,6 @@ export class SliceTable {
     const ofShard = this.#rows.get(shard) ?? new Map<number, Row>();
     this.#rows.set(shard, ofShard.set(row.id, row));
   }
-}
-
-/** Whether nothing is left to tell of a slice. */
-export function isForgotten({ objects, stated, synced }: Pick<SliceState, 'objects' | 'stated' | 'synced'>): boolean {
-  return objects === 0 && stated === 0 && !synced;
 }
 
 export function readSlices(database: Connection): readonly SliceState[] {

@@ -1,0 +1,18 @@
+/** What frames take of the credit that was granted to whoever sends them. */
+import type { Credit, Frame } from '../frames/frame.js';
+
+/** Of a frame that is numbered. Bytes are those of bodies: what the sender counts beyond them is its own. */
+export function creditOf(frame: Frame): Credit {
+  switch (frame.kind) {
+    case 'put':
+      return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
+    case 'delete':
+      return { mutations: frame.keys.length, bytes: 0 };
+    default:
+      return { mutations: 1, bytes: 0 };
+  }
+}
+
+export function exceeds(unsettled: Credit, more: Credit, credit: Credit): boolean {
+  return unsettled.mutations + more.mutations > credit.mutations || unsettled.bytes + more.bytes > credit.bytes;
+}

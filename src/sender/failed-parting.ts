@@ -1,0 +1,9 @@
+import { UpgradeRefused } from '../frames/upgrade-refused.js';
+import type { Parting } from './reconnect.js';
+
+/** No connection came about. */
+export function failedParting(error: unknown): Parting {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof UpgradeRefused)) return { lastedMs: 0, reason: undefined, message, retryAfterMs: undefined };
+  return { lastedMs: 0, reason: error.httpCode === 403 ? 'forbidden' : undefined, message, retryAfterMs: error.retryAfterMs };
+}
