@@ -11,11 +11,11 @@ import type { PushLane, Store } from '../../src/domain/ports.js';
 import type { SliceState } from '../../src/domain/push.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { formatSlice } from '../../src/domain/slice.js';
-import { aDelete, aScope, clusterName, shardName } from '../support/objects.js';
+import { aScope, clusterName, shardName } from '../support/objects.js';
 import { engineStep, type EngineStep } from './engine-steps.js';
 import { openMemory } from './open-memory.js';
 import { openSqlite } from './open-sqlite.js';
-import { changeText, listTexts, touchedBehind } from './read-all.js';
+import { changeText, listTexts, removalsEnd, touchedBehind } from './read-all.js';
 import type { Engine } from './store-contract.js';
 
 const runs = Number(process.env['STRATA_RUNS'] ?? 5);
@@ -57,8 +57,7 @@ class Heard {
         return [store.compacted, Array.from({ length: store.published + 1 }, (_, after) => store.remembers(after))];
       case 'restart':
         this.#lane = this.#listen(await this.#engine.restart());
-        // A removal that was cut short goes on before anything else.
-        return mutated(await this.store.submit(aDelete({ name: 'nothing' })));
+        return removalsEnd(this.store);
     }
   }
 

@@ -34,7 +34,7 @@ import {
   mustPush,
   outcomeTexts,
 } from '../support/pushes.js';
-import { changeText, list, mustWrite } from './read-all.js';
+import { changeText, list, mustWrite, removalsEnd } from './read-all.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
 const eu = childSide('eu');
@@ -223,6 +223,24 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     ]);
     t.deepEqual(await store.slices(), []);
     t.is(await shardText(await engine.restart()), 'nobody 2000.3 removed');
+  });
+
+  test('removals that were cut short are finished by name at the next start, in whatever order they were told', async (t) => {
+    const engine = await open(t, {});
+    const shards = ['delta', 'amber', 'coral', 'birch'];
+    for (const shard of shards) await mustPush(engine.store.lane(), [aClaim({ shard, side: eu }), aState({ shard, name: shard }, {}, eu)]);
+    await mustPush(
+      engine.store.lane(),
+      shards.map((shard) => aClaim({ shard, side: eu, incarnation: 2_000, removed: true })),
+    );
+
+    const store = await engine.restart();
+    await removalsEnd(store);
+
+    t.deepEqual(
+      (await everyChange(store, shards.length)).map(({ key }) => key.shard),
+      ['amber', 'birch', 'coral', 'delta'].map(shardName),
+    );
   });
 
   test('a removal by an operator takes the shard from its side and makes a tombstone without moves', async (t) => {

@@ -3,9 +3,10 @@ import type { Change } from '../../src/domain/change.js';
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
-import type { History, Objects, Revisions, Writer } from '../../src/domain/ports.js';
+import type { History, Objects, Pushes, Revisions, Writer } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
+import { until } from '../support/test-server.js';
 
 type Reading = Readonly<{ revision?: Revision; between?: () => Promise<unknown> }>;
 
@@ -55,6 +56,14 @@ export async function mustWrite(store: Writer, mutation: Mutation): Promise<Writ
   const outcome = await store.submit(mutation);
   if (outcome.kind !== 'written') throw new Error(`not written: ${JSON.stringify(outcome)}`);
   return outcome;
+}
+
+/** A store that opens goes on with the removals that the life before left undone. */
+export async function removalsEnd(store: Pushes): Promise<void> {
+  await until(async () => {
+    const removed = new Set((await store.shards()).filter((state) => state.removed).map(({ shard }) => shard));
+    return (await store.slices()).every(({ slice, objects }) => objects === 0 || !removed.has(slice.shard));
+  });
 }
 
 export function keyText(key: Key): string {

@@ -270,12 +270,14 @@ export class MemoryStore implements Store {
     return { kind: 'written', revision: change.revision, resourceVersion: this.format(change.revision), object };
   }
 
-  /** Removals that the life before has left undone. */
+  /** Removals that the life before has left undone, by name. */
   #finishRemovals(): void {
-    for (const { shard, removed } of this.#disk.shards.values()) {
-      const isHolding = removed && this.#disk.slices.ofShard(shard).some(({ objects }) => objects.size > 0);
-      if (isHolding) void this.#queue.lane().push([{ kind: 'clear', shard, fence: false, nowMs: 0 }]);
-    }
+    const { shards, slices } = this.#disk;
+    const half = [...shards.values()].filter(
+      ({ shard, removed }) => removed && slices.ofShard(shard).some(({ objects }) => objects.size > 0),
+    );
+    const names = half.map(({ shard }) => shard).toSorted();
+    if (names.length > 0) void this.#queue.lane().push(names.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0 })));
   }
 
   #finishClose(): void {

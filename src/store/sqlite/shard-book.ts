@@ -58,9 +58,10 @@ export class ShardBook {
     if (shards.length > 0 || slices.length > 0) for (const listener of this.#listeners) listener({ shards, slices });
   }
 
-  /** Shards whose removal was cut short. */
+  /** Shards whose removal was cut short, by name: what a start does must not hang on how a table is stored. */
   get halfRemoved(): readonly ShardName[] {
     const holding = new Set(this.slices.filter(({ objects }) => objects > 0).map(({ slice }) => slice.shard));
-    return this.shards.filter(({ shard, removed }) => removed && holding.has(shard)).map(({ shard }) => shard);
+    const half = this.shards.filter(({ shard, removed }) => removed && holding.has(shard));
+    return half.map(({ shard }) => shard).toSorted();
   }
 }

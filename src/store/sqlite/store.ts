@@ -350,12 +350,12 @@ export class SqliteStore implements Store {
   /** Removals that the life before has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
-    for (const shard of this.#book.halfRemoved) {
-      void this.#queue
-        .lane()
-        .push([{ kind: 'clear', shard, fence: false, nowMs: 0 }])
-        .then(([outcome]) => log.info('store.removal-finished', { shard, ...outcome }));
-    }
+    const shards = this.#book.halfRemoved;
+    if (shards.length === 0) return;
+    void this.#queue
+      .lane()
+      .push(shards.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0 })))
+      .then((outcomes) => shards.forEach((shard, i) => log.info('store.removal-finished', { shard, ...outcomes[i] })));
   }
 
   #cancelTasks(): void {
