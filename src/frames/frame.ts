@@ -4,8 +4,8 @@
  *
  *   frame    = [1,  protocol, role, name, incarnation, route, slices, [], agent, credit | nil, limits | nil]  hello
  *            | [2,  protocol, cacheId, epoch, stated, credit, limits]                              welcome
- *            | [3,  sequence, slice, version, objects]                                             put
- *            | [4,  sequence, slice, keys]                                                         delete
+ *            | [3,  sequence, slice, version, objects, position?]                                  put
+ *            | [4,  sequence, slice, keys, position?]                                              delete
  *            | [5,  sequence, slice, revision]                                                     begin
  *            | [6,  sequence, slice, revision, count, edge]                                        end
  *            | [7,  slice, reason]                                                                 restate
@@ -34,13 +34,15 @@
  * one, and they count on from there; begin, end, progress and digest are one each. An ack or refuse names one of these numbers.
  *
  * A position is a resourceVersion of the sending cache's store: everything that crosses of what it holds up to there was sent before
- * the progress that names it. A digest holds for what was sent before it. Order is all they need.
+ * the progress, or with the put or delete, that names it. It is stored together with what it came with. A digest holds for what was sent
+ * before it. Order is all they need.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
  * Ladder. Frames are additive: a new member goes to the end, an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
- *   v1: all of the above. What only caches say was settled before any cache spoke it; the empty list in hello was to be positions.
+ *   v1: all of the above. What only caches say was settled before any cache spoke it; the empty list in hello was to be positions. Who
+ *       ignores the position of a put or delete learns a later one with the next progress.
  */
 import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -107,8 +109,8 @@ export type Frame =
       credit: Credit;
       limits: FrameLimits;
     }>
-  | Readonly<{ kind: 'put'; sequence: number; slice: Slice; version: string; objects: readonly PushedObject[] }>
-  | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[] }>
+  | Readonly<{ kind: 'put'; sequence: number; slice: Slice; version: string; objects: readonly PushedObject[]; position?: string }>
+  | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[]; position?: string }>
   | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string }>
   /**
    * `count`: objects put since begin. `edge`: what the policies of both caches come to for the slice; '' from a shard. Without a

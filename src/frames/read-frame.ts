@@ -75,6 +75,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         slice: asSlice(member(1, 'slice')),
         version: asText(member(2, 'version')),
         objects: asRows(member(3, 'objects'), objectWidth, asObject),
+        ...position(member(4, 'position')),
       };
     case 'delete':
       return {
@@ -82,6 +83,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         sequence: asPositive(member(0, 'sequence')),
         slice: asSlice(member(1, 'slice')),
         keys: asRows(member(2, 'keys'), keyWidth, asKey),
+        ...position(member(3, 'position')),
       };
     case 'begin':
       return {
@@ -177,6 +179,11 @@ function asSlice(member: Member): Slice {
       identity: part(identity, 'identity', identityPattern),
     },
   };
+}
+
+function position(member: Member): Readonly<{ position?: string }> {
+  const text = asAdded(member, asText);
+  return text === undefined ? {} : { position: text };
 }
 
 function asHeld({ value, name }: Member): HeldSlice {

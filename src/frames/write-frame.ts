@@ -3,7 +3,7 @@ import { unreachable } from '../domain/errors.js';
 import type { Slice } from '../domain/slice.js';
 import { frameBounds } from './frame-bounds.js';
 import { frameNumbers } from './frame-numbers.js';
-import type { Credit, Frame, FrameLimits, HeldSlice, PushedKey, PushedObject } from './frame.js';
+import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, PushedKey, PushedObject } from './frame.js';
 import { pack } from './msgpack.js';
 
 export function writeFrame(frame: Frame): Uint8Array {
@@ -22,9 +22,9 @@ function members(frame: Frame): readonly unknown[] {
       return [protocol, text(cacheId), epoch, stated.map(slice), credit(frame.credit), limits(frame.limits)];
     }
     case 'put':
-      return [frame.sequence, slice(frame.slice), text(frame.version), objects(frame.objects)];
+      return [frame.sequence, slice(frame.slice), text(frame.version), objects(frame.objects), ...position(frame)];
     case 'delete':
-      return [frame.sequence, slice(frame.slice), keys(frame.keys)];
+      return [frame.sequence, slice(frame.slice), keys(frame.keys), ...position(frame)];
     case 'begin':
       return [frame.sequence, slice(frame.slice), text(frame.revision)];
     case 'end':
@@ -58,6 +58,10 @@ function members(frame: Frame): readonly unknown[] {
 
 function slice({ shard, resource }: Slice): readonly string[] {
   return [shard, resource.group, resource.resource, resource.identity];
+}
+
+function position({ position: at }: FrameOf<'put' | 'delete'>): readonly string[] {
+  return at === undefined ? [] : [text(at)];
 }
 
 function held({ slice: of, edge, stated }: HeldSlice): readonly unknown[] {

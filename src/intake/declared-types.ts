@@ -4,6 +4,7 @@
  *
  * T1 A drop is asked for only while nothing declares the type, and spares what is written once it has begun: nothing that is
  *    acknowledged after the type came back is lost.
+ * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only behind the drop, is dropped with another one.
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
 import type { Catalogue } from '../domain/catalogue.js';
@@ -56,7 +57,7 @@ export class DeclaredTypes {
     const declarations = parts.objects.snapshot(everything(declaring), parts.revisions.published);
     for await (const objects of snapshotPages(declarations))
       for (const { key, body } of objects) parts.catalogue.declare(placeOf(key), body.bytes);
-    opened.#remove(held.filter((resource) => resource.identity !== '' && !parts.catalogue.declares(resource)));
+    opened.#remove(held.filter((resource) => opened.#isGone(resource)));
     return opened;
   }
 
@@ -71,7 +72,15 @@ export class DeclaredTypes {
   }
 
   #follow({ changes }: Commit): void {
-    for (const change of changes) if (isDeclaring(change.key.resource)) this.#remove(this.#declare(change));
+    for (const change of changes) {
+      const { resource } = change.key;
+      if (isDeclaring(resource)) this.#remove(this.#declare(change));
+      else if (change.kind === 'put' && this.#isGone(resource)) this.#remove([resource]);
+    }
+  }
+
+  #isGone(resource: Resource): boolean {
+    return resource.identity !== '' && !this.#parts.catalogue.declares(resource);
   }
 
   #declare(change: Change): readonly Declared[] {

@@ -1,12 +1,12 @@
 /**
  * A frame as it is admitted: in parts, between which the event loop turns, so that everybody else waits for a part and not for a
- * frame. An object of the usual 2.5 kB takes 20 µs. To look at a byte takes 5 ns, 100 ns where somebody means harm: a part of
- * `partBytes` takes 25 ms then, a whole frame would take half a second.
+ * frame. An object of the usual 2.5 kB takes 20 µs. To look at a byte takes 5 ns, 100 ns where somebody means harm: a full
+ * part takes 25 ms then, a whole frame would take half a second.
  */
-import type { Frame, FrameLimits, FrameOf } from '../frames/frame.js';
+import type { Credit, Frame, FrameLimits, FrameOf } from '../frames/frame.js';
 
-const partBytes = 256 * 1024;
-const partObjects = 32;
+/** What is admitted in one turn of the event loop, but for the object that reaches it. */
+export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
 
 /** The frame itself when it needs no parts, or holds more than it may, which is for the session to say. */
 export function partsOf(frame: Frame, limits: FrameLimits): readonly Frame[] {
@@ -15,14 +15,16 @@ export function partsOf(frame: Frame, limits: FrameLimits): readonly Frame[] {
 
 export function putParts(frame: FrameOf<'put'>, { frameMutationsMax }: FrameLimits): readonly FrameOf<'put'>[] {
   if (frame.objects.length > frameMutationsMax) return [frame];
+  // Its position is reached with the last of it.
+  const { position: _, ...unreached } = frame;
   const parts: FrameOf<'put'>[] = [];
   let from = 0;
   let bytes = 0;
   frame.objects.forEach(({ body }, i) => {
     bytes += body?.length ?? 0;
-    const isFull = bytes >= partBytes || i - from + 1 >= partObjects;
+    const isFull = bytes >= turnMax.bytes || i - from + 1 >= turnMax.mutations;
     if (!isFull || i === frame.objects.length - 1) return;
-    parts.push({ ...frame, sequence: frame.sequence + from, objects: frame.objects.slice(from, i + 1) });
+    parts.push({ ...unreached, sequence: frame.sequence + from, objects: frame.objects.slice(from, i + 1) });
     from = i + 1;
     bytes = 0;
   });

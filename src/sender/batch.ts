@@ -93,9 +93,12 @@ export function toldKey(told: Told): PushedKey | undefined {
 
 const headerBytes = 5;
 
-/** What a frame holds besides what it carries: kind, sequence, slice and the headers of its arrays. */
+/** A position is a resourceVersion: digits. */
+const positionBytesMax = 64;
+
+/** What a frame holds besides what it carries: kind, sequence, slice, the headers of its arrays, and the position that a link may add. */
 function frameBytes({ shard, resource: { group, resource, identity } }: Slice): number {
-  return [shard, group, resource, identity].reduce((sum, text) => sum + textBytes(text), 6 * headerBytes + 9);
+  return [shard, group, resource, identity].reduce((sum, text) => sum + textBytes(text), 6 * headerBytes + 9 + positionBytesMax);
 }
 
 function keyBytes({ cluster, namespace, name }: PushedKey): number {

@@ -42,8 +42,8 @@ export class Courses {
   readonly #byShard = new Map<ShardName, Map<string, SliceCourse>>();
   /** What the other end holds, until it is on its way or the shard is not ours to tell. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
-  /** Those that declare types come first. */
-  readonly #waiting = { declaring: new Set<SliceCourse>(), others: new Set<SliceCourse>() };
+  /** To be stated. Those that declare types come first; what is of declared types comes last, with what was published when it came. */
+  readonly #waiting = { declaring: new Set<SliceCourse>(), builtIn: new Set<SliceCourse>(), declared: new Map<SliceCourse, Revision>() };
   readonly #due = new Set<SliceCourse>();
   /** In the order in which they were found to be whole. */
   readonly #ripening: Ripening[] = [];
@@ -108,18 +108,23 @@ export class Courses {
     return this.#byShard.get(shard)?.values() ?? [];
   }
 
-  /** The next one to be stated, which is taken; undefined when none waits. `declaring`: of those alone that declare types. */
-  takeWaiting(of?: 'declaring'): SliceCourse | undefined {
-    const { declaring, others } = this.#waiting;
-    for (const waiting of of === undefined ? [declaring, others] : [declaring]) {
-      for (const course of waiting) {
-        waiting.delete(course);
-        // Its own `begin` comes now.
-        this.#doubts.delete(course);
-        return course;
-      }
-    }
-    return undefined;
+  /**
+   * The next one to be stated, which is taken; undefined when none may be. `declaring`: of those alone that declare types. What is of a
+   * declared type may be once everything is told that was published when it came, `position` being how far that is: its declaration may be
+   * a change.
+   */
+  takeWaiting(position: Revision, of?: 'declaring'): SliceCourse | undefined {
+    const { declaring, builtIn } = this.#waiting;
+    const [first] = of === 'declaring' || declaring.size > 0 ? declaring : builtIn.size > 0 ? builtIn : this.#declaredUpTo(position);
+    if (first === undefined) return undefined;
+    this.#leaveWaiting(first);
+    // Its own `begin` comes now.
+    this.#doubts.delete(first);
+    return first;
+  }
+
+  *#declaredUpTo(position: Revision): Iterable<SliceCourse> {
+    for (const [course, from] of this.#waiting.declared) if (from <= position) yield course;
   }
 
   /**
@@ -214,8 +219,7 @@ export class Courses {
     for (const course of this.#each()) course.close();
     this.#byShard.clear();
     this.#due.clear();
-    this.#waiting.declaring.clear();
-    this.#waiting.others.clear();
+    for (const waiting of Object.values(this.#waiting)) waiting.clear();
   }
 
   async #followAll(turn: () => Promise<void>): Promise<void> {
@@ -269,7 +273,10 @@ export class Courses {
   }
 
   #wait(course: SliceCourse): void {
-    this.#waiting[course.declaresTypes ? 'declaring' : 'others'].add(course);
+    const { declaring, builtIn, declared } = this.#waiting;
+    if (course.declaresTypes) declaring.add(course);
+    else if (course.slice.resource.identity === '') builtIn.add(course);
+    else declared.set(course, this.#parts.published());
   }
 
   #dropShard(shard: ShardName): void {
@@ -284,8 +291,11 @@ export class Courses {
 
   #leaveSets(course: SliceCourse): void {
     this.#due.delete(course);
-    this.#waiting.declaring.delete(course);
-    this.#waiting.others.delete(course);
+    this.#leaveWaiting(course);
+  }
+
+  #leaveWaiting(course: SliceCourse): void {
+    for (const waiting of Object.values(this.#waiting)) waiting.delete(course);
   }
 
   *#each(): Iterable<SliceCourse> {

@@ -7,7 +7,7 @@
  *   begin               the slice is being stated: puts are counted
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
- *   progress, digest    to the store, behind everything before them
+ *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
  *
  * X1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
  * X2 A number is acknowledged when everything up to it is durable, refused or passed over. That frees credit; what is durable is told
@@ -98,8 +98,18 @@ function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowC
   const counted: InflowState = { ...state, next: frame.sequence + mutations, unsettled };
   const work: LinkWork = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
   if (frame.kind === 'progress') return push(counted, work, [{ kind: 'reach', side: context.from, position: frame.position }]);
-  if (context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined) return takeSlice(counted, frame, work, context);
-  return state.unsettled.mutations > 0 ? { state, effects: [{ kind: 'again', frame }] } : park(counted, frame.slice, work, context);
+  if (context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined)
+    return reaching(takeSlice(counted, frame, work, context), frame, context);
+  if (state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
+  return reaching(park(counted, frame.slice, work, context), frame, context);
+}
+
+/** The position that a frame names is reached by the commit that has the frame's own mutations, whatever becomes of them. */
+function reaching({ state, effects }: Stepped, frame: NumberedFrame, { from }: InflowContext): Stepped {
+  if ((frame.kind !== 'put' && frame.kind !== 'delete') || frame.position === undefined) return { state, effects };
+  const reach: Push = { kind: 'reach', side: from, position: frame.position };
+  const reached = (work: LinkWork): InflowEffect => ({ kind: 'push', work: { ...work, pushes: [...work.pushes, reach] } });
+  return { state, effects: effects.map((effect) => (effect.kind === 'push' ? reached(effect.work) : effect)) };
 }
 
 /** What is told of a slice whose type is known. */

@@ -12,10 +12,13 @@ import type { Push, PushOutcome } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { FrameOf } from '../frames/frame.js';
-import { putParts } from '../intake/frame-parts.js';
+import type { Credit, FrameOf } from '../frames/frame.js';
+import { creditOf } from '../intake/frame-credit.js';
+import { putParts, turnMax } from '../intake/frame-parts.js';
 import { noInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
+
+const nothing: Credit = { mutations: 0, bytes: 0 };
 
 export type LinkInflowParts = Readonly<{
   connection: FrameConnection;
@@ -39,6 +42,8 @@ export class LinkInflow {
   readonly #context: () => InflowContext;
   #state: InflowState = noInflow;
   #isOver = false;
+  /** What was taken since the event loop turned last. */
+  #taken: Credit = nothing;
   #ack: FrameOf<'ack'> | undefined;
   #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0 };
   /** Settles when everything before it has. */
@@ -59,8 +64,7 @@ export class LinkInflow {
     for (const part of frame.kind === 'put' ? putParts(frame, this.#context().limits) : [frame]) {
       if (this.#isOver) return;
       await this.#take({ kind: 'frame', frame: part });
-      // A cache that never pauses would keep the others waiting.
-      await this.#parts.turn();
+      await this.#pauseAfter(part);
     }
   }
 
@@ -82,6 +86,15 @@ export class LinkInflow {
       settled = this.#settled;
       await settled;
     }
+  }
+
+  /** Small frames that come together go into one commit; a cache that never paused would keep the others waiting. */
+  async #pauseAfter(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
+    const more = creditOf(frame);
+    const [mutations, bytes] = [this.#taken.mutations + more.mutations, this.#taken.bytes + more.bytes];
+    const isFull = mutations >= turnMax.mutations || bytes >= turnMax.bytes;
+    this.#taken = isFull ? nothing : { mutations, bytes };
+    if (isFull) await this.#parts.turn();
   }
 
   async #take(event: InflowEvent): Promise<void> {

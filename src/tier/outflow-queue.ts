@@ -2,6 +2,7 @@
  * What one link is about to send, in order: objects of a slice, cut into frames as credit allows, and single frames between them.
  *
  * O1 What is put in first goes first. Bound: whoever fills it does so only when it is empty, with one chunk of the log or one page.
+ * O2 A position that follows on objects goes with the last of them: the receiver has both in one commit.
  */
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -17,7 +18,8 @@ type Owner = SliceCourse | undefined;
 
 type Item =
   | { readonly kind: 'objects'; readonly course: SliceCourse; pending: Pending[] }
-  | Readonly<{ kind: 'frame'; course: Owner; frame: (sequence: number, objects: number) => Frame; sent: () => void }>;
+  | Readonly<{ kind: 'frame'; course: Owner; frame: (sequence: number, objects: number) => Frame; sent: () => void }>
+  | Readonly<{ kind: 'position'; position: string }>;
 
 export type OutflowBounds = Readonly<{ batchMutationsMax: number; batchBytesMax: number }>;
 
@@ -72,14 +74,21 @@ export class OutflowQueue {
     this.#items.push({ kind: 'frame', course, frame, sent });
   }
 
+  /** Everything up to there is told by what was put in before. */
+  position(position: string): void {
+    this.#items.push({ kind: 'position', position });
+  }
+
   /** The next frame; undefined when there is none, or no credit for it. */
   take(): Frame | undefined {
     for (let item = this.#items[0]; item !== undefined; item = this.#items[0]) {
       if (item.kind === 'frame') return this.#takeFrame(item);
+      if (item.kind === 'position') return this.#takeFrame(progressOf(item.position));
       const frame = this.#cut(item);
-      if (item.pending.length === 0) this.#items.shift();
+      const isWhole = item.pending.length === 0;
+      if (isWhole) this.#items.shift();
       else if (frame === undefined) return undefined;
-      if (frame !== undefined) return frame;
+      if (frame !== undefined) return isWhole ? this.#withPosition(frame) : frame;
     }
     return undefined;
   }
@@ -111,6 +120,13 @@ export class OutflowQueue {
     return frame;
   }
 
+  #withPosition(frame: Frame): Frame {
+    const next = this.#items[0];
+    if (next?.kind !== 'position' || (frame.kind !== 'put' && frame.kind !== 'delete')) return frame;
+    this.#items.shift();
+    return { ...frame, position: next.position };
+  }
+
   #cut(item: Extract<Item, { kind: 'objects' }>): Frame | undefined {
     const { course, pending } = item;
     const { credit } = this.#window;
@@ -128,6 +144,10 @@ export class OutflowQueue {
     const sequence = this.#window.add(course, batch.sent);
     return batchFrame(batch.sent, { slice: course.slice, sequence, objects: course.objects });
   }
+}
+
+function progressOf(position: string): Extract<Item, { kind: 'frame' }> {
+  return { kind: 'frame', course: undefined, frame: (sequence) => ({ kind: 'progress', sequence, position }), sent: () => {} };
 }
 
 /** For the log: which object, never what is in it. */

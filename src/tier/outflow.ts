@@ -242,14 +242,14 @@ export class Outflow {
     const text = this.#parts.store.format(position);
     this.#isProgressDue = false;
     this.#told = position;
-    this.#queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: text }));
+    this.#queue.position(text);
     return true;
   }
 
   /** No slice at the other end is in step with what it holds, nor may it take itself to be when the position goes on. */
   #forgetPosition(): void {
     this.#told = undefined;
-    this.#queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '' }));
+    this.#queue.position('');
   }
 
   /** All that are due, before anything else is sent. */

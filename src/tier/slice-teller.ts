@@ -81,9 +81,10 @@ export class SliceTeller {
 
   /** Reads on in what is to be stated. False: nothing is. */
   async walk(): Promise<boolean> {
-    const { courses } = this.#parts;
+    const { courses, tail } = this.#parts;
     while (this.#stating.length < statementsMax) {
-      const course = courses.takeWaiting(this.#stating.some(({ declaresTypes }) => declaresTypes) ? 'declaring' : undefined);
+      const isDeclaring = this.#stating.some(({ declaresTypes }) => declaresTypes);
+      const course = courses.takeWaiting(tail.position, isDeclaring ? 'declaring' : undefined);
       if (course === undefined) break;
       this.#begin(course);
     }

@@ -28,7 +28,7 @@ export function aPut(change: Partial<FrameOf<'put'>> = {}): FrameOf<'put'> {
   };
 }
 
-/** One of each kind, in the order of their numbers, and a second where a kind has two faces. */
+/** One of each kind, in the order of their numbers, and a second where a kind has two faces; then what came later. */
 export const someFrames: readonly Frame[] = [
   {
     kind: 'hello',
@@ -101,6 +101,8 @@ export const someFrames: readonly Frame[] = [
     ],
     isLast: true,
   },
+  aPut({ sequence: 304, position: '1043' }),
+  { kind: 'delete', sequence: 305, slice: exportsOfAmber, keys: [{ cluster: 'root', namespace: '', name: 'today' }], position: '1044' },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -153,19 +155,27 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     credit,
     limits,
   }),
-  fc.record({
-    kind: fc.constant('put' as const),
-    sequence: positive,
-    slice,
-    version: text,
-    objects: fc.array(fc.record({ ...key, sourceVersion: text, body }), { minLength: 1, maxLength: 20 }),
-  }),
-  fc.record({
-    kind: fc.constant('delete' as const),
-    sequence: positive,
-    slice,
-    keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }),
-  }),
+  fc.record(
+    {
+      kind: fc.constant('put' as const),
+      sequence: positive,
+      slice,
+      version: text,
+      objects: fc.array(fc.record({ ...key, sourceVersion: text, body }), { minLength: 1, maxLength: 20 }),
+      position: text,
+    },
+    { requiredKeys: ['kind', 'sequence', 'slice', 'version', 'objects'] },
+  ),
+  fc.record(
+    {
+      kind: fc.constant('delete' as const),
+      sequence: positive,
+      slice,
+      keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }),
+      position: text,
+    },
+    { requiredKeys: ['kind', 'sequence', 'slice', 'keys'] },
+  ),
   fc.record({ kind: fc.constant('begin' as const), sequence: positive, slice, revision: text }),
   fc.record({ kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, edge: text }),
   fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),

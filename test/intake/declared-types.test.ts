@@ -99,7 +99,13 @@ async function setUp(held: readonly Resource[] = []) {
     revision += 1;
     return publish({ kind: 'delete', key: keyOf(identity), revision, resourceVersion: String(revision), previous: () => undefined });
   };
-  return { clock, pushes, types, ended, logged, declare, withdraw };
+  const put = ({ identity }: Resource): Promise<void> => {
+    revision += 1;
+    const key = aKey({ ...instances(identity), name: `of ${identity}` });
+    const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
+    return publish({ kind: 'put', key, revision, object, created: true, previous: () => undefined });
+  };
+  return { clock, pushes, types, ended, logged, declare, withdraw, put };
 }
 
 test('a type that nothing declares any more is dropped by one push, and its watches end behind it', async (t) => {
@@ -156,6 +162,23 @@ test('a type that goes again while it is dropped is dropped again, however often
 
   t.deepEqual(pushes.pushed, [drop(), drop()]);
   t.deepEqual(ended.at(-1), instances());
+});
+
+test('T2: what was admitted before its type went, and is stored behind the drop, is dropped as well', async (t) => {
+  const { pushes, declare, withdraw, put } = await setUp();
+  await declare();
+  await put(instances());
+  t.deepEqual(pushes.pushed, []);
+
+  await withdraw();
+  await put(instances());
+  await put(instances());
+  await pushes.answer(swept);
+  t.deepEqual(pushes.pushed, [drop(), drop()]);
+  await pushes.answer(swept);
+  await put(instances());
+
+  t.deepEqual(pushes.pushed, [drop(), drop(), drop()]);
 });
 
 test('a disk that takes nothing is tried again later, unless the type has come back', async (t) => {

@@ -35,6 +35,17 @@ test('a large frame is taken in parts that count on from one another and hold al
   );
 });
 
+test('a position is reached with the last part of its frame', (t) => {
+  const { limits } = aContext();
+
+  const parts = partsOf({ ...putOf([200_000, 100_000, 1, 300_000, 2]), position: '7' }, limits);
+
+  t.deepEqual(
+    parts.map((part) => part.kind === 'put' && part.position),
+    [undefined, undefined, '7'],
+  );
+});
+
 test('a frame that is small, ends with its first large object, holds too much or is no put is left whole', (t) => {
   const { limits } = aContext();
   const whole: readonly Frame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];

@@ -45,6 +45,11 @@ export class SimWriter implements SimParty {
     return this.#isQuiet;
   }
 
+  /** It has written nothing yet where it has moved to. */
+  get isMoving(): boolean {
+    return this.#hasMoved;
+  }
+
   put(object: ModelObject): void {
     this.#objects.set(textOf(object), object);
     this.#look();

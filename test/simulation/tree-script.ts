@@ -198,9 +198,11 @@ export class TreeScript {
     this.#writer.put(aSimObject(place, contentOf(step)));
   }
 
-  /** Only where the shard is known: who begins it a second time makes a conflict. */
+  /** Once it has come to where it is, and only to where that is known: who took the shard over without having heard would make a conflict. */
   #rewrite(cache: SimCache): void {
-    if (this.#writer === undefined || cache.known.shard(writtenShard)?.side === undefined) return;
+    const rankAt = ({ known }: SimCache): number => known.shard(writtenShard)?.incarnation ?? 0;
+    const isKnown = rankAt(cache) > 0 && this.#tree.caches.every((each) => each.isRunning && rankAt(each) <= rankAt(cache));
+    if (this.#writer === undefined || this.#writer.isMoving || !isKnown) return;
     this.#writer.move();
     this.#tree.home(this.#writer, cache.name);
   }

@@ -71,7 +71,7 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
 /** Until nothing waits; each is stated at once, and told to be ended when it is due. */
 function stateAll(courses: Courses): readonly string[] {
   const stated: string[] = [];
-  for (let course = courses.takeWaiting(); course !== undefined; course = courses.takeWaiting()) {
+  for (let course = courses.takeWaiting(0); course !== undefined; course = courses.takeWaiting(0)) {
     stated.push(course.slice.resource.resource);
     course.step('begun');
     course.step('walked');
@@ -218,7 +218,7 @@ test('what was in step and is to be stated is doubted first, once; so is what th
 
   t.is(courses.takeDoubt(), only(courses));
   t.is(courses.takeDoubt(), undefined);
-  t.is(courses.takeWaiting(), undefined);
+  t.is(courses.takeWaiting(0), undefined);
 });
 
 test('Y1: a slice that the edge does not cover any more is stated as empty; one that changes how it is covered is stated anew', async (t) => {
@@ -250,7 +250,7 @@ test('a shard that moves to the link’s own side is told no more; when it comes
   tell([aShardState(amber, 6, { side: 'parent' })]);
 
   t.deepEqual(phases(), {});
-  t.is(courses.takeWaiting(), undefined);
+  t.is(courses.takeWaiting(0), undefined);
   t.is(courses.takeDue(0), undefined);
   tell([aShardState(amber, 7)]);
   t.deepEqual(phases(), { apiexports: 'waiting' });
@@ -262,23 +262,36 @@ test('those that declare types are stated first, the others in the order they ca
   t.deepEqual(stateAll(courses), ['clustercachedresources', 'apiexports', 'apiresourceschemas']);
 });
 
+test('what is of a declared type is stated once all is told that was published when it came: its declaration may be a change', async (t) => {
+  const ofDeclared = aSlice({ group: 'machines.svm.io', resource: 'instances', identity: 'A1' });
+  const { courses, store, tell } = await someCourses();
+  store.published = 7;
+
+  tell([], [{ slice: ofDeclared }, { slice: exports }]);
+
+  t.is(courses.takeWaiting(6)?.slice.resource.resource, 'apiexports');
+  t.is(courses.takeWaiting(6), undefined);
+  t.is(courses.takeWaiting(7)?.slice.resource.resource, 'instances');
+  t.is(courses.takeWaiting(7), undefined);
+});
+
 test('what is wanted after a while waits until then, and rings; what is wanted at once does not wait for it', async (t) => {
   const { courses, clock, rung, phases } = await someCourses({ slices: [exports] });
   stateAll(courses);
   const course = only(courses);
 
   courses.want(course, 1_000);
-  t.is(courses.takeWaiting(), undefined);
+  t.is(courses.takeWaiting(0), undefined);
   t.deepEqual(phases(), { apiexports: 'waiting' });
   clock.advance(1_000);
   t.is(rung.times, 1);
-  t.is(courses.takeWaiting(), course);
+  t.is(courses.takeWaiting(0), course);
 
   courses.want(course, 1_000);
   courses.want(course);
-  t.is(courses.takeWaiting(), course);
+  t.is(courses.takeWaiting(0), course);
   clock.advance(1_000);
-  t.is(courses.takeWaiting(), undefined);
+  t.is(courses.takeWaiting(0), undefined);
 });
 
 test('behind the log, all that are told are wanted', async (t) => {

@@ -137,6 +137,25 @@ test('numbers count mutations: those of a frame stand for all that is in it', (t
   );
 });
 
+test('the position of a put or delete is reached with what it came with, whatever becomes of that', (t) => {
+  const open = new SteppedInflow();
+  t.deepEqual(textsOf(open.frame({ ...put(1, [pushed('one')]), position: '9' })), ['push state reach']);
+  t.deepEqual(textsOf(open.frame({ ...remove(2, ['one']), position: '10' })), ['push retract reach']);
+  t.deepEqual(
+    open.works.map(({ pushes }) => pushes.at(-1)),
+    ['9', '10'].map((position) => ({ kind: 'reach', side: 'parent', position })),
+  );
+
+  const closed = new SteppedInflow(aContext({ takes: () => false }));
+  t.deepEqual(textsOf(closed.frame({ ...put(1, [pushed('one')]), position: '9' })), ['send refuse 1', 'refused', 'push reach']);
+
+  const parked = new SteppedInflow(aContext({ typeOf: () => undefined, holds: () => false }));
+  t.deepEqual(textsOf(parked.frame({ ...put(1, [pushed('one')]), position: '9' })), ['parked', 'push reach']);
+  t.deepEqual(textsOf(parked.frame({ ...put(2, [pushed('one')]), position: '10' })), ['again']);
+  parked.settle();
+  t.deepEqual(textsOf(parked.frame({ ...put(2, [pushed('one')]), position: '10' })), ['push reach']);
+});
+
 test('X2: what is settled is acknowledged up to its last number, and frees its credit', (t) => {
   const inflow = new SteppedInflow();
   inflow.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));

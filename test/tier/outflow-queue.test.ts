@@ -41,10 +41,12 @@ function takeAll(queue: OutflowQueue): readonly Frame[] {
   return frames;
 }
 
+/** What the frames say, whichever of them says it. */
 function textsOf(frames: readonly Frame[]): readonly string[] {
   return frames.flatMap((frame): readonly string[] => {
-    if (frame.kind === 'put') return frame.objects.map(({ name }) => `put ${name}`);
-    if (frame.kind === 'delete') return frame.keys.map(({ name }) => `delete ${name}`);
+    const progress = 'position' in frame && frame.position !== undefined ? ['progress'] : [];
+    if (frame.kind === 'put') return [...frame.objects.map(({ name }) => `put ${name}`), ...progress];
+    if (frame.kind === 'delete') return [...frame.keys.map(({ name }) => `delete ${name}`), ...progress];
     return [frame.kind === 'end' ? `end of ${frame.count}` : frame.kind];
   });
 }
@@ -55,7 +57,7 @@ test('O1: what is put in first goes first, and numbers have no gap', (t) => {
 
   queue.objects(course, [aPut('a'), aPut('b'), aDelete('c'), aPut('d')]);
   queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice: course.slice, revision: '', count, edge: 'e' }));
-  queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '7' }));
+  queue.position('7');
   const frames = takeAll(queue);
 
   t.deepEqual(textsOf(frames), ['put a', 'put b', 'delete c', 'put d', 'end of 3', 'progress']);
@@ -66,11 +68,61 @@ test('O1: what is put in first goes first, and numbers have no gap', (t) => {
   t.true(queue.isEmpty);
 });
 
+test('O2: a position goes with the last of the objects before it, and by itself where a frame or nothing stands before it', (t) => {
+  const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
+  const course = aCourse();
+  queue.position('6');
+  queue.objects(course, [aPut('a'), aPut('b'), aPut('c'), aPut('d')]);
+  queue.position('7');
+  queue.objects(course, [aDelete('d')]);
+  queue.position('8');
+  queue.position('9');
+
+  const frames = takeAll(queue);
+
+  t.deepEqual(
+    frames.map((frame) => [frame.kind, 'position' in frame ? frame.position : undefined]),
+    [
+      ['progress', '6'],
+      ['put', undefined],
+      ['put', '7'],
+      ['delete', '8'],
+      ['progress', '9'],
+    ],
+  );
+  t.deepEqual(
+    frames.map((frame) => ('sequence' in frame ? frame.sequence : 0)),
+    [1, 2, 5, 6, 7],
+  );
+});
+
+test('O2: a position waits for credit with the objects that it follows on, and is not lost with one that is too large', (t) => {
+  const { queue, tooLarge } = aQueue({ mutations: 1, bytes: 1_000_000 });
+  const course = aCourse();
+  queue.objects(course, [aPut('a'), aPut('b')]);
+  queue.position('7');
+  queue.objects(course, [aPut('large', 3_000)]);
+  queue.position('8');
+
+  const frames: Frame[] = [];
+  for (let sequence = 1; sequence <= 3; sequence++) {
+    frames.push(...takeAll(queue));
+    queue.acknowledge(sequence, { mutations: 1, bytes: 1_000_000 });
+  }
+
+  t.deepEqual(textsOf(frames), ['put a', 'put b', 'progress', 'progress']);
+  t.deepEqual(
+    frames.map((frame) => ('position' in frame ? frame.position : undefined)),
+    [undefined, '7', '8'],
+  );
+  t.is(tooLarge.length, 1);
+});
+
 test('what a frame says is made when it goes, and who put it in hears that it has gone', (t) => {
   const { queue } = aQueue({ mutations: 1, bytes: 1_000_000 });
   const course = aCourse();
   let gone = 0;
-  queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '7' }));
+  queue.position('7');
   queue.frame(
     course,
     (sequence) => ({ kind: 'begin', sequence, slice: course.slice, revision: '' }),
@@ -149,7 +201,7 @@ test('the credit is never exceeded, whatever is put in and however slowly it is 
         const { queue } = aQueue({ mutations, bytes });
         const course = aCourse();
         for (const item of items) {
-          if (item.kind === 'progress') queue.frame(undefined, (sequence) => ({ kind: 'progress', sequence, position: '7' }));
+          if (item.kind === 'progress') queue.position('7');
           else queue.objects(course, [item.kind === 'put' ? aPut(item.name, item.padding) : aDelete(item.name)]);
         }
         const sent: Frame[] = [];
