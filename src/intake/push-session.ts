@@ -5,7 +5,6 @@
  * Nothing is read while the store has no room or the peer does not take its acknowledgements, so a session holds one frame and
  * its credit at most.
  */
-import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -20,6 +19,7 @@ import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf } from '../frames/frame.js';
+import { Acks } from './acks.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
 import { greeting, step } from './session.js';
@@ -38,20 +38,20 @@ export type PushSessionParts = Readonly<{
 
 export class PushSession {
   readonly #connection: FrameConnection;
+  readonly #acks: Acks;
   readonly #parts: PushSessionParts;
   readonly #mayWriteFor: SessionContext['mayWriteFor'];
   readonly #user: string;
   #agent: string | undefined;
   #state: SessionState = greeting;
   #saidBye = false;
-  /** The one that is about to be sent. */
-  #ack: FrameOf<'ack'> | undefined;
   #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
 
   constructor(connection: FrameConnection, caller: Caller, mayWriteFor: SessionContext['mayWriteFor'], parts: PushSessionParts) {
     this.#connection = connection;
+    this.#acks = new Acks((ack) => connection.send(ack), turn);
     this.#parts = parts;
     this.#mayWriteFor = mayWriteFor;
     this.#user = caller.user;
@@ -113,7 +113,7 @@ export class PushSession {
   async #run(effect: SessionEffect): Promise<void> {
     switch (effect.kind) {
       case 'send':
-        return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
+        return effect.frame.kind === 'ack' ? this.#acks.add(effect.frame) : this.#connection.send(effect.frame);
       case 'claim':
         return this.#claim(effect.shard, effect.incarnation);
       case 'push':
@@ -168,17 +168,6 @@ export class PushSession {
       for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
       await this.#take({ kind: 'settled', work, outcomes });
     })();
-  }
-
-  /** What one commit settles is acknowledged with one frame. */
-  #acknowledge(ack: FrameOf<'ack'>): void {
-    if (this.#ack === undefined) {
-      setImmediate(() => {
-        if (this.#ack !== undefined) this.#connection.send(this.#ack);
-        this.#ack = undefined;
-      });
-    }
-    this.#ack = ack;
   }
 
   #leave(): void {

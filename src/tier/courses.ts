@@ -114,17 +114,13 @@ export class Courses {
    * a change.
    */
   takeWaiting(position: Revision, of?: 'declaring'): SliceCourse | undefined {
-    const { declaring, builtIn } = this.#waiting;
-    const [first] = of === 'declaring' || declaring.size > 0 ? declaring : builtIn.size > 0 ? builtIn : this.#declaredUpTo(position);
-    if (first === undefined) return undefined;
+    const { declaring, builtIn, declared } = this.#waiting;
+    const [first] = of === 'declaring' || declaring.size > 0 ? declaring : builtIn.size > 0 ? builtIn : declared.keys();
+    if (first === undefined || (declared.get(first) ?? 0) > position) return undefined;
     this.#leaveWaiting(first);
     // Its own `begin` comes now.
     this.#doubts.delete(first);
     return first;
-  }
-
-  *#declaredUpTo(position: Revision): Iterable<SliceCourse> {
-    for (const [course, from] of this.#waiting.declared) if (from <= position) yield course;
   }
 
   /**

@@ -13,6 +13,7 @@ import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameOf } from '../frames/frame.js';
+import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
 import { noInflow, step } from './inflow.js';
@@ -40,11 +41,11 @@ export type InflowTally = Readonly<{ compared: number; comparedMs: number; diffe
 export class LinkInflow {
   readonly #parts: LinkInflowParts;
   readonly #context: () => InflowContext;
+  readonly #acks: Acks;
   #state: InflowState = noInflow;
   #isOver = false;
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
-  #ack: FrameOf<'ack'> | undefined;
   #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0 };
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
@@ -53,6 +54,7 @@ export class LinkInflow {
   constructor(parts: LinkInflowParts, context: () => InflowContext) {
     this.#parts = parts;
     this.#context = context;
+    this.#acks = new Acks((ack) => parts.connection.send(ack), parts.turn);
   }
 
   get tally(): InflowTally {
@@ -108,7 +110,7 @@ export class LinkInflow {
     const { connection, log, metrics, hold, answer, conflict } = this.#parts;
     switch (effect.kind) {
       case 'send':
-        return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : connection.send(effect.frame);
+        return effect.frame.kind === 'ack' ? this.#acks.add(effect.frame) : connection.send(effect.frame);
       case 'push':
         return this.#push(effect.work);
       case 'claim':
@@ -209,16 +211,5 @@ export class LinkInflow {
     this.#settled = before.then(task);
     // Whoever closes awaits it; a fault on the way cuts the connection off.
     this.#settled.catch(() => this.#parts.connection.terminate());
-  }
-
-  /** What one commit settles is acknowledged with one frame. */
-  #acknowledge(ack: FrameOf<'ack'>): void {
-    if (this.#ack === undefined) {
-      void this.#parts.turn().then(() => {
-        if (this.#ack !== undefined) this.#parts.connection.send(this.#ack);
-        this.#ack = undefined;
-      });
-    }
-    this.#ack = ack;
   }
 }

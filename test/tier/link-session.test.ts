@@ -94,6 +94,22 @@ test('what changes while a link is down crosses once it is back, as changes', as
   t.is(digestAt(root), digestAt(east));
 });
 
+test('a change on a quiet link is one frame, with the position that it reaches, and one acknowledgement', async (t) => {
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState()])]);
+  await rig.advance(5_000);
+  const [down, up] = last(rig);
+  const before = [down.sent.length, up.sent.length] as const;
+
+  await mustPush(lane, [aState('two')]);
+  await rig.advance(0);
+
+  const position = east.store.format(east.store.published);
+  t.like(down.sent.slice(before[0]), [{ kind: 'put', position }]);
+  t.deepEqual(kinds(down).slice(before[0]), ['put']);
+  t.deepEqual(kinds(up).slice(before[1]), ['ack']);
+  t.is((await root.store.links()).find(({ side }) => side === childSide('east'))?.position, position);
+});
+
 test('behind what its log still holds, everything is stated anew, and nothing is lost', async (t) => {
   const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
   await rig.advance(5_000);

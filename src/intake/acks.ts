@@ -1,0 +1,24 @@
+/** Acknowledges what is settled, with one frame for what one turn of the event loop settles: a number stands for all before it. */
+import type { FrameOf } from '../frames/frame.js';
+
+export class Acks {
+  readonly #send: (ack: FrameOf<'ack'>) => void;
+  readonly #turn: () => Promise<void>;
+  #last: FrameOf<'ack'> | undefined;
+
+  constructor(send: (ack: FrameOf<'ack'>) => void, turn: () => Promise<void>) {
+    this.#send = send;
+    this.#turn = turn;
+  }
+
+  add(ack: FrameOf<'ack'>): void {
+    if (this.#last === undefined) void this.#turn().then(() => this.#tell());
+    this.#last = ack;
+  }
+
+  #tell(): void {
+    const last = this.#last;
+    this.#last = undefined;
+    if (last !== undefined) this.#send(last);
+  }
+}
