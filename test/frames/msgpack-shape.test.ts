@@ -2,7 +2,7 @@ import test from 'ava';
 import { BadFrame } from '../../src/frames/bad-frame.js';
 import { checkShape } from '../../src/frames/msgpack-shape.js';
 import { writeFrame } from '../../src/frames/write-frame.js';
-import { fastestMs } from './fastest.js';
+import { fastestMs } from '../support/fastest.js';
 import { aPut, someFrames } from './some-frames.js';
 
 const taken: readonly [string, string][] = [

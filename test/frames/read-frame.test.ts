@@ -10,7 +10,7 @@ import type { Frame } from '../../src/frames/frame.js';
 import { pack, unpack } from '../../src/frames/msgpack.js';
 import { readFrame } from '../../src/frames/read-frame.js';
 import { writeFrame } from '../../src/frames/write-frame.js';
-import { fastestMs } from './fastest.js';
+import { fastestMs } from '../support/fastest.js';
 import { anyFrame, aPut, exportsOfAmber, plain, someFrames } from './some-frames.js';
 
 const amber = ['amber', 'apis.kcp.io', 'apiexports', ''];

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { asksPartial, negotiate, type Asked } from '../../src/web/accept.js';
+import { fastestMs } from '../support/fastest.js';
 
 function shown(accept: string | undefined, asked: Asked): string {
   const result = negotiate(accept, asked);
@@ -66,8 +67,8 @@ test('only the best clause tells whether metadata alone is wanted', (t) => {
 });
 
 test('a header of very many clauses is read to a bound, and quickly', (t) => {
-  const startedMs = performance.now();
+  const header = `${'a/b,'.repeat(100_000)}application/json`;
 
-  t.is(shown(`${'a/b,'.repeat(100_000)}application/json`, 'one'), 'NotAcceptable');
-  t.true(performance.now() - startedMs < 100);
+  t.is(shown(header, 'one'), 'NotAcceptable');
+  t.true(fastestMs(() => shown(header, 'one'), 3) < 100);
 });
