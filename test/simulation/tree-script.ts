@@ -33,6 +33,7 @@ export class TreeScript {
   readonly #tree: SimTree;
   readonly #tamperer: Tamperer;
   readonly #pushers = new Map<string, SimPusher>();
+  readonly #removals = new Map<string, SimRemoval>();
   readonly #backups = new Map<string, MemoryDisk>();
   readonly #frozen = new Set<string>();
   /** The parents of those that follow another one by mistake. */
@@ -131,7 +132,7 @@ export class TreeScript {
     if (step.kind === 'stop') await this.#world.time.awaited(cache.stop(), 60_000);
     if (step.kind === 'backup') this.#backups.set(name, cache.backup());
     if (step.kind === 'compact') cache.store.compact(cache.store.published);
-    if (step.kind === 'clear') this.#tree.home(new SimRemoval(shardName(pick([...shards, writtenShard], step.shard))), name);
+    if (step.kind === 'clear') this.#clear(pick([...shards, writtenShard], step.shard), name);
     if (step.kind === 'rewrite') this.#rewrite(cache);
     if (step.kind !== 'freeze') return;
     cache.freeze();
@@ -205,6 +206,14 @@ export class TreeScript {
     if (this.#writer === undefined || this.#writer.isMoving || !isKnown) return;
     this.#writer.move();
     this.#tree.home(this.#writer, cache.name);
+  }
+
+  /** One removal of a shard at a time: the numbers of two at once would not be apart from those of pushers. */
+  #clear(shard: string, cache: string): void {
+    if (this.#removals.get(shard)?.isQuiet === false) return;
+    const removal = new SimRemoval(shardName(shard));
+    this.#removals.set(shard, removal);
+    this.#tree.home(removal, cache);
   }
 
   /** Crosses whatever the policies, and tells the path of its logical cluster. */
