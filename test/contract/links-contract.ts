@@ -322,6 +322,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store, { shard: 'plain' }), { stated: 0, synced: true });
   });
 
+  test('what is emptied with the same commit is not assumed to be all: it is no slice', async (t) => {
+    const store = await opened(t);
+    await mustWrite(store, aPut({}, 'absent'));
+
+    await mustPush(store.lane(), [aRetract({}, 1), anAssume('amber')]);
+
+    t.deepEqual(await store.slices(), []);
+  });
+
   // Steps
 
   test('a slice is in step with the edge of the link that ended it, until it begins anew, is doubted or dropped', async (t) => {

@@ -20,7 +20,7 @@ import { MemoryChanges } from './memory-changes.js';
 import type { MemoryDisk } from './memory-disk.js';
 import { MemoryLinks } from './memory-links.js';
 import type { MemoryRow } from './memory-log.js';
-import type { MemorySlice } from './memory-slices.js';
+import { saysNothing, type MemorySlice } from './memory-slices.js';
 import { MemorySweep } from './memory-sweep.js';
 
 type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
@@ -174,7 +174,8 @@ export class MemoryCommitter {
   #assume({ shard }: PushOf<'assume'>): PushOutcome {
     const known = this.#links.known(shard);
     if (known?.side !== 'local' || !known.plain) return unchanged;
-    for (const { slice } of this.#disk.slices.ofShard(shard)) this.#disk.slices.state(slice, { stated: known.incarnation, synced: true });
+    for (const each of this.#disk.slices.ofShard(shard))
+      if (!saysNothing(each)) this.#disk.slices.state(each.slice, { stated: known.incarnation, synced: true });
     return unchanged;
   }
 

@@ -91,8 +91,9 @@ export class MemorySlices {
   /** Tells what was touched since it was last asked, and forgets what says nothing. */
   told(): readonly SliceState[] {
     const told = [...this.#touched].map(stateOf);
-    for (const { slice, objects, facts } of this.#touched) {
-      if (objects.size > 0 || facts.stated !== 0 || facts.synced) continue;
+    for (const entry of this.#touched) {
+      if (!saysNothing(entry)) continue;
+      const { slice } = entry;
       this.#byShard.get(slice.shard)?.delete(formatResource(slice.resource));
       this.#byResource.get(formatResource(slice.resource))?.delete(slice.shard);
     }
@@ -121,6 +122,11 @@ export class MemorySlices {
     this.#byResource.set(text, ofResource.set(shard, entry));
     return entry;
   }
+}
+
+/** It holds nothing and was never stated. */
+export function saysNothing({ objects, facts }: MemorySlice): boolean {
+  return objects.size === 0 && facts.stated === 0 && !facts.synced;
 }
 
 function placeOf({ cluster, namespace, name }: Key): string {
