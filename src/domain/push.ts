@@ -114,6 +114,13 @@ export type SliceState = Readonly<{
 /** What the store knows of a link: the cache at its other end, and up to where that has told everything ('': nowhere yet). */
 export type LinkState = Readonly<{ side: LinkSide; cacheId: string; position: string }>;
 
+/** Shards whose removal was cut short, by name: what a start does must not hang on how an engine keeps them. */
+export function halfRemoved(shards: Iterable<ShardState>, slices: Iterable<SliceState>): readonly ShardName[] {
+  const holding = new Set([...slices].filter(({ objects }) => objects > 0).map(({ slice }) => slice.shard));
+  const half = [...shards].filter(({ shard, removed }) => removed && holding.has(shard));
+  return half.map(({ shard }) => shard).toSorted();
+}
+
 /** Whether nothing is left to tell of a slice. */
 export function isForgotten({ objects, stated, synced }: Pick<SliceState, 'objects' | 'stated' | 'synced'>): boolean {
   return objects === 0 && stated === 0 && !synced;

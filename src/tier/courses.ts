@@ -19,6 +19,7 @@ import { RestatePace } from '../sender/restate-pace.js';
 import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { SliceCourse } from './slice-course.js';
+import { WaitingCourses } from './waiting-courses.js';
 
 export type CoursesParts = Readonly<{
   known: KnownShards;
@@ -42,8 +43,7 @@ export class Courses {
   readonly #byShard = new Map<ShardName, Map<string, SliceCourse>>();
   /** What the other end holds, until it is on its way or the shard is not ours to tell. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
-  /** To be stated. Those that declare types come first; what is of declared types comes last, with what was published when it came. */
-  readonly #waiting = { declaring: new Set<SliceCourse>(), builtIn: new Set<SliceCourse>(), declared: new Map<SliceCourse, Revision>() };
+  readonly #waiting = new WaitingCourses();
   readonly #due = new Set<SliceCourse>();
   /** In the order in which they were found to be whole. */
   readonly #ripening: Ripening[] = [];
@@ -108,19 +108,12 @@ export class Courses {
     return this.#byShard.get(shard)?.values() ?? [];
   }
 
-  /**
-   * The next one to be stated, which is taken; undefined when none may be. `declaring`: of those alone that declare types. What is of a
-   * declared type may be once everything is told that was published when it came, `position` being how far that is: its declaration may be
-   * a change.
-   */
+  /** The next one to be stated, which is taken; undefined when none may be (waiting-courses.ts). */
   takeWaiting(position: Revision, of?: 'declaring'): SliceCourse | undefined {
-    const { declaring, builtIn, declared } = this.#waiting;
-    const [first] = of === 'declaring' || declaring.size > 0 ? declaring : builtIn.size > 0 ? builtIn : declared.keys();
-    if (first === undefined || (declared.get(first) ?? 0) > position) return undefined;
-    this.#leaveWaiting(first);
+    const course = this.#waiting.take(position, of);
     // Its own `begin` comes now.
-    this.#doubts.delete(first);
-    return first;
+    if (course !== undefined) this.#doubts.delete(course);
+    return course;
   }
 
   /**
@@ -215,7 +208,7 @@ export class Courses {
     for (const course of this.#each()) course.close();
     this.#byShard.clear();
     this.#due.clear();
-    for (const waiting of Object.values(this.#waiting)) waiting.clear();
+    this.#waiting.clear();
   }
 
   async #followAll(turn: () => Promise<void>): Promise<void> {
@@ -269,10 +262,7 @@ export class Courses {
   }
 
   #wait(course: SliceCourse): void {
-    const { declaring, builtIn, declared } = this.#waiting;
-    if (course.declaresTypes) declaring.add(course);
-    else if (course.slice.resource.identity === '') builtIn.add(course);
-    else declared.set(course, this.#parts.published());
+    this.#waiting.add(course, this.#parts.published());
   }
 
   #dropShard(shard: ShardName): void {
@@ -287,11 +277,7 @@ export class Courses {
 
   #leaveSets(course: SliceCourse): void {
     this.#due.delete(course);
-    this.#leaveWaiting(course);
-  }
-
-  #leaveWaiting(course: SliceCourse): void {
-    for (const waiting of Object.values(this.#waiting)) waiting.delete(course);
+    this.#waiting.delete(course);
   }
 
   *#each(): Iterable<SliceCourse> {

@@ -70,7 +70,7 @@ export class OutflowQueue {
   }
 
   /** `sent` is told once it has gone; `objects` are those put since the slice's begin. */
-  frame(course: Owner, frame: (sequence: number, objects: number) => Frame, sent: () => void = () => {}): void {
+  frame(course: SliceCourse, frame: (sequence: number, objects: number) => Frame, sent: () => void = () => {}): void {
     this.#items.push({ kind: 'frame', course, frame, sent });
   }
 

@@ -4,6 +4,7 @@ import { formatClientKey, type Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { History, Objects, Pushes, Revisions, Writer } from '../../src/domain/ports.js';
+import { halfRemoved } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
 import { until } from '../support/test-server.js';
@@ -60,10 +61,7 @@ export async function mustWrite(store: Writer, mutation: Mutation): Promise<Writ
 
 /** A store that opens goes on with the removals that the life before left undone. */
 export async function removalsEnd(store: Pushes): Promise<void> {
-  await until(async () => {
-    const removed = new Set((await store.shards()).filter((state) => state.removed).map(({ shard }) => shard));
-    return (await store.slices()).every(({ slice, objects }) => objects === 0 || !removed.has(slice.shard));
-  });
+  await until(async () => halfRemoved(await store.shards(), await store.slices()).length === 0);
 }
 
 export function keyText(key: Key): string {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
-import type { SliceState } from '../../src/domain/push.js';
+import { isForgotten, type SliceState } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Slice } from '../../src/domain/slice.js';
@@ -126,7 +126,7 @@ export class MemorySlices {
 
 /** It holds nothing and was never stated. */
 export function saysNothing({ objects, facts }: MemorySlice): boolean {
-  return objects.size === 0 && facts.stated === 0 && !facts.synced;
+  return isForgotten({ ...facts, objects: objects.size });
 }
 
 function placeOf({ cluster, namespace, name }: Key): string {

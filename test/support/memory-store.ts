@@ -19,7 +19,7 @@ import type { Key } from '../../src/domain/key.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { LogChunk, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
-import type { LinkState, SliceState } from '../../src/domain/push.js';
+import { halfRemoved, type LinkState, type SliceState } from '../../src/domain/push.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
@@ -272,11 +272,7 @@ export class MemoryStore implements Store {
 
   /** Removals that the life before has left undone, by name. */
   #finishRemovals(): void {
-    const { shards, slices } = this.#disk;
-    const half = [...shards.values()].filter(
-      ({ shard, removed }) => removed && slices.ofShard(shard).some(({ objects }) => objects.size > 0),
-    );
-    const names = half.map(({ shard }) => shard).toSorted();
+    const names = halfRemoved(this.#disk.shards.values(), this.#disk.slices.states());
     if (names.length > 0) void this.#queue.lane().push(names.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0 })));
   }
 

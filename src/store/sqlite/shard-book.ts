@@ -57,11 +57,4 @@ export class ShardBook {
   tell({ shards, slices }: Pick<Committed, 'shards' | 'slices'>): void {
     if (shards.length > 0 || slices.length > 0) for (const listener of this.#listeners) listener({ shards, slices });
   }
-
-  /** Shards whose removal was cut short, by name: what a start does must not hang on how a table is stored. */
-  get halfRemoved(): readonly ShardName[] {
-    const holding = new Set(this.slices.filter(({ objects }) => objects > 0).map(({ slice }) => slice.shard));
-    const half = this.shards.filter(({ shard, removed }) => removed && holding.has(shard));
-    return half.map(({ shard }) => shard).toSorted();
-  }
 }

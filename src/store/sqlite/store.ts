@@ -20,7 +20,7 @@ import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
 import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk } from '../../domain/ports.js';
-import type { LinkState, SliceState } from '../../domain/push.js';
+import { halfRemoved, type LinkState, type SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
@@ -350,7 +350,7 @@ export class SqliteStore implements Store {
   /** Removals that the life before has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
-    const shards = this.#book.halfRemoved;
+    const shards = halfRemoved(this.#book.shards, this.#book.slices);
     if (shards.length === 0) return;
     void this.#queue
       .lane()
