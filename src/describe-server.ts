@@ -3,7 +3,10 @@ import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { Health } from './diagnostics/health.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import { showReport } from './diagnostics/report-metrics.js';
+import { callerKinds } from './domain/caller.js';
 import type { Freshness } from './domain/ports.js';
+import type { Listener } from './http/listener.js';
+import type { Quotas } from './http/quotas.js';
 import type { Door } from './intake/door.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import type { Tier } from './tier/tier.js';
@@ -18,9 +21,11 @@ export type DescribedServer = Readonly<{
   door: Door;
   freshness: Freshness;
   tier: Tier;
+  listener: Listener;
+  quotas: Quotas;
 }>;
 
-export function describeServer({ metrics, health, store, hub, delay, door, freshness, tier }: DescribedServer): void {
+export function describeServer({ metrics, health, store, hub, delay, door, freshness, tier, listener, quotas }: DescribedServer): void {
   metrics.beforeRender(async () => showReport(metrics, await freshness.report()));
   metrics.beforeRender(() => {
     metrics.pushSessions.set(door.openSessions);
@@ -29,6 +34,9 @@ export function describeServer({ metrics, health, store, hub, delay, door, fresh
     metrics.queueLength.set(store.waiting.mutations);
     metrics.queueBytes.set(store.waiting.bytes);
     metrics.openWatches.set(hub.openWatches);
+    metrics.requestsInFlight.set(quotas.used('requests'));
+    metrics.bufferedBytes.set(quotas.used('bufferedBytes'));
+    for (const caller of callerKinds) metrics.connectionsOpen.set(listener.connectionsOf(caller), { caller });
     metrics.eventLoopDelayP99Seconds.set(delay.p99Ms / 1000);
     metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
   });

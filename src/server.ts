@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { callerOf } from './certificates/caller-from-certificate.js';
 import { ServingCertificate } from './certificates/serving-certificate.js';
@@ -39,11 +38,13 @@ import { openStore } from './store/sqlite/open-store.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import type { StoreLimits } from './store/sqlite/store-options.js';
 import { version } from './version.js';
+import { limitReached } from './http/limit-reached.js';
+import { Listener } from './http/listener.js';
+import { Quotas } from './http/quotas.js';
 import { Hub } from './watch/hub.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
-import { Listener } from './web/listener.js';
 import { failure } from './web/status.js';
 
 export type RunningServer = Readonly<{
@@ -165,20 +166,34 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     intake,
     clock,
     random,
-    limits: { bodyBytesMax: settings.bodyBytesMax, watchTimeoutMinMs: settings.watchTimeoutMinMs, openWatchesMax: settings.openWatchesMax },
+    limits: { ...settings, pieceBytesMax: settings.listChunkBytesMax },
   };
-  const app = createApp({ ports, freshness, shards, log, metrics, health, callerOf, version: version() }, settings);
+  const app = createApp({ ports, freshness, shards, log, metrics, health, version: version() }, settings);
+  const quotas = new Quotas(
+    {
+      requests: settings.requestsInFlightMax,
+      watches: settings.openWatchesMax,
+      connections: settings.connectionsMax,
+      bufferedBytes: settings.bufferedBytesMax,
+      selectorBytes: settings.openSelectorBytesMax,
+    },
+    settings,
+  );
   const listener = new Listener(
     certificate.pair,
     {
-      handle: app.callback(),
-      upgrade: (request, socket, head) => door.upgrade(request, socket, head, callerOf(request.socket as TLSSocket)),
+      clock,
+      quotas,
+      callerOf,
+      refused: limitReached({ clock, log, metrics }),
+      handle: app,
+      upgrade: (request, socket, head, caller) => door.upgrade(request, socket, head, caller),
     },
     { ...settings, clientCa },
   );
   const certificateFiles = certificate.watch({ clock }, { filesPollMs: settings.tlsFilesPollMs }, (pair) => listener.show(pair));
   const delay = new EventLoopDelay({ clock }, eventLoop);
-  describeServer({ metrics, health, store, hub, delay, door, freshness, tier });
+  describeServer({ metrics, health, store, hub, delay, door, freshness, tier, listener, quotas });
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
@@ -196,7 +211,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     hub.endAll();
     await pushersGone;
     await following;
-    await listener.finishStop(clock, settings.shutdownGraceMs);
+    await listener.finishStop(settings.shutdownGraceMs);
     hub.close();
     shards.close();
     plainWriters.close();

@@ -11,20 +11,10 @@ import { SubjectAlternativeNameExtension, X509Certificate } from '@peculiar/x509
 import { anonymous, type Caller } from '../domain/caller.js';
 import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 
-/**
- * A connection's certificate stays, its requests are many. This is module state, against the rule, because it is a memory
- * of a pure function: an entry depends on its socket alone and leaves with it.
- */
-const callers = new WeakMap<TLSSocket, Caller>();
-
+/** Reads the certificate: to be asked once per connection. */
 export function callerOf(socket: TLSSocket): Caller {
-  const known = callers.get(socket);
-  if (known !== undefined) return known;
-
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
-  const caller = certificate === undefined ? anonymous : parseCaller(certificate.raw);
-  callers.set(socket, caller);
-  return caller;
+  return certificate === undefined ? anonymous : parseCaller(certificate.raw);
 }
 
 /** The last CN and every O, as Go reads them. Without a CN the certificate names nobody. */

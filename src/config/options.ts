@@ -6,7 +6,8 @@
 import { logFormats, logLevels } from '../diagnostics/log.js';
 import { historyOptions } from './history-options.js';
 import { linkOptions } from './link-options.js';
-import { address, bytes, choice, count, directory, duration, file, toggle } from './option.js';
+import { listenOptions } from './listen-options.js';
+import { bytes, choice, count, directory, duration, file } from './option.js';
 import { pushOptions } from './push-options.js';
 
 export const options = {
@@ -29,117 +30,7 @@ export const options = {
     help: 'Where a serving certificate is made and kept when no files are given.',
   }),
 
-  bindAddress: address({
-    flag: 'bind-address',
-    yaml: 'listen.bindAddress',
-    default: '0.0.0.0',
-    help: 'The address to listen on; 0.0.0.0 or :: for every interface.',
-  }),
-  securePort: count({
-    flag: 'secure-port',
-    yaml: 'listen.securePort',
-    default: '6443',
-    min: 0,
-    max: 65_535,
-    help: 'The port to serve HTTPS on; 0 takes any free one.',
-  }),
-  http2: toggle({ flag: 'http2', yaml: 'listen.http2', default: 'true', help: 'Whether HTTP/2 is offered besides HTTP/1.1.' }),
-  http2StreamsMax: count({
-    flag: 'http2-max-streams-per-connection',
-    yaml: 'listen.http2StreamsMax',
-    default: '100',
-    min: 1,
-    max: 10_000,
-    help: 'How many requests one HTTP/2 connection may have open; more make a client open another.',
-  }),
-  connectionsMax: count({
-    flag: 'connections-max',
-    yaml: 'listen.connectionsMax',
-    default: '10000',
-    min: 1,
-    max: 1_000_000,
-    help: 'How many connections may be open; further ones are closed at once.',
-  }),
-  requestsInFlightMax: count({
-    flag: 'requests-in-flight-max',
-    yaml: 'listen.requestsInFlightMax',
-    default: '1000',
-    min: 1,
-    max: 100_000,
-    help: 'How many requests other than watches may be under way; further ones are answered 429.',
-  }),
-  openWatchesMax: count({
-    flag: 'open-watches-max',
-    yaml: 'listen.openWatchesMax',
-    default: '20000',
-    min: 1,
-    max: 1_000_000,
-    help: 'How many watches may be open; further ones are answered 429.',
-  }),
-  bodyBytesMax: bytes({
-    flag: 'body-bytes-max',
-    yaml: 'listen.bodyBytesMax',
-    default: '3MiB',
-    min: '1KiB',
-    max: '64MiB',
-    help: 'The largest body of a request; a larger one is answered 413.',
-  }),
-  handshakeTimeoutMs: duration({
-    flag: 'handshake-timeout',
-    yaml: 'listen.handshakeTimeout',
-    default: '10s',
-    min: '100ms',
-    max: '5m',
-    help: 'How long a TLS handshake may take.',
-  }),
-  headersTimeoutMs: duration({
-    flag: 'headers-timeout',
-    yaml: 'listen.headersTimeout',
-    default: '10s',
-    min: '100ms',
-    max: '5m',
-    help: 'How long the headers of a request may take to arrive.',
-  }),
-  requestTimeoutMs: duration({
-    flag: 'request-timeout',
-    yaml: 'listen.requestTimeout',
-    default: '60s',
-    min: '1s',
-    max: '1h',
-    help: 'How long a request other than a watch may take, from its first byte to its answer.',
-  }),
-  writeTimeoutMs: duration({
-    flag: 'write-timeout',
-    yaml: 'listen.writeTimeout',
-    default: '34s',
-    min: '1s',
-    max: '1h',
-    help: 'How long a write may take to be answered.',
-  }),
-  keepAliveTimeoutMs: duration({
-    flag: 'keep-alive-timeout',
-    yaml: 'listen.keepAliveTimeout',
-    default: '2m',
-    min: '1s',
-    max: '1h',
-    help: 'How long a connection may stand idle; longer than the 90 s of Go clients, which do not repeat a write that meets a closing one.',
-  }),
-  shutdownGraceMs: duration({
-    flag: 'shutdown-grace',
-    yaml: 'listen.shutdownGrace',
-    default: '10s',
-    min: '0s',
-    max: '10m',
-    help: 'How long requests under way may go on after a stop is asked for.',
-  }),
-  syntheticDelayMs: duration({
-    flag: 'synthetic-delay',
-    yaml: 'listen.syntheticDelay',
-    default: '0s',
-    min: '0s',
-    max: '1h',
-    help: 'Delays every request, to try out a slow network.',
-  }),
+  ...listenOptions,
 
   clientCaFile: file({
     flag: 'client-ca-file',
@@ -254,6 +145,22 @@ export const options = {
     min: '1s',
     max: '24h',
     help: 'A watch that names no timeout ends after this to twice this.',
+  }),
+  watchTimeoutMaxMs: duration({
+    flag: 'watch-timeout-max',
+    yaml: 'watch.timeoutMax',
+    default: '1h',
+    min: '1s',
+    max: '24h',
+    help: 'No watch lasts longer, whatever it asks for; its client begins the next where it ended.',
+  }),
+  openSelectorBytesMax: bytes({
+    flag: 'open-selector-bytes-max',
+    yaml: 'watch.openSelectorBytesMax',
+    default: '4MiB',
+    min: '1KiB',
+    max: '1GiB',
+    help: 'How many bytes the selectors of all open watches may have together; further watches are answered 429.',
   }),
 
   ...historyOptions,

@@ -58,22 +58,6 @@ export const pushOptions = {
     max: '5m',
     help: 'How long a pusher may take to say who it is.',
   }),
-  pingIntervalMs: duration({
-    flag: 'ping-interval',
-    yaml: 'push.pingInterval',
-    default: '15s',
-    min: '100ms',
-    max: '10m',
-    help: 'How often a pusher is asked whether it is there.',
-  }),
-  pongTimeoutMs: duration({
-    flag: 'pong-timeout',
-    yaml: 'push.pongTimeout',
-    default: '15s',
-    min: '100ms',
-    max: '10m',
-    help: 'How long it may take to answer before its connection is cut.',
-  }),
   systemClusters: list({
     flag: 'system-clusters',
     yaml: 'push.systemClusters',

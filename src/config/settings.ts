@@ -83,6 +83,10 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
   },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
   {
+    holds: (s) => s.bufferedBytesPerConnectionMax <= s.bufferedBytesMax,
+    otherwise: '--buffered-bytes-per-connection-max must not be above --buffered-bytes-max',
+  },
+  {
     holds: (s) => s.bodyBytesMax <= s.commitBytesMax,
     otherwise: '--body-bytes-max must not be above --commit-bytes-max, or the largest body could never commit',
   },

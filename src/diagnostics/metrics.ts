@@ -94,6 +94,30 @@ export const metricTable = {
   },
   openWatches: { kind: 'gauge', name: 'strata_watches_open', help: 'Watches open now.', labels: [] },
   eventsSent: { kind: 'counter', name: 'strata_watch_events_total', help: 'Events written to watches, bookmarks not counted.', labels: [] },
+  connectionsOpen: {
+    kind: 'gauge',
+    name: 'strata_connections_open',
+    help: 'Connections behind their handshake, by kind of caller.',
+    labels: ['caller'],
+  },
+  requestsInFlight: {
+    kind: 'gauge',
+    name: 'strata_requests_in_flight',
+    help: 'Requests whose answer is not taken yet, watches not counted.',
+    labels: [],
+  },
+  bufferedBytes: {
+    kind: 'gauge',
+    name: 'strata_buffered_bytes',
+    help: 'Bytes in memory of bodies that are being read and of answers that are not taken yet.',
+    labels: [],
+  },
+  limitsReached: {
+    kind: 'counter',
+    name: 'strata_limits_reached_total',
+    help: 'Requests refused because a limit was reached, by the limit and the kind of caller.',
+    labels: ['limit', 'caller'],
+  },
   watchFallbacks: {
     kind: 'counter',
     name: 'strata_watch_fallbacks_total',

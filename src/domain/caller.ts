@@ -28,3 +28,13 @@ export function mayRead(caller: Caller): boolean {
 export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'shard' && caller.speaksFor.shard === shard);
 }
+
+/** The kinds of callers that metrics tell apart. `other` has a certificate that allows nothing. */
+export const callerKinds = ['masters', 'shard', 'cache', 'other', 'anonymous'] as const;
+export type CallerKind = (typeof callerKinds)[number];
+
+export function kindOf(caller: Caller): CallerKind {
+  if (isMaster(caller)) return 'masters';
+  if (caller.speaksFor !== undefined) return caller.speaksFor.kind;
+  return caller === anonymous ? 'anonymous' : 'other';
+}

@@ -10,6 +10,7 @@ import type { Mutation, Outcome } from './mutation.js';
 import type { StoredObject } from './object.js';
 import type { Resource } from './resource.js';
 import type { Located, Revision } from './revision.js';
+import type { Room } from './room.js';
 import type { Scope } from './scope.js';
 import type { Selector } from './selector.js';
 import type { ShardName } from './shard.js';
@@ -182,6 +183,8 @@ export type WatchRequest = Readonly<{
   bookmarks: boolean;
   /** How long the watch lasts. */
   timeoutMs: number;
+  /** Room was taken in it for every piece that the watch hands out. */
+  room: Room;
 }>;
 
 /** An open watch: pieces to write, in order, several when they are there. It ends when its time is up, or by `end`. */

@@ -13,7 +13,7 @@ import { BadFrame } from './bad-frame.js';
 import { byes, type ByeReason } from './bye.js';
 import type { FrameConnection } from './frame-connection.js';
 import type { Frame } from './frame.js';
-import { Liveness } from './liveness.js';
+import { Liveness } from '../domain/liveness.js';
 import { readFrame } from './read-frame.js';
 import type { FrameSocketOptions } from './socket-options.js';
 import { UnreadMessages } from './unread-messages.js';

@@ -26,6 +26,7 @@ import type {
   WatchRequest,
 } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
+import { withRoom } from '../domain/room.js';
 import { eventOf } from './event-of.js';
 
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number }>;
@@ -73,7 +74,8 @@ export class Watcher implements OpenWatch {
 
   /** What was published and concerns this watcher, encoded. Called in the order of publication. */
   offer(bytes: Uint8Array, events: number, revision: Revision): void {
-    if (this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack();
+    const isFull = this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0;
+    if (isFull || !this.request.room.tryTake(bytes.length)) return this.fallBack();
     this.#queue.push({ bytes, revision });
     this.#queuedBytes += bytes.length;
     this.#parts.observe.sent(events);
@@ -106,7 +108,7 @@ export class Watcher implements OpenWatch {
       }
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      yield [representation.error(error.refusal)];
+      yield this.#direct(representation.error(error.refusal));
     } finally {
       this.#parts.live.leave(this);
     }
@@ -116,15 +118,13 @@ export class Watcher implements OpenWatch {
   fallBack(): void {
     this.#parts.live.leave(this);
     this.#inStream = false;
-    this.#queue = [];
-    this.#queuedBytes = 0;
+    this.#dropQueue();
     this.#parts.observe.fellBack();
     this.#wake();
   }
 
   #join(): Revision {
-    this.#queue = [];
-    this.#queuedBytes = 0;
+    this.#dropQueue();
     this.#inStream = true;
     this.#parts.live.join(this);
     return this.#parts.revisions.published;
@@ -132,13 +132,14 @@ export class Watcher implements OpenWatch {
 
   /** Undefined when it was ended half way: what waits in the queue must not follow then, or the client would resume behind a hole. */
   async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
-    const { scope, selector, representation, bookmarks } = this.request;
+    const { scope, selector, representation, bookmarks, room } = this.request;
     const at = this.#join();
-    for await (const bytes of this.#parts.snapshots.chunks(scope, selector, at, addedBy(representation))) {
+    const chunks = this.#parts.snapshots.chunks(scope, selector, at, addedBy(representation));
+    for await (const bytes of withRoom(chunks, room, this.#limits.pieceBytesMax)) {
       if (this.#ended) return undefined;
       yield [bytes];
     }
-    if (bookmarks) yield [representation.bookmark(this.#parts.revisions.format(at), true)];
+    if (bookmarks) yield this.#direct(representation.bookmark(this.#parts.revisions.format(at), true));
     if (forgetSince !== undefined) yield* this.#forget(forgetSince, at);
     return at;
   }
@@ -159,7 +160,7 @@ export class Watcher implements OpenWatch {
         return !told.has(clientKey) && told.add(clientKey);
       });
       const gone = await this.#notInView(untold, at);
-      if (gone.length > 0) yield [representation.forgotten(gone, this.#parts.revisions.format(at))];
+      if (gone.length > 0) yield this.#direct(representation.forgotten(gone, this.#parts.revisions.format(at)));
     }
   }
 
@@ -195,15 +196,22 @@ export class Watcher implements OpenWatch {
   /** Sends from the change log what came behind `after`, having joined the live stream for what comes next. Undefined as above. */
   async *#catchUp(after: Revision): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
     const upTo = this.#join();
+    const { room } = this.request;
+    for await (const bytes of withRoom(this.#missed(after, upTo), room, this.#limits.pieceBytesMax)) {
+      if (this.#ended) return undefined;
+      yield [bytes];
+    }
+    return upTo;
+  }
+
+  async *#missed(after: Revision, upTo: Revision): AsyncGenerator<Uint8Array> {
     const { scope, selector, representation } = this.request;
     for await (const changes of this.#parts.history.changes(scope, { after, upTo })) {
-      if (this.#ended) return undefined;
       const items = changes.map((change: Change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
       if (items.length === 0) continue;
       this.#parts.observe.sent(items.length);
-      yield [representation.events(items)];
+      yield representation.events(items);
     }
-    return upTo;
   }
 
   /** Hands out what is queued as it comes, until the watch ends or falls behind; `position` is what was handed out. */
@@ -221,6 +229,18 @@ export class Watcher implements OpenWatch {
     }
     this.#isLive = false;
     return position;
+  }
+
+  /** A small piece that goes out whatever else waits. */
+  #direct(bytes: Uint8Array): readonly Uint8Array[] {
+    this.request.room.add(bytes.length);
+    return [bytes];
+  }
+
+  #dropQueue(): void {
+    this.request.room.give(this.#queuedBytes);
+    this.#queue = [];
+    this.#queuedBytes = 0;
   }
 
   #take(): readonly Piece[] {

@@ -3,167 +3,82 @@
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { TLSSocket } from 'node:tls';
-import Router, { type RouterContext } from '@koa/router';
+import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Next } from 'koa';
-import { callerAt, type Caller } from '../domain/caller.js';
-import { badRequest, Refused, type Refusal } from '../domain/errors.js';
-import type { Freshness, Shards } from '../domain/ports.js';
-import { parseShardName } from '../domain/shard.js';
+import { Refused, type Refusal } from '../domain/errors.js';
+import { madeInRoom } from '../domain/room.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
-import type { Log } from '../diagnostics/log.js';
-import type { Health, HealthEndpoint } from '../diagnostics/health.js';
-import type { Metrics } from '../diagnostics/metrics.js';
-import { jsonAnswer } from './answer.js';
-import { authorize } from './authorize.js';
-import type { KubePorts } from './call.js';
-import { answer, withoutQuery, type FaceAnswer } from './kube-face.js';
+import type { Exchange } from '../http/exchange.js';
+import { answer, withoutQuery } from './kube-face.js';
 import type { Verb } from './kube-request.js';
+import { bytesOf, respond } from './respond.js';
+import { routes, type RouteParts } from './routes.js';
+import type { KubePorts } from './call.js';
 import { failure } from './status.js';
-import { abandonBody, drainBody } from './unread-body.js';
 
-export type AppParts = Readonly<{
-  ports: KubePorts;
-  freshness: Freshness;
-  shards: Shards;
-  log: Log;
-  metrics: Metrics;
-  health: Health;
-  callerOf: (socket: TLSSocket) => Caller;
-  version: string;
-}>;
+export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string }>;
 
-export type AppLimits = Readonly<{
-  syntheticDelayMs: number;
-  requestTimeoutMs: number;
-  writeTimeoutMs: number;
-  requestsInFlightMax: number;
-}>;
+export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number }>;
 
-const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
-const indentSpaces = 2;
+/** Answers one request; `refusal` says why it may ask for nothing. */
+export type App = (exchange: Exchange, refusal: Error | undefined) => void;
+
 /** Writes of one object: a collection may take as long as a list. */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
-/** Longer and deeper text is for programs: to indent it would hold everybody up, and 10,000 levels would grow a hundredfold. */
-const indentedBytesMax = 256 * 1024;
-const indentedDepthMax = 32;
 
-export function createApp(parts: AppParts, limits: AppLimits): Koa {
+export function createApp(parts: AppParts, limits: AppLimits): App {
   const app = new Koa();
   app.silent = true;
-  app.use((context, next) => observe(context, next, parts));
+  const asked = new WeakMap<IncomingMessage, Parameters<App>>();
+  const exchangeOf = ({ req }: Context): Exchange => asked.get(req)![0];
   const audit = new BoundedLog({ clock: parts.ports.clock, log: parts.log });
-  app.use((context, next) => answerRefusals(context, next, parts, audit));
+  app.use((context, next) => observe(context, next, parts));
+  app.use((context, next) => answerRefusals(context, next, { ...parts, audit, exchange: exchangeOf(context) }));
+  app.use((context, next) => begin(exchangeOf(context), asked.get(context.req)?.[1], limits, next));
   if (limits.syntheticDelayMs > 0) app.use(async (_, next) => (await delay(limits.syntheticDelayMs), next()));
-  app.use(routes(parts).routes());
-  const admission = new InFlight(limits.requestsInFlightMax);
-  app.use((context) => kubeFace(context, parts, limits, admission));
-  return app;
+  app.use(routes(parts, exchangeOf).routes());
+  app.use((context) => kubeFace(context, exchangeOf(context), parts, limits));
+  const answerRequest = app.callback();
+  return (exchange, refusal) => {
+    const { request, response } = exchange;
+    asked.set(request, [exchange, refusal]);
+    void answerRequest(request, response).then(() => exchange.answered());
+  };
 }
 
-function routes(parts: AppParts): Router {
-  const { health, log, metrics, freshness, shards } = parts;
-  const router = new Router();
-  for (const endpoint of healthEndpoints) {
-    router.get(`/${endpoint}`, (context: Context) => {
-      const query = new URLSearchParams(context.querystring);
-      const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
-      for (const { name, reason } of report.failures) log.warn('health.failed', { endpoint, name, reason });
-      text(context, report.status, report.text);
-    });
-  }
-  router.get('/metrics', async (context: Context) => {
-    authorizePath(context, parts);
-    context.set('content-type', metrics.contentType);
-    context.body = Buffer.from(await metrics.render());
-  });
-  router.get('/services/cache/status', async (context: Context) => {
-    authorizePath(context, parts);
-    respond(context, jsonAnswer(200, JSON.stringify(await freshness.report())));
-  });
-  router.delete('/services/cache/shards/:name', async (context: Context & RouterContext) => {
-    authorizePath(context, parts);
-    const { name = '' } = context.params;
-    const shard = parseShardName(name);
-    if (shard === undefined) throw new Refused(badRequest(`invalid shard: ${JSON.stringify(name)} does not match the regex`));
-    const done = await shards.remove(shard);
-    if (done === undefined)
-      throw new Refused({ reason: 'NotFound', message: `shard ${JSON.stringify(shard)} not found`, details: { name } });
-    respond(context, jsonAnswer(200, JSON.stringify({ shard, objectsRemoved: done.removed })));
-  });
-  return router;
+function begin(exchange: Exchange, refusal: Error | undefined, { requestTimeoutMs }: AppLimits, next: Next): Promise<void> {
+  if (refusal !== undefined) throw refusal;
+  exchange.limit(requestTimeoutMs, () => cutShort(exchange));
+  return next();
 }
 
-/** For what is no resource of a shard: reading it is for those who read, the rest for masters. Throws Refused(403). */
-function authorizePath(context: Context, parts: AppParts): void {
-  const asked = { path: pathOf(context), method: context.method, shard: undefined, resource: undefined, verb: undefined };
-  const forbidden = authorize(callerNow(context, parts), asked);
-  if (forbidden !== undefined) throw new Refused(forbidden);
-}
-
-async function kubeFace(context: Context, parts: AppParts, limits: AppLimits, inFlight: InFlight): Promise<void> {
-  const { ports, version } = parts;
-  const target = context.req.url ?? '/';
-  const { req: request, res: response } = context;
-  const release = inFlight.enter();
-  const limit = (ms: number): (() => void) => ports.clock.after(ms, () => cutShort(context));
-  let cancel = limit(limits.requestTimeoutMs);
+async function kubeFace(
+  context: Context,
+  exchange: Exchange,
+  { ports, version }: AppParts,
+  { requestTimeoutMs, writeTimeoutMs }: AppLimits,
+): Promise<void> {
+  exchange.admit();
+  const { request, room } = exchange;
   const noteVerb = (verb: Verb): void => {
     context.state['verb'] = verb;
-    const isWatch = verb === 'watch';
-    // Watches have a time of their own.
-    if (isWatch || writes.includes(verb)) cancel();
-    if (isWatch) release();
-    else if (writes.includes(verb)) cancel = limit(Math.min(limits.requestTimeoutMs, limits.writeTimeoutMs));
+    if (writes.includes(verb)) exchange.limit(Math.min(requestTimeoutMs, writeTimeoutMs), () => cutShort(exchange));
   };
-  try {
-    const answered = await answer({ target, caller: callerNow(context, parts), request, response }, ports, version, noteVerb);
-    respond(context, answered);
-  } finally {
-    cancel();
-    release();
-  }
+  const make = () => answer({ target: request.url ?? '/', exchange }, ports, version, noteVerb);
+  const answered = request.method === 'GET' || request.method === 'HEAD' ? await madeInRoom(room, bytesOf, make) : await make();
+  if (answered === undefined) return void (context.respond = false);
+  if (request.method !== 'GET') room.add(bytesOf(answered));
+  respond(context, answered);
 }
 
-/** A request whose time is up: 504 while nothing has been said yet, else the connection is gone. */
-function cutShort(context: Context): void {
-  const response = context.res;
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const { code, text: status } = failure({ reason: 'Timeout', message: 'the request did not complete within its time' });
-  abandonBody(context);
+/** A request whose time is up: 504 while nothing has been said yet, else it is cut. */
+function cutShort(exchange: Exchange): void {
+  const { response } = exchange;
+  if (response.headersSent) return exchange.cut();
+  const { code, text } = failure({ reason: 'Timeout', message: 'the request did not complete within its time' });
   response.writeHead(code, { 'content-type': 'application/json' });
-  response.end(status);
-}
-
-function respond(context: Context, answered: FaceAnswer): void {
-  switch (answered.kind) {
-    case 'streamed':
-      context.respond = false;
-      return;
-    case 'text':
-      return text(context, answered.code, answered.text);
-    case 'discovery': {
-      const { contentType, body, etag } = answered.answer;
-      context.set('content-type', contentType);
-      if (etag !== undefined) context.set('etag', etag);
-      context.body = Buffer.from(body);
-      context.status = context.fresh ? 304 : 200;
-      return;
-    }
-    case 'bytes': {
-      context.status = answered.code;
-      context.set('content-type', answered.contentType);
-      context.set('cache-control', 'no-cache, private');
-      for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      context.body =
-        isIndented(context) && answered.contentType === 'application/json' && answered.bytes.length <= indentedBytesMax
-          ? indented(answered.bytes)
-          : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
-    }
-  }
+  response.end(text);
+  exchange.answered();
 }
 
 async function observe(context: Context, next: Next, { metrics, ports }: AppParts): Promise<void> {
@@ -174,78 +89,36 @@ async function observe(context: Context, next: Next, { metrics, ports }: AppPart
   if (verb !== 'watch') metrics.requestSeconds.observe((ports.clock.now() - startedMs) / 1000, { verb });
 }
 
-async function answerRefusals(context: Context, next: Next, parts: AppParts, audit: BoundedLog): Promise<void> {
-  const { log, metrics } = parts;
+type RefusalParts = AppParts & Readonly<{ audit: BoundedLog; exchange: Exchange }>;
+
+async function answerRefusals(context: Context, next: Next, parts: RefusalParts): Promise<void> {
+  const { log, metrics, exchange } = parts;
   try {
     await next();
   } catch (error) {
     const refusal = error instanceof Refused ? error.refusal : internalError;
     if (!(error instanceof Refused)) log.error('request.failed', { method: context.method, path: context.path, error });
-    if (refusal.reason === 'Forbidden') logForbidden(context, parts, audit);
+    if (refusal.reason === 'Forbidden') logForbidden(context, parts);
     metrics.refusals.add(1, { reason: refusal.reason });
     if (context.res.headersSent) {
       context.respond = false;
-      context.res.destroy();
-      return;
+      return exchange.cut();
     }
-    const { code, text: status, retryAfterSeconds } = failure(refusal);
+    const { code, text, retryAfterSeconds } = failure(refusal);
     context.status = code;
     context.set('content-type', 'application/json');
     context.set('cache-control', 'no-cache, private');
     if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) context.set('retry-after', String(retryAfterSeconds));
-    abandonBody(context);
-    await drainBody(context, parts.ports.clock);
-    context.body = Buffer.from(status);
+    context.body = Buffer.from(text);
   }
 }
 
 /** The audit line: who was refused what. Never the query or the body, which may hold anything. */
-function logForbidden(context: Context, parts: AppParts, audit: BoundedLog): void {
-  const { user, groups, speaksFor } = callerNow(context, parts);
+function logForbidden(context: Context, { audit, exchange }: RefusalParts): void {
+  const { user, groups, speaksFor } = exchange.caller;
   const verb = (context.state['verb'] as Verb | undefined) ?? context.method.toLowerCase();
-  audit.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path: pathOf(context) });
-}
-
-function text(context: Context, code: number, body: string): void {
-  context.status = code;
-  context.set('content-type', 'text/plain; charset=utf-8');
-  context.set('x-content-type-options', 'nosniff');
-  context.body = Buffer.from(body);
-}
-
-/** People at a terminal get indented JSON (N3). */
-function isIndented({ query, req }: Context): boolean {
-  const pretty = query['pretty'];
-  if (pretty !== undefined) return pretty === '1' || pretty === 'true';
-  return /^(curl|Wget)\//.test(req.headers['user-agent'] ?? '');
-}
-
-/** Puts in space between tokens, and nothing else: numbers and names stay as they are. */
-function indented(bytes: Uint8Array): Buffer {
-  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-  let out = '';
-  let depth = 0;
-  const line = (): string => (depth > indentedDepthMax ? '' : `\n${' '.repeat(depth * indentSpaces)}`);
-  for (const [token] of source.matchAll(/"(?:[^"\\]|\\.)*"|[^\s"{}[\],:]+|\{\s*\}|\[\s*\]|[{}[\],:]/g)) {
-    if (token === '{' || token === '[') {
-      depth += 1;
-      out += token + line();
-    } else if (token === '}' || token === ']') {
-      const isInline = depth > indentedDepthMax;
-      depth -= 1;
-      out += (isInline ? '' : line()) + token;
-    } else if (token === ',') out += token + line();
-    else out += token === ':' ? ': ' : token;
-  }
-  return Buffer.from(`${out}\n`);
-}
-
-function callerNow(context: Context, { callerOf, ports }: AppParts): Caller {
-  return callerAt(callerOf(context.req.socket as TLSSocket), ports.clock.now());
-}
-
-function pathOf(context: Context): string {
-  return withoutQuery(context.req.url ?? '/');
+  const path = withoutQuery(context.req.url ?? '/');
+  audit.warn('request.forbidden', { user, groups, ...(speaksFor === undefined ? {} : { speaksFor }), verb, path });
 }
 
 const internalError: Refusal = {
@@ -253,30 +126,3 @@ const internalError: Refusal = {
   message: 'Internal error occurred',
   details: { causes: [{ message: 'the server has logged what happened' }] },
 };
-
-/** Requests under way, watches not counted. */
-class InFlight {
-  readonly #max: number;
-  #count = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Throws Refused(429) when there are too many. The result ends the request's part in it, once. */
-  enter(): () => void {
-    if (this.#count >= this.#max) {
-      throw new Refused({
-        reason: 'TooManyRequests',
-        message: 'too many requests, please try again later',
-        details: { retryAfterSeconds: 1 },
-      });
-    }
-    this.#count += 1;
-    let entered = true;
-    return () => {
-      if (entered) this.#count -= 1;
-      entered = false;
-    };
-  }
-}

@@ -5,6 +5,8 @@ import { badRequest, Refused } from '../domain/errors.js';
 import { formatJson } from '../domain/json-tree.js';
 import { mustParse } from '../domain/parsed.js';
 import { parseYaml } from '../domain/yaml.js';
+import type { Exchange } from '../http/exchange.js';
+import { tooMany } from '../http/limit-reached.js';
 
 /** Reading YAML takes a hundred times as long as reading JSON, and nobody else gets a turn meanwhile. */
 const yamlBytesMax = 32 * 1024;
@@ -12,8 +14,8 @@ const yamlBytesMax = 32 * 1024;
 const acceptedBodies = 'application/json, application/yaml';
 const decoder = new TextDecoder();
 
-/** Throws Refused: 413 beyond `bytesMax`, 400 when the sender breaks off. */
-export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+/** Throws Refused: 413 beyond `bytesMax`, 429 when too much is in memory for this client already, 400 when the sender breaks off. */
+export async function readBody({ request, room }: Exchange, bytesMax: number): Promise<Uint8Array> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > bytesMax) throw tooLarge(bytesMax);
   if (request.headers['content-encoding'] !== undefined && request.headers['content-encoding'] !== 'identity') {
@@ -22,9 +24,11 @@ export async function readBody(request: IncomingMessage, bytesMax: number): Prom
   const chunks: Buffer[] = [];
   let length = 0;
   try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // What is left of a body that is refused half way is dropped later: Node would end the connection here.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length;
       if (length > bytesMax) throw tooLarge(bytesMax);
+      if (!room.tryTake(chunk.length)) throw tooMany('bufferedBytes');
       chunks.push(chunk);
     }
   } catch (error) {
@@ -41,10 +45,10 @@ export function mediaType(request: IncomingMessage): string {
 }
 
 /** The body as the text of a JSON value. Throws Refused: 415 for what is neither JSON nor YAML. */
-export async function readJsonBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
-  const type = mediaType(request);
+export async function readJsonBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
+  const type = mediaType(exchange.request);
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(acceptedBodies);
-  const bytes = await readBody(request, bytesMaxOf(type, bytesMax));
+  const bytes = await readBody(exchange, bytesMaxOf(type, bytesMax));
   assertUtf8(bytes);
   if (type === 'application/json') return bytes;
   const json = Buffer.from(formatJson(mustParse(parseYaml(decoder.decode(bytes)))));

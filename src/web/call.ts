@@ -1,6 +1,6 @@
 /** One request on a resource, understood: what every verb works from. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
 import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
 import { badRequest, Refused } from '../domain/errors.js';
@@ -10,6 +10,7 @@ import type { CanonicalPaths, Clock, Commits, History, Intake, Objects, Revision
 import type { Scope } from '../domain/scope.js';
 import type { Selector } from '../domain/selector.js';
 import type { ShardName } from '../domain/shard.js';
+import type { Exchange } from '../http/exchange.js';
 import { negotiate, type Answered, type Asked } from './accept.js';
 import type { ClusterPlace } from './kube-path.js';
 import { objectNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
@@ -28,7 +29,7 @@ export type Call = Readonly<{
   canonicalPath: CanonicalPath | undefined;
   query: URLSearchParams;
   request: IncomingMessage;
-  response: ServerResponse;
+  exchange: Exchange;
 }>;
 
 /** What verbs need of the other rooms. */
@@ -48,7 +49,13 @@ export type KubePorts = Readonly<{
   limits: KubeLimits;
 }>;
 
-export type KubeLimits = Readonly<{ bodyBytesMax: number; watchTimeoutMinMs: number; openWatchesMax: number }>;
+export type KubeLimits = Readonly<{
+  bodyBytesMax: number;
+  watchTimeoutMinMs: number;
+  watchTimeoutMaxMs: number;
+  /** How much of a list or of history is read at once. */
+  pieceBytesMax: number;
+}>;
 
 /** How a verb was answered: with bytes to send, or by having written to the response itself. */
 export type Answer =

@@ -16,7 +16,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 
-  const bytes = await readJsonBody(call.request, limits.bodyBytesMax);
+  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax);
   const { object, warnings } = await intake.create(bytes, {
     ...options,
     ...place,

@@ -7,6 +7,7 @@ import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
+import { withRoom } from '../domain/room.js';
 import type { Selector } from '../domain/selector.js';
 import type { Scope } from '../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
@@ -24,9 +25,10 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   const listOptions = mustParse(parseListOptions(call.query));
   if (listOptions.continueToken !== undefined)
     throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
-  const options = await readDeleteOptions(call.request, call.query, ports.limits.bodyBytesMax);
+  const options = await readDeleteOptions(call.exchange, call.query, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
-  return answerList(call, removing(call, { scope, selector, listOptions, options, form }, ports), answered);
+  const removed = removing(call, { scope, selector, listOptions, options, form }, ports);
+  return answerList(call, withRoom(removed, call.exchange.room, ports.limits.pieceBytesMax), answered);
 }
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;

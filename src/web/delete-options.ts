@@ -2,7 +2,6 @@
  * The DeleteOptions of a DELETE: from its body, which kcp sends without a Content-Type, or from the query when there is
  * none (W16). Finalizers, propagation and grace change nothing here: an object goes at once (W15).
  */
-import type { IncomingMessage } from 'node:http';
 import { badRequest, Refused } from '../domain/errors.js';
 import { assertUtf8, bytesMaxOf, mediaType, readBody, unsupportedMediaType } from './body.js';
 import { parseWriteOptions } from './write-options.js';
@@ -10,14 +9,15 @@ import { parseJson } from '../domain/json-parser.js';
 import { parseYaml } from '../domain/yaml.js';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonTree } from '../domain/json-tree.js';
 import { mustParse } from '../domain/parsed.js';
+import type { Exchange } from '../http/exchange.js';
 
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
 const decoder = new TextDecoder();
 
-export async function readDeleteOptions(request: IncomingMessage, query: URLSearchParams, bytesMax: number): Promise<DeleteOptions> {
-  const type = mediaType(request);
-  const bytes = await readBody(request, bytesMaxOf(type, bytesMax));
+export async function readDeleteOptions(exchange: Exchange, query: URLSearchParams, bytesMax: number): Promise<DeleteOptions> {
+  const type = mediaType(exchange.request);
+  const bytes = await readBody(exchange, bytesMaxOf(type, bytesMax));
   if (bytes.length === 0) return { dryRun: parseWriteOptions(query, 'DeleteOptions').dryRun, uid: undefined, resourceVersion: undefined };
   assertUtf8(bytes);
   const options = parseBody(bytes, type);

@@ -1,8 +1,8 @@
 /** From a request to its verb: path, caller, type, scope; then one of the verbs answers. Throws Refused. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Caller } from '../domain/caller.js';
+import type { IncomingMessage } from 'node:http';
 import { badRequest, Refused, unreachable } from '../domain/errors.js';
 import { attempt, mustParse } from '../domain/parsed.js';
+import type { Exchange } from '../http/exchange.js';
 import { asksPartial } from './accept.js';
 import { authorize } from './authorize.js';
 import { clusterOf, writtenCluster, type Answer, type Call, type KubePorts } from './call.js';
@@ -27,7 +27,7 @@ import { update } from './update.js';
 import { watch } from './watch.js';
 
 /** `target` is the path and query as they came. */
-export type Asked = Readonly<{ target: string; caller: Caller; request: IncomingMessage; response: ServerResponse }>;
+export type Asked = Readonly<{ target: string; exchange: Exchange }>;
 
 export type FaceAnswer =
   | Answer
@@ -36,7 +36,8 @@ export type FaceAnswer =
 
 /** `noteVerb` is told the verb as soon as it is known, so that metrics name it whatever becomes of the request. */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
-  const { target, caller, request, response } = asked;
+  const { target, exchange } = asked;
+  const { caller, request } = exchange;
   const method = request.method ?? 'GET';
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
@@ -70,7 +71,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
 
   const { type, identity } = resolution;
   const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
-  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, response }, ports);
+  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, exchange }, ports);
 }
 
 /** Of a request's target, what may be logged and told to everybody. */

@@ -4,8 +4,8 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { createGzip, constants } from 'node:zlib';
-import { pipeline } from 'node:stream/promises';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { expired, Refused, resourceVersionTooLarge } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
@@ -22,7 +22,8 @@ import { listEncoding } from './encodings.js';
 import { parseListOptions, type ListOptions } from './list-options.js';
 import type { ObjectForm } from './object-form.js';
 import { encode } from './parts.js';
-import { isGone, send } from './send.js';
+import { withRoom, type Room } from '../domain/room.js';
+import { send } from '../http/send.js';
 
 /** Remaining items are counted no further: it is an estimate by Kubernetes' own words, and counting costs. */
 const remainingMax = 10_000;
@@ -37,7 +38,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const page = pageOf(options, scope, selector, ports);
-  return answerList(call, listBytes(page, form, ports), answered);
+  return answerList(call, withRoom(listBytes(page, form, ports), call.exchange.room, ports.limits.pieceBytesMax), answered);
 }
 
 /**
@@ -58,21 +59,24 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   const first = await bytes.next();
   const opening = first.done === true ? [] : [first.value];
   const second = await bytes.next();
-  if (second.done === true) return encoded(200, Buffer.concat(opening), encoding);
+  const { request, exchange } = call;
+  const { response, room } = exchange;
+  if (second.done === true) {
+    room.give(opening.reduce((sum, piece) => sum + piece.length, 0));
+    return encoded(200, Buffer.concat(opening), encoding);
+  }
 
-  const { request, response } = call;
-  if (isGone(response)) return { kind: 'streamed' };
+  if (exchange.isOver) return { kind: 'streamed' };
   response.statusCode = 200;
   response.setHeader('content-type', `application/${encoding}`);
   response.setHeader('cache-control', 'no-cache, private');
   const pieces = chain([...opening, second.value], bytes);
-  if (request.method === 'HEAD') response.end();
+  if (request.method === 'HEAD') exchange.finish();
   else if (acceptsGzip(request.headers['accept-encoding'])) {
     response.setHeader('content-encoding', 'gzip');
     response.setHeader('vary', 'Accept-Encoding');
-    const gzip = createGzip({ level: constants.Z_BEST_SPEED });
-    await pipeline(Readable.from(flat(pieces)), gzip, response).catch(unlessGone);
-  } else await send(pieces, response);
+    await send(compressed(pieces, room), exchange);
+  } else await send(pieces, exchange);
   return { kind: 'streamed' };
 }
 
@@ -191,16 +195,31 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
     .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
 }
 
-/** That a reader goes away is no fault. */
-function unlessGone(error: Error & { code?: string }): void {
-  if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-}
-
 async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Uint8Array[]> {
   yield opening;
   for await (const piece of bytes) yield [piece];
 }
 
-async function* flat(pieces: AsyncIterable<readonly Uint8Array[]>): AsyncGenerator<Uint8Array> {
-  for await (const batch of pieces) yield* batch;
+/** What goes in gives its room back once it is compressed; what comes out takes room for itself. */
+async function* compressed(pieces: AsyncIterable<readonly Uint8Array[]>, room: Room): AsyncGenerator<readonly Uint8Array[]> {
+  const gzip = createGzip({ level: constants.Z_BEST_SPEED });
+  const feeding = pipeline(Readable.from(consumed(pieces, room)), gzip).catch(() => {});
+  try {
+    for await (const piece of gzip as AsyncIterable<Buffer>) {
+      room.add(piece.length);
+      yield [piece];
+    }
+  } finally {
+    gzip.destroy();
+    await feeding;
+  }
+}
+
+async function* consumed(pieces: AsyncIterable<readonly Uint8Array[]>, room: Room): AsyncGenerator<Uint8Array> {
+  for await (const batch of pieces) {
+    for (const piece of batch) {
+      yield piece;
+      room.give(piece.length);
+    }
+  }
 }

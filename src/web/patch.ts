@@ -49,8 +49,8 @@ function patchType({ request, type }: Call): string {
   return media;
 }
 
-async function readPatch({ request, type }: Call, media: string, bytesMax: number): Promise<Patch> {
-  const bytes = await readBody(request, bytesMax);
+async function readPatch({ exchange, type }: Call, media: string, bytesMax: number): Promise<Patch> {
+  const bytes = await readBody(exchange, bytesMax);
   assertUtf8(bytes);
   const tree = mustParse(parseJson(bytes));
   if (media === jsonPatchType) {

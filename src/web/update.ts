@@ -9,7 +9,7 @@ export async function update(call: Call, { intake, clock, limits }: KubePorts): 
   const form = formOf(call, answered, clock);
   const options = parseWriteOptions(call.query, 'UpdateOptions');
   const key = keyOf(call);
-  const bytes = await readJsonBody(call.request, limits.bodyBytesMax);
+  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax);
   const { object, warnings } = await intake.update(() => bytes, {
     ...options,
     type: call.type,

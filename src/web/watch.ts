@@ -7,64 +7,61 @@
  *   above (S14a)      ERROR 410                      ERROR 504, the client drops it      ERROR 410
  *   below (S14a)      ERROR 410                      what is there, then live            ERROR 410
  */
-import { expired, Refused, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
+import { expired, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
-import type { Representation, WatchStart } from '../domain/ports.js';
+import type { WatchRequest, WatchStart } from '../domain/ports.js';
+import type { Room } from '../domain/room.js';
+import type { Exchange } from '../http/exchange.js';
 import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
 import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, type WatchOptions } from './list-options.js';
-import { isGone, send } from './send.js';
+import { send } from '../http/send.js';
 
 /** A reader that has stopped reading gets this long, once its watch has ended, to take the end of it. */
 const lastBytesMs = 10_000;
+/** What is left of a certificate when its watches end. */
+const certificateRestMs = 1_000;
 
 export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'watch');
   const options = mustParse(parseWatchOptions(call.query));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
-  if (ports.watches.openWatches >= ports.limits.openWatchesMax) throw new Refused(tooManyWatches);
+  const { exchange } = call;
+  exchange.becomeWatch(selectorBytesOf(call.query));
 
   const representation = watchRepresentation(form);
   const start = startOf(options, ports);
-  openResponse(call);
-  if (call.request.method === 'HEAD') call.response.end();
-  else if (start.kind === 'refused') await send(onlyError(representation, start.refusal), call.response);
-  else
-    await follow(call, ports, {
-      scope,
-      selector,
-      representation,
-      start,
-      bookmarks: options.bookmarks,
-      timeoutMs: timeoutOf(options, ports),
-    });
+  if (exchange.isOver) return { kind: 'streamed' };
+  openResponse(exchange);
+  if (call.request.method === 'HEAD') exchange.finish();
+  else if (start.kind === 'refused') await send(onlyError(representation.error(start.refusal), exchange.room), exchange);
+  else {
+    const timeoutMs = timeoutOf(options, exchange, ports);
+    const { bookmarks } = options;
+    await follow(call, ports, { scope, selector, representation, start, bookmarks, timeoutMs, room: exchange.room });
+  }
   return { kind: 'streamed' };
 }
 
-async function follow(call: Call, ports: KubePorts, request: Parameters<KubePorts['watches']['open']>[0]): Promise<void> {
-  const { canonicalPath, response } = call;
-  if (isGone(response)) return;
+async function follow(call: Call, ports: KubePorts, request: WatchRequest): Promise<void> {
+  const { canonicalPath, exchange } = call;
   const open = ports.watches.open(request);
   // A watch of a canonical path is bound when it opens, and ends when the path leads elsewhere.
   const moves = ports.commits.subscribe(({ movedPaths }) => {
     if (canonicalPath !== undefined && movedPaths.includes(canonicalPath)) open.end();
   });
-  const cancel = ports.clock.after(request.timeoutMs + lastBytesMs, () => response.destroy());
-  // The end of a watch is sent when its reader takes it, so the time for that runs on behind `send`.
-  response.once('close', () => {
-    open.end();
-    cancel();
-  });
+  exchange.onEnd(() => open.end());
+  exchange.limit(request.timeoutMs + lastBytesMs, () => exchange.cut());
   try {
-    await send(open, response);
+    await send(open, exchange);
   } finally {
     moves.cancel();
   }
 }
 
 /** Headers go out before the first event (S18). */
-function openResponse({ response }: Call): void {
+function openResponse({ response }: Exchange): void {
   response.statusCode = 200;
   response.setHeader('content-type', 'application/json');
   response.setHeader('cache-control', 'no-cache, private');
@@ -88,17 +85,21 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
   return { kind: 'refused', refusal: expired(`too old resource version: ${resourceVersion} (${revisions.format(published)})`) };
 }
 
-/** A server that may choose picks a time between its minimum and twice that, so that watches do not end together (S17). */
-function timeoutOf({ timeoutSeconds }: WatchOptions, { limits, random }: KubePorts): number {
-  return timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;
+/**
+ * A server that may choose picks a time between its minimum and twice that, so that watches do not end together (S17). No watch is longer
+ * than the longest, nor than the caller's certificate: it ends a little before, so that its end is still sent.
+ */
+function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
+  const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;
+  return Math.max(0, Math.min(askedMs, limits.watchTimeoutMaxMs, validUntilMs - certificateRestMs - clock.now()));
 }
 
-async function* onlyError(representation: Representation, refusal: Refusal): AsyncGenerator<readonly Uint8Array[]> {
-  yield [representation.error(refusal)];
+/** How much text the selectors of a watch were written in: what they take of memory and time grows with it. */
+function selectorBytesOf(query: URLSearchParams): number {
+  return (query.get('labelSelector') ?? '').length + (query.get('fieldSelector') ?? '').length;
 }
 
-const tooManyWatches: Refusal = {
-  reason: 'TooManyRequests',
-  message: 'too many watches are open, please try again later',
-  details: { retryAfterSeconds: 1 },
-};
+async function* onlyError(error: Uint8Array, room: Room): AsyncGenerator<readonly Uint8Array[]> {
+  room.add(error.length);
+  yield [error];
+}

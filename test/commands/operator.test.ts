@@ -6,6 +6,7 @@ import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RequestListener } from 'node:http';
+import type { TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { Authority } from '../../src/certificates/authority.js';
 import { callerOf } from '../../src/certificates/caller-from-certificate.js';
@@ -23,6 +24,7 @@ import { CacheError } from '../../src/domain/errors.js';
 import { parseShardName } from '../../src/domain/shard.js';
 import { createApp } from '../../src/web/app.js';
 import type { KubePorts } from '../../src/web/call.js';
+import { listenerOf } from '../support/an-exchange.js';
 import { aStatusReport, aTreeStatus } from '../support/status-report.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { called } from './called.js';
@@ -79,7 +81,7 @@ async function listening(t: ExecutionContext, server: Server): Promise<string> {
 /** The real application, whose shards can be removed once. */
 function aCache(): RequestListener {
   const known = new Set([parseShardName('amber')!]);
-  return createApp(
+  const app = createApp(
     {
       ports: { clock: systemClock } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport() },
@@ -87,11 +89,11 @@ function aCache(): RequestListener {
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
       health: new Health(),
-      callerOf,
       version: '0.1.0',
     },
     limits,
-  ).callback();
+  );
+  return listenerOf(app, (socket) => callerOf(socket as TLSSocket));
 }
 
 async function failure(

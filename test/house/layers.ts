@@ -31,7 +31,8 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   store: ['domain', 'diagnostics'],
   tier: ['domain', 'diagnostics', 'frames', 'sender', 'intake'],
   watch: ['domain', 'diagnostics'],
-  web: ['domain', 'diagnostics'],
+  http: ['domain', 'diagnostics'],
+  web: ['domain', 'diagnostics', 'http'],
 };
 
 /** Which rooms a library lives in. */

@@ -69,6 +69,8 @@ export class TestServer {
         'secure-port': '0',
         'client-ca-file': authority.certificateFile,
         ...(config === undefined ? {} : { config: 'strata.yaml' }),
+        // Time that runs faster for the server must not run out on connections, whose peers live in real time.
+        ...(clock === systemClock ? {} : { 'keep-alive-timeout': '1h', 'pong-timeout': '10m' }),
         ...flags,
       },
       environment: {},

@@ -5,6 +5,7 @@ import { parseLabelSelector } from '../../src/domain/selector.js';
 import { mustParse } from '../../src/domain/parsed.js';
 import { Hub, type HubLimits } from '../../src/watch/hub.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
+import { endlessRoom } from '../support/an-exchange.js';
 import { aScope } from '../support/objects.js';
 import { MemoryStore } from './memory-store.js';
 import { plainEvents } from './plain-events.js';
@@ -56,6 +57,7 @@ export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
     start: { kind: 'after', revision: 0 },
     bookmarks: true,
     timeoutMs: hourMs,
+    room: endlessRoom,
     ...request,
   };
 }

@@ -6,12 +6,13 @@ import type { AddressInfo } from 'node:net';
 import { Health } from '../../src/diagnostics/health.js';
 import type { Log } from '../../src/diagnostics/log.js';
 import { createMetrics } from '../../src/diagnostics/metrics.js';
-import { anonymous, type Caller } from '../../src/domain/caller.js';
+import { anonymous, callerAt, type Caller } from '../../src/domain/caller.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { createApp } from '../../src/web/app.js';
 import type { KubePorts } from '../../src/web/call.js';
 import { ManualClock } from '../store/manual-clock.js';
+import { listenerOf } from '../support/an-exchange.js';
 import { aStatusReport } from '../support/status-report.js';
 
 const amber = parseShardName('amber')!;
@@ -44,12 +45,11 @@ async function anApp(
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
       health: new Health(),
-      callerOf: () => caller,
       version: '0.1.0',
     },
     limits,
   );
-  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  const server = createServer(listenerOf(app, () => callerAt(caller, nowMs))).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => server.close());
   const { port } = server.address() as AddressInfo;

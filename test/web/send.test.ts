@@ -1,11 +1,13 @@
 /** What is left behind when a reader goes away: nothing. */
 import test from 'ava';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Writable } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
+import { anonymous } from '../../src/domain/caller.js';
+import { send } from '../../src/http/send.js';
+import { anExchange } from '../support/an-exchange.js';
 import type { Call } from '../../src/web/call.js';
 import { answerList } from '../../src/web/list.js';
-import { isGone, send } from '../../src/web/send.js';
 
 /** A response whose reader takes `bytesMax` and then nothing, until it goes away. */
 class StuckResponse extends Writable {
@@ -44,7 +46,9 @@ function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { ask
 }
 
 function aCall(response: StuckResponse, headers: Record<string, string> = {}): Call {
-  return { response: response as unknown as ServerResponse, request: { method: 'GET', headers } as unknown as IncomingMessage } as Call;
+  const request = Object.assign(new PassThrough(), { method: 'GET', headers, httpVersionMajor: 1, complete: true, socket: response });
+  const exchange = anExchange(request as unknown as IncomingMessage, response as unknown as ServerResponse, anonymous);
+  return { exchange, request: exchange.request } as Call;
 }
 
 const json = { encoding: 'json', form: 'object', tableVersion: 'v1' } as const;
@@ -88,14 +92,12 @@ test('no more is asked for than the reader takes', async (t) => {
   response.destroy();
 });
 
-test('a response of HTTP/2 is gone with its stream, though it does not say so itself', async (t) => {
-  const stream = new StuckResponse(0);
-  const response = { stream } as unknown as ServerResponse;
-  t.false(isGone(response));
-  stream.destroy();
-
-  t.true(isGone(response));
+test('nothing is asked of a stream whose exchange has ended', async (t) => {
+  const { exchange } = aCall(new StuckResponse(0));
+  exchange.end();
   const { list, state } = pieces(10);
-  await send({ [Symbol.asyncIterator]: () => list } as never, response);
+
+  await send({ [Symbol.asyncIterator]: () => list } as never, exchange);
+
   t.is(state.asked, 0);
 });

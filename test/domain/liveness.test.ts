@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Liveness } from '../../src/frames/liveness.js';
+import { Liveness } from '../../src/domain/liveness.js';
 import { ManualClock } from '../store/manual-clock.js';
 
 function aPeer(): { clock: ManualClock; liveness: Liveness; seen: string[]; reading: { now: boolean } } {

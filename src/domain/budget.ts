@@ -1,0 +1,85 @@
+/**
+ * A bound that many share, as a tree: what is taken from a budget is also taken from every budget above it.
+ *
+ *   everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
+ *
+ * A budget holds at most `max`. Something larger than `max` fits only while the budget is empty, so that no bound can keep a single
+ * allowed body out for good. Whoever waits is served first come, first served, per budget that is full.
+ */
+export class Budget {
+  readonly #max: number;
+  readonly #above: Budget | undefined;
+  /** Those whose next step this budget holds up, in the order they came. */
+  readonly #waiting = new Set<Waiting>();
+  #used = 0;
+
+  constructor(max: number, above?: Budget) {
+    this.#max = max;
+    this.#above = above;
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  /** False, and nothing taken, when this budget or one above it is full. */
+  tryTake(amount: number): boolean {
+    if (this.#fullFor(amount) !== undefined) return false;
+    this.add(amount);
+    return true;
+  }
+
+  /** Takes beyond the bound if need be: for what is already in memory. */
+  add(amount: number): void {
+    this.#used += amount;
+    this.#above?.add(amount);
+  }
+
+  /** Calls `go` with the amount taken, at once or when there is room. The result gives up waiting. */
+  take(amount: number, go: () => void): () => void {
+    const full = this.#waiting.size > 0 ? this : this.#fullFor(amount);
+    if (full === undefined) {
+      this.add(amount);
+      go();
+      return () => {};
+    }
+    const waiting: Waiting = { budget: this, amount, at: full, go };
+    full.#waiting.add(waiting);
+    return () => {
+      if (waiting.at.#waiting.delete(waiting)) waiting.at.#wake();
+    };
+  }
+
+  give(amount: number): void {
+    for (const budget of this.#path()) budget.#used -= amount;
+    for (const budget of this.#path()) budget.#wake();
+  }
+
+  /** Serves those who wait here; whoever is held up by another budget of theirs goes on waiting there. */
+  #wake(): void {
+    for (const waiting of this.#waiting) {
+      const full = waiting.budget.#fullFor(waiting.amount);
+      if (full === this) return;
+      this.#waiting.delete(waiting);
+      if (full === undefined) {
+        waiting.budget.add(waiting.amount);
+        waiting.go();
+      } else {
+        waiting.at = full;
+        full.#waiting.add(waiting);
+      }
+    }
+  }
+
+  /** The lowest budget on the way up without room for the amount. */
+  #fullFor(amount: number): Budget | undefined {
+    for (const budget of this.#path()) if (budget.#used > 0 && budget.#used + amount > budget.#max) return budget;
+    return undefined;
+  }
+
+  *#path(): Generator<Budget> {
+    for (let budget: Budget | undefined = this; budget !== undefined; budget = budget.#above) yield budget;
+  }
+}
+
+type Waiting = { readonly budget: Budget; readonly amount: number; at: Budget; readonly go: () => void };

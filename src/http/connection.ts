@@ -1,0 +1,159 @@
+/**
+ * One TLS connection, from its handshake to the end of its socket: who is at the other end, read once, and the exchanges it carries.
+ *
+ * N1 It lives no longer than its peer's certificate.
+ * N2 When its socket is gone, so are all its exchanges: Node leaves some of them without any event (see ARCHITECTURE.md).
+ * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
+ * N4 It is closed when it has stood idle for `keepAliveTimeoutMs`.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerHttp2Session } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import { Budget } from '../domain/budget.js';
+import { callerAt, kindOf, type Caller } from '../domain/caller.js';
+import { Liveness } from '../domain/liveness.js';
+import type { Clock } from '../domain/ports.js';
+import { Exchange } from './exchange.js';
+import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
+import { networkOf } from './unproven-sockets.js';
+
+export type ConnectionParts = Readonly<{
+  clock: Clock;
+  quotas: Quotas;
+  /** Told when a limit is reached; gives what to throw. */
+  refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
+}>;
+
+export type ConnectionOptions = Readonly<{
+  bufferedBytesPerConnectionMax: number;
+  sendTimeoutMs: number;
+  pingIntervalMs: number;
+  pongTimeoutMs: number;
+  keepAliveTimeoutMs: number;
+}>;
+
+export class Connection {
+  readonly caller: Caller;
+  readonly peer: Peer;
+  readonly #socket: TLSSocket;
+  readonly #parts: ConnectionParts;
+  readonly #options: ConnectionOptions;
+  readonly #quota: Quota;
+  readonly #bufferedBytes: Budget;
+  readonly #exchanges = new Set<Exchange>();
+  #session: ServerHttp2Session | undefined;
+  /** Whether it is within what its caller may open. */
+  readonly #isWithinQuota: boolean;
+  #isClosing = false;
+  #isHandedOver = false;
+  #isClosed = false;
+  #cancelExpiry = (): void => {};
+  #cancelIdle = (): void => {};
+  #liveness: Liveness | undefined;
+
+  constructor(socket: TLSSocket, caller: Caller, parts: ConnectionParts, options: ConnectionOptions) {
+    this.#socket = socket;
+    this.caller = caller;
+    this.peer = peerOf(caller, socket.remoteAddress ?? '');
+    this.#parts = parts;
+    this.#options = options;
+    this.#quota = parts.quotas.join(this.peer);
+    this.#bufferedBytes = new Budget(options.bufferedBytesPerConnectionMax, this.#quota.bufferedBytes);
+    this.#isWithinQuota = this.#quota.connections.tryTake(1);
+    socket.once('close', () => this.#closed());
+    const { validUntilMs } = caller;
+    if (validUntilMs !== undefined)
+      this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.now()), () => this.destroy());
+  }
+
+
+  /** It speaks HTTP/2. */
+  carry(session: ServerHttp2Session): void {
+    this.#session = session;
+    session.on('error', () => {});
+    const ask = (): void => {
+      if (!session.destroyed) session.ping((error) => void (error === null && liveness.heard()));
+    };
+    const liveness = new Liveness(this.#parts.clock, { ask, listening: () => true, dead: () => this.destroy() }, this.#options);
+    this.#liveness = liveness;
+    this.#startIdling();
+  }
+
+  /** A request has come in. */
+  open(request: IncomingMessage, response: ServerResponse): Exchange {
+    const { clock, refused } = this.#parts;
+    this.#cancelIdle();
+    const exchange = new Exchange(request, response, {
+      clock,
+      quota: this.#quota,
+      bufferedBytes: this.#bufferedBytes,
+      callerNow: () => callerAt(this.caller, clock.now()),
+      validUntilMs: this.caller.validUntilMs,
+      refused: (limit) => refused(limit, this.peer, this.caller),
+      sendTimeoutMs: this.#options.sendTimeoutMs,
+      ended: () => this.#ended(exchange),
+    });
+    this.#exchanges.add(exchange);
+    if (this.#isClosing && this.#session === undefined) response.setHeader('connection', 'close');
+    return exchange;
+  }
+
+  /** Why it may not ask for anything: its caller has too many connections. */
+  refusal(): Error | undefined {
+    if (this.#isWithinQuota) return undefined;
+    this.close();
+    return this.#parts.refused('connections', this.peer, this.caller);
+  }
+
+  /** It is a websocket from now on, whose end its own protocol sees to. */
+  handOver(): void {
+    this.#isHandedOver = true;
+    this.#cancelExpiry();
+  }
+
+  /** Takes nothing new; closes once what is under way has ended. */
+  close(): void {
+    if (this.#isHandedOver) return;
+    this.#isClosing = true;
+    if (this.#session !== undefined) this.#session.close();
+    else if (this.#exchanges.size === 0) this.#socket.end();
+  }
+
+  /** Ends it, and whatever it carries. */
+  destroy(): void {
+    // The session alone would wait for a peer that may be dead, with the socket open.
+    this.#socket.destroy();
+    this.#closed();
+  }
+
+  #ended(exchange: Exchange): void {
+    this.#exchanges.delete(exchange);
+    if (this.#exchanges.size > 0) return;
+    if (this.#session !== undefined) this.#startIdling();
+    // A watch that has ended on a server that stops: its connection must not be used again.
+    else if (this.#isClosing) this.#socket.end();
+  }
+
+  #closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelExpiry();
+    this.#liveness?.stop();
+    if (this.#session?.destroyed === false) this.#session.destroy();
+    for (const exchange of this.#exchanges) exchange.end();
+    this.#cancelIdle();
+    if (this.#isWithinQuota) this.#quota.connections.give(1);
+    this.#parts.quotas.leave(this.peer);
+  }
+
+  #startIdling(): void {
+    this.#cancelIdle();
+    this.#cancelIdle = this.#parts.clock.after(this.#options.keepAliveTimeoutMs, () => this.close());
+  }
+}
+
+/** A user; before there is one, an address. */
+function peerOf(caller: Caller, address: string): Peer {
+  const kind = kindOf(caller);
+  return { kind, id: kind === 'anonymous' ? `address ${networkOf(address)}` : `${kind} ${caller.user}` };
+}

@@ -1,0 +1,38 @@
+/** What is said when a limit is reached: to the client, who may try again; in the log, bounded; and in a metric. */
+import { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
+import type { Metrics } from '../diagnostics/metrics.js';
+import type { Caller } from '../domain/caller.js';
+import { Refused } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import type { LimitName, Peer } from './quotas.js';
+
+const retryAfterSeconds = 1;
+
+const whatOf: Readonly<Record<LimitName, string>> = {
+  requests: 'requests',
+  watches: 'watches',
+  connections: 'connections',
+  bufferedBytes: 'bytes of bodies and unread answers',
+  selectorBytes: 'bytes of selectors of open watches',
+};
+
+export type LimitReached = (limit: LimitName, peer: Peer, caller: Caller) => Refused;
+
+export function limitReached(parts: Readonly<{ clock: Clock; log: Log; metrics: Metrics }>): LimitReached {
+  const log = new BoundedLog(parts);
+  return (limit, { kind }, { user }) => {
+    parts.metrics.limitsReached.add(1, { limit, caller: kind });
+    log.warn('limit.reached', { limit, caller: kind, user });
+    return tooMany(limit);
+  };
+}
+
+/** 429: the caller, or all callers together, have as much as they may. */
+export function tooMany(limit: LimitName): Refused {
+  return new Refused({
+    reason: 'TooManyRequests',
+    message: `too many ${whatOf[limit]}, please try again later`,
+    details: { retryAfterSeconds },
+  });
+}

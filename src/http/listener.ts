@@ -1,0 +1,235 @@
+/**
+ * The socket: TLS with client certificates asked for but not demanded (N11), HTTP/2 and HTTP/1.1, and limits on what a peer may do before
+ * it has said who it is.
+ *
+ * Who has shown no certificate yet may hold `anonymousConnectionsPerAddressMax` connections from one address; beyond that, and when the
+ * server is full, the oldest of them makes room. So nobody keeps those out who have one.
+ *
+ * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
+ * then the watches end, then writes finish. Ending streams first would lead clients to watch again on a dying connection.
+ */
+import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { SecureVersion, TLSSocket } from 'node:tls';
+import type { Caller, CallerKind } from '../domain/caller.js';
+import { deferred } from '../domain/deferred.js';
+import { Connection, type ConnectionOptions, type ConnectionParts } from './connection.js';
+import type { Exchange } from './exchange.js';
+import { endOf, UnprovenSockets } from './unproven-sockets.js';
+
+export type Pair = Readonly<{ cert: string; key: string }>;
+
+export type ListenerOptions = ConnectionOptions &
+  Readonly<{
+    bindAddress: string;
+    securePort: number;
+    clientCa: string | undefined;
+    tlsVersionMin: SecureVersion;
+    http2: boolean;
+    http2StreamsMax: number;
+    connectionsMax: number;
+    anonymousConnectionsPerAddressMax: number;
+    handshakeTimeoutMs: number;
+    headersTimeoutMs: number;
+    requestTimeoutMs: number;
+  }>;
+
+export type ListenerParts = ConnectionParts &
+  Readonly<{
+    callerOf: (socket: TLSSocket) => Caller;
+    handle: (exchange: Exchange, refusal: Error | undefined) => void;
+    /** Takes over a connection of HTTP/1.1 that asks for another protocol. */
+    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller) => void;
+  }>;
+
+/** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
+const sessionTimeoutSeconds = 300;
+/** How often, at least, HTTP/1.1 connections are looked at that take too long; Node's own 30 s would triple a shorter limit. */
+const checkingIntervalMaxMs = 5000;
+/** After how long without a byte the kernel asks whether a peer is still there; it takes ten more seconds to be sure. */
+const tcpKeepAliveMs = 15_000;
+/** Beside what is sent, HTTP/2 keeps frames, headers and streams in memory. */
+const sessionOverheadBytes = 16 * 1024 * 1024;
+const headerListBytesMax = 64 * 1024;
+const windowBytes = 64 * 1024;
+/** Health is all that may be asked for without a certificate. */
+const anonymousStreamsMax = 10;
+const anonymousHeaderBytesMax = 8 * 1024;
+const anonymousWindowBytes = 16 * 1024;
+const mebibyte = 1024 * 1024;
+
+export class Listener {
+  readonly #server: Http2SecureServer;
+  readonly #parts: ListenerParts;
+  readonly #options: ListenerOptions;
+  /** Open sockets, before and behind their handshake. */
+  readonly #sockets = new Set<Socket>();
+  readonly #unproven = new UnprovenSockets();
+  readonly #connections = new Map<TLSSocket, Connection>();
+  readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
+  /** Whose session Node makes in the same tick. */
+  #introducing: Connection | undefined;
+  #stopping = false;
+  #onEmpty: () => void = () => {};
+
+  constructor(pair: Pair, parts: ListenerParts, options: ListenerOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#server = createSecureServer({
+      ...this.#context(pair),
+      allowHTTP1: true,
+      ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+      // Without a CA of ours Node would believe the system's: then nobody is asked, and everybody is anonymous.
+      requestCert: options.clientCa !== undefined,
+      rejectUnauthorized: false,
+      handshakeTimeout: options.handshakeTimeoutMs,
+      sessionTimeout: sessionTimeoutSeconds,
+      maxSessionMemory: Math.ceil((options.bufferedBytesPerConnectionMax + sessionOverheadBytes) / mebibyte),
+      settings: { enablePush: false },
+    });
+    // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
+    Object.assign(
+      this.#server as unknown as Pick<Server, 'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout'> & {
+        connectionsCheckingInterval: number;
+      },
+      {
+        headersTimeout: options.headersTimeoutMs,
+        requestTimeout: options.requestTimeoutMs,
+        keepAliveTimeout: options.keepAliveTimeoutMs,
+        connectionsCheckingInterval: Math.min(options.headersTimeoutMs, checkingIntervalMaxMs),
+      },
+    );
+    this.#server.on('connection', (socket: Socket) => this.#accept(socket));
+    // Before Node's own listener, which makes an HTTP/2 session with the settings that stand by then.
+    this.#server.prependListener('secureConnection', (socket) => this.#introduce(socket));
+    this.#server.on('session', (session) => this.#carry(session));
+    this.#server.on('sessionError', () => {});
+    this.#server.on('tlsClientError', (_, socket) => socket.destroy());
+    this.#server.on('clientError', (_: Error, socket: Socket) => socket.destroy());
+    this.#server.on('request', (request, response) =>
+      this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+    );
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      const connection = this.#connections.get(socket as TLSSocket);
+      if (connection === undefined) return void socket.destroy();
+      connection.handOver();
+      parts.upgrade(request, socket, head, connection.caller);
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** How many connections callers of that kind have. */
+  connectionsOf(kind: CallerKind): number {
+    let count = 0;
+    for (const { peer } of this.#connections.values()) if (peer.kind === kind) count += 1;
+    return count;
+  }
+
+  async listen(): Promise<void> {
+    const { promise, resolve, reject } = deferred<void>();
+    this.#server.once('error', reject);
+    this.#server.listen(this.#options.securePort, this.#options.bindAddress, () => {
+      this.#server.off('error', reject);
+      resolve();
+    });
+    return promise;
+  }
+
+  /** New connections are served with this pair; open ones go on. */
+  show(pair: Pair): void {
+    this.#server.setSecureContext(this.#context(pair));
+  }
+
+  /** Stops listening and tells every client that this connection takes nothing new. */
+  beginStop(): void {
+    this.#stopping = true;
+    this.#server.close();
+    for (const connection of this.#connections.values()) connection.close();
+  }
+
+  /** Resolves when every connection is gone; those left after `graceMs` are cut. */
+  async finishStop(graceMs: number): Promise<void> {
+    if (this.#sockets.size === 0) return;
+    const { promise, resolve } = deferred<void>();
+    const cancel = this.#parts.clock.after(graceMs, () => {
+      for (const connection of this.#connections.values()) connection.destroy();
+      for (const socket of this.#sockets) socket.destroy();
+    });
+    this.#onEmpty = resolve;
+    await promise;
+    cancel();
+  }
+
+  #context({ cert, key }: Pair): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
+    const { clientCa, tlsVersionMin } = this.#options;
+    return { cert, key, minVersion: tlsVersionMin, ...(clientCa === undefined ? {} : { ca: clientCa }) };
+  }
+
+  #accept(socket: Socket): void {
+    const { connectionsMax, anonymousConnectionsPerAddressMax } = this.#options;
+    const from = endOf(socket);
+    const isCrowded = from !== undefined && this.#unproven.count(from) >= anonymousConnectionsPerAddressMax;
+    const isFull = this.#sockets.size >= connectionsMax;
+    const hasRoom = isCrowded ? this.#unproven.dropOldest(from.network) : !isFull || this.#unproven.dropOldest();
+    if (from === undefined || !hasRoom) return void socket.destroy();
+
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, tcpKeepAliveMs);
+    socket.on('error', () => {});
+    this.#sockets.add(socket);
+    this.#unproven.add(from, socket);
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      this.#unproven.delete(from);
+      if (this.#sockets.size === 0) this.#onEmpty();
+    });
+  }
+
+  /** Its handshake is done: here it is known who it is, once for all its requests. */
+  #introduce(socket: TLSSocket): void {
+    const end = endOf(socket);
+    if (end === undefined) return void socket.destroy();
+    const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
+    const isAnonymous = connection.peer.kind === 'anonymous';
+    if (!isAnonymous) this.#unproven.delete(end);
+    this.#connections.set(socket, connection);
+    socket.once('close', () => this.#connections.delete(socket));
+    // Its handshake was still under way when the others were told.
+    if (this.#stopping) connection.close();
+    this.#introducing = connection;
+    if (socket.alpnProtocol !== 'h2') return;
+    this.#server.updateSettings(
+      isAnonymous
+        ? { maxConcurrentStreams: anonymousStreamsMax, maxHeaderListSize: anonymousHeaderBytesMax, initialWindowSize: anonymousWindowBytes }
+        : { maxConcurrentStreams: this.#options.http2StreamsMax, maxHeaderListSize: headerListBytesMax, initialWindowSize: windowBytes },
+    );
+  }
+
+  #carry(session: ServerHttp2Session): void {
+    const connection = this.#introducing;
+    if (connection === undefined) return session.destroy();
+    this.#bySession.set(session, connection);
+    connection.carry(session);
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse): void {
+    const connection =
+      request.httpVersionMajor === 1
+        ? this.#connections.get(request.socket as TLSSocket)
+        : this.#bySession.get((request as unknown as Http2ServerRequest).stream.session as ServerHttp2Session);
+    // Gone before its request was read.
+    if (connection === undefined) return void response.destroy();
+    const exchange = connection.open(request, response);
+    if (connection.peer.kind === 'anonymous' && headerBytesOf(request) > anonymousHeaderBytesMax) return exchange.cut();
+    this.#parts.handle(exchange, connection.refusal());
+  }
+}
+
+function headerBytesOf({ rawHeaders, url = '' }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
+}

@@ -1,0 +1,75 @@
+/**
+ * How much of the server one caller may use at a time. Each limit is a tree of budgets:
+ *
+ *   limit `max` ─┬─▶ each master: `max`
+ *                └─▶ all others together: nine tenths ─▶ each caller: `callerSharePercent` of `max`
+ *
+ * So no caller starves the others, and masters get in when all others are at their limits. A caller is a user; who has shown no
+ * certificate is an address. A quota lives as long as its caller has a connection.
+ */
+import { Budget } from '../domain/budget.js';
+import type { CallerKind } from '../domain/caller.js';
+
+export type Peer = Readonly<{ id: string; kind: CallerKind }>;
+
+const limitNames = ['requests', 'watches', 'connections', 'bufferedBytes', 'selectorBytes'] as const;
+export type LimitName = (typeof limitNames)[number];
+
+export type Limits = Readonly<Record<LimitName, number>>;
+
+export type Quota = Readonly<Record<LimitName, Budget>>;
+
+/** Of each limit, what only masters may use. */
+const reservedPart = 0.1;
+
+export class Quotas {
+  readonly #limits: Limits;
+  readonly #callerShare: number;
+  readonly #everybody: Quota;
+  readonly #others: Quota;
+  readonly #callers = new Map<string, { readonly quota: Quota; connections: number }>();
+
+  constructor(limits: Limits, { callerSharePercent }: Readonly<{ callerSharePercent: number }>) {
+    this.#limits = limits;
+    this.#callerShare = callerSharePercent / 100;
+    this.#everybody = perLimit((name) => new Budget(limits[name]));
+    this.#others = perLimit((name) => new Budget(part(limits[name], 1 - reservedPart), this.#everybody[name]));
+  }
+
+  /** The quota of a caller who opens one more connection. */
+  join({ id, kind }: Peer): Quota {
+    const caller = this.#callers.get(id) ?? { quota: this.#quotaOf(kind), connections: 0 };
+    caller.connections += 1;
+    this.#callers.set(id, caller);
+    return caller.quota;
+  }
+
+  /** The caller has closed a connection, and given back what was taken through it. */
+  leave({ id }: Peer): void {
+    const caller = this.#callers.get(id);
+    if (caller === undefined) return;
+    caller.connections -= 1;
+    if (caller.connections === 0) this.#callers.delete(id);
+  }
+
+  /** How much all callers together use now. */
+  used(name: LimitName): number {
+    return this.#everybody[name].used;
+  }
+
+  #quotaOf(kind: CallerKind): Quota {
+    return perLimit((name) =>
+      kind === 'masters'
+        ? new Budget(this.#limits[name], this.#everybody[name])
+        : new Budget(part(this.#limits[name], this.#callerShare), this.#others[name]),
+    );
+  }
+}
+
+function part(limit: number, share: number): number {
+  return Math.max(1, Math.floor(limit * share));
+}
+
+function perLimit(budget: (name: LimitName) => Budget): Quota {
+  return Object.fromEntries(limitNames.map((name) => [name, budget(name)])) as Record<LimitName, Budget>;
+}

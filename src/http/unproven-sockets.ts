@@ -1,0 +1,58 @@
+/**
+ * Sockets whose peers have shown no certificate yet, oldest first, all together and by the network they come from: those that make room for
+ * others.
+ */
+import type { Socket } from 'node:net';
+
+/** The peer's end of a TCP connection, the same for a socket and for the TLS over it. */
+export type End = Readonly<{ end: string; network: string }>;
+
+/** Undefined for a socket that was gone before it was looked at. */
+export function endOf({ localAddress, remoteAddress, remotePort }: Socket): End | undefined {
+  if (remoteAddress === undefined) return undefined;
+  return { end: `${localAddress} ${remoteAddress} ${remotePort}`, network: networkOf(remoteAddress) };
+}
+
+export class UnprovenSockets {
+  readonly #byEnd = new Map<string, Socket>();
+  readonly #byNetwork = new Map<string, Set<string>>();
+
+  count({ network }: End): number {
+    return this.#byNetwork.get(network)?.size ?? 0;
+  }
+
+  add({ end, network }: End, socket: Socket): void {
+    this.#byEnd.set(end, socket);
+    const ends = this.#byNetwork.get(network) ?? new Set();
+    this.#byNetwork.set(network, ends.add(end));
+  }
+
+  delete({ end, network }: End): void {
+    this.#byEnd.delete(end);
+    const ends = this.#byNetwork.get(network);
+    ends?.delete(end);
+    if (ends?.size === 0) this.#byNetwork.delete(network);
+  }
+
+  /** Closes the oldest, of one network or of all. False when there is none. */
+  dropOldest(network?: string): boolean {
+    const ends = network === undefined ? this.#byEnd.keys() : (this.#byNetwork.get(network) ?? []);
+    for (const end of ends) {
+      const socket = this.#byEnd.get(end);
+      this.delete({ end, network: networkOf(end.split(' ')[1] ?? '') });
+      socket?.destroy();
+      return true;
+    }
+    return false;
+  }
+}
+
+/** The address; of IPv6 the /64 it is in, because a host has as many addresses there as it likes. */
+export function networkOf(address: string): string {
+  const text = address.replace(/^::ffff:(?=\d+\.)/, '');
+  if (!text.includes(':')) return text;
+  const [front = '', back] = text.split('::');
+  const groups = front.split(':').filter((group) => group !== '');
+  const missing = back === undefined ? 0 : 8 - groups.length - back.split(':').filter((group) => group !== '').length;
+  return [...groups, ...Array.from({ length: missing }, () => '0')].slice(0, 4).join(':');
+}

@@ -1,0 +1,69 @@
+/** What is asked for beside the kube face: health by everybody, metrics and status by those who read, removing a shard by masters. */
+import Router, { type RouterContext } from '@koa/router';
+import type { Context } from 'koa';
+import type { Health, HealthEndpoint } from '../diagnostics/health.js';
+import type { Log } from '../diagnostics/log.js';
+import type { Metrics } from '../diagnostics/metrics.js';
+import { badRequest, Refused } from '../domain/errors.js';
+import type { Freshness, Shards } from '../domain/ports.js';
+import { madeInRoom } from '../domain/room.js';
+import { parseShardName } from '../domain/shard.js';
+import type { Exchange } from '../http/exchange.js';
+import { jsonAnswer } from './answer.js';
+import { authorize } from './authorize.js';
+import type { Answer } from './call.js';
+import { withoutQuery } from './kube-face.js';
+import { bytesOf, respond } from './respond.js';
+
+export type RouteParts = Readonly<{ freshness: Freshness; shards: Shards; log: Log; metrics: Metrics; health: Health }>;
+
+const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
+
+export function routes({ health, log, metrics, freshness, shards }: RouteParts, exchangeOf: (context: Context) => Exchange): Router {
+  const router = new Router();
+  for (const endpoint of healthEndpoints) {
+    router.get(`/${endpoint}`, (context: Context) => {
+      const query = new URLSearchParams(context.querystring);
+      const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
+      for (const { name, reason } of report.failures) log.warn('health.failed', { endpoint, name, reason });
+      respond(context, { kind: 'text', code: report.status, text: report.text });
+    });
+  }
+  const read = (path: string, make: () => Promise<Answer>): void => {
+    router.get(path, async (context: Context) => {
+      const exchange = exchangeOf(context);
+      exchange.admit();
+      authorizePath(exchange);
+      const answered = await madeInRoom(exchange.room, bytesOf, make);
+      if (answered !== undefined) respond(context, answered);
+    });
+  };
+  read('/metrics', async () => ({
+    kind: 'bytes',
+    code: 200,
+    contentType: metrics.contentType,
+    bytes: Buffer.from(await metrics.render()),
+  }));
+  read('/services/cache/status', async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
+  router.delete('/services/cache/shards/:name', async (context: Context & RouterContext) => {
+    const exchange = exchangeOf(context);
+    exchange.admit();
+    authorizePath(exchange);
+    const { name = '' } = context.params;
+    const shard = parseShardName(name);
+    if (shard === undefined) throw new Refused(badRequest(`invalid shard: ${JSON.stringify(name)} does not match the regex`));
+    const done = await shards.remove(shard);
+    if (done === undefined)
+      throw new Refused({ reason: 'NotFound', message: `shard ${JSON.stringify(shard)} not found`, details: { name } });
+    respond(context, jsonAnswer(200, JSON.stringify({ shard, objectsRemoved: done.removed })));
+  });
+  return router;
+}
+
+/** For what is no resource of a shard: reading it is for those who read, the rest for masters. Throws Refused(403). */
+function authorizePath({ caller, request }: Exchange): void {
+  const { url = '/', method = 'GET' } = request;
+  const asked = { path: withoutQuery(url), method, shard: undefined, resource: undefined, verb: undefined };
+  const forbidden = authorize(caller, asked);
+  if (forbidden !== undefined) throw new Refused(forbidden);
+}

@@ -1,0 +1,32 @@
+/** Exchanges and room in memory without bounds, for tests of what is done within one. */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { systemClock } from '../../src/clock.js';
+import { Budget } from '../../src/domain/budget.js';
+import type { Caller } from '../../src/domain/caller.js';
+import type { Room } from '../../src/domain/room.js';
+import { Exchange } from '../../src/http/exchange.js';
+import { tooMany } from '../../src/http/limit-reached.js';
+import type { App } from '../../src/web/app.js';
+
+export const endlessRoom: Room = { tryTake: () => true, take: async () => true, add: () => {}, give: () => {} };
+
+const endless = new Budget(Infinity);
+
+export function anExchange(request: IncomingMessage, response: ServerResponse, caller: Caller): Exchange {
+  return new Exchange(request, response, {
+    clock: systemClock,
+    quota: { requests: endless, watches: endless, connections: endless, bufferedBytes: endless, selectorBytes: endless },
+    bufferedBytes: endless,
+    callerNow: () => caller,
+    validUntilMs: undefined,
+    refused: tooMany,
+    sendTimeoutMs: 30_000,
+    ended: () => {},
+  });
+}
+
+/** The application behind a plain server of Node's, which knows its callers in its own way. */
+export function listenerOf(app: App, callerOf: (socket: Socket) => Caller): RequestListener {
+  return (request, response) => app(anExchange(request, response, callerOf(request.socket)), undefined);
+}
