@@ -81,9 +81,7 @@ function http2(request: IncomingMessage, response: Http2ServerResponse): Transpo
     onceDrained: (resume) => void stream.once('drain', resume),
     dropBody: () => void request.resume(),
     endBody: () => stream.close(constants.NGHTTP2_NO_ERROR),
-    cut() {
-      stream.close(constants.NGHTTP2_CANCEL);
-      stream.destroy();
-    },
+    // With an error, or the peer would be told that the answer is whole.
+    cut: () => void stream.destroy(new Error('the answer was cut')),
   };
 }
