@@ -11,6 +11,7 @@ import { badRequest, Refused, type Refusal } from '../domain/errors.js';
 import type { Freshness, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
+import { HealthLog } from '../diagnostics/health-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
 import type { Metrics } from '../diagnostics/metrics.js';
@@ -62,13 +63,14 @@ export function createApp(parts: AppParts, limits: AppLimits): Koa {
 }
 
 function routes(parts: AppParts): Router {
-  const { health, log, metrics, freshness, shards } = parts;
+  const { health, metrics, freshness, shards } = parts;
+  const healthLog = new HealthLog({ clock: parts.ports.clock, log: parts.log });
   const router = new Router();
   for (const endpoint of healthEndpoints) {
     router.get(`/${endpoint}`, (context: Context) => {
       const query = new URLSearchParams(context.querystring);
       const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
-      for (const { name, reason } of report.failures) log.warn('health.failed', { endpoint, name, reason });
+      healthLog.failed(endpoint, report);
       text(context, report.status, report.text);
     });
   }
