@@ -2,12 +2,10 @@
  * Opens every room, hands out ports, and closes in reverse. The only file that knows all rooms; tests start this very
  * function.
  */
-import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { callerOf } from './certificates/caller-from-certificate.js';
-import { ServingCertificate } from './certificates/serving-certificate.js';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import { Health } from './diagnostics/health.js';
@@ -15,14 +13,16 @@ import type { Log } from './diagnostics/log.js';
 import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
-import { CacheError, type Refusal } from './domain/errors.js';
+import type { Refusal } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
 import type { Resource } from './domain/resource.js';
 import type { ShardName } from './domain/shard.js';
 import type { LinkPolicies } from './domain/link-policies.js';
+import type { Reloadable, Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { describeServer } from './describe-server.js';
+import { openCertificates } from './open-certificates.js';
 import { openTier } from './open-tier.js';
 import { Home, type SeenElsewhere } from './intake/home.js';
 import { KnownShards } from './intake/known-shards.js';
@@ -49,6 +49,8 @@ import { failure } from './web/status.js';
 export type RunningServer = Readonly<{
   url: string;
   port: number;
+  /** Reads again at once what may change while the server runs; by what it is called. */
+  reload: () => ReadonlyMap<string, Reloaded>;
   /** Stops in the order of S17; resolves when everything is closed. */
   stop: () => Promise<void>;
   /** Resolves when the server cannot go on. */
@@ -61,7 +63,7 @@ export type ServerParts = Readonly<{
   /** In [0, 1). */
   random: () => number;
   /** Tells other edge policies than those of the settings, from when it is called until what it returns is closed; by default never. */
-  watchPolicies?: (tell: (policies: LinkPolicies) => void) => { close(): void };
+  watchPolicies?: (tell: (policies: LinkPolicies) => void) => Reloadable | undefined;
 }>;
 
 const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -95,16 +97,7 @@ const turnBytesMax = 1024 * 1024;
 export async function startServer(settings: Settings, { log, clock, random, watchPolicies }: ServerParts): Promise<RunningServer> {
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
-  const clientCa = settings.clientCaFile === undefined ? undefined : readCa(settings.clientCaFile);
-  const certificate = await ServingCertificate.open(
-    { clock, log },
-    {
-      certFile: settings.tlsCertFile,
-      keyFile: settings.tlsPrivateKeyFile,
-      directory: settings.certificateDirectory,
-      bindAddress: settings.bindAddress,
-    },
-  );
+  const certificates = await openCertificates(settings, { clock, log });
   const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), {
     log,
     clock,
@@ -151,7 +144,16 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   );
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
-  const freshness = new Freshness({ store, sessions, links: tier.freshness, tree, clock, version: version(), isReady });
+  const freshness = new Freshness({
+    store,
+    sessions,
+    links: tier.freshness,
+    tree,
+    clock,
+    version: version(),
+    isReady,
+    certificates: () => certificates.expiry.report(),
+  });
 
   const ports: KubePorts = {
     objects: store,
@@ -169,25 +171,28 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   };
   const app = createApp({ ports, freshness, shards, log, metrics, health, callerOf, version: version() }, settings);
   const listener = new Listener(
-    certificate.pair,
+    certificates.serving.pair,
     {
       handle: app.callback(),
       upgrade: (request, socket, head) => door.upgrade(request, socket, head, callerOf(request.socket as TLSSocket)),
     },
-    { ...settings, clientCa },
+    { ...settings, clientAuthorities: certificates.authorities },
   );
-  const certificateFiles = certificate.watch({ clock }, { filesPollMs: settings.tlsFilesPollMs }, (pair) => listener.show(pair));
   const delay = new EventLoopDelay({ clock }, eventLoop);
-  describeServer({ metrics, health, store, hub, delay, door, freshness, tier });
+  const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
+  describeServer({ metrics, health, store, hub, delay, door, freshness, tier, isAuthenticating });
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
-  const policyFile = watchPolicies?.((changed) => tier.changePolicies(changed));
+  const reloadables = Object.entries({
+    ...certificates.watch(listener),
+    policies: watchPolicies?.((changed) => tier.changePolicies(changed)),
+  }).filter((entry): entry is [string, Reloadable] => entry[1] !== undefined);
 
   const stop = async (): Promise<void> => {
     health.beginShutdown();
-    certificateFiles.close();
-    policyFile?.close();
+    for (const [, reloadable] of reloadables) reloadable.close();
+    certificates.expiry.close();
     listener.beginStop();
     store.beginClose();
     leaveParent.abort();
@@ -207,7 +212,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await removalsEnded;
     delay.close();
   };
-  return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, stop, failed: store.failed };
+  const reload = (): ReadonlyMap<string, Reloaded> => new Map(reloadables.map(([what, reloadable]) => [what, reloadable.reload()]));
+  return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, reload, stop, failed: store.failed };
 }
 
 function openDoor(
@@ -278,14 +284,6 @@ function storeObserver(metrics: Metrics) {
     },
     compacted: () => {},
   };
-}
-
-function readCa(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new CacheError(`the client CA file ${file} cannot be read`, { cause });
-  }
 }
 
 function urlHost(bindAddress: string): string {

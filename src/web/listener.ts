@@ -5,20 +5,25 @@
  * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
  * then the watches end, then writes finish. Ending streams first would lead clients to watch again on a dying connection.
  */
+import { randomBytes, type X509Certificate } from 'node:crypto';
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SecureVersion } from 'node:tls';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { SecureVersion, TLSSocket } from 'node:tls';
 import { deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
 
 export type Pair = Readonly<{ cert: string; key: string }>;
 
+/** Whose client certificates are believed. */
+export type TrustedAuthorities = Readonly<{ pem: string; vouchesFor: (certificate: X509Certificate) => boolean }>;
+
 export type ListenerOptions = Readonly<{
   bindAddress: string;
   securePort: number;
-  clientCa: string | undefined;
+  clientAuthorities: TrustedAuthorities | undefined;
   tlsVersionMin: SecureVersion;
   http2: boolean;
   http2StreamsMax: number;
@@ -39,6 +44,9 @@ const sessionMemoryMaxMB = 256;
 /** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
 const sessionTimeoutSeconds = 300;
 const headerListBytesMax = 64 * 1024;
+const ticketKeyBytes = 48;
+/** To check a signature takes a tenth of a millisecond. */
+const judgedInOneTurn = 64;
 /** How often, at least, HTTP/1.1 connections are looked at that take too long; Node's own 30 s would triple a shorter limit. */
 const checkingIntervalMaxMs = 5000;
 
@@ -50,16 +58,24 @@ export class Listener {
   readonly #sockets = new Set<Socket>();
   /** Those that speak HTTP/1.1, and how many requests each has under way. */
   readonly #http1 = new Map<Socket, number>();
+  /** Those that do not speak HTTP/2, behind their handshake. */
+  readonly #secure = new Set<TLSSocket>();
+  #pair: Pair;
+  #authorities: TrustedAuthorities | undefined;
+  /** Whether handshakes may end that began under other authorities. */
+  #hasOtherAuthorities = false;
   #stopping = false;
 
   constructor(pair: Pair, { handle, upgrade }: Readonly<{ handle: Handler; upgrade: UpgradeHandler }>, options: ListenerOptions) {
     this.#options = options;
+    this.#pair = pair;
+    this.#authorities = options.clientAuthorities;
     this.#server = createSecureServer({
-      ...this.#context(pair),
+      ...this.#context(),
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
       // Without a CA of ours Node would believe the system's: then nobody is asked, and everybody is anonymous.
-      requestCert: options.clientCa !== undefined,
+      requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: options.handshakeTimeoutMs,
       sessionTimeout: sessionTimeoutSeconds,
@@ -80,7 +96,8 @@ export class Listener {
     );
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     this.#server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol !== 'h2') this.#followHttp1(socket);
+      if (this.#hasOtherAuthorities && socket.authorized && this.#isMisjudged(socket)) socket.destroy();
+      else if (socket.alpnProtocol !== 'h2') this.#followHttp1(socket);
     });
     this.#server.on('session', (session) => this.#follow(session));
     this.#server.on('sessionError', () => {});
@@ -112,7 +129,26 @@ export class Listener {
 
   /** New connections are served with this pair; open ones go on. */
   show(pair: Pair): void {
-    this.#server.setSecureContext(this.#context(pair));
+    this.#pair = pair;
+    this.#server.setSecureContext(this.#context());
+  }
+
+  /**
+   * From now on these are believed: by new connections, which cannot resume a session of before, and of the open ones only those
+   * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that.
+   */
+  async trust(authorities: TrustedAuthorities): Promise<void> {
+    this.#authorities = authorities;
+    this.#hasOtherAuthorities = true;
+    this.#server.setSecureContext(this.#context());
+    this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
+    let judged = 0;
+    for (const connection of [...this.#sessions, ...this.#secure]) {
+      if (!connection.destroyed && this.#isMisjudged('socket' in connection ? (connection.socket as TLSSocket) : connection))
+        connection.destroy();
+      judged += 1;
+      if (judged % judgedInOneTurn === 0) await turn();
+    }
   }
 
   /** Stops listening and tells every client that this connection takes nothing new. */
@@ -138,9 +174,15 @@ export class Listener {
 
   #onEmpty: () => void = () => {};
 
-  #context({ cert, key }: Pair): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
-    const { clientCa, tlsVersionMin } = this.#options;
-    return { cert, key, minVersion: tlsVersionMin, ...(clientCa === undefined ? {} : { ca: clientCa }) };
+  #isMisjudged(socket: TLSSocket): boolean {
+    const certificate = socket.getPeerX509Certificate();
+    return certificate !== undefined && socket.authorized !== this.#authorities?.vouchesFor(certificate);
+  }
+
+  #context(): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
+    const { cert, key } = this.#pair;
+    const ca = this.#authorities?.pem;
+    return { cert, key, minVersion: this.#options.tlsVersionMin, ...(ca === undefined ? {} : { ca }) };
   }
 
   #accept(socket: Socket): void {
@@ -177,9 +219,13 @@ export class Listener {
     });
   }
 
-  #followHttp1(socket: Socket): void {
+  #followHttp1(socket: TLSSocket): void {
     this.#http1.set(socket, 0);
-    socket.once('close', () => this.#http1.delete(socket));
+    this.#secure.add(socket);
+    socket.once('close', () => {
+      this.#http1.delete(socket);
+      this.#secure.delete(socket);
+    });
     // Its handshake was still under way when the others were told.
     if (this.#stopping) socket.end();
   }
