@@ -1,5 +1,5 @@
 /** The process itself: what a signal does to it, and what it refuses to start with. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -111,4 +111,13 @@ test('SIGHUP ends no server that starts or stops', async (t) => {
 
   t.deepEqual(await exited, [0, null]);
   t.true(has('server.stopped'), logged.join(''));
+});
+
+test('a variable that nobody knows ends the start with the one that was meant, for a server and for a command', (t) => {
+  const environment = { ...process.env, STRATA_SECUREPORT: '1' };
+  for (const words of [['serve'], ['cache-server'], ['cert', 'admin']]) {
+    const { status: code, stderr } = spawnSync(process.execPath, [builtMain(), ...words], { env: environment, encoding: 'utf8' });
+    t.is(code, 2);
+    t.is(stderr, 'strata: unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?\n');
+  }
 });
