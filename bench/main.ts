@@ -2,7 +2,7 @@
  * `npm run bench`: asks the questions of this folder, one after the other, on one server, and prints a table.
  *
  *   npm run bench -- --only=list,loop --objects=2000 --strict
- *   STRATA_TEST_SERVER=/path/to/cache-server npm run bench      the same questions to another program
+ *   TEST_SERVER=/path/to/cache-server npm run bench      the same questions to another program
  *
  * The server is a child process with a folder, an authority and a port of its own; load comes from two further processes, and
  * the ceilings from a fourth. Everything ends with this one, by a signal too, and by itself after runMsMax.
@@ -139,7 +139,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   }
   return {
     startedAt,
-    server: process.env['STRATA_TEST_SERVER'] ?? 'strata, this build',
+    server: process.env['TEST_SERVER'] ?? 'strata, this build',
     machine,
     options,
     questions: asked,
@@ -149,7 +149,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
 }
 
 function profileEnvironment(folder: string): Record<string, string> {
-  return { NODE_OPTIONS: `--import=${new URL('harness/profile.js', import.meta.url).href}`, STRATA_BENCH_PROFILE: folder };
+  return { NODE_OPTIONS: `--import=${new URL('harness/profile.js', import.meta.url).href}`, BENCH_PROFILE: folder };
 }
 
 /** Resolves when the run is cut short: by a signal, or because it takes too long. */

@@ -23,9 +23,14 @@ export type DescribedServer = Readonly<{
   tier: Tier;
   listener: Listener;
   quotas: Quotas;
+  /** Whether anybody can show who they are, or nobody is to. */
+  isAuthenticating: boolean;
 }>;
 
-export function describeServer({ metrics, health, store, hub, delay, door, freshness, tier, listener, quotas }: DescribedServer): void {
+const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
+
+export function describeServer(server: DescribedServer): void {
+  const { metrics, health, store, hub, delay, door, freshness, tier, listener, quotas, isAuthenticating } = server;
   metrics.beforeRender(async () => showReport(metrics, await freshness.report()));
   metrics.beforeRender(() => {
     metrics.pushSessions.set(door.openSessions);
@@ -41,6 +46,7 @@ export function describeServer({ metrics, health, store, hub, delay, door, fresh
     metrics.eventLoopDelayMaxSeconds.set(delay.maxMs / 1000);
   });
   health.add('livez', { name: 'committer', failure: () => (store.isOpen ? undefined : 'the committer has stopped') });
+  health.add('readyz', { name: 'client-ca', isPublic: true, failure: () => (isAuthenticating ? undefined : noClientCa) });
   health.add('readyz', { name: 'store', failure: () => store.lastFailure });
   health.add('readyz', { name: 'parent', failure: () => (tier.isReady ? undefined : 'what the parent has is not here yet') });
 }

@@ -21,6 +21,7 @@ import { SettingsError } from './config/settings-error.js';
 import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults } from './config/upstream-flags.js';
 import { systemClock } from './clock.js';
 import { createLog, type Log } from './diagnostics/log.js';
+import type { Reloaded } from './domain/reloaded.js';
 import type { ServerParts } from './server.js';
 import { version } from './version.js';
 
@@ -75,11 +76,12 @@ function sourcesOf(flags: SettingsSources['flags'], defaults: Readonly<Record<st
 
 /** Runs a server until a signal or its own failure ends it. */
 async function run(sources: SettingsSources, warnings: readonly string[]): Promise<void> {
+  const hangUp = new HangUp();
   const settings = loadSettings(sources);
   const log = createLog({ clock: systemClock, stream: process.stderr }, { level: settings.logLevel, format: settings.logFormat });
   for (const warning of warnings) log.warn('flags.ignored', { warning });
   if (settings.clientCaFile === undefined)
-    log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused; give --client-ca-file' });
+    log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused', ready: settings.allowNoClientCa });
 
   for (const warning of idleLinks(settings)) log.warn('links.idle', { warning });
 
@@ -90,6 +92,8 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
     PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, tell);
   const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies });
   log.info('server.started', { url: server.url, version: version() });
+  hangUp.answer(() => logReloaded(log, server.reload()));
+  void stopAsked.then(() => hangUp.answer(() => log.info('server.not-reloaded', { why: 'it is stopping' })));
 
   const end = await Promise.race([stopAsked, server.failed]);
   if (end instanceof Error) {
@@ -99,6 +103,36 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
   await server.stop();
   log.info('server.stopped', { signal: end });
   process.exit(0);
+}
+
+/** SIGHUP, which by itself would end the process. One that comes before the server is up is answered once it is. */
+class HangUp {
+  #isWaiting = false;
+  #answer: (() => void) | undefined;
+
+  constructor() {
+    process.on('SIGHUP', () => {
+      if (this.#answer === undefined) this.#isWaiting = true;
+      else this.#answer();
+    });
+  }
+
+  answer(answer: () => void): void {
+    this.#answer = answer;
+    if (this.#isWaiting) answer();
+    this.#isWaiting = false;
+  }
+}
+
+/** One line for all: what changed, what did not, and what cannot be used. */
+function logReloaded(log: Log, reloaded: ReadonlyMap<string, Reloaded>): void {
+  const named = (kind: Reloaded['kind']): readonly string[] => [...reloaded].filter(([, each]) => each.kind === kind).map(([what]) => what);
+  const failed = Object.fromEntries([...reloaded].flatMap(([what, each]) => (each.kind === 'failed' ? [[what, explain(each.error)]] : [])));
+  log[Object.keys(failed).length > 0 ? 'warn' : 'info']('server.reloaded', {
+    changed: named('changed'),
+    unchanged: named('unchanged'),
+    failed,
+  });
 }
 
 /** The first signal asks for a stop, which waits for what is under way; whoever sends a second will not wait. */

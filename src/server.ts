@@ -2,11 +2,8 @@
  * Opens every room, hands out ports, and closes in reverse. The only file that knows all rooms; tests start this very
  * function.
  */
-import { readFileSync } from 'node:fs';
-import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { callerOf } from './certificates/caller-from-certificate.js';
-import { ServingCertificate } from './certificates/serving-certificate.js';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import { Health } from './diagnostics/health.js';
@@ -14,28 +11,25 @@ import type { Log } from './diagnostics/log.js';
 import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
-import { CacheError, type Refusal } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
 import type { Resource } from './domain/resource.js';
-import type { ShardName } from './domain/shard.js';
 import type { LinkPolicies } from './domain/link-policies.js';
+import type { Reloadable, Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
-import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { describeServer } from './describe-server.js';
+import { openCertificates } from './open-certificates.js';
+import { openDoor, pushContext } from './open-door.js';
 import { openTier } from './open-tier.js';
 import { Home, type SeenElsewhere } from './intake/home.js';
 import { KnownShards } from './intake/known-shards.js';
 import { PlainWriters } from './intake/plain-writers.js';
-import type { Tier } from './tier/tier.js';
 import { treeReport } from './tier/tree-report.js';
 import { DeclaredTypes } from './intake/declared-types.js';
-import { Door, type DoorParts } from './intake/door.js';
 import { Freshness } from './intake/freshness.js';
 import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
 import { ShardRemoval } from './intake/shard-removal.js';
 import { openStore } from './store/sqlite/open-store.js';
-import type { SqliteStore } from './store/sqlite/store.js';
 import type { StoreLimits } from './store/sqlite/store-options.js';
 import { version } from './version.js';
 import { limitReached } from './http/limit-reached.js';
@@ -45,11 +39,12 @@ import { Hub } from './watch/hub.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
-import { failure } from './web/status.js';
 
 export type RunningServer = Readonly<{
   url: string;
   port: number;
+  /** Reads again at once what may change while the server runs; by what it is called. */
+  reload: () => ReadonlyMap<string, Reloaded>;
   /** Stops in the order of S17; resolves when everything is closed. */
   stop: () => Promise<void>;
   /** Resolves when the server cannot go on. */
@@ -62,7 +57,7 @@ export type ServerParts = Readonly<{
   /** In [0, 1). */
   random: () => number;
   /** Tells other edge policies than those of the settings, from when it is called until what it returns is closed; by default never. */
-  watchPolicies?: (tell: (policies: LinkPolicies) => void) => { close(): void };
+  watchPolicies?: (tell: (policies: LinkPolicies) => void) => Reloadable | undefined;
 }>;
 
 const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -79,14 +74,6 @@ const sharedBytesMax = 32 * 1024 * 1024;
 const commitsOfPushesMax = 2;
 /** While several write, commits are so much smaller: each of them waits for the others'. A fifth of the delay for a tenth of the rate. */
 const sharedDivisor = 8;
-/**
- * Of what a pusher or a child does not take: below the first it is read from and sent to again, beyond the second, which is room for some
- * of the largest frames, it is cut off.
- */
-const bufferedBytesLow = 64 * 1024;
-const bufferedBytesMax = 16 * 1024 * 1024;
-/** How long a pusher may take to close its side. */
-const closeGraceMs = 2_000;
 /** How long changes are collected for a watch that was written to just now; after a quiet time they go at once. */
 const flushIntervalMs = 10;
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
@@ -96,16 +83,7 @@ const turnBytesMax = 1024 * 1024;
 export async function startServer(settings: Settings, { log, clock, random, watchPolicies }: ServerParts): Promise<RunningServer> {
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
-  const clientCa = settings.clientCaFile === undefined ? undefined : readCa(settings.clientCaFile);
-  const certificate = await ServingCertificate.open(
-    { clock, log },
-    {
-      certFile: settings.tlsCertFile,
-      keyFile: settings.tlsPrivateKeyFile,
-      directory: settings.certificateDirectory,
-      bindAddress: settings.bindAddress,
-    },
-  );
+  const certificates = await openCertificates(settings, { clock, log });
   const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), {
     log,
     clock,
@@ -152,7 +130,16 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   );
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
-  const freshness = new Freshness({ store, sessions, links: tier.freshness, tree, clock, version: version(), isReady });
+  const freshness = new Freshness({
+    store,
+    sessions,
+    links: tier.freshness,
+    tree,
+    clock,
+    version: version(),
+    isReady,
+    certificates: () => certificates.expiry.report(),
+  });
 
   const ports: KubePorts = {
     objects: store,
@@ -180,7 +167,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     settings,
   );
   const listener = new Listener(
-    certificate.pair,
+    certificates.serving.pair,
     {
       clock,
       quotas,
@@ -189,20 +176,23 @@ export async function startServer(settings: Settings, { log, clock, random, watc
       handle: app,
       upgrade: (request, socket, head, caller) => door.upgrade(request, socket, head, caller),
     },
-    { ...settings, clientCa },
+    { ...settings, clientAuthorities: certificates.authorities },
   );
-  const certificateFiles = certificate.watch({ clock }, { filesPollMs: settings.tlsFilesPollMs }, (pair) => listener.show(pair));
   const delay = new EventLoopDelay({ clock }, eventLoop);
-  describeServer({ metrics, health, store, hub, delay, door, freshness, tier, listener, quotas });
+  const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
+  describeServer({ metrics, health, store, hub, delay, door, freshness, tier, listener, quotas, isAuthenticating });
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
-  const policyFile = watchPolicies?.((changed) => tier.changePolicies(changed));
+  const reloadables = Object.entries({
+    ...certificates.watch(listener),
+    policies: watchPolicies?.((changed) => tier.changePolicies(changed)),
+  }).filter((entry): entry is [string, Reloadable] => entry[1] !== undefined);
 
   const stop = async (): Promise<void> => {
     health.beginShutdown();
-    certificateFiles.close();
-    policyFile?.close();
+    for (const [, reloadable] of reloadables) reloadable.close();
+    certificates.expiry.close();
     listener.beginStop();
     store.beginClose();
     leaveParent.abort();
@@ -222,41 +212,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await removalsEnded;
     delay.close();
   };
-  return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, stop, failed: store.failed };
-}
-
-function openDoor(
-  settings: Settings,
-  parts: { store: SqliteStore; sessions: PushSessions; context: PushContext; tier: Tier; clock: Clock; log: Log; metrics: Metrics },
-): Door {
-  const { clock, tier } = parts;
-  const acceptor = new SocketAcceptor({ clock }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
-  const refuse = (socket: Duplex, refusal: Refusal): void => {
-    const { code, text, retryAfterSeconds } = failure(refusal);
-    refuseUpgrade(socket, code, text, retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) });
-  };
-  const accept: DoorParts['accept'] = (request, socket, head) => acceptor.accept(request, socket, head);
-  return new Door(
-    { ...parts, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
-    {
-      sessionsMax: settings.pushSessionsMax,
-      sessionsPerCallerMax: settings.pushSessionsPerCallerMax,
-      helloTimeoutMs: settings.helloTimeoutMs,
-    },
-  );
-}
-
-type PushContext = DoorParts['context'];
-
-/** What is taken from pushers and caches alike. */
-function pushContext(settings: Settings, catalogue: Catalogue): PushContext {
-  const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
-  return {
-    typeOf: (resource: Resource, shard: ShardName) => catalogue.find(resource, shard),
-    limits: { frameBytesMax, frameMutationsMax, bodyBytesMax },
-    credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
-    systemClusters: new Set(settings.systemClusters),
-  };
+  const reload = (): ReadonlyMap<string, Reloaded> => new Map(reloadables.map(([what, reloadable]) => [what, reloadable.reload()]));
+  return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, reload, stop, failed: store.failed };
 }
 
 function storeLimits(settings: Settings): StoreLimits {
@@ -293,14 +250,6 @@ function storeObserver(metrics: Metrics) {
     },
     compacted: () => {},
   };
-}
-
-function readCa(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new CacheError(`the client CA file ${file} cannot be read`, { cause });
-  }
 }
 
 function urlHost(bindAddress: string): string {

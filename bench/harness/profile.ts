@@ -8,7 +8,7 @@ import { Session } from 'node:inspector';
 import { join } from 'node:path';
 import { isMainThread, threadId } from 'node:worker_threads';
 
-const folder = process.env['STRATA_BENCH_PROFILE'];
+const folder = process.env['BENCH_PROFILE'];
 if (folder !== undefined) profileInto(folder);
 
 function profileInto(into: string): void {

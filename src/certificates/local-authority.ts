@@ -5,13 +5,14 @@
  * A1 Made when neither file is there, and never overwritten: with another authority every certificate so far would be worthless.
  * A2 The key is written first, so that a crash leaves a key that signed nothing, and an error that says so.
  */
+import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { Authority, type CertificateAndKey } from './authority.js';
-import { readPair, replaceFile, type PairFiles } from './pair-files.js';
+import { readPair, readText, replaceFile, type PairFiles } from './pair-files.js';
 
 const authorityName = 'strata authority';
 const validityDays = 3650;
@@ -24,13 +25,11 @@ export class LocalAuthority {
   readonly files: PairFiles;
   /** Whether it was made just now. */
   readonly isNew: boolean;
-  readonly #directory: string;
 
   private constructor(directory: string, authority: Authority, isNew: boolean) {
     this.authority = authority;
     this.files = filesIn(directory, stem);
     this.isNew = isNew;
-    this.#directory = directory;
   }
 
   /** Throws CacheError when it cannot be used or made. */
@@ -54,22 +53,31 @@ export class LocalAuthority {
     return new LocalAuthority(directory, authority, true);
   }
 
-  /** Writes `NAME.crt` and `NAME.key`. Without `force` nothing is replaced; with it, the authority itself is not. Throws CacheError. */
+  /** Writes `NAME.crt` and `NAME.key`. Without `force` nothing is replaced; with it, what was is told. The name is not the authority's. Throws CacheError. */
   write(
     { certificatePem, keyPem }: CertificateAndKey,
     { directory, name, force }: { directory: string; name: string; force: boolean },
-  ): PairFiles {
+  ): PairFiles & Readonly<{ replaced: readonly string[] }> {
+    assert(name !== stem, 'no certificate is named as the authority');
     const { certFile, keyFile } = filesIn(directory, name);
     wrapped(`cannot write ${certFile}`, () => mkdirSync(directory, { recursive: true }));
-    if (name === stem && realpathSync(directory) === realpathSync(this.#directory))
-      throw new CacheError(`${certFile} is the authority itself; choose another --out-directory`);
     const there = [certFile, keyFile].filter((file) => existsSync(file));
     if (there.length > 0 && !force) throw new CacheError(`${there.join(' and ')} would be overwritten; --force does so`);
+    const replaced = there.map((file) => (file === certFile ? `${file}, ${describe(file)}` : file));
     wrapped(`cannot write ${certFile}`, () => {
       replaceFile(keyFile, keyPem, privateMode);
       replaceFile(certFile, certificatePem, publicMode);
     });
-    return { certFile, keyFile };
+    return { certFile, keyFile, replaced };
+  }
+}
+
+function describe(certFile: string): string {
+  try {
+    const { subject, validTo } = new X509Certificate(readText(certFile, 'certificate'));
+    return `which was of ${subject.replaceAll('\n', ', ')} until ${new Date(validTo).toISOString()}`;
+  } catch {
+    return 'which was no certificate';
   }
 }
 

@@ -1,12 +1,14 @@
 /** A certificate and its key as two PEM files: read together, and written so that nobody ever sees half of one. */
-import { X509Certificate, createPrivateKey, type KeyObject } from 'node:crypto';
-import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { X509Certificate, createPrivateKey, randomBytes, type KeyObject } from 'node:crypto';
+import { closeSync, fchmodSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { CacheError } from '../domain/errors.js';
 
 export type PairFiles = Readonly<{ certFile: string; keyFile: string }>;
 
 /** What `tls.createServer` and `tls.Server.setSecureContext` take. */
 export type SecureContextPair = Readonly<{ cert: string; key: string }>;
+
+const ownerMask = 0o700;
 
 /** Checks what TLS would only find out at the first handshake: that both parse and belong together. Throws CacheError. */
 export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
@@ -18,11 +20,25 @@ export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
   return { cert, key };
 }
 
+/**
+ * Nobody sees half of it, and nobody but whom `mode` lets sees any of it: the text goes into a file of a name that cannot be guessed, made
+ * just now and by nobody else, which then takes the place of whatever has that name; a link is replaced, not followed.
+ */
 export function replaceFile(path: string, text: string, mode: number): void {
-  const beside = `${path}.new`;
-  writeFileSync(beside, text, { mode });
-  chmodSync(beside, mode);
-  renameSync(beside, path);
+  const beside = `${path}.${randomBytes(8).toString('hex')}.new`;
+  const fd = openSync(beside, 'wx', mode & ownerMask);
+  try {
+    try {
+      fchmodSync(fd, mode);
+      writeFileSync(fd, text);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(beside, path);
+  } catch (error) {
+    rmSync(beside, { force: true });
+    throw error;
+  }
 }
 
 /** Throws CacheError. */

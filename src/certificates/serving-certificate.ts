@@ -11,15 +11,17 @@
  *                  └──▶ kept? ──yes, in date──▶ used           ──no or expired──▶ made, kept
  */
 import { X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
+import type { Reloadable } from '../domain/reloaded.js';
 import { Authority, type CertificateAndKey } from './authority.js';
 import { readPair, replaceFile, type PairFiles, type SecureContextPair } from './pair-files.js';
+import { pollFiles } from './polled-files.js';
 
 /** Either both files, or neither and a directory to keep a self-made pair in. */
 export type ServingCertificateOptions = Readonly<{
@@ -65,48 +67,22 @@ export class ServingCertificate {
     return this.#pair;
   }
 
-  /** Reads the files again. True when they hold another, sound pair, which is `pair` from now on; throws when they are broken. */
-  reload(): boolean {
-    const next = readPair(this.#files);
-    if (next.cert === this.#pair.cert && next.key === this.#pair.key) return false;
-    this.#pair = next;
-    return true;
+  /** Where the certificate stands. */
+  get file(): string {
+    return this.#files.certFile;
   }
 
-  /**
-   * Looks at both files every `filesPollMs` and calls `show` with each new sound pair. Polled, because a Kubernetes secret is swapped by
-   * a symbolic link that file watching loses. A pair half replaced does not match its key, is logged and tried again.
-   */
-  watch({ clock }: { clock: Clock }, { filesPollMs }: { filesPollMs: number }, show: (pair: SecureContextPair) => void): { close(): void } {
-    let seen = this.#fingerprint();
-    let cancel: () => void;
-    const look = (): void => {
-      const current = this.#fingerprint();
-      if (current !== seen && this.#takeUp(show)) seen = current;
-      cancel = clock.after(filesPollMs, look);
-    };
-    cancel = clock.after(filesPollMs, look);
-    return { close: () => cancel() };
-  }
-
-  /** False when the new pair could not be shown, so that it is tried again although the files' times stand still. */
-  #takeUp(show: (pair: SecureContextPair) => void): boolean {
-    const before = this.#pair;
-    try {
-      if (this.reload()) {
-        show(this.#pair);
-        this.#log.info('certificate.reloaded', { file: this.#files.certFile });
-      }
+  /** Calls `show` with each new, sound pair. A pair half replaced does not match its key, and is looked at again. */
+  watch({ clock }: { clock: Clock }, { filesPollMs }: { filesPollMs: number }, show: (pair: SecureContextPair) => void): Reloadable {
+    const events = { reloaded: 'certificate.reloaded', failed: 'certificate.reload-failed' };
+    const take = (): boolean => {
+      const next = readPair(this.#files);
+      if (next.cert === this.#pair.cert && next.key === this.#pair.key) return false;
+      show(next);
+      this.#pair = next;
       return true;
-    } catch (error) {
-      this.#pair = before;
-      this.#log.warn('certificate.reload-failed', { file: this.#files.certFile, error });
-      return false;
-    }
-  }
-
-  #fingerprint(): string {
-    return [this.#files.certFile, this.#files.keyFile].map(modified).join();
+    };
+    return pollFiles({ clock, log: this.#log }, { events, file: this.file, take }, filesPollMs);
   }
 }
 
@@ -150,13 +126,4 @@ async function makePair(files: PairFiles, clock: Clock, names: [string, ...strin
 function covers(pair: SecureContextPair, name: string): boolean {
   const certificate = new X509Certificate(pair.cert);
   return (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
-}
-
-function modified(path: string): string {
-  try {
-    const { mtimeMs, ino, size } = statSync(path);
-    return `${mtimeMs}/${ino}/${size}`;
-  } catch {
-    return 'absent'; // Why it cannot be seen is told by the reading that follows.
-  }
 }

@@ -1,7 +1,10 @@
 /**
  * `strata cert …`: certificates for people who have no authority of their own, signed by one that is kept in a directory.
  *
- * Each is written as NAME.crt and NAME.key, and said to be what it is: who has a master's can do everything.
+ * Each is said to be what it is: who has a master's can do everything. Files are named after the kind, so that no name of one kind is
+ * that of another, of the administrator or of the authority (`ca`), and `--force` replaces nothing but the same pair:
+ *
+ *   shard-NAME.crt  cache-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
  */
 import type { CertificateAndKey } from '../certificates/authority.js';
 import type { LocalAuthority } from '../certificates/local-authority.js';
@@ -39,7 +42,7 @@ export const certShard: Command = command({
     const shard = parseShardName(text);
     if (shard === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a shard`]);
     const signed: Issue = {
-      ...speaker(shard, { kind: 'shard', shard }),
+      ...speaker({ kind: 'shard', shard }),
       gives: `speaks for the shard ${shard} and reads everything`,
       usage: ({ certFile, keyFile, caFile }) => [
         ['the cache', `strata serve --client-ca-file ${caFile}`],
@@ -59,7 +62,7 @@ export const certCache: Command = command({
     const name = parseCacheName(text);
     if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
     const signed: Issue = {
-      ...speaker(name, { kind: 'cache', name }),
+      ...speaker({ kind: 'cache', name }),
       gives: `speaks for the cache ${name} and reads everything`,
       usage: ({ certFile, keyFile, caFile }) => [
         ['its parent', `strata serve --client-ca-file ${caFile}`],
@@ -100,7 +103,7 @@ export const certServing: Command = command({
     if (wrong.length > 0) throw new SettingsError(wrong.map((text) => `${JSON.stringify(text)} is no DNS name and no IP address`));
     const [first = '', ...others] = operands;
     const serving: Issue = {
-      name: fileStem(first),
+      name: `serving-${fileStem(first)}`,
       sign: ({ authority }, validityDays) => authority.issueServing({ names: [first, ...others], validityDays }),
       gives: `shows a server as ${operands.join(', ')}`,
       usage: ({ certFile, keyFile, caFile }) => [
@@ -112,10 +115,11 @@ export const certServing: Command = command({
   },
 });
 
-function speaker(name: string, speaksFor: SpokenFor): Pick<Issue, 'name' | 'sign'> {
+function speaker(speaksFor: SpokenFor): Pick<Issue, 'name' | 'sign'> {
+  const user = speaksFor.kind === 'shard' ? speaksFor.shard : speaksFor.name;
   return {
-    name,
-    sign: ({ authority }, validityDays) => authority.issueClient({ user: name, groups: [speakersGroup], speaksFor, validityDays }),
+    name: `${speaksFor.kind}-${user}`,
+    sign: ({ authority }, validityDays) => authority.issueClient({ user, groups: [speakersGroup], speaksFor, validityDays }),
   };
 }
 
@@ -133,8 +137,9 @@ async function issue(
   if (untilMs > local.authority.validUntilMs)
     throw new CacheError(`the authority ${caFile} is valid until ${dateOf(local.authority.validUntilMs)}; choose a shorter --validity`);
 
-  const files = local.write(await sign(local, validityMs / dayMs), { directory: outDirectory, name, force });
+  const { replaced, ...files } = local.write(await sign(local, validityMs / dayMs), { directory: outDirectory, name, force });
   const lines = [
+    ...replaced.map((what) => `Replaced ${what}.`),
     `Wrote ${files.certFile} and ${files.keyFile}: it ${gives}, until ${dateOf(untilMs)}.`,
     local.isNew
       ? `It is signed by a new authority, ${caFile}. Whoever has ${caKeyFile} can sign more: keep it to yourself.`

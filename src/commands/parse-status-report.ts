@@ -1,7 +1,7 @@
 /** A status report as it comes from a cache, which may be older or newer: unknown members are ignored, missing ones are an error, but
  * for those that were added since the first version. */
 import { parseShardName, type ShardName } from '../domain/shard.js';
-import type { ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { listOf, numberOf, orNull, orUntold, recordOf, textOf, truthOf, unread, type Members } from './members.js';
 import { parseSide, parseTreeStatus } from './parse-tree-status.js';
 
@@ -18,7 +18,19 @@ export function parseStatusReport(text: string): StatusReport {
       ready: truthOf(cache['ready']),
     },
     tree: orUntold(report['tree'], parseTreeStatus, undefined),
+    certificates: orUntold(report['certificates'], (certificates) => listOf(certificates).map(certificateOf), []),
     shards: listOf(report['shards']).map(shardOf),
+  };
+}
+
+function certificateOf(value: unknown): CertificateStatus {
+  const certificate = recordOf(value);
+  return {
+    use: textOf(certificate['use']),
+    file: textOf(certificate['file']),
+    subject: textOf(certificate['subject']),
+    notAfter: textOf(certificate['notAfter']),
+    expiresInMs: numberOf(certificate['expiresInMs']),
   };
 }
 

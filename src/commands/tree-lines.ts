@@ -8,11 +8,13 @@
  *     down: [{"types":["*"]}] here; [] there
  *   cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000007, 1 hop below the root
  *   child west …
+ *   certificate serving /etc/strata/tls.crt (CN=localhost): until 2026-12-24, 32d left
  *
  * What another cache chose is shown without control characters: it may not move the cursor of whoever reads it.
  */
 import { formatDuration } from '../config/quantity.js';
 import type {
+  CertificateStatus,
   ChildStatus,
   ConflictStatus,
   LinkStatus,
@@ -27,7 +29,7 @@ import { formatConnection } from './format-connection.js';
 const policyCharactersShown = 160;
 const indent = '  ';
 
-export function treeLines({ cache, tree }: StatusReport): readonly string[] {
+export function treeLines({ cache, tree, certificates }: StatusReport): readonly string[] {
   const ready = cache.ready ? 'ready' : 'not ready';
   const title = [`cache ${cache.id}`, `strata ${cache.version}`, ready, `resourceVersion ${cache.resourceVersion}`];
   if (tree === undefined) return [title.join(', ')];
@@ -39,6 +41,7 @@ export function treeLines({ cache, tree }: StatusReport): readonly string[] {
     printable(title.join(', ')),
     ...tree.children.flatMap(childLines),
     ...tree.conflicts.map(conflictLine),
+    ...certificates.map(certificateLine),
   ];
 }
 
@@ -91,6 +94,11 @@ function policyOf(own: string, other: string | undefined): string {
 function conflictLine({ shard, side, claimedBy, incarnation, forMs }: ConflictStatus): string {
   const rank = `with the same incarnation ${incarnation}`;
   return `CONFLICT: the shard ${shard} is claimed by ${side}, which has it, and by ${claimedBy} ${rank}, for ${formatDuration(forMs)}`;
+}
+
+function certificateLine({ use, file, subject, notAfter, expiresInMs }: CertificateStatus): string {
+  const left = expiresInMs > 0 ? `${formatDuration(expiresInMs)} left` : `EXPIRED ${formatDuration(-expiresInMs)} ago`;
+  return printable(`certificate ${use} ${file} (${subject}): until ${notAfter.slice(0, 'YYYY-MM-DD'.length)}, ${left}`);
 }
 
 function counted(count: number, noun: string): string {

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { fromCommandLine, type CommandLineSources } from './given.js';
 import type { CommandOption } from './option.js';
 import { SettingsError } from './settings-error.js';
+import { unknownVariables } from './variables.js';
 
 export type CommandOptions = Readonly<Record<string, CommandOption<unknown>>>;
 
@@ -10,7 +11,7 @@ export type CommandValues<Options extends CommandOptions> = { readonly [Key in k
 
 /** Throws SettingsError. */
 export function readCommandValues<Options extends CommandOptions>(options: Options, sources: CommandLineSources): CommandValues<Options> {
-  const problems: string[] = [];
+  const problems = [...unknownVariables(sources.environment)];
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(options)) {
     const given = fromCommandLine(option, sources);

@@ -81,9 +81,9 @@ export const listenOptions = {
     max: '64GiB',
     help: 'How many bytes of bodies that are being read and of answers that are not taken yet may be in memory; readers wait, writers are answered 429.',
   }),
-  bufferedBytesPerConnectionMax: bytes({
-    flag: 'buffered-bytes-per-connection-max',
-    yaml: 'listen.bufferedBytesPerConnectionMax',
+  connectionBufferedBytesMax: bytes({
+    flag: 'connection-buffered-bytes-max',
+    yaml: 'listen.connectionBufferedBytesMax',
     default: '16MiB',
     min: '1MiB',
     max: '1GiB',

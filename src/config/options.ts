@@ -7,7 +7,7 @@ import { logFormats, logLevels } from '../diagnostics/log.js';
 import { historyOptions } from './history-options.js';
 import { linkOptions } from './link-options.js';
 import { listenOptions } from './listen-options.js';
-import { bytes, choice, count, directory, duration, file } from './option.js';
+import { bytes, choice, count, directory, duration, file, toggle } from './option.js';
 import { pushOptions } from './push-options.js';
 
 export const options = {
@@ -35,7 +35,13 @@ export const options = {
   clientCaFile: file({
     flag: 'client-ca-file',
     yaml: 'tls.clientCaFile',
-    help: 'The CAs (PEM) whose client certificates are believed; without it everybody is anonymous.',
+    help: 'The CAs (PEM) whose client certificates are believed; without it everybody is anonymous and the server is not ready.',
+  }),
+  allowNoClientCa: toggle({
+    flag: 'allow-no-client-ca',
+    yaml: 'tls.allowNoClientCa',
+    default: 'false',
+    help: 'Whether a server without --client-ca-file is ready: it answers nothing but health, because everybody is anonymous.',
   }),
   tlsCertFile: file({ flag: 'tls-cert-file', yaml: 'tls.certFile', help: 'The serving certificate (PEM), followed by its intermediates.' }),
   tlsPrivateKeyFile: file({ flag: 'tls-private-key-file', yaml: 'tls.privateKeyFile', help: 'The key (PEM) of the serving certificate.' }),
@@ -52,7 +58,7 @@ export const options = {
     default: '30s',
     min: '100ms',
     max: '1h',
-    help: 'How often the files of the serving certificate are looked at for a newer pair.',
+    help: 'How often the serving certificate and the client CA are read again, as SIGHUP does at once.',
   }),
 
   logLevel: choice({

@@ -8,8 +8,10 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Log } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Clock } from '../domain/ports.js';
+import type { Reloadable, Reloaded } from '../domain/reloaded.js';
 import { options } from './options.js';
 import type { Option } from './option.js';
 import { configFileOf, linkPoliciesOf, loadSettings, type Settings, type SettingsSources } from './settings.js';
@@ -29,6 +31,8 @@ export class PolicyFile {
   readonly #tell: (policies: LinkPolicies) => void;
   /** Of the file, or of the error that kept it from being read; undefined before the first look. */
   #seen: string | undefined;
+  /** Whether what was seen last could not be used: whoever asks again is told so again. */
+  #isUnsound = false;
   #policies: LinkPolicies;
   #cancel: () => void = () => {};
 
@@ -40,12 +44,12 @@ export class PolicyFile {
   }
 
   /** Calls `tell` with each new, sound policies. The first look is one poll away. Without a file there is nothing to watch. */
-  static watch(parts: PolicyFileParts, tell: (policies: LinkPolicies) => void): { close(): void } {
+  static watch(parts: PolicyFileParts, tell: (policies: LinkPolicies) => void): Reloadable | undefined {
     const path = configFileOf(parts.sources);
-    if (path === undefined) return { close: () => {} };
+    if (path === undefined) return undefined;
     const watched = new PolicyFile(parts, path, tell);
     watched.#wait();
-    return { close: () => watched.#cancel() };
+    return { reload: () => watched.#look(), close: () => watched.#cancel() };
   }
 
   #wait(): void {
@@ -56,23 +60,26 @@ export class PolicyFile {
     });
   }
 
-  #look(): void {
+  #look(): Reloaded {
     const { log, sources } = this.#parts;
     const file = this.#path;
     let text: string;
     try {
       text = sources.readFile(file);
-    } catch (error) {
-      const { message } = error as Error;
+    } catch (cause) {
+      const { message } = cause as Error;
       if (this.#isNew(message)) log.warn('policies.unreadable', { file, message });
-      return;
+      return { kind: 'failed', error: new CacheError(`${file} cannot be read`, { cause }) };
     }
-    if (!this.#isNew(text)) return;
+    const isNew = this.#isNew(text);
     try {
-      this.#takeUp(loadSettings({ ...sources, readFile: () => text }));
+      if (isNew || this.#isUnsound) return this.#takeUp(loadSettings({ ...sources, readFile: () => text }));
+      return { kind: 'unchanged' };
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
-      log.warn('policies.invalid', { file, problems: error.problems });
+      this.#isUnsound = true;
+      if (isNew) log.warn('policies.invalid', { file, problems: error.problems });
+      return { kind: 'failed', error };
     }
   }
 
@@ -82,17 +89,19 @@ export class PolicyFile {
     return isNew;
   }
 
-  #takeUp(settings: Settings): void {
+  #takeUp(settings: Settings): Reloaded {
+    this.#isUnsound = false;
     const { log, running } = this.#parts;
     const policies = linkPoliciesOf(settings);
     const waiting = Object.entries<Option<unknown>>(options).filter(
       ([key]) => !isDeepStrictEqual(valueOf(settings, key), valueOf(running, key)),
     );
     if (waiting.length > 0) log.warn('settings.need-restart', { file: this.#path, options: waiting.map(([, { flag }]) => `--${flag}`) });
-    if (isDeepStrictEqual(policies, this.#policies)) return;
+    if (isDeepStrictEqual(policies, this.#policies)) return { kind: 'unchanged' };
     this.#policies = policies;
     log.info('policies.reloaded', { file: this.#path });
     this.#tell(policies);
+    return { kind: 'changed' };
   }
 }
 

@@ -1,8 +1,8 @@
 /**
  * Everything tuned, read once at the start: flag, else environment, else file, else default. Complete and frozen from then on.
  *
- * Nothing is guessed: an unknown flag or key and a value out of its bounds are errors that name their source, and all of
- * them are told at once. Unknown *variables* are not: Kubernetes itself sets STRATA_SERVICE_HOST beside a service named strata.
+ * Nothing is guessed: an unknown flag, key or variable and a value out of its bounds are errors that name their source, and all of
+ * them are told at once. What Kubernetes sets beside a service named strata is known for what it is (variables.ts).
  */
 import { join } from 'node:path';
 import type { z } from 'zod';
@@ -14,6 +14,7 @@ import type { Option } from './option.js';
 import { configFileOption, options } from './options.js';
 import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
+import { unknownVariables, withoutServices } from './variables.js';
 
 /** Of an option each, and the edge policies, which come from the file alone. */
 export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> } & Readonly<{
@@ -31,8 +32,9 @@ export type SettingsSources = Readonly<{
   defaults?: Readonly<Record<string, string>>;
 }>;
 
-export function loadSettings({ flags, environment, readFile, defaults = {} }: SettingsSources): Settings {
-  const problems = unknownFlags(flags);
+export function loadSettings({ flags, environment: all, readFile, defaults = {} }: SettingsSources): Settings {
+  const problems = [...unknownFlags(flags), ...unknownVariables(all)];
+  const environment = withoutServices(all);
   const configFile = configFileOf({ flags, environment });
   const file = configFile === undefined ? noConfigFile : readConfigFile(configFile, readFile, problems);
   const settings: Record<string, unknown> = {};
@@ -83,8 +85,8 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
   },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
   {
-    holds: (s) => s.bufferedBytesPerConnectionMax <= s.bufferedBytesMax,
-    otherwise: '--buffered-bytes-per-connection-max must not be above --buffered-bytes-max',
+    holds: (s) => s.connectionBufferedBytesMax <= s.bufferedBytesMax,
+    otherwise: '--connection-buffered-bytes-max must not be above --buffered-bytes-max',
   },
   {
     holds: (s) => s.bodyBytesMax <= s.commitBytesMax,

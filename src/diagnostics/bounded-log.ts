@@ -5,17 +5,19 @@
 import type { Clock } from '../domain/ports.js';
 import type { Log, LogFields } from './log.js';
 
-const linesMax = 200;
+const linesMaxByDefault = 200;
 const windowMs = 10_000;
 
 export class BoundedLog {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
+  readonly #linesMax: number;
   #windowEndMs = 0;
   #lines = 0;
   #untold = 0;
 
-  constructor(parts: Readonly<{ clock: Clock; log: Log }>) {
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>, { linesMax = linesMaxByDefault } = {}) {
     this.#parts = parts;
+    this.#linesMax = linesMax;
   }
 
   info(event: string, fields: LogFields): void {
@@ -33,7 +35,7 @@ export class BoundedLog {
       this.#windowEndMs = nowMs + windowMs;
       this.#lines = 0;
     }
-    if (this.#lines >= linesMax) {
+    if (this.#lines >= this.#linesMax) {
       this.#untold += 1;
       return;
     }

@@ -2,12 +2,12 @@
  * Whether the server lives and is ready, in the words of kube's own endpoints, because probes and people read them.
  *
  * The endpoints answer everybody, hence a failed check says "reason withheld" there and its reason only in `failures`,
- * for the log. Checks are synchronous: a probe must never wait for what it asks about.
+ * for the log, unless the reason tells no more than what everybody sees. Checks are synchronous: a probe must never wait for what it asks about.
  */
 export type HealthEndpoint = 'livez' | 'readyz' | 'healthz';
 
-/** `failure` gives the reason, or nothing when all is well. */
-export type HealthCheck = Readonly<{ name: string; failure: () => string | undefined }>;
+/** `failure` gives the reason, or nothing when all is well. `isPublic`: everybody may read it. */
+export type HealthCheck = Readonly<{ name: string; failure: () => string | undefined; isPublic?: boolean }>;
 
 export type HealthReport = Readonly<{
   status: 200 | 500;
@@ -20,12 +20,12 @@ export type HealthQuery = Readonly<{ verbose: boolean; excluded: readonly string
 
 export function report(endpoint: HealthEndpoint, checks: readonly HealthCheck[], { verbose, excluded }: HealthQuery): HealthReport {
   const failures: { name: string; reason: string }[] = [];
-  const lines = checks.map(({ name, failure }) => {
+  const lines = checks.map(({ name, failure, isPublic = false }) => {
     if (excluded.includes(name)) return `[+]${name} excluded: ok\n`;
     const reason = failure();
     if (reason === undefined) return `[+]${name} ok\n`;
     failures.push({ name, reason });
-    return `[-]${name} failed: reason withheld\n`;
+    return `[-]${name} failed: ${isPublic ? reason : 'reason withheld'}\n`;
   });
 
   const unknown = [...new Set(excluded)].filter((name) => !checks.some((check) => check.name === name)).toSorted();

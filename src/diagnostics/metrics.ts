@@ -92,6 +92,12 @@ export const metricTable = {
     help: 'How old the oldest change is that the pusher knows and that is not durable here, as it told last.',
     labels: ['shard', 'type'],
   },
+  certificateExpiresSeconds: {
+    kind: 'gauge',
+    name: 'strata_certificate_expires_seconds',
+    help: 'When the first certificate in use for this expires, in seconds since 1970.',
+    labels: ['use'],
+  },
   openWatches: { kind: 'gauge', name: 'strata_watches_open', help: 'Watches open now.', labels: [] },
   eventsSent: { kind: 'counter', name: 'strata_watch_events_total', help: 'Events written to watches, bookmarks not counted.', labels: [] },
   connectionsOpen: {

@@ -1,12 +1,22 @@
 /** What a status report tells, as metrics: shards, their slices, and links. What is in it no more is forgotten with each report. */
 import { formatResource } from '../domain/resource.js';
 import { childSide } from '../domain/side.js';
-import type { LinkStatus, ShardStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type { CertificateStatus, LinkStatus, ShardStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { Metrics } from './metrics.js';
 
-export function showReport(metrics: Metrics, { tree, shards }: StatusReport): void {
+export function showReport(metrics: Metrics, { tree, certificates, shards }: StatusReport): void {
+  showCertificates(metrics, certificates);
   showShards(metrics, shards);
   showLinks(metrics, tree === undefined ? [] : linksOf(tree));
+}
+
+/** Of several for one use, whichever expires first. */
+function showCertificates({ certificateExpiresSeconds }: Metrics, certificates: readonly CertificateStatus[]): void {
+  certificateExpiresSeconds.reset();
+  const firstSeconds = new Map<string, number>();
+  for (const { use, notAfter } of certificates)
+    firstSeconds.set(use, Math.min(firstSeconds.get(use) ?? Infinity, Date.parse(notAfter) / 1000));
+  for (const [use, seconds] of firstSeconds) certificateExpiresSeconds.set(seconds, { use });
 }
 
 function showShards(metrics: Metrics, shards: readonly ShardStatus[]): void {

@@ -8,14 +8,15 @@
  */
 export class Budget {
   readonly #max: number;
-  readonly #above: Budget | undefined;
+  /** This one and those above it, upwards. */
+  readonly #path: readonly Budget[];
   /** Those whose next step this budget holds up, in the order they came. */
   readonly #waiting = new Set<Waiting>();
   #used = 0;
 
   constructor(max: number, above?: Budget) {
     this.#max = max;
-    this.#above = above;
+    this.#path = above === undefined ? [this] : [this, ...above.#path];
   }
 
   get used(): number {
@@ -31,8 +32,7 @@ export class Budget {
 
   /** Takes beyond the bound if need be: for what is already in memory. */
   add(amount: number): void {
-    this.#used += amount;
-    this.#above?.add(amount);
+    for (const budget of this.#path) budget.#used += amount;
   }
 
   /** Calls `go` with the amount taken, at once or when there is room. The result gives up waiting. */
@@ -51,8 +51,8 @@ export class Budget {
   }
 
   give(amount: number): void {
-    for (const budget of this.#path()) budget.#used -= amount;
-    for (const budget of this.#path()) budget.#wake();
+    for (const budget of this.#path) budget.#used -= amount;
+    for (const budget of this.#path) budget.#wake();
   }
 
   /** Serves those who wait here; whoever is held up by another budget of theirs goes on waiting there. */
@@ -73,12 +73,8 @@ export class Budget {
 
   /** The lowest budget on the way up without room for the amount. */
   #fullFor(amount: number): Budget | undefined {
-    for (const budget of this.#path()) if (budget.#used > 0 && budget.#used + amount > budget.#max) return budget;
+    for (const budget of this.#path) if (budget.#used > 0 && budget.#used + amount > budget.#max) return budget;
     return undefined;
-  }
-
-  *#path(): Generator<Budget> {
-    for (let budget: Budget | undefined = this; budget !== undefined; budget = budget.#above) yield budget;
   }
 }
 

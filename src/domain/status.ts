@@ -11,6 +11,8 @@
  *                        "receiving": {"slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0},
  *                        "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
  *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}], "conflicts": []},
+ *    "certificates": [{"use": "serving", "file": "/etc/strata/tls.crt", "subject": "CN=localhost", "notAfter": "2026-12-24T00:00:00.000Z",
+ *                      "expiresInMs": 2764800000}],
  *    "shards": [{"shard": "amber", "side": "local", "moves": 0, "incarnation": 1763700000000, "removed": false,
  *                "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
  *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "stated": "current",
@@ -32,7 +34,18 @@ export type StatusReport = Readonly<{
   }>;
   /** Undefined: the cache is of a version that knows no tree. */
   tree: TreeStatus | undefined;
+  /** That this process uses. None also where the cache is of a version that does not tell. */
+  certificates: readonly CertificateStatus[];
   shards: readonly ShardStatus[];
+}>;
+
+/** `use`: `serving`, `client-ca` or `parent`. `notAfter` is what stands in the certificate; `expiresInMs` is by the clock of the cache, negative once it has expired. */
+export type CertificateStatus = Readonly<{
+  use: string;
+  file: string;
+  subject: string;
+  notAfter: string;
+  expiresInMs: number;
 }>;
 
 /** The tree as far as this cache knows it: its neighbours, and the ids above it. */

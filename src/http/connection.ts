@@ -6,6 +6,7 @@
  * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
  * N4 It is closed when it has stood idle for `keepAliveTimeoutMs`.
  */
+import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Session } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
@@ -24,8 +25,11 @@ export type ConnectionParts = Readonly<{
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
 }>;
 
+/** Whose client certificates are believed. */
+export type TrustedAuthorities = Readonly<{ pem: string; vouchesFor: (certificate: X509Certificate) => boolean }>;
+
 export type ConnectionOptions = Readonly<{
-  bufferedBytesPerConnectionMax: number;
+  connectionBufferedBytesMax: number;
   sendTimeoutMs: number;
   pingIntervalMs: number;
   pongTimeoutMs: number;
@@ -58,7 +62,7 @@ export class Connection {
     this.#parts = parts;
     this.#options = options;
     this.#quota = parts.quotas.join(this.peer);
-    this.#bufferedBytes = new Budget(options.bufferedBytesPerConnectionMax, this.#quota.bufferedBytes);
+    this.#bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.#quota.bufferedBytes);
     this.#isWithinQuota = this.#quota.connections.tryTake(1);
     socket.once('close', () => this.#closed());
     const { validUntilMs } = caller;
@@ -66,6 +70,11 @@ export class Connection {
       this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.now()), () => this.destroy());
   }
 
+  /** Whether these authorities would say of its peer what was said at its handshake. */
+  isJudgedRightBy(authorities: TrustedAuthorities): boolean {
+    const certificate = this.#socket.getPeerX509Certificate();
+    return certificate === undefined || this.#socket.authorized === authorities.vouchesFor(certificate);
+  }
 
   /** It speaks HTTP/2. */
   carry(session: ServerHttp2Session): void {

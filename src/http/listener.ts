@@ -8,14 +8,16 @@
  * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
  * then the watches end, then writes finish. Ending streams first would lead clients to watch again on a dying connection.
  */
+import { randomBytes } from 'node:crypto';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
 import type { SecureVersion, TLSSocket } from 'node:tls';
 import type { Caller, CallerKind } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
-import { Connection, type ConnectionOptions, type ConnectionParts } from './connection.js';
+import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { endOf, UnprovenSockets } from './unproven-sockets.js';
 
@@ -25,7 +27,7 @@ export type ListenerOptions = ConnectionOptions &
   Readonly<{
     bindAddress: string;
     securePort: number;
-    clientCa: string | undefined;
+    clientAuthorities: TrustedAuthorities | undefined;
     tlsVersionMin: SecureVersion;
     http2: boolean;
     http2StreamsMax: number;
@@ -46,6 +48,9 @@ export type ListenerParts = ConnectionParts &
 
 /** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
 const sessionTimeoutSeconds = 300;
+const ticketKeyBytes = 48;
+/** To check a signature takes a tenth of a millisecond. */
+const judgedInOneTurn = 64;
 /** How often, at least, HTTP/1.1 connections are looked at that take too long; Node's own 30 s would triple a shorter limit. */
 const checkingIntervalMaxMs = 5000;
 /** After how long without a byte the kernel asks whether a peer is still there; it takes ten more seconds to be sure. */
@@ -71,22 +76,28 @@ export class Listener {
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
   /** Whose session Node makes in the same tick. */
   #introducing: Connection | undefined;
+  #pair: Pair;
+  #authorities: TrustedAuthorities | undefined;
+  /** Whether handshakes may end that began under other authorities. */
+  #hasOtherAuthorities = false;
   #stopping = false;
   #onEmpty: () => void = () => {};
 
   constructor(pair: Pair, parts: ListenerParts, options: ListenerOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#pair = pair;
+    this.#authorities = options.clientAuthorities;
     this.#server = createSecureServer({
-      ...this.#context(pair),
+      ...this.#context(),
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
       // Without a CA of ours Node would believe the system's: then nobody is asked, and everybody is anonymous.
-      requestCert: options.clientCa !== undefined,
+      requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: options.handshakeTimeoutMs,
       sessionTimeout: sessionTimeoutSeconds,
-      maxSessionMemory: Math.ceil((options.bufferedBytesPerConnectionMax + sessionOverheadBytes) / mebibyte),
+      maxSessionMemory: Math.ceil((options.connectionBufferedBytesMax + sessionOverheadBytes) / mebibyte),
       settings: { enablePush: false },
     });
     // The HTTP/1.1 half of this server is node:http's, with its own names for its limits.
@@ -142,7 +153,25 @@ export class Listener {
 
   /** New connections are served with this pair; open ones go on. */
   show(pair: Pair): void {
-    this.#server.setSecureContext(this.#context(pair));
+    this.#pair = pair;
+    this.#server.setSecureContext(this.#context());
+  }
+
+  /**
+   * From now on these are believed: by new connections, which cannot resume a session of before, and of the open ones only those
+   * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that.
+   */
+  async trust(authorities: TrustedAuthorities): Promise<void> {
+    this.#authorities = authorities;
+    this.#hasOtherAuthorities = true;
+    this.#server.setSecureContext(this.#context());
+    this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
+    let judged = 0;
+    for (const connection of this.#connections.values()) {
+      if (!connection.isJudgedRightBy(authorities)) connection.destroy();
+      judged += 1;
+      if (judged % judgedInOneTurn === 0) await turn();
+    }
   }
 
   /** Stops listening and tells every client that this connection takes nothing new. */
@@ -165,9 +194,10 @@ export class Listener {
     cancel();
   }
 
-  #context({ cert, key }: Pair): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
-    const { clientCa, tlsVersionMin } = this.#options;
-    return { cert, key, minVersion: tlsVersionMin, ...(clientCa === undefined ? {} : { ca: clientCa }) };
+  #context(): { cert: string; key: string; minVersion: SecureVersion; ca?: string } {
+    const { cert, key } = this.#pair;
+    const ca = this.#authorities?.pem;
+    return { cert, key, minVersion: this.#options.tlsVersionMin, ...(ca === undefined ? {} : { ca }) };
   }
 
   #accept(socket: Socket): void {
@@ -195,6 +225,8 @@ export class Listener {
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
     const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
+    if (this.#hasOtherAuthorities && this.#authorities !== undefined && !connection.isJudgedRightBy(this.#authorities))
+      return connection.destroy();
     const isAnonymous = connection.peer.kind === 'anonymous';
     if (!isAnonymous) this.#unproven.delete(end);
     this.#connections.set(socket, connection);

@@ -15,7 +15,7 @@ import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { PushSessions } from './push-sessions.js';
 
 /** What links have told of the shards behind them; since when, in milliseconds since 1970. */
@@ -33,6 +33,7 @@ export type FreshnessParts = Readonly<{
   clock: Clock;
   version: string;
   isReady: () => boolean;
+  certificates: () => readonly CertificateStatus[];
 }>;
 
 /** Who tells of a shard: whether they are there, since when, and what they said of a slice. */
@@ -65,6 +66,7 @@ export class Freshness implements FreshnessPort {
     return {
       cache: { id: store.cacheId, version, epoch: store.epoch, resourceVersion: store.format(store.published), ready: isReady() },
       tree,
+      certificates: this.#parts.certificates(),
       shards: names.map((shard) => this.#shard(shard, shards.get(shard), { slices: byShard.get(shard) ?? [], tree, nowMs })),
     };
   }

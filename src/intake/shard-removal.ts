@@ -6,8 +6,9 @@
  *   away for `awayMaxMs`          emptied, without a tombstone: who comes back states it in full (if configured)
  *
  * L1 What a full statement does not name, or what a removal takes along, is no word about a shard: only a delete of the Shard
- *    object by name is. L2 A shard of which any Shard object is left, or there again, is not removed. L3 Whoever claims a shard while
- *    it is removed keeps it.
+ *    object by name is. L2 A shard whose Shard object is left, or there again, is not removed. L3 Whoever claims a shard while
+ *    it is removed keeps it. L4 Only the root shard speaks of other shards: kcp keeps all Shard objects in its logical cluster `root`, which
+ *    is on the shard named `root` and nowhere else. What another shard calls a Shard object neither removes nor keeps anybody.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused } from '../domain/errors.js';
@@ -37,8 +38,9 @@ export type ShardRemovalParts = Readonly<{
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
-/** Where kcp keeps its Shard objects. */
+/** Where kcp keeps its Shard objects: names that it does not let anybody choose (`core.RootCluster`, `corev1alpha1.RootShard`). */
 const shardCluster = 'root' as ClusterName;
+const rootShard = 'root' as ShardName;
 /** How often shards are looked at that stay away. */
 const lookIntervalMaxMs = 60_000;
 const lookIntervalMinMs = 1_000;
@@ -94,8 +96,9 @@ export class ShardRemoval implements Shards {
   #follow({ changes, unstated }: Commit): void {
     if (this.#policy.deletedGraceMs === undefined) return;
     for (const change of changes) {
-      const { resource, cluster, name } = change.key;
-      if (resource.resource !== shardObjects.resource || resource.group !== shardObjects.group || cluster !== shardCluster) continue;
+      const { shard: origin, resource, cluster, name } = change.key;
+      if (resource.resource !== shardObjects.resource || resource.group !== shardObjects.group) continue;
+      if (origin !== rootShard || cluster !== shardCluster) continue;
       const shard = parseShardName(name);
       if (shard === undefined) continue;
       if (change.kind === 'put') this.#deleted.delete(shard);
@@ -146,12 +149,12 @@ export class ShardRemoval implements Shards {
     return side === undefined || side === 'local' || (side !== 'parent' && !this.#parts.isLinkUp(side));
   }
 
-  /** Whether a Shard object of that name is left, wherever it came from: one shard's word about another is not enough. */
+  /** Whether its Shard object is left. */
   async #hasObject(shard: ShardName): Promise<boolean> {
     const found = await this.#parts.objects.find({
       ...shardObjects,
       identity: '',
-      shard: '*',
+      shard: rootShard,
       cluster: shardCluster,
       namespace: '',
       name: shard,

@@ -36,7 +36,7 @@ export function createApp(parts: AppParts, limits: AppLimits): App {
   app.use((context, next) => answerRefusals(context, next, { ...parts, audit, exchange: exchangeOf(context) }));
   app.use((context, next) => begin(exchangeOf(context), asked.get(context.req)?.[1], limits, next));
   if (limits.syntheticDelayMs > 0) app.use(async (_, next) => (await delay(limits.syntheticDelayMs), next()));
-  app.use(routes(parts, exchangeOf).routes());
+  app.use(routes({ ...parts, clock: parts.ports.clock }, exchangeOf).routes());
   app.use((context) => kubeFace(context, exchangeOf(context), parts, limits));
   const answerRequest = app.callback();
   return (exchange, refusal) => {

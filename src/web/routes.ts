@@ -2,10 +2,11 @@
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
+import { HealthLog } from '../diagnostics/health-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
-import type { Freshness, Shards } from '../domain/ports.js';
+import type { Clock, Freshness, Shards } from '../domain/ports.js';
 import { madeInRoom } from '../domain/room.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
@@ -19,13 +20,15 @@ export type RouteParts = Readonly<{ freshness: Freshness; shards: Shards; log: L
 
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
-export function routes({ health, log, metrics, freshness, shards }: RouteParts, exchangeOf: (context: Context) => Exchange): Router {
+export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
+  const { health, metrics, freshness, shards } = parts;
+  const healthLog = new HealthLog(parts);
   const router = new Router();
   for (const endpoint of healthEndpoints) {
     router.get(`/${endpoint}`, (context: Context) => {
       const query = new URLSearchParams(context.querystring);
       const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
-      for (const { name, reason } of report.failures) log.warn('health.failed', { endpoint, name, reason });
+      healthLog.failed(endpoint, report);
       respond(context, { kind: 'text', code: report.status, text: report.text });
     });
   }

@@ -1,6 +1,6 @@
 /** `strata cert`: what is signed is believed, an authority is made once and never lost, and nothing is overwritten unasked. */
 import { X509Certificate } from 'node:crypto';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -48,7 +48,7 @@ test('each command writes the certificate it is named for, signed by one authori
   await cert(certServing, ['localhost', '127.0.0.1', '*.acme.example'], { validity: '10d' });
 
   const authority = certificateIn(file('ca', 'ca.crt'));
-  const issued = ['amber', 'region-1', 'admin', 'localhost'].map((name) => certificateIn(file(`${name}.crt`)));
+  const issued = ['shard-amber', 'cache-region-1', 'admin', 'serving-localhost'].map((name) => certificateIn(file(`${name}.crt`)));
   for (const certificate of issued) {
     t.true(certificate.verify(authority.publicKey));
     t.is(Date.parse(certificate.validTo), nowMs + 10 * dayMs);
@@ -64,10 +64,10 @@ test('keys are for their owner only, whatever they replace', async (t) => {
   const { file, cert } = aWorkplace(t);
 
   await cert(certShard, ['amber']);
-  chmodSync(file('amber.key'), 0o644);
+  chmodSync(file('shard-amber.key'), 0o644);
   await cert(certShard, ['amber'], { force: 'true' });
 
-  for (const key of [file('amber.key'), file('ca', 'ca.key')]) t.is(statSync(key).mode & 0o777, 0o600);
+  for (const key of [file('shard-amber.key'), file('ca', 'ca.key')]) t.is(statSync(key).mode & 0o777, 0o600);
 });
 
 test('what was written is told, with how it is used', async (t) => {
@@ -79,10 +79,10 @@ test('what was written is told, with how it is used', async (t) => {
   t.is(
     first,
     [
-      `Wrote ${file('amber.crt')} and ${file('amber.key')}: it speaks for the shard amber and reads everything, until 2027-03-01T12:00Z.`,
+      `Wrote ${file('shard-amber.crt')} and ${file('shard-amber.key')}: it speaks for the shard amber and reads everything, until 2027-03-01T12:00Z.`,
       `It is signed by a new authority, ${file('ca', 'ca.crt')}. Whoever has ${file('ca', 'ca.key')} can sign more: keep it to yourself.`,
       `  the cache    strata serve --client-ca-file ${file('ca', 'ca.crt')}`,
-      `  the shard    strata push --shard-name amber --cert-file ${file('amber.crt')} --key-file ${file('amber.key')}`,
+      `  the shard    strata push --shard-name amber --cert-file ${file('shard-amber.crt')} --key-file ${file('shard-amber.key')}`,
       '',
     ].join('\n'),
   );
@@ -92,32 +92,59 @@ test('what was written is told, with how it is used', async (t) => {
 test('a certificate that is there is not overwritten, unless by force', async (t) => {
   const { file, cert } = aWorkplace(t);
   await cert(certShard, ['amber']);
-  const before = readFileSync(file('amber.crt'), 'utf8');
+  const before = readFileSync(file('shard-amber.crt'), 'utf8');
 
   await t.throwsAsync(cert(certShard, ['amber']), { instanceOf: CacheError, message: /would be overwritten; --force does so/ });
-  t.is(readFileSync(file('amber.crt'), 'utf8'), before);
-  unlinkSync(file('amber.crt'));
-  await t.throwsAsync(cert(certShard, ['amber']), { instanceOf: CacheError, message: /amber\.key would be overwritten/ });
+  t.is(readFileSync(file('shard-amber.crt'), 'utf8'), before);
+  unlinkSync(file('shard-amber.crt'));
+  await t.throwsAsync(cert(certShard, ['amber']), { instanceOf: CacheError, message: /shard-amber\.key would be overwritten/ });
   await cert(certShard, ['amber'], { force: 'true' });
 
-  t.not(readFileSync(file('amber.crt'), 'utf8'), before);
+  t.not(readFileSync(file('shard-amber.crt'), 'utf8'), before);
 });
 
-test('the authority is never overwritten, not even by force under its own name', async (t) => {
+test('what is named as the authority, the administrator or something of another kind is a pair of its own, even by force in one folder', async (t) => {
   const { folder, file, cert } = aWorkplace(t);
-  await cert(certAdmin);
-  const before = ['ca.crt', 'ca.key'].map((name) => readFileSync(file('ca', name), 'utf8'));
-  symlinkSync(file('ca'), file('elsewhere'));
+  const here = { 'ca-directory': folder, force: 'true' };
+  await cert(certAdmin, [], here);
+  const kept = ['ca.crt', 'ca.key', 'admin.crt', 'admin.key'];
+  const before = kept.map((name) => readFileSync(file(name), 'utf8'));
 
-  for (const directory of [file('ca'), file('elsewhere'), join(folder, 'ca', '.')])
-    for (const command of [certShard, certCache, certServing])
-      await t.throwsAsync(cert(command, ['ca'], { 'out-directory': directory, force: 'true' }), { message: /is the authority itself/ });
-  await cert(certShard, ['amber'], { force: 'true' });
+  for (const name of ['ca', 'admin', 'amber', 'shard-amber', 'cache-amber', 'serving-amber']) {
+    await cert(certShard, [name], here);
+    await cert(certCache, [name], here);
+    await cert(certServing, [name], here);
+  }
 
   t.deepEqual(
-    ['ca.crt', 'ca.key'].map((name) => readFileSync(file('ca', name), 'utf8')),
+    kept.map((name) => readFileSync(file(name), 'utf8')),
     before,
   );
+  const users = readdirSync(folder)
+    .filter((name) => name.endsWith('.crt') && !kept.includes(name))
+    .map((name) => `${name} ${certificateIn(file(name)).subject.split('CN=')[1]}`);
+  t.is(users.length, 18);
+  t.true(
+    users.every((user) => /^(?:shard|cache|serving)-(\S+)\.crt \1$/.test(user)),
+    users.join(),
+  );
+});
+
+test('force tells what it replaces', async (t) => {
+  const { file, cert } = aWorkplace(t);
+  await cert(certAdmin);
+  const replaced = await cert(certAdmin, [], { force: 'true', validity: '10d' });
+  writeFileSync(file('admin.crt'), 'junk');
+  const junk = await cert(certAdmin, [], { force: 'true' });
+  const first = await cert(certShard, ['amber'], { force: 'true' });
+
+  const until = new Date(nowMs + 365 * dayMs).toISOString();
+  t.deepEqual(replaced.split('\n').slice(0, 2), [
+    `Replaced ${file('admin.crt')}, which was of O=system:masters, CN=admin until ${until}.`,
+    `Replaced ${file('admin.key')}.`,
+  ]);
+  t.true(junk.startsWith(`Replaced ${file('admin.crt')}, which was no certificate.\n`));
+  t.true(first.startsWith('Wrote '));
 });
 
 test('half an authority is an error that names what is missing, and nothing is made', async (t) => {
@@ -132,7 +159,7 @@ test('half an authority is an error that names what is missing, and nothing is m
     const error = await t.throwsAsync(cert(certShard, ['amber']), { instanceOf: CacheError });
 
     t.true(error.message.startsWith(`${file('ca', kept)} is there and ${file('ca', lost)} is not`), error.message);
-    t.false(existsSync(file('amber.crt')));
+    t.false(existsSync(file('shard-amber.crt')));
     t.false(existsSync(file('ca', lost)));
   }
 });
@@ -162,7 +189,7 @@ test('an authority that cannot sign is an error that says why', async (t) => {
   await t.throwsAsync(cert(certShard, ['amber'], { validity: '2d' }), {
     message: /valid until 2026-03-02T12:00Z; choose a shorter --validity/,
   });
-  t.false(existsSync(file('amber.crt')));
+  t.false(existsSync(file('shard-amber.crt')));
 });
 
 test('a name that is none is told, before anything is made', async (t) => {

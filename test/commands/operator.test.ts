@@ -25,7 +25,7 @@ import { parseShardName } from '../../src/domain/shard.js';
 import { createApp } from '../../src/web/app.js';
 import type { KubePorts } from '../../src/web/call.js';
 import { listenerOf } from '../support/an-exchange.js';
-import { aStatusReport, aTreeStatus } from '../support/status-report.js';
+import { aCertificate, aStatusReport, aTreeStatus } from '../support/status-report.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { called } from './called.js';
 
@@ -205,7 +205,7 @@ test('files that are missing or do not belong together are named before anybody 
 });
 
 test('a status is read from caches that tell more, and not from ones that tell less', (t) => {
-  const report = aStatusReport();
+  const report = { ...aStatusReport(), certificates: [aCertificate('serving', 40)] };
   const newer = {
     ...report,
     link: {},
@@ -225,6 +225,8 @@ test('a status is read from caches that tell more, and not from ones that tell l
     { ...report, shards: [{}] },
     { ...report, shards: [{ ...report.shards[0], shard: 'BAD' }] },
     { ...report, shards: {} },
+    { ...report, certificates: {} },
+    { ...report, certificates: [{ ...aCertificate('serving', 40), notAfter: 5 }] },
     { ...report, tree: {} },
     { ...report, tree: { ...report.tree, children: [{}] } },
     { ...report, shards: [{ ...report.shards[0], side: 'child/' }] },
@@ -232,7 +234,7 @@ test('a status is read from caches that tell more, and not from ones that tell l
     t.throws(() => parseStatusReport(JSON.stringify(junk)), { instanceOf: CacheError });
 });
 
-test('a status is read from a cache that knows no tree', (t) => {
+test('a status is read from a cache that knows no tree and tells of no certificates', (t) => {
   const { cache, shards } = aStatusReport();
   const older = shards.map(({ side: _side, moves: _moves, slices, ...shard }) => ({
     ...shard,
@@ -242,5 +244,6 @@ test('a status is read from a cache that knows no tree', (t) => {
   const read = parseStatusReport(JSON.stringify({ cache, shards: older }));
 
   t.is(read.tree, undefined);
+  t.deepEqual(read.certificates, []);
   t.like(read.shards[0], { side: null, moves: 0, slices: [{ digest: null, inStep: null, objects: 12 }] });
 });

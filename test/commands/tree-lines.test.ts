@@ -1,7 +1,7 @@
 import test from 'ava';
 import { treeLines } from '../../src/commands/tree-lines.js';
 import type { TreeStatus } from '../../src/domain/status.js';
-import { aChildStatus, aParentStatus, aStatusReport, aTreeStatus } from '../support/status-report.js';
+import { aCertificate, aChildStatus, aParentStatus, aStatusReport, aTreeStatus } from '../support/status-report.js';
 
 const everything = '[{"types":["*"]}]';
 
@@ -61,4 +61,13 @@ test('what another cache chose moves no cursor, and fills no terminal', (t) => {
 
   t.true(lines.some((line) => line.endsWith(', ?[2Jme')));
   t.true(lines.every((line) => line.length < 500));
+});
+
+test('certificates in use are told with when they expire, or how long ago they have', (t) => {
+  const certificates = [aCertificate('serving', 40), { ...aCertificate('client-ca', -2), subject: 'CN=\u001b[2J' }];
+
+  t.deepEqual(treeLines({ ...aStatusReport([]), certificates }).slice(-2), [
+    'certificate serving /etc/strata/serving.crt (CN=serving): until 2027-01-01, 40d left',
+    'certificate client-ca /etc/strata/client-ca.crt (CN=?[2J): until 2026-11-20, EXPIRED 2d ago',
+  ]);
 });

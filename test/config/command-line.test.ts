@@ -62,11 +62,15 @@ test('a command does its work, prints what it did and ends with 0; asked again i
   const forced = strata(...cert, '--force');
 
   t.is(first.status, 0);
-  t.regex(first.stdout, /^Wrote .*amber\.crt/);
+  t.regex(first.stdout, /^Wrote .*shard-amber\.crt/);
   t.is(again.status, 1);
   t.is(again.stdout, '');
   t.regex(again.stderr, /^strata: [^\n]*--force does so\n$/);
   t.is(forced.status, 0);
+  t.regex(
+    forced.stdout,
+    /^Replaced .*shard-amber\.crt, which was of O=strata, CN=amber until \S+\.\nReplaced .*shard-amber\.key\.\nWrote /,
+  );
 });
 
 for (const args of [

@@ -94,3 +94,18 @@ test('the same flag means the same everywhere it is understood', (t) => {
     seen.set(flag, option);
   }
 });
+
+test('a variable that belongs to no command is refused, one of another command or of a service is not', (t) => {
+  const environment = {
+    STRATA_LOG_LEVEL: 'debug',
+    STRATA_KUBECONFIG: 'x',
+    STRATA_SERVICE_HOST: '10.0.0.1',
+    STRATA_PORT: 'tcp://10.0.0.1:1',
+  };
+
+  t.notThrows(() => readCommandValues(certOptions, { flags: {}, environment }));
+  t.throws(() => readCommandValues(certOptions, { flags: {}, environment: { ...environment, STRATA_FORSE: 'true' } }), {
+    instanceOf: SettingsError,
+    message: 'unknown environment variable STRATA_FORSE; did you mean STRATA_FORCE?',
+  });
+});

@@ -29,7 +29,9 @@ function watched(first: string, flags: Readonly<Record<string, string>> = { conf
     told,
     logged,
     clock,
-    close: () => watch.close(),
+    close: () => watch?.close(),
+    reload: () => watch?.reload(),
+    setText: (next: string | Error): void => void (text = next),
     edit: (next: string | Error): void => {
       text = next;
       clock.advance(pollMs);
@@ -109,4 +111,21 @@ test('without a file there is nothing to watch, and a closed watch looks no more
   t.is(none.clock.pending, 0);
   t.is(closed.clock.pending, 0);
   t.deepEqual(closed.told, []);
+});
+
+test('whoever asks for the policies to be read is told what came of it, also when it is no news', (t) => {
+  const { told, logged, edit, reload, setText } = watched(following('secrets'));
+
+  t.deepEqual(reload(), { kind: 'unchanged' });
+  setText(following('roles.rbac.authorization.k8s.io'));
+  t.deepEqual(reload(), { kind: 'changed' });
+  t.is(told.length, 1);
+  edit(following('Bad'));
+  for (let asked = 0; asked < 2; asked += 1) t.like(reload(), { kind: 'failed' });
+  setText(new Error('ENOENT'));
+  t.like(reload(), { kind: 'failed', error: { message: 'strata.yaml cannot be read' } });
+  t.deepEqual(
+    logged.map(([event]) => event),
+    ['policies.reloaded', 'policies.invalid', 'policies.unreadable'],
+  );
 });

@@ -149,8 +149,35 @@ test('a cache goes to its parent with a certificate, and its name is one', (t) =
   ]);
 });
 
-test('variables that Kubernetes sets beside a service named strata are no error', (t) => {
-  t.notThrows(() => load({ environment: { STRATA_SERVICE_HOST: '10.0.0.1', STRATA_PORT: 'tcp://10.0.0.1:6443' } }));
+test('a variable that is no option’s is refused, with the option that was meant', (t) => {
+  t.deepEqual(problemsOf({ environment: { STRATA_SECUREPORT: '1', STRATA_NOTHING_AT_ALL_LIKE_IT: 'x', STRATA: 'x', STRATA_EMPTY: '' } }), [
+    'unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?',
+    'unknown environment variable STRATA_NOTHING_AT_ALL_LIKE_IT',
+  ]);
+  t.deepEqual(problemsOf({ environment: { STRATA_CACHE_CA_FILE: 'ca.crt', STRATA_SHARD_NAME: 'amber', STRATA_CONFIG: '' } }), []);
+});
+
+test('variables that Kubernetes sets beside services named strata are no error, and no option', (t) => {
+  const linksOf = (service: string): Record<string, string> => ({
+    [`${service}_SERVICE_HOST`]: '10.0.0.1',
+    [`${service}_SERVICE_PORT`]: '6443',
+    [`${service}_SERVICE_PORT_HTTPS`]: '6443',
+    [`${service}_SERVICE_PORT_PUSH_2`]: '6444',
+    [`${service}_PORT`]: 'tcp://10.0.0.1:6443',
+    ...Object.fromEntries(['', '_PROTO', '_PORT', '_ADDR'].map((end) => [`${service}_PORT_6443_TCP${end}`, 'x'])),
+    [`${service}_PORT_53_UDP`]: 'udp://10.0.0.1:53',
+    [`${service}_PORT_9_SCTP_ADDR`]: '10.0.0.1',
+  });
+  const services = ['STRATA', 'STRATA_EU_1', 'STRATA_SECURE', 'STRATA_SERVICE'];
+  for (const service of services) t.is(load({ environment: linksOf(service) }).securePort, 6443, service);
+  t.is(load({ environment: Object.assign({}, ...services.map(linksOf)) as Record<string, string> }).securePort, 6443);
+
+  t.is(load({ environment: { ...linksOf('STRATA_SECURE'), STRATA_SECURE_PORT: '7' } }).securePort, 7);
+  t.deepEqual(problemsOf({ environment: { STRATA_SECUR_PORT: '1' } }), [
+    'unknown environment variable STRATA_SECUR_PORT; did you mean STRATA_SECURE_PORT?',
+  ]);
+  t.deepEqual(problemsOf({ environment: { ...linksOf('STRATA'), STRATA_PORTS: '1', STRATA_PORT_X_TCP: '1' } }).length, 2);
+  t.regex(problemsOf({ environment: { STRATA_SECURE_PORT: 'tcp://10.0.0.1:6443' } })[0]!, /must be a whole number/);
 });
 
 test('every option has its own flag, variable and key, and a sentence of help', (t) => {

@@ -1,6 +1,6 @@
 /**
  * The memory engine against the one that ships: whatever both are asked, they decide the same, tell the same and keep the same. What a
- * simulation shows on the one is then true of the other. STRATA_SEED=n repeats a failure, STRATA_RUNS=n goes on longer.
+ * simulation shows on the one is then true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import test from 'ava';
 import fc from 'fast-check';
@@ -18,8 +18,8 @@ import { openSqlite } from './open-sqlite.js';
 import { changeText, listTexts, removalsEnd, touchedBehind } from './read-all.js';
 import type { Engine } from './store-contract.js';
 
-const runs = Number(process.env['STRATA_RUNS'] ?? 5);
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
+const runs = Number(process.env['TEST_RUNS'] ?? 5);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const stepsMax = 60;
 const bounds = { changesMax: 8, tombstonesMax: 3 };
 
@@ -125,7 +125,7 @@ async function contents(store: Store): Promise<unknown> {
 }
 
 test('both engines decide, tell and keep the same, whatever they are asked', async (t) => {
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   let written = 0;
 
   await fc.assert(

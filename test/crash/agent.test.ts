@@ -1,7 +1,7 @@
 /**
  * A shard is carried into a cache while the cache, the agent and the shard's API server are killed and cut off at random moments
  * (F9, F15), and in the end the cache holds what the shard does: nothing is missing, nothing is left over. A watch that was
- * resumed all the way has seen it happen. STRATA_SEED=n repeats the choices of a run, though not its timing.
+ * resumed all the way has seen it happen. TEST_SEED=n repeats the choices of a run, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -12,8 +12,8 @@ import { fill } from '../support/shard-stand-in-objects.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { seeded, type Random } from './random.js';
 
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
-const rounds = Number(process.env['STRATA_KILLS'] ?? 15);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const rounds = Number(process.env['TEST_KILLS'] ?? 15);
 const convergeMsMax = 40_000;
 const replicate = 'internal.kcp.io/replicate';
 
@@ -26,7 +26,7 @@ const types = [
 
 test('whatever is killed on the way, the cache ends with what the shard holds', async (t) => {
   t.timeout(180_000);
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());

@@ -14,8 +14,8 @@ import { storeDirectory } from '../support/test-store.js';
 import type { Told } from './churn.js';
 import { seeded } from './random.js';
 
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
-const kills = Number(process.env['STRATA_KILLS'] ?? 20);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const kills = Number(process.env['TEST_KILLS'] ?? 20);
 
 /** Runs the churning process for a while, kills it, and answers what it had told. */
 async function churn(directory: string, turn: number, forMs: number): Promise<readonly Told[]> {
@@ -37,7 +37,7 @@ async function churn(directory: string, turn: number, forMs: number): Promise<re
 }
 
 test('a store that is killed while it compacts is whole, and goes on compacting', async (t) => {
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const directory = storeDirectory(t);
   let revision = 0;

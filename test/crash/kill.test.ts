@@ -1,7 +1,7 @@
 /**
  * The server is killed while it is written to, again and again, and nothing that anybody was told turns out untrue (F1):
  * every acknowledged write is there (G1), no version falls or is used twice (G9), and every watch goes on from where it was
- * without a gap, a repeat or a 410 (G2 … G7). STRATA_SEED=n repeats the choices of a run, though not its timing.
+ * without a gap, a repeat or a 410 (G2 … G7). TEST_SEED=n repeats the choices of a run, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
@@ -12,8 +12,8 @@ import { reused, unacknowledgedOrLost } from './judge.js';
 import { seeded } from './random.js';
 import { wildcardPath, Writer } from './writers.js';
 
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
-const kills = Number(process.env['STRATA_KILLS'] ?? 20);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const kills = Number(process.env['TEST_KILLS'] ?? 20);
 const writersMax = 8;
 const everything: Covered = { covers: () => true };
 
@@ -23,7 +23,7 @@ const watched: Readonly<Record<string, Readonly<{ covered: Covered; query: Reado
 };
 
 test('a server that is killed keeps every promise it has made', async (t) => {
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   await using server = await StrataProcess.start({ environment: { STRATA_BOOKMARK_INTERVAL: '100ms' } });
   const client = server.client();

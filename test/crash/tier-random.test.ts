@@ -1,7 +1,7 @@
 /**
  * A tree of four caches while shards push at random leaves and move to others, caches are killed, frozen and cut off, and the policy
  * between two of them is rewritten (F9 to F17 together). In the end every cache holds what it should, and no
- * digest has found that it does not. STRATA_SEED=n repeats the choices of a run, though not its timing.
+ * digest has found that it does not. TEST_SEED=n repeats the choices of a run, though not its timing.
  *
  *        root
  *        ╱  ╲          what goes up from the region is now everything, now what is public
@@ -18,8 +18,8 @@ import { seeded, type Random } from './random.js';
 import { aTierTree, type TierCache, type TierTree } from './tier-tree.js';
 import { converge, digestsOf, type Reaches } from './tree-model.js';
 
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
-const rounds = Number(process.env['STRATA_KILLS'] ?? 12);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const rounds = Number(process.env['TEST_KILLS'] ?? 12);
 const everything = "[{types: ['*']}]";
 const onlyPublic = "[{types: ['*'], labels: 'public=true'}]";
 
@@ -41,7 +41,7 @@ type Stage = Readonly<{
 
 test('whatever happens to a tree, in the end every cache holds what it should', async (t) => {
   t.timeout(240_000);
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const tree = await aTierTree(t);
   const root = await tree.start('root');
@@ -83,19 +83,19 @@ test('whatever happens to a tree, in the end every cache holds what it should', 
     await churn;
     if (round % 6 === 0 && round < rounds) {
       heal(stage);
-      await converge(t, `STRATA_SEED=${seed}, round ${round}: ${done.join(', ')}`, wanted);
+      await converge(t, `TEST_SEED=${seed}, round ${round}: ${done.join(', ')}`, wanted);
     }
   }
 
   await region.forwards(everything);
   stage.policy.isOpen = true;
   heal(stage);
-  await converge(t, `STRATA_SEED=${seed}, the end: ${done.join(', ')}`, wanted);
+  await converge(t, `TEST_SEED=${seed}, the end: ${done.join(', ')}`, wanted);
   for (const pushing of stage.fenced) t.is((await pushing.ended).kind, 'refused');
   const onlooker = await anOnlooker(t, west);
   for (const shard of shards) shard.put('last');
   await until(() => onlooker.of('last').length === shards.length);
-  await converge(t, `STRATA_SEED=${seed}, the last of it`, wanted);
+  await converge(t, `TEST_SEED=${seed}, the last of it`, wanted);
   const digests = await digestsOf(root);
   for (const cache of tree.caches) {
     t.deepEqual(await digestsOf(cache), digests, cache.name);

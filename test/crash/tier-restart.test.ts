@@ -1,6 +1,6 @@
 /**
  * Caches of a tree that are killed in the middle of a large statement (F15): nobody forgets what was not stated to be
- * gone, nobody is ready before all is there, and in the end all hold the same. STRATA_SEED=n repeats the choices of a run, though not
+ * gone, nobody is ready before all is there, and in the end all hold the same. TEST_SEED=n repeats the choices of a run, though not
  * its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,12 +12,12 @@ import { seeded } from './random.js';
 import { aTierTree, type TierCache } from './tier-tree.js';
 import { converge, differences, digestsOf } from './tree-model.js';
 
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const kills = 4;
 const many = 4_000;
 
 test.serial('a child killed in its first statement, or whose parent is, is not ready before it has everything', async (t) => {
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const tree = await aTierTree(t);
   const root = await tree.start('root');
@@ -80,7 +80,7 @@ test.serial('a child that was killed when one type was whole and another was not
 test.serial(
   'whoever is killed while everything is stated anew, what was not stated goes behind the end, once, and nothing else does',
   async (t) => {
-    t.log(`STRATA_SEED=${seed}`);
+    t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed);
     const tree = await aTierTree(t);
     const root = await tree.start('root');

@@ -87,7 +87,7 @@ export class ExampleTree {
 
   /** What those show who push for a shard. */
   async identity(shard: string): Promise<ClientIdentity> {
-    return { ca: await readFile(join(this.#directory, authority), 'utf8'), ...(await readPair(this.#directory, shard)) };
+    return { ca: await readFile(join(this.#directory, authority), 'utf8'), ...(await readPair(this.#directory, `shard-${shard}`)) };
   }
 
   /** What `strata status` prints above its table of shards. */

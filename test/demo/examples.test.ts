@@ -36,7 +36,7 @@ for (const { name: shape, homes, far, holds } of shapes) {
       if (parent === undefined) continue;
       const above = caches.find((cache) => cache.name === parent);
       const policies = above === undefined ? undefined : policiesOfChild(linkPoliciesOf(above.settings), name);
-      t.deepEqual([settings.parentCertFile, settings.parentKeyFile], [`${name}.crt`, `${name}.key`]);
+      t.deepEqual([settings.parentCertFile, settings.parentKeyFile], [`cache-${name}.crt`, `cache-${name}.key`]);
       t.true(settings.parentFollow.length > 0 && policies !== undefined && policies.offer.length > 0, `nothing comes down to ${name}`);
       t.is(
         settings.parentForward.length > 0,

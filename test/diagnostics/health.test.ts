@@ -1,4 +1,8 @@
 import test from 'ava';
+import { HealthLog } from '../../src/diagnostics/health-log.js';
+import type { Log } from '../../src/diagnostics/log.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { silent } from '../support/test-store.js';
 import { Health, report, type HealthCheck } from '../../src/diagnostics/health.js';
 
 const ping: HealthCheck = { name: 'ping', failure: () => undefined };
@@ -54,4 +58,34 @@ test('a check of life is a check of readiness, not the reverse', (t) => {
     health.report('readyz', { verbose: true, excluded: [] }).text,
     '[+]ping ok\n[+]loop ok\n[+]synced ok\n[+]shutdown ok\nreadyz check passed\n',
   );
+});
+
+test('a reason that everybody may read is told to everybody', (t) => {
+  const clientCa: HealthCheck = { name: 'client-ca', failure: () => 'no CA', isPublic: true };
+
+  t.is(
+    report('readyz', [clientCa, store], quiet).text,
+    '[-]client-ca failed: no CA\n[-]store failed: reason withheld\nreadyz check failed\n',
+  );
+});
+
+test('each check of an endpoint has one line in ten seconds, however often it is asked for', (t) => {
+  const lines: unknown[] = [];
+  const log: Log = { ...silent, warn: (_, fields) => void lines.push(fields) };
+  const clock = new ManualClock();
+  const healthLog = new HealthLog({ clock, log });
+  const failing = { ...report('readyz', [store, { name: 'parent', failure: () => 'away' }], quiet) };
+
+  for (let asked = 0; asked < 100; asked += 1) healthLog.failed('readyz', failing);
+  healthLog.failed('livez', report('livez', [store], quiet));
+  clock.advance(10_000);
+  healthLog.failed('readyz', failing);
+
+  t.deepEqual(lines, [
+    { endpoint: 'readyz', name: 'store', reason: 'disk full' },
+    { endpoint: 'readyz', name: 'parent', reason: 'away' },
+    { endpoint: 'livez', name: 'store', reason: 'disk full' },
+    { endpoint: 'readyz', name: 'store', reason: 'disk full', untold: 99 },
+    { endpoint: 'readyz', name: 'parent', reason: 'away', untold: 99 },
+  ]);
 });

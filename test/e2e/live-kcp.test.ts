@@ -2,8 +2,8 @@
  * An unmodified kcp of two shards on our cache server: kcp's own tests of replication pass, and a kill -9 of the cache
  * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects.
  *
- * Runs where STRATA_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; skipped aloud
- * otherwise. STRATA_TEST_SERVER puts kcp's own cache server in our place; STRATA_KEEP keeps the folder with all logs.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; skipped aloud
+ * otherwise. TEST_SERVER puts kcp's own cache server in our place; TEST_KEEP keeps the folder with all logs.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,13 +23,13 @@ const convergeMsMax = 60_000;
 /** Two shards hold 21 each on the cache, two virtual-workspace servers 5 each. */
 const informersMin = 40;
 
-const binaries = process.env['STRATA_KCP_BIN'];
+const binaries = process.env['TEST_KCP_BIN'];
 const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
 
 test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no relist', async (t) => {
   t.timeout(1_200_000);
   if (binaries === undefined || missing.length > 0) {
-    t.log(`SKIPPED: ${binaries === undefined ? 'STRATA_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}`}`);
+    t.log(`SKIPPED: ${binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}`}`);
     t.pass();
     return;
   }

@@ -213,7 +213,7 @@ export class LiveKcp {
     process.removeListener('exit', this.#killAtExit);
     // sharded-test-server kills the supervisor, not what that has started.
     for (const name of ['supervisor.pid', 'cache.pid']) await stop(join(this.#folder, name));
-    if (process.env['STRATA_KEEP'] === undefined) await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+    if (process.env['TEST_KEEP'] === undefined) await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
   async #until(condition: () => boolean | Promise<boolean>, withinMs: number, what: string): Promise<void> {

@@ -2,7 +2,7 @@
  * An unmodified kcp of two shards that share no cache: each has a leaf of its own, a parent joins them. What one shard writes the
  * other reads, and the three caches hold the same, also after the parent was dead for a while.
  *
- * Runs where STRATA_KCP_BIN names a folder with kcp's binaries, for about eight minutes; skipped aloud otherwise.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about eight minutes; skipped aloud otherwise.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,13 +25,13 @@ const createEveryMs = 250;
 /** A wrong digest or a broken link is repaired, and would go unseen but for its line in the log. */
 const alarms = ['link.digest-differs', 'link.conflict', 'link.failed', 'link.refused', 'link.refused-here', 'link.too-large'];
 
-const binaries = process.env['STRATA_KCP_BIN'];
+const binaries = process.env['TEST_KCP_BIN'];
 const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
 
 test.serial('two shards of kcp with a cache each work as one, joined by a parent', async (t) => {
   t.timeout(1_800_000);
   if (binaries === undefined || missing.length > 0 || isForeign) {
-    const why = binaries === undefined ? 'STRATA_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
+    const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
     t.log(`SKIPPED: ${why}`);
     t.pass();
     return;

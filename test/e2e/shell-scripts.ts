@@ -7,9 +7,9 @@ import { builtMain } from '../support/project.js';
 /** Of the servers of the shard with number 0; those of the next ones have the next. */
 const firstPorts = [6444, 7444] as const;
 
-/** STRATA_TEST_SERVER takes the place of our server. */
+/** TEST_SERVER takes the place of our server. */
 export function supervisorScript(folder: string): string {
-  const foreign = process.env['STRATA_TEST_SERVER'];
+  const foreign = process.env['TEST_SERVER'];
   const command = foreign === undefined ? `${quote(process.execPath)} ${quote(builtMain())} cache-server "$@"` : `${quote(foreign)} "$@"`;
   return `#!/bin/sh
 # Starts the cache server again whenever it ends, as a kubelet would; ends with SIGTERM.

@@ -1,7 +1,7 @@
 /**
  * 185 requests to a fresh server: reads, writes, errors, list options and watch semantics on a kcp type and on a native
  * one. What kcp's own cache server answered is in basics.upstream.jsonl; where we differ on purpose is in deliberate.json.
- * With STRATA_TEST_SERVER naming that server, nothing may differ and deliberate.json is not read.
+ * With TEST_SERVER naming that server, nothing may differ and deliberate.json is not read.
  */
 import test from 'ava';
 import { StrataProcess, isForeign } from '../support/strata-process.js';

@@ -2,7 +2,7 @@
  * What two shards of an unmodified kcp and its virtual-workspace server said to kcp's own cache server, said to ours:
  * every answer has the same status and essence, every watch tells the same story and keeps the guarantees of design §6.
  * Exceptions are those of replay.exceptions.json and no others; one that is no longer needed fails the test too, unless
- * the server is a foreign one (STRATA_TEST_SERVER), which needs only those that came from the timing of the recording.
+ * the server is a foreign one (TEST_SERVER), which needs only those that came from the timing of the recording.
  */
 import test from 'ava';
 import { StrataProcess, isForeign } from '../support/strata-process.js';

@@ -14,6 +14,8 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'main.ts': ['domain', 'diagnostics', 'config', 'commands', 'clock.ts', 'version.ts', 'server.ts'],
   'server.ts': 'all',
   'describe-server.ts': 'all',
+  'open-certificates.ts': 'all',
+  'open-door.ts': 'all',
   'open-tier.ts': 'all',
   'client.ts': ['domain', 'diagnostics', 'frames', 'lookup', 'sender', 'clock.ts'],
   'clock.ts': ['domain'],

@@ -9,6 +9,16 @@ test('the house is tidy', (t) => {
   t.deepEqual(tidyViolations(readSources(root, ['src', 'test', 'bench'])), []);
 });
 
+test('no variable of tests or benches begins as those of the server do, which would refuse to start with it', (t) => {
+  const readsOne = /process\.env\[['"`]STRATA_|\bSTRATA_\w+[^}\n]*\} = process\.env/;
+  t.deepEqual(
+    readSources(root, ['test', 'bench']).flatMap(({ path, text }) => (readsOne.test(text) ? [path] : [])),
+    [],
+  );
+  // Put together here, so that this file does not hold what it forbids.
+  for (const text of ['const { STRATA' + '_SEED: seed } = process.env;', "process.env['STRATA" + "_SEED']"]) t.regex(text, readsOne);
+});
+
 test('everything that is exported is imported somewhere', (t) => {
   t.deepEqual(deadExports(readSources(root, ['src', 'test', 'bench'])), []);
 });

@@ -20,7 +20,7 @@ function setUp(tree: TreeStatus = aRoot) {
   const sessions = new PushSessions(pushes, clock.now());
   const links = new ToldFreshness(clock.now());
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
-  const parts = { store, sessions, links, tree: async () => tree, clock, version: '1.2.3', isReady: () => true };
+  const parts = { store, sessions, links, tree: async () => tree, clock, version: '1.2.3', isReady: () => true, certificates: () => [] };
   return { clock, pushes, sessions, links, freshness: new Freshness(parts) };
 }
 

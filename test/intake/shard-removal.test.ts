@@ -21,17 +21,21 @@ function setUp(policy: ShardRemovalPolicy) {
   const listeners: ((commit: Commit) => void)[] = [];
   const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
   const sessions = new PushSessions(pushes, clock.now());
-  /** Shard objects that are in the store. */
+  /** Shard objects of the root shard that are in the store, and of the shard cedar. */
   const left = new Set<string>();
-  const objects = { find: async ({ name = '' }) => (left.has(name) ? [{} as never] : []) } as unknown as Objects;
+  const leftOfCedar = new Set<string>();
+  const objects = {
+    find: async ({ shard, name = '' }: Readonly<{ shard: string; name?: string }>) =>
+      (shard !== 'cedar' && left.has(name)) || (shard !== 'root' && leftOfCedar.has(name)) ? [{} as never] : [],
+  } as unknown as Objects;
   const removal = new ShardRemoval(
     { objects, pushes, commits, sessions, seenMs: () => 0, isLinkUp: () => false, clock, log: silent },
     policy,
   );
   let revision = 0;
-  const change = (kind: Change['kind'], name: string, { unstated = false, cluster = 'root' } = {}): void => {
+  const change = (kind: Change['kind'], name: string, { unstated = false, cluster = 'root', origin = 'root' } = {}): void => {
     revision += 1;
-    const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster });
+    const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster, shard: origin });
     const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
     const changed: Change =
       kind === 'put'
@@ -47,7 +51,7 @@ function setUp(policy: ShardRemovalPolicy) {
       for (let i = 0; i < 10; i += 1) await Promise.resolve();
     }
   };
-  return { clock, pushes, sessions, removal, change, pass, left };
+  return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar };
 }
 
 test('a shard is removed by name, behind a fence, and its pusher is sent away', async (t) => {
@@ -132,7 +136,7 @@ test('a shard that stays away for too long is emptied without a fence, and only 
   t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
 });
 
-test('one shard’s word about another is not enough: while any Shard object is left, or in another cluster, or of an unknown shard, nothing goes', async (t) => {
+test('while its Shard object is left, or what was deleted was in another cluster or of an unknown shard, nothing goes', async (t) => {
   const { pushes, change, pass, left } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports', 'birch'));
   pushes.hold(aSlice('apiexports', 'amber'));
@@ -144,6 +148,24 @@ test('one shard’s word about another is not enough: while any Shard object is 
   await pass(10 * minuteMs);
 
   t.deepEqual(pushes.pushed, []);
+});
+
+test('only the root shard speaks of others: what another one calls a Shard object neither removes nor keeps anybody', async (t) => {
+  const { pushes, change, pass, leftOfCedar } = setUp({ ...never, deletedGraceMs: minuteMs });
+  pushes.hold(aSlice('apiexports', 'birch'));
+  pushes.hold(aSlice('apiexports', 'amber'));
+
+  change('put', 'birch', { origin: 'cedar' });
+  change('delete', 'birch', { origin: 'cedar' });
+  change('delete', 'cedar', { origin: 'cedar' });
+  await pass(10 * minuteMs);
+  t.deepEqual(pushes.pushed, []);
+
+  change('delete', 'amber');
+  change('put', 'amber', { origin: 'cedar' });
+  leftOfCedar.add('amber');
+  await pass(10 * minuteMs);
+  t.like(pushes.pushed, [{ kind: 'clear', shard: amber }]);
 });
 
 test('a shard that pushed once and is now written over plain HTTP is not away', async (t) => {

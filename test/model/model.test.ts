@@ -1,6 +1,6 @@
 /**
  * The real store against the model: whatever happens in whatever order, both say the same. The runs share one store, each
- * in a resource of its own, for a new one costs more than a run. STRATA_SEED=n repeats a failure, STRATA_RUNS=n goes on longer.
+ * in a resource of its own, for a new one costs more than a run. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import test from 'ava';
 import fc from 'fast-check';
@@ -8,12 +8,12 @@ import { SqliteEngine } from '../store/sqlite-engine.js';
 import { commands, type Real } from './commands.js';
 import { ModelStore } from './model-store.js';
 
-const runs = Number(process.env['STRATA_RUNS'] ?? 100);
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
+const runs = Number(process.env['TEST_RUNS'] ?? 100);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const changesMax = 40;
 
 test('the store says what the model says: writes, snapshots, history, compaction and restarts in any order', async (t) => {
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   const engine = await SqliteEngine.start(t, {
     history: { historyChangesMax: changesMax, tombstonesMax: 10 },
     snapshot: { rowsMax: 3, bytesMax: 600, resurrectedMax: 1000 },

@@ -1,6 +1,6 @@
 /**
  * C1 against everything that breaks: whatever a source tells and whatever happens to connections, caches and acknowledgements, in
- * the end the cache holds what the sources do, and on the way nothing came that may not. STRATA_SEED=n repeats a failure.
+ * the end the cache holds what the sources do, and on the way nothing came that may not. TEST_SEED=n repeats a failure.
  */
 import test from 'ava';
 import fc from 'fast-check';
@@ -9,8 +9,8 @@ import { exports, schemas, SenderRig } from './a-sender.js';
 import { FakeCache } from './fake-cache.js';
 import type { FakeSource } from './fake-source.js';
 
-const runs = Number(process.env['STRATA_RUNS'] ?? 150);
-const seed = Number(process.env['STRATA_SEED'] ?? Date.now() % 1_000_000_000);
+const runs = Number(process.env['TEST_RUNS'] ?? 150);
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
 const names = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 const slices = [exports, schemas] as const;
@@ -175,7 +175,7 @@ class World {
 }
 
 test('C1 V1 V2 whatever breaks, the cache ends with what the sources hold, within its credit and in order', async (t) => {
-  t.log(`STRATA_SEED=${seed}`);
+  t.log(`TEST_SEED=${seed}`);
   let resumed = 0;
 
   await fc.assert(

@@ -2,8 +2,8 @@ import test from 'ava';
 import fc from 'fast-check';
 import { play, randomTree, Tally } from './random-tree.js';
 
-/** STRATA_TREES: how many to try; STRATA_SEED: the seed that a failure told. */
-const { STRATA_TREES: trees = '40', STRATA_SEED: seed } = process.env;
+/** TEST_TREES: how many to try; TEST_SEED: the seed that a failure told. */
+const { TEST_TREES: trees = '40', TEST_SEED: seed } = process.env;
 const runs = { numRuns: Number(trees), includeErrorInReport: true, ...(seed === undefined ? {} : { seed: Number(seed) }) };
 
 test('whatever happens to a tree, once it is healed every cache holds what the model says', async (t) => {

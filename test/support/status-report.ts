@@ -1,13 +1,29 @@
 /** A status report with a shard of every kind of connection, slices in every state, and neighbours that are there and away. */
 import { parseShardName } from '../../src/domain/shard.js';
-import type { ChildStatus, LinkStatus, ParentStatus, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../../src/domain/status.js';
+import type {
+  CertificateStatus,
+  ChildStatus,
+  LinkStatus,
+  ParentStatus,
+  ShardStatus,
+  SliceStatus,
+  StatusReport,
+  TreeStatus,
+} from '../../src/domain/status.js';
 
 export function aStatusReport(shards: readonly ShardStatus[] = [pushed, away, plain, removed, behind]): StatusReport {
   return {
     cache: { id: 'c-1', version: '0.1.0', epoch: 1_234_567, resourceVersion: '1234567000000000042', ready: true },
     tree: aRoot,
+    certificates: [],
     shards,
   };
+}
+
+/** Seen on 22 November 2026. */
+export function aCertificate(use: string, daysLeft: number): CertificateStatus {
+  const notAfter = new Date(Date.UTC(2026, 10, 22 + daysLeft)).toISOString();
+  return { use, file: `/etc/strata/${use}.crt`, subject: `CN=${use}`, notAfter, expiresInMs: daysLeft * 86_400_000 };
 }
 
 /** A cache between two others, one of which is away. */

@@ -2,7 +2,7 @@
  * The server as an operator starts it: a child process with a data folder of its own, spoken to over TLS with a client
  * certificate that holds system:masters. It keeps its port and its data across `restart`, so that clients can resume.
  *
- * The environment variable STRATA_TEST_SERVER=/path/to/cache-server starts that program instead, with the same flags:
+ * The environment variable TEST_SERVER=/path/to/cache-server starts that program instead, with the same flags:
  * this is how the tests themselves are tested against kcp's own cache server, for which deliberate differences are off
  * (`isForeign`). Nothing of such a program belongs into this repository.
  *
@@ -193,7 +193,7 @@ function configFileOf(folder: string): string {
   return join(folder, 'strata.yaml');
 }
 
-const foreignServer = process.env['STRATA_TEST_SERVER'];
+const foreignServer = process.env['TEST_SERVER'];
 
 /** Whether the tests run against another program than ours, so that its habits, not ours, are expected. */
 export const isForeign = foreignServer !== undefined;

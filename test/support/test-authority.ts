@@ -37,21 +37,32 @@ export class TestAuthority {
   }
 
   /** A new authority whose files live in `folder`. */
-  static async create(folder: string): Promise<TestAuthority> {
+  static async create(folder: string, { name = 'strata-test-authority', validityDays = 30 } = {}): Promise<TestAuthority> {
     const authority = new TestAuthority(folder);
     await run('openssl', [
       'req',
       '-x509',
       ...newKey,
       '-days',
-      '30',
+      String(validityDays),
       '-subj',
-      '/CN=strata-test-authority',
+      `/CN=${name}`,
       '-keyout',
       authority.#keyFile,
       '-out',
       authority.certificateFile,
     ]);
+    return authority;
+  }
+
+  /** One that this one has signed, with `extensions` as openssl's configuration spells them. Its files live in `folder`. */
+  async intermediate(folder: string, name: string, extensions = 'basicConstraints=critical,CA:TRUE'): Promise<TestAuthority> {
+    const authority = new TestAuthority(folder);
+    const requestFile = join(folder, 'ca.csr');
+    const extensionsFile = join(folder, 'ca.ext');
+    await writeFile(extensionsFile, `${extensions}\n`);
+    await run('openssl', ['req', ...newKey, '-subj', `/CN=${name}`, '-keyout', authority.#keyFile, '-out', requestFile]);
+    await this.#sign({ requestFile, extensionsFile, certificateFile: authority.certificateFile, validityDays: 30 });
     return authority;
   }
 
@@ -71,11 +82,20 @@ export class TestAuthority {
       '-out',
       requestFile,
     ]);
+    await this.#sign({ requestFile, extensionsFile, certificateFile, validityDays });
+
+    const [certificate, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    return { certificateFile, keyFile, certificate, key };
+  }
+
+  async #sign(
+    what: Readonly<{ requestFile: string; extensionsFile: string; certificateFile: string; validityDays: number }>,
+  ): Promise<void> {
     await run('openssl', [
       'x509',
       '-req',
       '-in',
-      requestFile,
+      what.requestFile,
       '-CA',
       this.certificateFile,
       '-CAkey',
@@ -84,15 +104,12 @@ export class TestAuthority {
       '-set_serial',
       `0x${randomBytes(8).toString('hex')}`,
       '-days',
-      String(validityDays),
+      String(what.validityDays),
       '-extfile',
-      extensionsFile,
+      what.extensionsFile,
       '-out',
-      certificateFile,
+      what.certificateFile,
     ]);
-
-    const [certificate, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
-    return { certificateFile, keyFile, certificate, key };
   }
 }
 

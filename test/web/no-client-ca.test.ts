@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
 import { TestAuthority } from '../support/test-authority.js';
+import { aServer } from '../support/test-server.js';
 
 test('without a CA for clients everybody is anonymous, whatever authorities the machine trusts', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-corporate-'));
@@ -12,9 +13,39 @@ test('without a CA for clients everybody is anonymous, whatever authorities the 
   const master = await corporate.issue({ user: 'someone', groups: ['system:masters'] });
 
   await using server = await StrataProcess.start({
-    flags: ['--client-ca-file='],
+    flags: ['--client-ca-file=', '--allow-no-client-ca'],
     environment: { NODE_EXTRA_CA_CERTS: corporate.certificateFile },
   });
 
   t.is((await server.client({ as: master }).raw('GET', '/services/cache/status')).status, 403);
+});
+
+test('without a CA for clients, and without a flag that says so, the server is not ready, and /readyz and the log say why', async (t) => {
+  const reason = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
+  const server = await aServer(t, { flags: { 'client-ca-file': '' } });
+  const client = server.client({ as: null });
+
+  const answer = await client.raw('GET', '/readyz?verbose');
+
+  t.is(answer.status, 500);
+  t.true(answer.text.includes(`[-]client-ca failed: ${reason}\n`), answer.text);
+  t.true(answer.text.includes('[+]store ok'));
+  t.is((await client.raw('GET', '/livez')).status, 200);
+  t.deepEqual(
+    server.logged.filter(({ event }) => event === 'health.failed').map(({ fields }) => fields),
+    [{ endpoint: 'readyz', name: 'client-ca', reason }],
+  );
+  const meant = await aServer(t, { flags: { 'client-ca-file': '', 'allow-no-client-ca': 'true' } });
+  t.is((await meant.client({ as: null }).raw('GET', '/readyz')).status, 200);
+});
+
+test('who polls a server that is not ready does not fill its log', async (t) => {
+  const server = await aServer(t, { flags: { 'client-ca-file': '' } });
+  const client = server.client({ as: null, http2: true });
+
+  for (let polled = 0; polled < 20; polled += 1)
+    await Promise.all(Array.from({ length: 20 }, () => client.raw('GET', '/readyz?verbose&exclude=store')));
+
+  const lines = server.logged.filter(({ event }) => event === 'health.failed');
+  t.true(lines.length <= 3, `${lines.length} lines`);
 });

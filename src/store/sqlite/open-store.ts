@@ -8,6 +8,7 @@ import { openReader, openWriter } from './database.js';
 import { begin, randomDigits, type Life } from './life.js';
 import { acquireLock } from './lock.js';
 import { migrate } from './migrate.js';
+import { ensurePrivate, tighten } from './private-files.js';
 import { SqliteStore } from './store.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 import { readWitness } from './witness.js';
@@ -18,9 +19,13 @@ const nonceDigits = 16;
 /** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
 export async function openStore(directory: string, migrations: string, limits: StoreLimits, parts: StoreParts): Promise<SqliteStore> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const lock = acquireLock(join(directory, 'strata.lock'), directory);
+  const lockFile = join(directory, 'strata.lock');
+  ensurePrivate(lockFile);
+  const lock = acquireLock(lockFile, directory);
   try {
     const files = { databaseFile: join(directory, 'strata.db'), witnessFile: join(directory, 'strata.witness') };
+    tighten(directory, parts);
+    ensurePrivate(files.databaseFile);
     const life = enter(files, migrations, parts.random);
     if (life.rolledBack) parts.log.warn('store.rolled-back', { revision: life.revision, epoch: life.epochs.at(-1)?.epoch });
     const worker = await startCommitter({ ...files, nonce: life.nonce, epoch: life.epochs.at(-1)?.epoch ?? 0, momentIntervalMs });

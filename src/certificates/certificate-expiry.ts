@@ -1,0 +1,76 @@
+/**
+ * When the certificates that this process uses expire: in its status, in a metric, and in the log, once a day from 30 days on and as
+ * an error once they have. A certificate that has expired is used all the same: whether to believe it is the other end's to say.
+ */
+import { X509Certificate } from 'node:crypto';
+import type { Log } from '../diagnostics/log.js';
+import type { Clock } from '../domain/ports.js';
+import type { CertificateStatus } from '../domain/status.js';
+
+/** All that stand in one file: a chain ends with whichever ends first. */
+export type UsedCertificates = readonly Omit<CertificateStatus, 'expiresInMs'>[];
+
+const dayMs = 86_400_000;
+const warnedDays = 30;
+const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+
+export class CertificateExpiry {
+  readonly #parts: Readonly<{ clock: Clock; log: Log }>;
+  readonly #used: () => readonly UsedCertificates[];
+  readonly #lookIntervalMs: number;
+  /** When each was spoken of last. */
+  readonly #toldMs = new Map<string, number>();
+  #cancel: () => void = () => {};
+
+  /** `used` reads what is in use now; it may throw, and is asked again. The first look is now. */
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: () => readonly UsedCertificates[], lookIntervalMs: number) {
+    this.#parts = parts;
+    this.#used = used;
+    this.#lookIntervalMs = lookIntervalMs;
+    this.#look();
+  }
+
+  /** None while they cannot be read. */
+  report(): readonly CertificateStatus[] {
+    const nowMs = this.#parts.clock.now();
+    try {
+      return this.#used().flatMap((certificates) =>
+        certificates.map((each) => ({ ...each, expiresInMs: Date.parse(each.notAfter) - nowMs })),
+      );
+    } catch {
+      return [];
+    }
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #look(): void {
+    const { clock, log } = this.#parts;
+    const nowMs = clock.now();
+    for (const { expiresInMs, ...certificate } of this.report()) {
+      if (expiresInMs > warnedDays * dayMs) continue;
+      const hasExpired = expiresInMs <= 0;
+      const told = JSON.stringify([certificate, hasExpired]);
+      if (nowMs - (this.#toldMs.get(told) ?? -Infinity) < dayMs) continue;
+      this.#forgetBefore(nowMs - dayMs);
+      this.#toldMs.set(told, nowMs);
+      if (hasExpired) log.error('certificate.expired', certificate);
+      else log.warn('certificate.expires-soon', { ...certificate, daysLeft: Math.floor(expiresInMs / dayMs) });
+    }
+    this.#cancel = clock.after(this.#lookIntervalMs, () => this.#look());
+  }
+
+  /** What was told longer ago than a day is told again or replaced. */
+  #forgetBefore(pastMs: number): void {
+    for (const [told, toldMs] of this.#toldMs) if (toldMs <= pastMs) this.#toldMs.delete(told);
+  }
+}
+
+export function certificatesIn(use: 'serving' | 'client-ca' | 'parent', file: string, pem: string): UsedCertificates {
+  return (pem.match(pemPattern) ?? []).map((block) => {
+    const { subject, validTo } = new X509Certificate(block);
+    return { use, file, subject: subject.replaceAll('\n', ', '), notAfter: new Date(validTo).toISOString() };
+  });
+}

@@ -1,0 +1,159 @@
+/**
+ * The authorities whose client certificates are believed (`--client-ca-file`), read at the start and again while the server runs.
+ *
+ *   start ──▶ every PEM block is a CA's certificate, and one of them a root? ──no──▶ the server does not start
+ *                  │yes
+ *                  └──▶ watched: another and sound ⇒ believed from now on; broken ⇒ logged, the old ones stay, tried again
+ *
+ * CA1 Whom the handshake would believe is OpenSSL's to say. `vouchesFor` is asked about connections that were believed before the file
+ *     changed, and only takes back: it never says yes where a handshake would say no. What it cannot judge (a critical extension it
+ *     does not know, intermediates that a resumed session has lost) it does not vouch for; the client's next handshake is judged whole.
+ * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most `chainMax` certificates.
+ */
+import 'reflect-metadata';
+import { X509Certificate } from 'node:crypto';
+import { BasicConstraintsExtension, X509Certificate as ParsedCertificate } from '@peculiar/x509';
+import type { Log } from '../diagnostics/log.js';
+import { CacheError } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import type { Reloadable } from '../domain/reloaded.js';
+import { readText } from './pair-files.js';
+import { pollFiles } from './polled-files.js';
+
+export type ClientAuthoritiesParts = Readonly<{ clock: Clock; log: Log }>;
+
+/** Certificates in one file, more than any rotation needs. */
+const certificatesMax = 256;
+const chainMax = 10;
+/** basicConstraints, and keyUsage, which `checkIssued` looks at. */
+const judgedExtensions: ReadonlySet<string> = new Set(['2.5.29.19', '2.5.29.15']);
+const clientAuthentication = '1.3.6.1.5.5.7.3.2';
+const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
+
+/** `issuersBelowMax`: how many authorities may stand between it and a leaf; undefined when it cannot be judged. */
+type Authority = Readonly<{ certificate: X509Certificate; isRoot: boolean; issuersBelowMax: number | undefined }>;
+
+export class ClientAuthorities {
+  readonly file: string;
+  readonly #parts: ClientAuthoritiesParts;
+  #pem: string;
+  #authorities: readonly Authority[];
+
+  private constructor(parts: ClientAuthoritiesParts, file: string) {
+    this.#parts = parts;
+    this.file = file;
+    this.#pem = readText(file, 'client CA file');
+    this.#authorities = parseAuthorities(file, this.#pem);
+  }
+
+  /** Throws CacheError when the file cannot be read or does not hold what it should. */
+  static open(parts: ClientAuthoritiesParts, file: string): ClientAuthorities {
+    return new ClientAuthorities(parts, file);
+  }
+
+  /** As the listener takes them. */
+  get pem(): string {
+    return this.#pem;
+  }
+
+  /** Whether a peer that showed this certificate, with the intermediates that hang on it, is believed now. */
+  vouchesFor(certificate: X509Certificate): boolean {
+    const nowMs = this.#parts.clock.now();
+    // Each is tried once: certificates that all sign each other would make as many ways as they have orders.
+    const untried = new Set(intermediatesOf(certificate));
+    const isVouched = (signed: X509Certificate, issuersBelow: number): boolean => {
+      if (!isInForce(signed, nowMs)) return false;
+      for (const { certificate: issuer, isRoot, issuersBelowMax = -1 } of this.#authorities) {
+        if (issuersBelow > issuersBelowMax || !isSignedBy(signed, issuer)) continue;
+        if (isRoot ? isInForce(issuer, nowMs) : issuersBelow < chainMax && isVouched(issuer, issuersBelow + 1)) return true;
+      }
+      for (const issuer of untried) {
+        if (!isSignedBy(signed, issuer)) continue;
+        untried.delete(issuer);
+        if (issuersBelow <= (issuersBelowMaxOf(issuer) ?? -1) && isVouched(issuer, issuersBelow + 1)) return true;
+      }
+      return false;
+    };
+    return isForClients(certificate) && isVouched(certificate, 0);
+  }
+
+  /** Calls `changed` once other authorities are believed. */
+  watch({ filesPollMs }: Readonly<{ filesPollMs: number }>, changed: () => void): Reloadable {
+    const events = { reloaded: 'client-ca.reloaded', failed: 'client-ca.reload-failed' };
+    const take = (): boolean => {
+      const pem = readText(this.file, 'client CA file');
+      if (pem === this.#pem) return false;
+      this.#authorities = parseAuthorities(this.file, pem);
+      this.#pem = pem;
+      changed();
+      return true;
+    };
+    return pollFiles(this.#parts, { events, file: this.file, take }, filesPollMs);
+  }
+}
+
+/** Throws CacheError that names the block. */
+function parseAuthorities(file: string, pem: string): readonly Authority[] {
+  const blocks = [...pem.matchAll(blockPattern)];
+  if (blocks.length === 0) throw new CacheError(`the client CA file ${file} holds no certificate`);
+  if (blocks.length > certificatesMax)
+    throw new CacheError(`the client CA file ${file} holds ${blocks.length} certificates; ${certificatesMax} are the most`);
+  const authorities = blocks.map(([block, label = ''], index) => {
+    const where = `block ${index + 1} of the client CA file ${file}`;
+    if (label !== 'CERTIFICATE') throw new CacheError(`${where} is no certificate but ${JSON.stringify(label)}`);
+    const certificate = parseBlock(block, where);
+    if (!certificate.ca) throw new CacheError(`${where} is no certificate of an authority: ${nameOf(certificate)}`);
+    return { certificate, isRoot: isSignedBy(certificate, certificate), issuersBelowMax: issuersBelowMaxOf(certificate) };
+  });
+  if (!authorities.some(({ isRoot }) => isRoot))
+    throw new CacheError(`the client CA file ${file} holds no self-signed authority, at which every chain must end; add the root`);
+  return authorities;
+}
+
+function parseBlock(block: string, where: string): X509Certificate {
+  try {
+    return new X509Certificate(block);
+  } catch (cause) {
+    throw new CacheError(`${where} cannot be read as a certificate`, { cause });
+  }
+}
+
+function nameOf({ subject }: X509Certificate): string {
+  return subject.replaceAll('\n', ', ');
+}
+
+/** What the peer sent beside its own. */
+function intermediatesOf(certificate: X509Certificate): readonly X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  for (let next = certificate.issuerCertificate; next !== undefined && chain.length < chainMax; next = next.issuerCertificate) {
+    // Node lets a self-signed one be its own issuer.
+    if (chain.some(({ fingerprint256 }) => fingerprint256 === next?.fingerprint256)) break;
+    chain.push(next);
+  }
+  return chain;
+}
+
+/** Undefined for what is no authority, or has a critical extension that is not judged here. */
+function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
+  if (!certificate.ca) return undefined;
+  try {
+    const { extensions } = new ParsedCertificate(Uint8Array.from(certificate.raw));
+    if (extensions.some(({ critical, type }) => critical && !judgedExtensions.has(type))) return undefined;
+    return extensions.find((extension) => extension instanceof BasicConstraintsExtension)?.pathLength ?? Infinity;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+/** Extended key usage, where there is any. */
+function isForClients({ keyUsage }: X509Certificate): boolean {
+  return keyUsage === undefined || keyUsage.includes(clientAuthentication);
+}
+
+function isInForce({ validFrom, validTo }: X509Certificate, nowMs: number): boolean {
+  return Date.parse(validFrom) <= nowMs && nowMs <= Date.parse(validTo);
+}

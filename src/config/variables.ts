@@ -1,0 +1,48 @@
+/**
+ * Environment variables that begin with STRATA_: each is an option's, or Kubernetes put it there, or it is a mistake that nobody must find
+ * out about later.
+ *
+ * Beside every container the kubelet sets variables of each service in its namespace, named after the service: `strata` and `strata-eu` give
+ *
+ *   STRATA_SERVICE_HOST=10.0.0.1          STRATA_EU_SERVICE_HOST          every service has this one, and with it the prefix is known
+ *   STRATA_SERVICE_PORT=6443              …_SERVICE_PORT_HTTPS=6443       one for each port that has a name
+ *   STRATA_PORT=tcp://10.0.0.1:6443       …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
+ *
+ * One of them may have the name of an option (a service named strata-secure gives STRATA_SECURE_PORT): the value tells them apart.
+ */
+import * as commandOptions from './command-options.js';
+import { environmentName, type CommandOption } from './option.js';
+import { configFileOption, options } from './options.js';
+import { suggestion } from './suggestion.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const prefix = 'STRATA_';
+const serviceHost = /^(STRATA(?:_[A-Z0-9]+)*)_SERVICE_HOST$/;
+const ofService = /^_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
+const serviceUrl = /^(?:tcp|udp|sctp):\/\//;
+
+/** Of the server and of every command: one shell may be for several of them. */
+const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'flag'>>>[] = [
+  { configFileOption },
+  options,
+  ...Object.values(commandOptions),
+];
+const known: ReadonlySet<string> = new Set(tables.flatMap((table) => Object.values(table).map(environmentName)));
+
+/** One sentence for each that is neither an option's nor a service's. Empty ones are not set. */
+export function unknownVariables(environment: Environment): readonly string[] {
+  return Object.entries(withoutServices(environment))
+    .filter(([name, value]) => name.startsWith(prefix) && value !== undefined && value !== '' && !known.has(name))
+    .map(([name]) => `unknown environment variable ${name}${suggestion(name, known)}`);
+}
+
+/** The environment without what the kubelet tells of services. */
+export function withoutServices(environment: Environment): Environment {
+  const services = Object.keys(environment).flatMap((name) => serviceHost.exec(name)?.[1] ?? []);
+  if (services.length === 0) return environment;
+  const isService = (name: string, value = ''): boolean =>
+    services.some((service) => name.startsWith(service) && ofService.test(name.slice(service.length))) &&
+    (!known.has(name) || serviceUrl.test(value));
+  return Object.fromEntries(Object.entries(environment).filter(([name, value]) => !isService(name, value)));
+}

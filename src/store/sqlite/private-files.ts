@@ -1,0 +1,37 @@
+/**
+ * The files of a store are their owner's alone, whatever the folder they lie in allows. SQLite makes a file as the umask lets it, and its
+ * WAL and shared memory with the mode of the database: so the database is there before SQLite sees it.
+ *
+ * No file that is there is opened here: to close it would give up the locks that this process has on it (POSIX), SQLite's among them.
+ */
+import { chmodSync, closeSync, openSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Log } from '../../diagnostics/log.js';
+
+const privateMode = 0o600;
+const othersMask = 0o077;
+const permissionsMask = 0o7777;
+/** Also of copies that an operator keeps beside them. */
+const ours = /^strata\./;
+
+/** Makes an empty file where there is none. */
+export function ensurePrivate(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', privateMode));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** Takes from others what they may do with files of before. Links are left alone: what they lead to may be anybody's. */
+export function tighten(directory: string, { log }: Readonly<{ log: Log }>): void {
+  for (const { name } of readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile() && ours.test(entry.name))) {
+    const file = join(directory, name);
+    try {
+      const { mode } = statSync(file);
+      if ((mode & othersMask) !== 0) chmodSync(file, mode & permissionsMask & ~othersMask);
+    } catch (error) {
+      log.warn('store.file-open-to-others', { file, error });
+    }
+  }
+}

@@ -1,0 +1,123 @@
+/** The process itself: what a signal does to it, and what it refuses to start with. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { Authority } from '../src/certificates/authority.js';
+import { systemClock } from '../src/clock.js';
+import { builtMain } from './support/project.js';
+import { StrataProcess } from './support/strata-process.js';
+import { TestAuthority } from './support/test-authority.js';
+import { until } from './support/test-server.js';
+
+type Line = Readonly<{ level: string; event: string; [field: string]: unknown }>;
+
+const status = '/services/cache/status';
+
+async function aFolder(t: ExecutionContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'strata-main-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+async function linesOf(server: StrataProcess, event: string): Promise<readonly Line[]> {
+  const lines = (await server.log()).split('\n').filter((line) => line.startsWith('{'));
+  return lines.map((line) => JSON.parse(line) as Line).filter((line) => line.event === event);
+}
+
+/** Hangs up, and answers the line that tells of it. */
+async function hangUp(server: StrataProcess): Promise<Line | undefined> {
+  const before = (await linesOf(server, 'server.reloaded')).length;
+  process.kill(server.pid, 'SIGHUP');
+  await until(async () => (await linesOf(server, 'server.reloaded')).length > before);
+  return (await linesOf(server, 'server.reloaded')).at(-1);
+}
+
+test('SIGHUP reads serving certificate, client CA and policies again at once, and one line tells what came of each', async (t) => {
+  const folder = await aFolder(t);
+  const next = await TestAuthority.create(await aFolder(t), { name: 'next' });
+  const authority = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
+  const issue = (): ReturnType<Authority['issueServing']> => authority.issueServing({ names: ['127.0.0.1'], validityDays: 5 });
+  const [certFile, keyFile, caFile] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) => join(folder, name)) as [string, string, string];
+  const writePair = async (): Promise<void> => {
+    const { certificatePem, keyPem } = await issue();
+    await writeFile(certFile, certificatePem);
+    await writeFile(keyFile, keyPem);
+  };
+  await writePair();
+  const clients = await TestAuthority.create(await aFolder(t));
+  await writeFile(caFile, await readFile(clients.certificateFile));
+  await using server = await StrataProcess.start({
+    authority: clients,
+    config: 'parent: {forward: []}\n',
+    flags: [
+      `--tls-cert-file=${certFile}`,
+      `--tls-private-key-file=${keyFile}`,
+      `--client-ca-file=${caFile}`,
+      '--tls-files-poll=1h',
+      '--policy-poll=1h',
+    ],
+  });
+  const everything = ['serving-certificate', 'client-ca', 'policies'];
+
+  t.like(await hangUp(server), { level: 'info', changed: [], unchanged: everything, failed: {} });
+
+  await writePair();
+  await writeFile(caFile, await readFile(next.certificateFile));
+  await writeFile(join(server.folder, 'strata.yaml'), 'children: {eu: {offer: {types: ["*"]}}}\n');
+  t.like(await hangUp(server), { level: 'info', changed: everything, unchanged: [], failed: {} });
+  const master = await next.issue({ user: 'someone', groups: ['system:masters'] });
+  t.is((await server.client({ as: master }).raw('GET', status)).status, 200);
+  t.is((await server.client().raw('GET', status)).status, 403);
+
+  await writeFile(keyFile, 'torn');
+  await writeFile(caFile, 'torn');
+  await writeFile(join(server.folder, 'strata.yaml'), 'children: 7\n');
+  const torn = await hangUp(server);
+  t.like(torn, { level: 'warn', changed: [], unchanged: [] });
+  const failed = torn?.['failed'] as Record<string, string>;
+  t.deepEqual(Object.keys(failed), everything);
+  t.regex(failed['serving-certificate']!, /tls\.key holds no PEM private key/);
+  t.regex(failed['client-ca']!, /ca\.crt holds no certificate/);
+  t.regex(failed['policies']!, /strata\.yaml line 1: /);
+  t.is((await server.client({ as: master }).raw('GET', status)).status, 200);
+});
+
+test('SIGHUP ends no server that starts or stops', async (t) => {
+  const folder = await aFolder(t);
+  const authority = await TestAuthority.create(folder);
+  const logged: string[] = [];
+  const flags = [
+    `--root-directory=${join(folder, 'root')}`,
+    `--client-ca-file=${authority.certificateFile}`,
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+  ];
+  const child = spawn(process.execPath, [builtMain(), 'serve', ...flags, '--log-level=debug'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  child.stderr.on('data', (chunk: Buffer) => logged.push(chunk.toString()));
+  const exited = once(child, 'exit');
+  const has = (event: string): boolean => logged.join('').includes(`"event":"${event}"`);
+
+  // The first line of the log comes before anything is opened.
+  await until(() => logged.length > 0, 20_000);
+  for (let hung = 0; hung < 3; hung += 1) child.kill('SIGHUP');
+  await until(() => has('server.started'), 20_000);
+  await until(() => has('server.reloaded'));
+  child.kill('SIGTERM');
+  for (let hung = 0; hung < 20; hung += 1) child.kill('SIGHUP');
+
+  t.deepEqual(await exited, [0, null]);
+  t.true(has('server.stopped'), logged.join(''));
+});
+
+test('a variable that nobody knows ends the start with the one that was meant, for a server and for a command', (t) => {
+  const environment = { ...process.env, STRATA_SECUREPORT: '1' };
+  for (const words of [['serve'], ['cache-server'], ['cert', 'admin']]) {
+    const { status: code, stderr } = spawnSync(process.execPath, [builtMain(), ...words], { env: environment, encoding: 'utf8' });
+    t.is(code, 2);
+    t.is(stderr, 'strata: unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?\n');
+  }
+});
