@@ -137,15 +137,19 @@ export class Listener {
    * From now on these are believed: by new connections, which cannot resume a session of before, and of the open ones only those
    * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that.
    */
-  async trust(authorities: TrustedAuthorities): Promise<void> {
+  trust(authorities: TrustedAuthorities): void {
     this.#authorities = authorities;
     this.#hasOtherAuthorities = true;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
+    void this.#endMisjudged();
+  }
+
+  async #endMisjudged(): Promise<void> {
     let judged = 0;
     for (const connection of [...this.#sessions, ...this.#secure]) {
-      if (!connection.destroyed && this.#isMisjudged('socket' in connection ? (connection.socket as TLSSocket) : connection))
-        connection.destroy();
+      if (connection.destroyed) continue;
+      if (this.#isMisjudged('socket' in connection ? (connection.socket as TLSSocket) : connection)) connection.destroy();
       judged += 1;
       if (judged % judgedInOneTurn === 0) await turn();
     }
