@@ -28,13 +28,12 @@ export async function openCertificates(settings: Settings, parts: Readonly<{ clo
     directory: settings.certificateDirectory,
     bindAddress: settings.bindAddress,
   });
-  const used = (): readonly UsedCertificates[] => [
-    certificatesIn('serving', serving.file, serving.pair.cert),
-    ...(authorities === undefined ? [] : [certificatesIn('client-ca', authorities.file, authorities.pem)]),
+  const used: readonly (() => UsedCertificates)[] = [
+    () => certificatesIn('serving', serving.file, serving.pair.cert),
+    () => (authorities === undefined ? [] : certificatesIn('client-ca', authorities.file, authorities.pem)),
     // Read for each connection to the parent, and so for this.
-    ...(parentCertFile === undefined
-      ? []
-      : [certificatesIn('parent', parentCertFile, readText(parentCertFile, 'certificate for the parent'))]),
+    () =>
+      parentCertFile === undefined ? [] : certificatesIn('parent', parentCertFile, readText(parentCertFile, 'certificate for the parent')),
   ];
   const expiry = new CertificateExpiry(parts, used, filesPollMs);
   return {
@@ -43,7 +42,7 @@ export async function openCertificates(settings: Settings, parts: Readonly<{ clo
     expiry,
     watch: (listener) => ({
       'serving-certificate': serving.watch(parts, { filesPollMs }, (pair) => listener.show(pair)),
-      'client-ca': authorities?.watch({ filesPollMs }, () => void listener.trust(authorities)),
+      'client-ca': authorities?.watch({ filesPollMs }, () => listener.trust(authorities)),
     }),
   };
 }

@@ -16,30 +16,24 @@ const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----
 
 export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
-  readonly #used: () => readonly UsedCertificates[];
+  readonly #used: readonly (() => UsedCertificates)[];
   readonly #lookIntervalMs: number;
   /** When each was spoken of last. */
   readonly #toldMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
-  /** `used` reads what is in use now; it may throw, and is asked again. The first look is now. */
-  constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: () => readonly UsedCertificates[], lookIntervalMs: number) {
+  /** Each of `used` reads what is in use now; one may throw, and is asked again. The first look is now. */
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: readonly (() => UsedCertificates)[], lookIntervalMs: number) {
     this.#parts = parts;
     this.#used = used;
     this.#lookIntervalMs = lookIntervalMs;
     this.#look();
   }
 
-  /** None while they cannot be read. */
+  /** Without those that cannot be read now: who needs them says so in the log. */
   report(): readonly CertificateStatus[] {
     const nowMs = this.#parts.clock.now();
-    try {
-      return this.#used().flatMap((certificates) =>
-        certificates.map((each) => ({ ...each, expiresInMs: Date.parse(each.notAfter) - nowMs })),
-      );
-    } catch {
-      return [];
-    }
+    return this.#used.flatMap(certificatesOf).map((each) => ({ ...each, expiresInMs: Date.parse(each.notAfter) - nowMs }));
   }
 
   close(): void {
@@ -65,6 +59,14 @@ export class CertificateExpiry {
   /** What was told longer ago than a day is told again or replaced. */
   #forgetBefore(pastMs: number): void {
     for (const [told, toldMs] of this.#toldMs) if (toldMs <= pastMs) this.#toldMs.delete(told);
+  }
+}
+
+function certificatesOf(read: () => UsedCertificates): UsedCertificates {
+  try {
+    return read();
+  } catch {
+    return [];
   }
 }
 

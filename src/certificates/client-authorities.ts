@@ -77,15 +77,22 @@ export class ClientAuthorities {
     return isForClients(certificate) && isVouched(certificate, 0);
   }
 
-  /** Calls `changed` once other authorities are believed. */
+  /** Calls `changed` once other authorities are believed; where it throws, the old ones stay. */
   watch({ filesPollMs }: Readonly<{ filesPollMs: number }>, changed: () => void): Reloadable {
     const events = { reloaded: 'client-ca.reloaded', failed: 'client-ca.reload-failed' };
     const take = (): boolean => {
       const pem = readText(this.file, 'client CA file');
       if (pem === this.#pem) return false;
+      const before = { authorities: this.#authorities, pem: this.#pem };
       this.#authorities = parseAuthorities(this.file, pem);
       this.#pem = pem;
-      changed();
+      try {
+        changed();
+      } catch (error) {
+        this.#authorities = before.authorities;
+        this.#pem = before.pem;
+        throw error;
+      }
       return true;
     };
     return pollFiles(this.#parts, { events, file: this.file, take }, filesPollMs);
@@ -145,8 +152,13 @@ function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   }
 }
 
+/** A key of a kind that is unknown here has signed nothing. */
 function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
-  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+  try {
+    return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+  } catch {
+    return false;
+  }
 }
 
 /** Extended key usage, where there is any. */

@@ -161,13 +161,17 @@ export class Listener {
    * From now on these are believed: by new connections, which cannot resume a session of before, and of the open ones only those
    * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that.
    */
-  async trust(authorities: TrustedAuthorities): Promise<void> {
+  trust(authorities: TrustedAuthorities): void {
     this.#authorities = authorities;
     this.#hasOtherAuthorities = true;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
+    void this.#endMisjudged(authorities);
+  }
+
+  async #endMisjudged(authorities: TrustedAuthorities): Promise<void> {
     let judged = 0;
-    for (const connection of this.#connections.values()) {
+    for (const connection of [...this.#connections.values()]) {
       if (!connection.isJudgedRightBy(authorities)) connection.destroy();
       judged += 1;
       if (judged % judgedInOneTurn === 0) await turn();

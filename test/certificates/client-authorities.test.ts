@@ -17,6 +17,7 @@ import { CacheError } from '../../src/domain/errors.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { TestAuthority, type Certificate } from '../support/test-authority.js';
 
+const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
 async function aFolder(t: ExecutionContext): Promise<string> {
@@ -99,7 +100,8 @@ test('an authority vouches for what it signed, also through intermediates that t
     'constrained',
     'basicConstraints=critical,CA:TRUE\nnameConstraints=critical,permitted;URI:.example.org',
   );
-  const authorities = await openWith(t, (await pemOf(await anAuthority(t, 'first'))) + (await pemOf(root)));
+  // A little later than now: what is issued below begins to be valid then.
+  const authorities = await openWith(t, (await pemOf(await anAuthority(t, 'first'))) + (await pemOf(root)), Date.now() + minuteMs);
   const chain = async (signer: TestAuthority, ...above: readonly TestAuthority[]): Promise<Pick<Certificate, 'certificate' | 'key'>> => {
     const { certificate, key } = await signer.issue({ user: 'amber', groups: [] });
     return { certificate: certificate + (await Promise.all(above.map(pemOf))).join(''), key };

@@ -48,7 +48,7 @@ async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
   await called(certServing, { operands: ['127.0.0.1'], flags });
   await called(certShard, { operands: ['amber'], flags });
   const [cert, key, ca] = await Promise.all(
-    ['127.0.0.1.crt', '127.0.0.1.key', 'ca/ca.crt'].map((name) => readFile(join(folder, name), 'utf8')),
+    ['serving-127.0.0.1.crt', 'serving-127.0.0.1.key', 'ca/ca.crt'].map((name) => readFile(join(folder, name), 'utf8')),
   );
   const server = createServer({ cert, key, ca, requestCert: true, rejectUnauthorized: false });
   server.on('upgrade', upgrade);
@@ -64,8 +64,8 @@ async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
       'shard-name': 'amber',
       cache: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
       'cache-ca-file': join(folder, 'ca', 'ca.crt'),
-      'cert-file': join(folder, 'amber.crt'),
-      'key-file': join(folder, 'amber.key'),
+      'cert-file': join(folder, 'shard-amber.crt'),
+      'key-file': join(folder, 'shard-amber.key'),
       'log-level': 'error',
     },
   };
