@@ -17,6 +17,7 @@ import { StrataProcess } from '../test/support/strata-process.js';
 import { create } from './create.js';
 import { fanOut } from './fan-out.js';
 import { flood } from './flood.js';
+import { goClient } from './go-client.js';
 import { BareProcess } from './harness/bare-process.js';
 import { CleanUp } from './harness/clean-up.js';
 import { LoadProcess } from './harness/load-process.js';
@@ -45,6 +46,7 @@ const questions: readonly Question[] = [
   watchList,
   startTogether,
   fanOut,
+  goClient,
   push,
   restate,
   pushDelay,

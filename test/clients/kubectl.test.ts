@@ -2,16 +2,10 @@
  * kubectl as it is installed, pointed at one shard and cluster (contract T6): what a person does to look into a cache.
  * Every command runs against the same server and an object or two of its own. Skipped aloud where kubectl is missing.
  */
-import { spawn } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
-import { installed, runProgram, type Ran } from './installed.js';
-
-const commandMsMax = 30_000;
-const prefix = '/services/cache/shards/amber/clusters/acme';
+import { installed } from './installed.js';
+import { Kubectl } from './kubectl.js';
 
 type Context = { kubectl: Kubectl | undefined };
 const test = anyTest as TestFn<Context>;
@@ -182,81 +176,6 @@ law('api-resources names the types, version the server', async (t, kubectl) => {
   t.regex(resources.stdout, /rolebindings\s.*rbac\.authorization\.k8s\.io\/v1\s+true\s+RoleBinding/);
   t.regex(version.stdout, /Server Version: v\d/);
 });
-
-/** kubectl with a kubeconfig and a home folder of its own (its discovery cache lives there). */
-class Kubectl {
-  readonly #folder: string;
-  readonly #flags: readonly string[];
-
-  private constructor(folder: string) {
-    this.#folder = folder;
-    this.#flags = [`--kubeconfig=${join(folder, 'kubeconfig')}`, `--cache-dir=${join(folder, 'cache')}`];
-  }
-
-  static async create(strata: StrataProcess): Promise<Kubectl> {
-    const folder = join(strata.folder, 'kubectl');
-    await mkdir(folder);
-    const kubeconfig = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 'cache',
-      clusters: [{ name: 'cache', cluster: { server: `${strata.url}${prefix}`, 'insecure-skip-tls-verify': true } }],
-      users: [{ name: 'cache', user: { 'client-certificate': strata.master.certificateFile, 'client-key': strata.master.keyFile } }],
-      contexts: [{ name: 'cache', context: { cluster: 'cache', user: 'cache' } }],
-    };
-    await writeFile(join(folder, 'kubeconfig'), JSON.stringify(kubeconfig));
-    return new Kubectl(folder);
-  }
-
-  async run(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> {
-    return await runProgram('kubectl', [...args, ...this.#flags], { timeoutMs: commandMsMax, environment });
-  }
-
-  /** Runs a command that must succeed. */
-  async ok(command: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> {
-    const ran = await this.run([command, ...args], environment);
-    if (ran.code !== 0) throw new Error(`kubectl ${command} ${args.join(' ')}: ${ran.stderr}${ran.stdout}`);
-    return ran;
-  }
-
-  /** Lines of a command that does not end by itself: the first `count` that match, while `meanwhile` is done once the first has come. */
-  async watch(
-    args: readonly string[],
-    count: number,
-    meanwhile: () => Promise<void>,
-    matches: (line: string) => boolean = () => true,
-  ): Promise<readonly string[]> {
-    const child = spawn('kubectl', [...args, ...this.#flags], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const late = setTimeout(() => child.kill('SIGKILL'), commandMsMax);
-    const seen: string[] = [];
-    let doing: Promise<void> | undefined;
-    try {
-      for await (const line of createInterface({ input: child.stdout })) {
-        if (!matches(line)) continue;
-        seen.push(line);
-        if (seen.length >= count) break;
-        doing ??= meanwhile();
-      }
-      await doing;
-      return seen;
-    } finally {
-      clearTimeout(late);
-      child.kill('SIGKILL');
-    }
-  }
-
-  /** An object as it is stored, with these members instead. */
-  async object(resource: string, name: string, changes: Readonly<Record<string, unknown>>): Promise<unknown> {
-    return { ...(JSON.parse((await this.ok('get', [resource, name, '-o', 'json'])).stdout) as object), ...changes };
-  }
-
-  /** A manifest with these objects. */
-  async file(name: string, ...objects: readonly unknown[]): Promise<string> {
-    const path = join(this.#folder, `${name}.json`);
-    await writeFile(path, objects.map((object) => JSON.stringify(object)).join('\n'));
-    return path;
-  }
-}
 
 /** A test that needs kubectl: without it, it says so and counts itself. */
 function law(title: string, implementation: (t: ExecutionContext<Context>, kubectl: Kubectl) => Promise<void>): void {

@@ -1,0 +1,3 @@
+module strata/bench/go-client
+
+go 1.26.0
