@@ -53,7 +53,13 @@ const refusals: readonly Refused[] = [
   { what: 'a write of nobody', method: 'POST', path: aPath(), as: 'nobody', expected: '403 Forbidden' },
   { what: 'an unknown type', method: 'POST', path: aPath({ resource: 'unknown' }), expected: '404 NotFound' },
   { what: 'a POST to a name', method: 'POST', path: aPath({ name: 'one' }), expected: '405 MethodNotAllowed' },
-  { what: 'an unknown media type', method: 'POST', path: aPath(), headers: { 'content-type': 'text/plain' }, expected: '415 UnsupportedMediaType' },
+  {
+    what: 'an unknown media type',
+    method: 'POST',
+    path: aPath(),
+    headers: { 'content-type': 'text/plain' },
+    expected: '415 UnsupportedMediaType',
+  },
   {
     what: 'a server-side apply',
     method: 'PATCH',

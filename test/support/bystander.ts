@@ -39,7 +39,14 @@ export class Bystander {
     const [{ delaysMs, failures }] = await answer;
     const sorted = delaysMs.toSorted((a, b) => a - b);
     const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Infinity;
-    return { asked: sorted.length, failed: failures.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? Infinity, failures: failures.slice(0, 5) };
+    return {
+      asked: sorted.length,
+      failed: failures.length,
+      p50: at(0.5),
+      p99: at(0.99),
+      max: sorted.at(-1) ?? Infinity,
+      failures: failures.slice(0, 5),
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,20 +2,17 @@
  * A client of HTTP/1.1 that writes what it is given onto a TLS connection and reads answers back, one behind another, each with how much of it
  * has come: so that a test can send half a request, two in one, or one that never ends, and see whether the refusal arrived whole.
  */
-import { once } from 'node:events';
-import { connect, type TLSSocket } from 'node:tls';
-import type { Certificate } from './test-authority.js';
+import type { TLSSocket } from 'node:tls';
+import { endConnection, openTls, type Ending, type Place, type RawTls } from './raw-tls.js';
 
-const connectMsMax = 10_000;
 /** Of what came and is no whole answer yet. */
 const keptBytesMax = 8 * 1024 * 1024;
 
 export type RawAnswer = Readonly<{ status: number; headers: Readonly<Record<string, string>>; text: string }>;
 
-export type RawHttp1Options = Readonly<{ port: number; as?: Pick<Certificate, 'certificate' | 'key'> | null }>;
-
 export class RawHttp1 {
   readonly socket: TLSSocket;
+  readonly #connection: RawTls;
   /** Answers that have come whole; those with a 1xx are counted in `interim` only. */
   readonly answers: RawAnswer[] = [];
   interim = 0;
@@ -23,7 +20,9 @@ export class RawHttp1 {
   #isClosed = false;
   #wake: (() => void)[] = [];
 
-  private constructor(socket: TLSSocket) {
+  private constructor(connection: RawTls) {
+    this.#connection = connection;
+    const socket = connection.tls;
     this.socket = socket;
     socket.on('data', (bytes: Buffer) => {
       this.#unread = Buffer.concat([this.#unread, bytes]);
@@ -39,17 +38,9 @@ export class RawHttp1 {
       });
   }
 
-  static async open({ port, as = null }: RawHttp1Options): Promise<RawHttp1> {
-    const socket = connect({
-      host: '127.0.0.1',
-      port,
-      ALPNProtocols: ['http/1.1'],
-      rejectUnauthorized: false,
-      ...(as === null ? {} : { cert: as.certificate, key: as.key }),
-    });
-    socket.on('error', () => {});
-    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(connectMsMax) });
-    return new RawHttp1(socket);
+  static async open(place: Place): Promise<RawHttp1> {
+    const connection = await openTls(place, { ALPNProtocols: ['http/1.1'] });
+    return new RawHttp1(connection);
   }
 
   /** The server has ended the connection. */
@@ -100,8 +91,17 @@ export class RawHttp1 {
     return await this.answer(index);
   }
 
+  /** From here on nothing is read, and TCP holds the server back. */
+  stopReading(): void {
+    this.socket.pause();
+  }
+
+  end(ending: Ending): void {
+    endConnection(this.#connection, ending);
+  }
+
   destroy(): void {
-    this.socket.destroy();
+    this.end('fin');
   }
 
   #changed(): void {
@@ -139,7 +139,7 @@ function readChunks(
   head: Pick<RawAnswer, 'status' | 'headers'>,
 ): Readonly<{ answer: RawAnswer; length: number }> | undefined {
   const chunks: Buffer[] = [];
-  for (let at = start; ; ) {
+  for (let at = start; ;) {
     const lineEnd = bytes.indexOf('\r\n', at);
     if (lineEnd < 0) return undefined;
     const length = Number.parseInt(bytes.subarray(at, lineEnd).toString('latin1'), 16);

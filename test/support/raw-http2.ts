@@ -9,9 +9,9 @@
  * `keptBytesMax` each, beyond that only their length.
  */
 import { once } from 'node:events';
-import { connect, type TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { decodeFields, encodeFields, type Field } from './hpack.js';
-import type { Certificate } from './test-authority.js';
+import { endConnection, openTls, type Ending, type Place, type RawTls } from './raw-tls.js';
 
 export const frameTypes = {
   data: 0,
@@ -25,7 +25,15 @@ export const frameTypes = {
   continuation: 9,
 } as const;
 export const flags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
-export const errorCodes = { noError: 0, protocol: 1, flowControl: 3, streamClosed: 5, refusedStream: 7, cancel: 8, enhanceYourCalm: 11 } as const;
+export const errorCodes = {
+  noError: 0,
+  protocol: 1,
+  flowControl: 3,
+  streamClosed: 5,
+  refusedStream: 7,
+  cancel: 8,
+  enhanceYourCalm: 11,
+} as const;
 
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const settingIds = { headerTableSize: 1, enablePush: 2, streamsMax: 3, initialWindow: 4, frameBytesMax: 5, headerListBytesMax: 6 } as const;
@@ -33,16 +41,14 @@ const frameBytesMax = 16_384;
 const headBytes = 9;
 const keptBytesMax = 1024 * 1024;
 const defaultWindow = 65_535;
-const connectMsMax = 10_000;
 
-export type RawHttp2Options = Readonly<{
-  port: number;
-  as?: Pick<Certificate, 'certificate' | 'key'> | null;
-  /** What each stream may send before it is given more. */
-  windowBytes?: number;
-  /** What is read is not given back as window, pings and settings are not acknowledged. */
-  silent?: boolean;
-}>;
+export type RawHttp2Options = Place &
+  Readonly<{
+    /** What each stream may send before it is given more. */
+    windowBytes?: number;
+    /** What is read is not given back as window, pings and settings are not acknowledged. */
+    silent?: boolean;
+  }>;
 
 /** What has come on one stream so far. */
 export class RawStream {
@@ -80,6 +86,7 @@ export class RawStream {
 
 export class RawHttp2 {
   readonly socket: TLSSocket;
+  readonly #connection: RawTls;
   readonly streams = new Map<number, RawStream>();
   readonly #silent: boolean;
   #goaway: Readonly<{ code: number; lastStream: number }> | undefined;
@@ -93,7 +100,9 @@ export class RawHttp2 {
   readonly #windows = new Map<number, number>();
   #wake: (() => void)[] = [];
 
-  private constructor(socket: TLSSocket, silent: boolean) {
+  private constructor(connection: RawTls, silent: boolean) {
+    this.#connection = connection;
+    const socket = connection.tls;
     this.socket = socket;
     this.#silent = silent;
     socket.on('data', (bytes) => this.#read(bytes));
@@ -105,18 +114,10 @@ export class RawHttp2 {
   }
 
   /** A connection that has sent its preface and settings, and does not wait for those of the server. */
-  static async open({ port, as = null, windowBytes = defaultWindow, silent = false }: RawHttp2Options): Promise<RawHttp2> {
-    const socket = connect({
-      host: '127.0.0.1',
-      port,
-      ALPNProtocols: ['h2'],
-      rejectUnauthorized: false,
-      ...(as === null ? {} : { cert: as.certificate, key: as.key }),
-    });
-    socket.on('error', () => {});
-    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(connectMsMax) });
-    const client = new RawHttp2(socket, silent);
-    socket.write(preface);
+  static async open({ windowBytes = defaultWindow, silent = false, ...place }: RawHttp2Options): Promise<RawHttp2> {
+    const connection = await openTls(place, { ALPNProtocols: ['h2'] });
+    const client = new RawHttp2(connection, silent);
+    client.socket.write(preface);
     client.settings([
       [settingIds.headerTableSize, 0],
       [settingIds.enablePush, 0],
@@ -264,9 +265,17 @@ export class RawHttp2 {
     return await this.answered(this.request(method, path, { headers }));
   }
 
-  /** Ends the connection with a reset of TCP. */
+  /** From here on nothing is read, and TCP holds the server back. */
+  stopReading(): void {
+    this.socket.pause();
+  }
+
+  end(ending: Ending): void {
+    endConnection(this.#connection, ending);
+  }
+
   destroy(): void {
-    this.socket.destroy();
+    this.end('fin');
   }
 
   #windowOf(id: number): number {
