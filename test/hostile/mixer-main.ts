@@ -22,7 +22,9 @@ const { values } = parseArgs({
 });
 const { url, cert, key } = values;
 if (url === undefined || (cert === undefined) !== (key === undefined)) {
-  console.error('usage: mixer-main.js --url https://HOST:PORT [--cert FILE --key FILE] [--seconds 60] [--seed 1] [--lanes 4] [--quiet]');
+  process.stderr.write(
+    'usage: mixer-main.js --url https://HOST:PORT [--cert FILE --key FILE] [--seconds 60] [--seed 1] [--lanes 4] [--quiet]\n',
+  );
   process.exit(2);
 }
 
@@ -39,9 +41,9 @@ const ran = await mix(
     as,
     seed: Number(values.seed),
     lanes: Number(values.lanes),
-    ...(values.quiet ? {} : { tell: (line: string) => console.log(line) }),
+    ...(values.quiet ? {} : { tell: (line: string) => process.stdout.write(`${line}\n`) }),
   },
   AbortSignal.any([stop.signal, AbortSignal.timeout(seconds * 1000)]),
 );
-console.log(`seed ${values.seed}: ${JSON.stringify(ran)}`);
+process.stdout.write(`seed ${values.seed}: ${JSON.stringify(ran)}\n`);
 process.exit(0);

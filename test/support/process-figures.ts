@@ -2,8 +2,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { KubeClient } from './kube-client.js';
 
-export const mebibyte = 1024 * 1024;
-
 /** Resident memory, in MiB. */
 export async function residentMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');

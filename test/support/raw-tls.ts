@@ -5,6 +5,7 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'n
 import type { Certificate } from './test-authority.js';
 
 const connectMsMax = 10_000;
+const goodbyeMs = 20;
 
 /** Who connects: a certificate, or nobody. */
 export type As = Pick<Certificate, 'certificate' | 'key'> | null;
@@ -51,8 +52,8 @@ export function endConnection({ tcp, tls }: RawTls, ending: Ending): void {
       tls.destroy();
       return;
     case 'goodbye':
+      // As a process does that closes its connection: the goodbye goes out, and soon there is nobody who could read an answer to it.
       tls.end();
-      // The server may have more to say, which nobody reads.
-      tls.resume();
+      setTimeout(() => tls.destroy(), goodbyeMs);
   }
 }
