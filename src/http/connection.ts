@@ -66,7 +66,6 @@ export class Connection {
       this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.now()), () => this.destroy());
   }
 
-
   /** It speaks HTTP/2. */
   carry(session: ServerHttp2Session): void {
     this.#session = session;

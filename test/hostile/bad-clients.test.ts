@@ -7,7 +7,9 @@ import { badClients, type BadClient } from './bad-clients.js';
 
 const turnMs = 400;
 const starting = (async () => {
-  const server = await TestServer.start({ flags: { 'headers-timeout': '500ms', 'request-timeout': '2s' } });
+  const server = await TestServer.start({
+    flags: { 'headers-timeout': '500ms', 'request-timeout': '2s', 'ping-interval': '500ms', 'pong-timeout': '1s' },
+  });
   await server.client().create(aPath(), anApiExport());
   return { server, amber: await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
 })();

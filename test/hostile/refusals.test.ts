@@ -123,7 +123,7 @@ async function overHttp1(t: ExecutionContext, refused: Refused, { body, hasLengt
   for (let at = 0; at < body.length && !client.isClosed; at += pieceBytes) {
     const piece = body.subarray(at, at + pieceBytes);
     client.send(hasLength ? piece : Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]));
-    if (client.socket.writableNeedDrain) await until(() => client.isClosed || !client.socket.writableNeedDrain);
+    await client.drained();
   }
   if (!hasLength) client.send('0\r\n\r\n');
   const answer = await client.answer(0);

@@ -2,6 +2,7 @@
  * A client of HTTP/1.1 that writes what it is given onto a TLS connection and reads answers back, one behind another, each with how much of it
  * has come: so that a test can send half a request, two in one, or one that never ends, and see whether the refusal arrived whole.
  */
+import { once } from 'node:events';
 import type { TLSSocket } from 'node:tls';
 import { endConnection, openTls, type Ending, type Place, type RawTls } from './raw-tls.js';
 
@@ -55,6 +56,12 @@ export class RawHttp1 {
 
   send(bytes: string | Buffer): void {
     if (!this.socket.destroyed && this.socket.writable) this.socket.write(bytes);
+  }
+
+  /** Resolves when TCP takes more, or the connection is over. */
+  async drained(): Promise<void> {
+    if (this.socket.writableNeedDrain && !this.#isClosed)
+      await Promise.race([once(this.socket, 'drain').catch(() => {}), this.until(() => this.#isClosed, 'room for more')]);
   }
 
   /** The head of a request, with its empty line. */
