@@ -2,8 +2,9 @@
  * A small Kubernetes client for tests: raw access to status, headers and text, JSON verbs on top of it, and a watch as an
  * async iterable of events. It decodes nothing the test did not ask for; `text` is what came over the wire.
  *
- * HTTP/1.1 by default, a connection per request in flight; `http2: true` puts everything on one connection, as kcp does
- * (contract R22). A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
+ * Over HTTP/1.1 it has a connection per request in flight; over HTTP/2 everything is on one connection, as kcp does
+ * (contract R22). A test that does not choose with `http2` runs over both: `npm test` runs the files that speak HTTP a second
+ * time with STRATA_TEST_HTTP=2. A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
  */
 import { once } from 'node:events';
 import { connect, type ClientHttp2Session } from 'node:http2';
@@ -12,6 +13,9 @@ import type { Readable } from 'node:stream';
 
 const requestMsMax = 30_000;
 const connectMsMax = 5_000;
+
+/** What a client speaks that is not told. */
+export const speaksHttp2 = process.env['STRATA_TEST_HTTP'] === '2';
 
 export type KubeClientOptions = Readonly<{
   url: string;
@@ -95,7 +99,7 @@ export class KubeClient {
   readonly #http2: boolean;
   #session: ClientHttp2Session | undefined;
 
-  constructor({ url, certificate, key, prefix = '', http2 = false }: KubeClientOptions) {
+  constructor({ url, certificate, key, prefix = '', http2 = speaksHttp2 }: KubeClientOptions) {
     this.#url = new URL(url);
     this.#prefix = prefix;
     this.#http2 = http2;

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -22,6 +22,8 @@ export type Subject = Readonly<{
   alternativeNames?: string;
   /** How long it is valid from now on; negative makes an expired one. */
   validityDays?: number;
+  /** The same for a certificate that runs out while a test watches. */
+  validitySeconds?: number;
 }>;
 
 export class TestAuthority {
@@ -62,12 +64,12 @@ export class TestAuthority {
     const extensionsFile = join(folder, 'ca.ext');
     await writeFile(extensionsFile, `${extensions}\n`);
     await run('openssl', ['req', ...newKey, '-subj', `/CN=${name}`, '-keyout', authority.#keyFile, '-out', requestFile]);
-    await this.#sign({ requestFile, extensionsFile, certificateFile: authority.certificateFile, validityDays: 30 });
+    await this.#signForDays({ requestFile, extensionsFile, certificateFile: authority.certificateFile }, 30);
     return authority;
   }
 
   /** A client certificate of this authority: CN is the user, each O a group, each URI a subject alternative name. */
-  async issue({ user, groups, uris = [], alternativeNames, validityDays = 30 }: Subject): Promise<Certificate> {
+  async issue({ user, groups, uris = [], alternativeNames, validityDays = 30, validitySeconds }: Subject): Promise<Certificate> {
     const stem = join(this.#folder, `client-${(this.#issued += 1)}`);
     const [keyFile, requestFile, extensionsFile, certificateFile] = [`${stem}.key`, `${stem}.csr`, `${stem}.ext`, `${stem}.crt`];
     const names = alternativeNames ?? uris.map((uri) => `URI:${uri}`).join(',');
@@ -82,20 +84,20 @@ export class TestAuthority {
       '-out',
       requestFile,
     ]);
-    await this.#sign({ requestFile, extensionsFile, certificateFile, validityDays });
+    await (validitySeconds === undefined
+      ? this.#signForDays({ requestFile, extensionsFile, certificateFile }, validityDays)
+      : this.#signUntil({ requestFile, extensionsFile, certificateFile }, new Date(Date.now() + validitySeconds * 1000)));
 
     const [certificate, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
     return { certificateFile, keyFile, certificate, key };
   }
 
-  async #sign(
-    what: Readonly<{ requestFile: string; extensionsFile: string; certificateFile: string; validityDays: number }>,
-  ): Promise<void> {
+  async #signForDays(files: Signed, validityDays: number): Promise<void> {
     await run('openssl', [
       'x509',
       '-req',
       '-in',
-      what.requestFile,
+      files.requestFile,
       '-CA',
       this.certificateFile,
       '-CAkey',
@@ -104,14 +106,48 @@ export class TestAuthority {
       '-set_serial',
       `0x${randomBytes(8).toString('hex')}`,
       '-days',
-      String(what.validityDays),
+      String(validityDays),
       '-extfile',
-      what.extensionsFile,
+      files.extensionsFile,
       '-out',
-      what.certificateFile,
+      files.certificateFile,
+    ]);
+  }
+
+  /** `openssl x509` counts in days only; `openssl ca` takes a time, and wants a folder with a list of what it issued. */
+  async #signUntil(files: Signed, notAfter: Date): Promise<void> {
+    const folder = await mkdtemp(join(this.#folder, 'issued-'));
+    const configFile = join(folder, 'ca.cnf');
+    await Promise.all([
+      writeFile(join(folder, 'index.txt'), ''),
+      writeFile(
+        configFile,
+        `[ca]\ndefault_ca=one\n[one]\nnew_certs_dir=${folder}\ndatabase=${folder}/index.txt\nrand_serial=yes\ndefault_md=sha256\npolicy=any\npreserve=yes\n[any]\ncommonName=supplied\norganizationName=optional\n`,
+      ),
+    ]);
+    await run('openssl', [
+      'ca',
+      '-batch',
+      '-notext',
+      '-config',
+      configFile,
+      '-cert',
+      this.certificateFile,
+      '-keyfile',
+      this.#keyFile,
+      '-enddate',
+      `${notAfter.toISOString().replace(/[-:T]|\..*/g, '')}Z`,
+      '-in',
+      files.requestFile,
+      '-extfile',
+      files.extensionsFile,
+      '-out',
+      files.certificateFile,
     ]);
   }
 }
+
+type Signed = Readonly<{ requestFile: string; extensionsFile: string; certificateFile: string }>;
 
 /** What openssl would take for the end of a name. */
 function escaped(name: string): string {

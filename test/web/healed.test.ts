@@ -50,7 +50,7 @@ test('with a selector it is also told what has left it', async (t) => {
 });
 
 test('in a large logical cluster no object that changed is told to be gone, while others go on changing', async (t) => {
-  const client = (await aServer(t)).client({ http2: true });
+  const client = (await aServer(t)).client();
   const names = Array.from({ length: 600 }, (_, i) => `n${String(i).padStart(3, '0')}`);
   await Promise.all(names.map((name) => client.create(aPath(), anApiExport({ name }))));
   const { resourceVersion = '' } = (await client.list(aPath())).metadata;

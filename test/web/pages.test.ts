@@ -17,7 +17,7 @@ function names({ items }: KubeList): readonly string[] {
 }
 
 test('pages of a list are the list at the first page’s revision, whatever is written between them', async (t) => {
-  const client = (await aServer(t)).client({ http2: true });
+  const client = (await aServer(t)).client();
   await fill(client, 25);
   const expected = await client.list(aPath());
   const pages: KubeList[] = [];
@@ -46,7 +46,7 @@ test('pages of a list are the list at the first page’s revision, whatever is w
 });
 
 test('what remains is told without a selector only, and a page that ends exactly at the end has no token', async (t) => {
-  const client = (await aServer(t)).client({ http2: true });
+  const client = (await aServer(t)).client();
   await fill(client, 20);
 
   const [first, selected, whole] = [
@@ -66,7 +66,7 @@ test('what remains is told without a selector only, and a page that ends exactly
 });
 
 test('a token without a limit brings everything that is left', async (t) => {
-  const client = (await aServer(t)).client({ http2: true });
+  const client = (await aServer(t)).client();
   await fill(client, 12);
   const first = await client.list(`${aPath()}?limit=5`);
 
@@ -74,7 +74,7 @@ test('a token without a limit brings everything that is left', async (t) => {
 });
 
 test('a token of another list, of no list, or with a resourceVersion is refused', async (t) => {
-  const client = (await aServer(t)).client({ http2: true });
+  const client = (await aServer(t)).client();
   await fill(client, 3);
   const token = (await client.list(`${aPath()}?limit=1`)).metadata.continue;
 
@@ -89,7 +89,7 @@ test('a token of another list, of no list, or with a resourceVersion is refused'
 
 test('a token too old is answered 410 with another that goes on behind the same key at the newest state', async (t) => {
   const server = await aServer(t, { flags: { 'history-changes-max': '0', 'tombstones-max': '0' }, clock: hurried(100) });
-  const client = server.client({ http2: true });
+  const client = server.client();
   await fill(client, 10);
   const first = await client.list(`${aPath()}?limit=4`);
   await client.delete(aPath({ name: 'n001' }));

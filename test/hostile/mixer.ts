@@ -1,0 +1,52 @@
+/**
+ * Several bad clients at a time, chosen and timed by a seed, as an anonymous caller and as a given one, for as long as its signal lets them.
+ *
+ *   lane 0   zeroWindow (nobody) ──▶ rapidResets (amber) ──▶ …
+ *   lane 1   trickles (amber) ──▶ malformed (nobody) ──▶ …
+ *
+ * Who runs it looks at somebody else meanwhile: an informer whose store must stay right.
+ */
+import type { Random } from '../crash/random.js';
+import { streamOf } from '../simulation/seeded-random.js';
+import type { As } from '../support/raw-tls.js';
+import { badClients, type BadClient } from './bad-clients.js';
+
+export type MixerOptions = Readonly<{
+  host?: string;
+  port: number;
+  /** Whom they are besides nobody; null for nobody only. */
+  as: As;
+  seed: number;
+  lanes?: number;
+  /** Is told what begins. */
+  tell?: (line: string) => void;
+}>;
+
+const lanesByDefault = 4;
+const turnMsMin = 500;
+const turnMsMax = 5_000;
+
+/** How often each bad client ran. */
+export type Mixed = Readonly<Record<string, number>>;
+
+export async function mix(
+  { host = '127.0.0.1', port, as, seed, lanes = lanesByDefault, tell = () => {} }: MixerOptions,
+  signal: AbortSignal,
+): Promise<Mixed> {
+  const names = Object.keys(badClients) as (keyof typeof badClients)[];
+  const ran: Record<string, number> = {};
+  const lane = async (random: Random, number: number): Promise<void> => {
+    while (!signal.aborted) {
+      const name = names[random.below(names.length)] ?? 'abruptEnds';
+      const isNobody = as === null || random.chance(0.5);
+      const turnMs = turnMsMin + random.below(turnMsMax - turnMsMin);
+      tell(`lane ${number}: ${name} as ${isNobody ? 'nobody' : 'a caller'} for ${turnMs} ms`);
+      ran[name] = (ran[name] ?? 0) + 1;
+      const turn = AbortSignal.any([signal, AbortSignal.timeout(turnMs)]);
+      const badClient: BadClient = badClients[name];
+      await badClient({ host, port, as: isNobody ? null : as }, random, turn);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, (_, number) => lane(streamOf(seed, `lane ${number}`), number)));
+  return ran;
+}

@@ -1,0 +1,44 @@
+/** The thread of a `Bystander`. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { BystanderData, BystanderReport } from './bystander.js';
+import { KubeClient } from './kube-client.js';
+
+const { url, certificate, key, path, intervalMs } = workerData as BystanderData;
+const warmUpRequests = 50;
+/** An answer that takes longer counts as one that took so long. */
+const answerMsMax = 10_000;
+
+const client = new KubeClient({ url, certificate, key, http2: true });
+let delaysMs: number[] = [];
+let failures: string[] = [];
+let askedMs: number | undefined;
+
+async function ask(): Promise<void> {
+  const startedMs = performance.now();
+  askedMs = startedMs;
+  const failure = await client.raw('GET', path, { timeoutMs: answerMsMax }).then(
+    ({ status }) => (status === 200 ? undefined : `status ${status}`),
+    (error: unknown) => String(error),
+  );
+  askedMs = undefined;
+  delaysMs.push(performance.now() - startedMs);
+  if (failure !== undefined) failures.push(failure);
+}
+
+for (let i = 0; i < warmUpRequests; i += 1) await ask();
+delaysMs = [];
+failures = [];
+parentPort?.on('message', () => {
+  // One that is still waited for has taken so long at least.
+  const waiting = askedMs === undefined ? [] : [performance.now() - askedMs];
+  const report: BystanderReport = { delaysMs: [...delaysMs, ...waiting], failures };
+  delaysMs = [];
+  failures = [];
+  parentPort?.postMessage(report);
+});
+parentPort?.postMessage('began');
+for (;;) {
+  await ask();
+  await sleep(intervalMs);
+}

@@ -1,0 +1,38 @@
+/** What the kernel holds for a process: its memory and its descriptors. */
+import { readdir, readFile } from 'node:fs/promises';
+import type { KubeClient } from './kube-client.js';
+
+/** Resident memory, in MiB. */
+export async function residentMiB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) / 1024;
+}
+
+/** Open descriptors: files, sockets, pipes. */
+export async function descriptors(pid: number): Promise<number> {
+  return (await readdir(`/proc/${pid}/fd`)).length;
+}
+
+/** The largest resident memory while the task runs, in MiB. */
+export async function residentMiBDuring(pid: number, task: () => Promise<unknown>): Promise<number> {
+  let most = await residentMiB(pid);
+  const timer = setInterval(() => {
+    residentMiB(pid).then(
+      (now) => (most = Math.max(most, now)),
+      () => {},
+    );
+  }, 50);
+  try {
+    await task();
+    return Math.max(most, await residentMiB(pid));
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** The value of a metric, summed over its labels; undefined where there is none. */
+export async function metricOf(client: KubeClient, name: string): Promise<number | undefined> {
+  const { text } = await client.raw('GET', '/metrics');
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) => Number(value));
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0);
+}

@@ -1,0 +1,59 @@
+/** A TLS connection whose TCP socket is at hand, so that it can end in each of the ways in which connections end. */
+import { once } from 'node:events';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import type { Certificate } from './test-authority.js';
+
+const connectMsMax = 10_000;
+const goodbyeMs = 20;
+
+/** Who connects: a certificate, or nobody. */
+export type As = Pick<Certificate, 'certificate' | 'key'> | null;
+
+export type RawTls = Readonly<{ tcp: Socket; tls: TLSSocket }>;
+
+/** How a connection ends: with a reset, with a FIN and no word of TLS, or with TLS' own goodbye. */
+export type Ending = 'reset' | 'fin' | 'goodbye';
+
+export const endings: readonly Ending[] = ['reset', 'fin', 'goodbye'];
+
+export type Place = Readonly<{ host?: string; port: number; as?: As }>;
+
+export async function openTls({ host = '127.0.0.1', port, as = null }: Place, options: ConnectionOptions = {}): Promise<RawTls> {
+  const tcp = connectTcp({ host, port });
+  tcp.on('error', () => {});
+  const tls = connectTls({
+    socket: tcp,
+    rejectUnauthorized: false,
+    ...(as === null ? {} : { cert: as.certificate, key: as.key }),
+    ...options,
+  });
+  try {
+    await once(tls, 'secureConnect', { signal: AbortSignal.timeout(connectMsMax) });
+  } catch (error) {
+    tls.on('error', () => {});
+    tls.destroy();
+    tcp.destroy();
+    throw error;
+  }
+  tls.on('error', () => {});
+  return { tcp, tls };
+}
+
+export function endConnection({ tcp, tls }: RawTls, ending: Ending): void {
+  switch (ending) {
+    case 'reset':
+      // Node 20 never closes a socket that is reset while it is shutting down.
+      if (tcp.writableEnded) tls.destroy();
+      else tcp.resetAndDestroy();
+      return;
+    case 'fin':
+      // Not the TCP socket beneath it: Node 20 reads freed memory when that goes while TLS has something to write.
+      tls.destroy();
+      return;
+    case 'goodbye':
+      // As a process does that closes its connection: the goodbye goes out, and soon there is nobody who could read an answer to it.
+      tls.end();
+      setTimeout(() => tls.destroy(), goodbyeMs);
+  }
+}
