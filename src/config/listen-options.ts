@@ -76,7 +76,7 @@ export const listenOptions = {
   bufferedBytesMax: bytes({
     flag: 'buffered-bytes-max',
     yaml: 'listen.bufferedBytesMax',
-    default: '192MiB',
+    default: '128MiB',
     min: '8MiB',
     max: '64GiB',
     help: 'How many bytes of bodies that are being read and of answers that are not taken yet may be in memory; readers wait, writers are answered 429.',
@@ -140,7 +140,7 @@ export const listenOptions = {
   pongTimeoutMs: duration({
     flag: 'pong-timeout',
     yaml: 'listen.pongTimeout',
-    default: '15s',
+    default: '10s',
     min: '100ms',
     max: '10m',
     help: 'How long it may take to answer before its connection is cut.',

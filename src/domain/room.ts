@@ -10,6 +10,8 @@ export interface Room {
   /** For what is in memory already, however much room there is. */
   add(bytes: number): void;
   give(bytes: number): void;
+  /** From now on exactly these bytes are in memory for it: its answer, whatever room was taken to make it. */
+  settle(bytes: number): void;
 }
 
 /** Reads each piece only once there is room for one of `pieceBytesMax`, and hands it on with room taken for what it really is. Ends when the client is gone. */
@@ -26,16 +28,4 @@ export async function* withRoom(pieces: AsyncIterable<Uint8Array>, room: Room, p
   } finally {
     await reading.return?.();
   }
-}
-
-/** What `make` gives, with room taken for it. While there is none, what was made is dropped, and made again. Undefined when the client is gone. */
-export async function madeInRoom<T>(room: Room, sizeOf: (made: T) => number, make: () => Promise<T>): Promise<T | undefined> {
-  let made: T | undefined = await make();
-  const bytes = sizeOf(made);
-  if (bytes === 0 || room.tryTake(bytes)) return made;
-  made = undefined;
-  if (!(await room.take(bytes))) return undefined;
-  made = await make();
-  room.add(Math.max(0, sizeOf(made) - bytes));
-  return made;
 }

@@ -44,6 +44,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #quota: Quota;
   readonly #bufferedBytes: Budget;
+  readonly #progress = { taken: 0 };
   readonly #exchanges = new Set<Exchange>();
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
@@ -100,6 +101,8 @@ export class Connection {
       validUntilMs: this.caller.validUntilMs,
       refused: (limit) => refused(limit, this.peer, this.caller),
       sendTimeoutMs: this.#options.sendTimeoutMs,
+      progress: this.#progress,
+      stalled: () => this.destroy(),
       ended: () => this.#ended(exchange),
     });
     this.#exchanges.add(exchange);

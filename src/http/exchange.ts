@@ -8,7 +8,7 @@
  *    at its end, whatever Node emits.
  * X2 It ends once. Nobody who waits for it waits on.
  * X3 An answer is sent whole before what is left of the body is given up: at most `dropMs` of it is read and dropped.
- * X4 Who takes nothing of what is sent for `sendTimeoutMs` is cut.
+ * X4 Who takes nothing of what is sent for `sendTimeoutMs` is cut: the exchange, or the connection when nothing else moved there either.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
@@ -33,6 +33,10 @@ export type ExchangeParts = Readonly<{
   /** What to throw when a limit is reached. */
   refused: (limit: LimitName) => Error;
   sendTimeoutMs: number;
+  /** How many pieces the peer has taken on the whole connection so far. */
+  progress: { taken: number };
+  /** The peer has taken nothing on the whole connection for `sendTimeoutMs`. */
+  stalled: () => void;
   /** Called once, at its end. */
   ended: (exchange: Exchange) => void;
 }>;
@@ -116,7 +120,7 @@ export class Exchange {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const last = pieces.length - 1;
     if (last > 0) response.cork();
-    pieces.forEach((piece, i) => void (i === last ? response.write(piece, () => this.room.give(bytes)) : response.write(piece)));
+    pieces.forEach((piece, i) => void (i === last ? response.write(piece, () => this.#pieceTaken(bytes)) : response.write(piece)));
     if (last > 0) response.uncork();
     if (this.#transport.isFull) await this.#drained();
   }
@@ -130,7 +134,10 @@ export class Exchange {
   /** The answer has been handed over as a whole: now its reader has to take it. */
   answered(): void {
     this.#cancelStall();
-    if (!this.#isEnded) this.#cancelStall = this.#parts.clock.after(this.#parts.sendTimeoutMs, () => this.cut());
+    if (this.#isEnded) return;
+    const { clock, progress, sendTimeoutMs, stalled } = this.#parts;
+    const { taken } = progress;
+    this.#cancelStall = clock.after(sendTimeoutMs, () => (progress.taken === taken ? stalled() : this.cut()));
   }
 
   /** Ends it at once, and its stream with it. */
@@ -153,8 +160,13 @@ export class Exchange {
     this.#parts.ended(this);
   }
 
+  #pieceTaken(bytes: number): void {
+    this.#parts.progress.taken += 1;
+    this.#giveRoom(bytes);
+  }
+
   #onTaken(): void {
-    this.#giveRoom(this.#roomBytes);
+    this.#pieceTaken(this.#roomBytes);
     if (this.#isEnded || this.#transport.bodyIsIn) return;
     this.#cancelStall();
     this.#transport.dropBody();
@@ -191,8 +203,9 @@ export class Exchange {
 
   #giveRoom(bytes: number): void {
     const given = Math.min(bytes, this.#roomBytes);
+    if (given === 0) return;
     this.#roomBytes -= given;
-    if (given > 0) this.#bufferedBytes.give(given);
+    this.#bufferedBytes.give(given);
   }
 
   #makeRoom(): Room {
@@ -210,6 +223,11 @@ export class Exchange {
           resolve(true);
         });
       });
+    const add = (bytes: number): void => {
+      if (this.#isEnded) return;
+      budget.add(bytes);
+      note(bytes);
+    };
     return {
       tryTake: (bytes) => {
         const isTaken = !this.#isEnded && budget.tryTake(bytes);
@@ -217,12 +235,13 @@ export class Exchange {
         return isTaken;
       },
       take: async (bytes) => !this.#isEnded && (await wait(bytes)),
-      add: (bytes) => {
-        if (this.#isEnded) return;
-        budget.add(bytes);
-        note(bytes);
-      },
+      add,
       give: (bytes) => this.#giveRoom(bytes),
+      settle: (bytes) => {
+        const surplus = this.#roomBytes - bytes;
+        if (surplus > 0) this.#giveRoom(surplus);
+        else add(-surplus);
+      },
     };
   }
 }

@@ -19,6 +19,7 @@ import type { Caller, CallerKind } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
+import { Turns } from './turns.js';
 import { endOf, UnprovenSockets } from './unproven-sockets.js';
 
 export type Pair = Readonly<{ cert: string; key: string }>;
@@ -72,6 +73,7 @@ export class Listener {
   /** Open sockets, before and behind their handshake. */
   readonly #sockets = new Set<Socket>();
   readonly #unproven = new UnprovenSockets();
+  readonly #turns = new Turns((exchange) => this.#parts.handle(exchange, undefined));
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
   /** Whose session Node makes in the same tick. */
@@ -262,7 +264,9 @@ export class Listener {
     if (connection === undefined) return void response.destroy();
     const exchange = connection.open(request, response);
     if (connection.peer.kind === 'anonymous' && headerBytesOf(request) > anonymousHeaderBytesMax) return exchange.cut();
-    this.#parts.handle(exchange, connection.refusal());
+    const refusal = connection.refusal();
+    if (request.httpVersionMajor === 1 || refusal !== undefined) this.#parts.handle(exchange, refusal);
+    else this.#turns.add(exchange);
   }
 }
 

@@ -6,12 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Next } from 'koa';
 import { Refused, type Refusal } from '../domain/errors.js';
-import { madeInRoom } from '../domain/room.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Exchange } from '../http/exchange.js';
 import { answer, withoutQuery } from './kube-face.js';
 import type { Verb } from './kube-request.js';
-import { bytesOf, respond } from './respond.js';
+import { respond } from './respond.js';
 import { routes, type RouteParts } from './routes.js';
 import type { KubePorts } from './call.js';
 import { failure } from './status.js';
@@ -59,16 +58,12 @@ async function kubeFace(
   { requestTimeoutMs, writeTimeoutMs }: AppLimits,
 ): Promise<void> {
   exchange.admit();
-  const { request, room } = exchange;
   const noteVerb = (verb: Verb): void => {
     context.state['verb'] = verb;
     if (writes.includes(verb)) exchange.limit(Math.min(requestTimeoutMs, writeTimeoutMs), () => cutShort(exchange));
   };
-  const make = () => answer({ target: request.url ?? '/', exchange }, ports, version, noteVerb);
-  const answered = request.method === 'GET' || request.method === 'HEAD' ? await madeInRoom(room, bytesOf, make) : await make();
-  if (answered === undefined) return void (context.respond = false);
-  if (request.method !== 'GET') room.add(bytesOf(answered));
-  respond(context, answered);
+  const answered = await answer({ target: exchange.request.url ?? '/', exchange }, ports, version, noteVerb);
+  await respond(context, exchange, answered);
 }
 
 /** A request whose time is up: 504 while nothing has been said yet, else it is cut. */

@@ -26,6 +26,9 @@ import { patch } from './patch.js';
 import { update } from './update.js';
 import { watch } from './watch.js';
 
+/** Room that is waited for until a discovery document is made. */
+const discoveryBytesMax = 1024 * 1024;
+
 /** `target` is the path and query as they came. */
 export type Asked = Readonly<{ target: string; exchange: Exchange }>;
 
@@ -48,6 +51,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const { path, query } = mustParse(understood);
   if (path.shard === undefined && path.rest[0] !== 'version') throw new Refused(badRequest('a shard name is required'));
 
+  if (resource === undefined && !(await exchange.room.take(discoveryBytesMax))) return { kind: 'streamed' };
   const other = answerOther(path, request, ports, version);
   if (other !== undefined) return other;
   if (path.shard === undefined) throw new Refused(badRequest('a shard name is required'));

@@ -61,10 +61,7 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   const second = await bytes.next();
   const { request, exchange } = call;
   const { response, room } = exchange;
-  if (second.done === true) {
-    room.give(opening.reduce((sum, piece) => sum + piece.length, 0));
-    return encoded(200, Buffer.concat(opening), encoding);
-  }
+  if (second.done === true) return encoded(200, Buffer.concat(opening), encoding);
 
   if (exchange.isOver) return { kind: 'streamed' };
   response.statusCode = 200;

@@ -1,16 +1,31 @@
-/** Hands an answer over to koa, which sends it. */
+/** Hands an answer over to koa, which sends it; from here on it is what its exchange has in memory. */
 import type { Context } from 'koa';
+import type { Exchange } from '../http/exchange.js';
+import { send } from '../http/send.js';
 import { indented } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
 
 /** Longer text is for programs: to indent it would hold everybody up. */
 const indentedBytesMax = 256 * 1024;
+/** What is longer is sent in pieces, so that it is seen whether its reader takes any. */
+const pieceBytesMax = 64 * 1024;
 
-export function respond(context: Context, answered: FaceAnswer): void {
+export async function respond(context: Context, exchange: Exchange, answered: FaceAnswer): Promise<void> {
+  if (answered.kind === 'streamed') return void (context.respond = false);
+  fill(context, answered);
+  const body = context.body as Buffer | null;
+  exchange.room.settle(body?.length ?? 0);
+  if (body === null || body.length <= pieceBytesMax || context.method === 'HEAD') return;
+  context.respond = false;
+  await send(inPieces(body), exchange);
+}
+
+async function* inPieces(body: Buffer): AsyncGenerator<readonly Uint8Array[]> {
+  for (let at = 0; at < body.length; at += pieceBytesMax) yield [body.subarray(at, at + pieceBytesMax)];
+}
+
+function fill(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed' }>): void {
   switch (answered.kind) {
-    case 'streamed':
-      context.respond = false;
-      return;
     case 'text':
       context.status = answered.code;
       context.set('content-type', 'text/plain; charset=utf-8');
@@ -35,20 +50,6 @@ export function respond(context: Context, answered: FaceAnswer): void {
           ? indented(answered.bytes)
           : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
     }
-  }
-}
-
-/** How much memory an answer takes until its reader has it. What is streamed takes room for itself. */
-export function bytesOf(answered: FaceAnswer): number {
-  switch (answered.kind) {
-    case 'streamed':
-      return 0;
-    case 'text':
-      return answered.text.length;
-    case 'discovery':
-      return answered.answer.body.length;
-    case 'bytes':
-      return answered.bytes.length;
   }
 }
 

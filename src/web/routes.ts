@@ -7,17 +7,18 @@ import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Clock, Freshness, Shards } from '../domain/ports.js';
-import { madeInRoom } from '../domain/room.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import type { Answer } from './call.js';
 import { withoutQuery } from './kube-face.js';
-import { bytesOf, respond } from './respond.js';
+import { respond } from './respond.js';
 
 export type RouteParts = Readonly<{ freshness: Freshness; shards: Shards; log: Log; metrics: Metrics; health: Health }>;
 
+/** Room that is waited for until a report is made: metrics and status grow with what the store holds. */
+const reportBytesMax = 8 * 1024 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
@@ -29,7 +30,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const query = new URLSearchParams(context.querystring);
       const report = health.report(endpoint, { verbose: query.has('verbose'), excluded: query.getAll('exclude') });
       healthLog.failed(endpoint, report);
-      respond(context, { kind: 'text', code: report.status, text: report.text });
+      return respond(context, exchangeOf(context), { kind: 'text', code: report.status, text: report.text });
     });
   }
   const read = (path: string, make: () => Promise<Answer>): void => {
@@ -37,8 +38,8 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
       const exchange = exchangeOf(context);
       exchange.admit();
       authorizePath(exchange);
-      const answered = await madeInRoom(exchange.room, bytesOf, make);
-      if (answered !== undefined) respond(context, answered);
+      if (await exchange.room.take(reportBytesMax)) await respond(context, exchange, await make());
+      else context.respond = false;
     });
   };
   read('/metrics', async () => ({
@@ -58,7 +59,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
     const done = await shards.remove(shard);
     if (done === undefined)
       throw new Refused({ reason: 'NotFound', message: `shard ${JSON.stringify(shard)} not found`, details: { name } });
-    respond(context, jsonAnswer(200, JSON.stringify({ shard, objectsRemoved: done.removed })));
+    await respond(context, exchange, jsonAnswer(200, JSON.stringify({ shard, objectsRemoved: done.removed })));
   });
   return router;
 }

@@ -9,7 +9,7 @@ import { Exchange } from '../../src/http/exchange.js';
 import { tooMany } from '../../src/http/limit-reached.js';
 import type { App } from '../../src/web/app.js';
 
-export const endlessRoom: Room = { tryTake: () => true, take: async () => true, add: () => {}, give: () => {} };
+export const endlessRoom: Room = { tryTake: () => true, take: async () => true, add: () => {}, give: () => {}, settle: () => {} };
 
 const endless = new Budget(Infinity);
 
@@ -22,6 +22,8 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     validUntilMs: undefined,
     refused: tooMany,
     sendTimeoutMs: 30_000,
+    progress: { taken: 0 },
+    stalled: () => response.destroy(),
     ended: () => {},
   });
 }

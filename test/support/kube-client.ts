@@ -4,7 +4,7 @@
  *
  * Over HTTP/1.1 it has a connection per request in flight; over HTTP/2 everything is on one connection, as kcp does
  * (contract R22). A test that does not choose with `http2` runs over both: `npm test` runs the files that speak HTTP a second
- * time with STRATA_TEST_HTTP=2. A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
+ * time with TEST_HTTP=2. A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
  */
 import { once } from 'node:events';
 import { connect, type ClientHttp2Session } from 'node:http2';
@@ -15,7 +15,7 @@ const requestMsMax = 30_000;
 const connectMsMax = 5_000;
 
 /** What a client speaks that is not told. */
-export const speaksHttp2 = process.env['STRATA_TEST_HTTP'] === '2';
+export const speaksHttp2 = process.env['TEST_HTTP'] === '2';
 
 export type KubeClientOptions = Readonly<{
   url: string;

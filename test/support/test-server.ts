@@ -70,7 +70,9 @@ export class TestServer {
         'client-ca-file': authority.certificateFile,
         ...(config === undefined ? {} : { config: 'strata.yaml' }),
         // Time that runs faster for the server must not run out on connections, whose peers live in real time.
-        ...(clock === systemClock ? {} : { 'keep-alive-timeout': '1h', 'pong-timeout': '10m' }),
+        ...(clock === systemClock
+          ? {}
+          : { 'keep-alive-timeout': '1h', 'pong-timeout': '10m', 'request-timeout': '1h', 'write-timeout': '1h' }),
         ...flags,
       },
       environment: {},

@@ -43,8 +43,8 @@ test('who polls a server that is not ready does not fill its log', async (t) => 
   const server = await aServer(t, { flags: { 'client-ca-file': '' } });
   const client = server.client({ as: null, http2: true });
 
-  for (let polled = 0; polled < 20; polled += 1)
-    await Promise.all(Array.from({ length: 20 }, () => client.raw('GET', '/readyz?verbose&exclude=store')));
+  for (let polled = 0; polled < 40; polled += 1)
+    await Promise.all(Array.from({ length: 10 }, () => client.raw('GET', '/readyz?verbose&exclude=store')));
 
   const lines = server.logged.filter(({ event }) => event === 'health.failed');
   t.true(lines.length <= 3, `${lines.length} lines`);
