@@ -165,7 +165,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     intake,
     clock,
     random,
-    limits: { bodyBytesMax: settings.bodyBytesMax, watchTimeoutMinMs: settings.watchTimeoutMinMs, openWatchesMax: settings.openWatchesMax },
+    limits: settings,
   };
   const app = createApp({ ports, freshness, shards, log, metrics, health, callerOf, version: version() }, settings);
   const listener = new Listener(

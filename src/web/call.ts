@@ -48,7 +48,7 @@ export type KubePorts = Readonly<{
   limits: KubeLimits;
 }>;
 
-export type KubeLimits = Readonly<{ bodyBytesMax: number; watchTimeoutMinMs: number; openWatchesMax: number }>;
+export type KubeLimits = Readonly<{ bodyBytesMax: number; watchTimeoutMinMs: number; openWatchesMax: number; selectorBytesMax: number }>;
 
 /** How a verb was answered: with bytes to send, or by having written to the response itself. */
 export type Answer =

@@ -21,7 +21,7 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   const answered = answeredAs(call, 'list');
   const form = formOf(call, answered, ports.clock);
   placeOf(call);
-  const listOptions = mustParse(parseListOptions(call.query));
+  const listOptions = mustParse(parseListOptions(call.query, ports.limits));
   if (listOptions.continueToken !== undefined)
     throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
   const options = await readDeleteOptions(call.request, call.query, ports.limits.bodyBytesMax);

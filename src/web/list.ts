@@ -33,7 +33,7 @@ type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; aft
 
 export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'list');
-  const options = mustParse(parseListOptions(call.query));
+  const options = mustParse(parseListOptions(call.query, ports.limits));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const page = pageOf(options, scope, selector, ports);

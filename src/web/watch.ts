@@ -20,7 +20,7 @@ const lastBytesMs = 10_000;
 
 export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'watch');
-  const options = mustParse(parseWatchOptions(call.query));
+  const options = mustParse(parseWatchOptions(call.query, ports.limits));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   if (ports.watches.openWatches >= ports.limits.openWatchesMax) throw new Refused(tooManyWatches);
