@@ -17,6 +17,7 @@ import type { Metrics } from '../diagnostics/metrics.js';
 import { jsonAnswer } from './answer.js';
 import { authorize } from './authorize.js';
 import type { KubePorts } from './call.js';
+import { indented } from './indented.js';
 import { answer, withoutQuery, type FaceAnswer } from './kube-face.js';
 import type { Verb } from './kube-request.js';
 import { failure } from './status.js';
@@ -41,12 +42,8 @@ export type AppLimits = Readonly<{
 }>;
 
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
-const indentSpaces = 2;
 /** Writes of one object: a collection may take as long as a list. */
 const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
-/** Longer and deeper text is for programs: to indent it would hold everybody up, and 10,000 levels would grow a hundredfold. */
-const indentedBytesMax = 256 * 1024;
-const indentedDepthMax = 32;
 
 export function createApp(parts: AppParts, limits: AppLimits): Koa {
   const app = new Koa();
@@ -158,10 +155,8 @@ function respond(context: Context, answered: FaceAnswer): void {
       context.set('content-type', answered.contentType);
       context.set('cache-control', 'no-cache, private');
       for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      context.body =
-        isIndented(context) && answered.contentType === 'application/json' && answered.bytes.length <= indentedBytesMax
-          ? indented(answered.bytes)
-          : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+      const bytes = Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+      context.body = isIndented(context) && answered.contentType === 'application/json' ? indented(bytes) : bytes;
     }
   }
 }
@@ -218,26 +213,6 @@ function isIndented({ query, req }: Context): boolean {
   const pretty = query['pretty'];
   if (pretty !== undefined) return pretty === '1' || pretty === 'true';
   return /^(curl|Wget)\//.test(req.headers['user-agent'] ?? '');
-}
-
-/** Puts in space between tokens, and nothing else: numbers and names stay as they are. */
-function indented(bytes: Uint8Array): Buffer {
-  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-  let out = '';
-  let depth = 0;
-  const line = (): string => (depth > indentedDepthMax ? '' : `\n${' '.repeat(depth * indentSpaces)}`);
-  for (const [token] of source.matchAll(/"(?:[^"\\]|\\.)*"|[^\s"{}[\],:]+|\{\s*\}|\[\s*\]|[{}[\],:]/g)) {
-    if (token === '{' || token === '[') {
-      depth += 1;
-      out += token + line();
-    } else if (token === '}' || token === ']') {
-      const isInline = depth > indentedDepthMax;
-      depth -= 1;
-      out += (isInline ? '' : line()) + token;
-    } else if (token === ',') out += token + line();
-    else out += token === ':' ? ': ' : token;
-  }
-  return Buffer.from(`${out}\n`);
 }
 
 function callerNow(context: Context, { callerOf, ports }: AppParts): Caller {
