@@ -24,6 +24,8 @@ import type { TreeStatus } from './domain/status.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { describeServer } from './describe-server.js';
 import { openTier } from './open-tier.js';
+import { heavyLimits } from './heavy/heavy-limits.js';
+import { HeavyThread } from './heavy/heavy-thread.js';
 import { Home, type SeenElsewhere } from './intake/home.js';
 import { KnownShards } from './intake/known-shards.js';
 import { PlainWriters } from './intake/plain-writers.js';
@@ -153,6 +155,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
   const freshness = new Freshness({ store, sessions, links: tier.freshness, tree, clock, version: version(), isReady });
 
+  const heavy = new HeavyThread({ clock }, heavyLimits);
   const ports: KubePorts = {
     objects: store,
     history: store,
@@ -163,6 +166,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     watches: hub,
     catalogue,
     intake,
+    heavy,
     clock,
     random,
     limits: settings,
@@ -197,6 +201,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await pushersGone;
     await following;
     await listener.finishStop(clock, settings.shutdownGraceMs);
+    await heavy.close();
     hub.close();
     shards.close();
     plainWriters.close();

@@ -6,7 +6,19 @@ import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
-import type { CanonicalPaths, Clock, Commits, History, Intake, Objects, Revisions, Snapshots, Watches } from '../domain/ports.js';
+import type {
+  CanonicalPaths,
+  Clock,
+  Commits,
+  HeavyWork,
+  HeavyWorks,
+  History,
+  Intake,
+  Objects,
+  Revisions,
+  Snapshots,
+  Watches,
+} from '../domain/ports.js';
 import type { Scope } from '../domain/scope.js';
 import type { Selector } from '../domain/selector.js';
 import type { ShardName } from '../domain/shard.js';
@@ -29,6 +41,8 @@ export type Call = Readonly<{
   query: URLSearchParams;
   request: IncomingMessage;
   response: ServerResponse;
+  /** The caller's part of it. */
+  heavy: HeavyWork;
 }>;
 
 /** What verbs need of the other rooms. */
@@ -42,6 +56,7 @@ export type KubePorts = Readonly<{
   snapshots: Snapshots;
   watches: Watches;
   catalogue: Catalogue;
+  heavy: HeavyWorks;
   clock: Clock;
   /** In [0, 1). */
   random: () => number;

@@ -24,7 +24,7 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   const listOptions = mustParse(parseListOptions(call.query, ports.limits));
   if (listOptions.continueToken !== undefined)
     throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
-  const options = await readDeleteOptions(call.request, call.query, ports.limits.bodyBytesMax);
+  const options = await readDeleteOptions(call, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
   return answerList(call, removing(call, { scope, selector, listOptions, options, form }, ports), answered);
 }

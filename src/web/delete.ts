@@ -8,7 +8,7 @@ import { deleted } from './status.js';
 export async function remove(call: Call, { intake, limits }: KubePorts): Promise<Answer> {
   const { type, path } = call;
   const key = keyOf(call);
-  const options = await readDeleteOptions(call.request, call.query, limits.bodyBytesMax);
+  const options = await readDeleteOptions(call, limits.bodyBytesMax);
   const object = await intake.delete({ ...options, type, key });
   return jsonAnswer(200, deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) }));
 }

@@ -15,7 +15,7 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
     throw new Refused(resourceVersionTooLarge(wanted, ports.revisions.format(ports.revisions.published)));
   }
   const object = await find(call, ports);
-  return objectAnswer(200, object, form, answered.encoding);
+  return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }
 
 async function find(call: Call, { objects }: KubePorts): Promise<StoredObject> {

@@ -58,7 +58,7 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   const first = await bytes.next();
   const opening = first.done === true ? [] : [first.value];
   const second = await bytes.next();
-  if (second.done === true) return encoded(200, Buffer.concat(opening), encoding);
+  if (second.done === true) return encoded(200, Buffer.concat(opening), { encoding, heavy: call.heavy });
 
   const { request, response } = call;
   if (isGone(response)) return { kind: 'streamed' };
