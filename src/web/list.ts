@@ -14,7 +14,7 @@ import type { Revision } from '../domain/revision.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { Scope } from '../domain/scope.js';
-import type { Answered } from './accept.js';
+import { acceptsGzip, type Answered } from './accept.js';
 import { encoded } from './answer.js';
 import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
 import { formatContinue, parseContinue } from './continue-token.js';
@@ -183,12 +183,6 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
 function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;
   return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });
-}
-
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  return String(header ?? '')
-    .split(',')
-    .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
 }
 
 /** That a reader goes away is no fault. */
