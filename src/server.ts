@@ -20,6 +20,8 @@ import { describeServer } from './describe-server.js';
 import { openCertificates } from './open-certificates.js';
 import { openDoor, pushContext } from './open-door.js';
 import { openTier } from './open-tier.js';
+import { heavyLimits } from './heavy/heavy-limits.js';
+import { HeavyThread } from './heavy/heavy-thread.js';
 import { Home, type SeenElsewhere } from './intake/home.js';
 import { KnownShards } from './intake/known-shards.js';
 import { PlainWriters } from './intake/plain-writers.js';
@@ -141,6 +143,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     certificates: () => certificates.expiry.report(),
   });
 
+  const heavy = new HeavyThread({ clock }, heavyLimits);
   const ports: KubePorts = {
     objects: store,
     history: store,
@@ -151,6 +154,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     watches: hub,
     catalogue,
     intake,
+    heavy,
     clock,
     random,
     limits: { ...settings, pieceBytesMax: settings.listChunkBytesMax },
@@ -202,6 +206,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await pushersGone;
     await following;
     await listener.finishStop(settings.shutdownGraceMs);
+    await heavy.close();
     hub.close();
     shards.close();
     plainWriters.close();

@@ -57,6 +57,14 @@ export const listenOptions = {
     max: 1_000_000,
     help: 'How many watches may be open; further ones are answered 429.',
   }),
+  selectorBytesMax: bytes({
+    flag: 'selector-bytes-max',
+    yaml: 'listen.selectorBytesMax',
+    default: '16KiB',
+    min: '256B',
+    max: '1MiB',
+    help: 'The longest label or field selector of a list, a watch or a delete of a collection; a longer one is answered 400.',
+  }),
   bodyBytesMax: bytes({
     flag: 'body-bytes-max',
     yaml: 'listen.bodyBytesMax',

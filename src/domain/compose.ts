@@ -6,7 +6,8 @@
  * value, as every reader of the text would have it.
  */
 import type { ClusterName } from './cluster.js';
-import { hasDuplicates, member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
+import { hasDuplicates } from './duplicate-members.js';
+import { member, scanObject, valueText, type Members, type ObjectText } from './object-text.js';
 import type { Body, Marks } from './object.js';
 import type { ShardName } from './shard.js';
 import { annotationEdits, applyEdits, mergeEdits, ownBuffer, removals, type Allocate, type Edit } from './text-edits.js';
@@ -66,9 +67,13 @@ function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
   return copy;
 }
 
-/** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one. */
+/** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one: in place, for the bytes are ours. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
-  return bytes.map((byte) => (byte === newline || byte === carriageReturn ? space : byte));
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i];
+    if (byte === newline || byte === carriageReturn) bytes[i] = space;
+  }
+  return bytes;
 }
 
 function versionEdit({ bytes, top }: ObjectText, { apiVersion }: Stamp): readonly Edit[] {

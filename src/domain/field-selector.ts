@@ -5,6 +5,7 @@
 import { badRequest, Refused } from './errors.js';
 import { attempt } from './parsed.js';
 import type { Parsed } from './parsed.js';
+import { meetsValueRule, type ValueRule } from './value-rule.js';
 
 export type FieldTerm = Readonly<{ field: 'metadata.name' | 'metadata.namespace'; kind: 'is' | 'is not'; value: string }>;
 
@@ -17,8 +18,25 @@ export function parseFieldSelector(text: string): Parsed<readonly FieldTerm[]> {
   });
 }
 
+/** What the terms ask of each field, made when they are first asked: a thousand terms on a name cost one look-up. */
+const rulesOf = new WeakMap<readonly FieldTerm[], Readonly<Record<FieldTerm['field'], ValueRule>>>();
+
 export function matchesFields(terms: readonly FieldTerm[], { namespace, name }: { namespace: string; name: string }): boolean {
-  return terms.every(({ field, kind, value }) => ((field === 'metadata.name' ? name : namespace) === value) === (kind === 'is'));
+  const rules = rulesOf.get(terms) ?? {
+    'metadata.name': ruleOf(terms, 'metadata.name'),
+    'metadata.namespace': ruleOf(terms, 'metadata.namespace'),
+  };
+  rulesOf.set(terms, rules);
+  return meetsValueRule(rules['metadata.name'], name) && meetsValueRule(rules['metadata.namespace'], namespace);
+}
+
+/** Two values that a field must have both leave none. */
+function ruleOf(terms: readonly FieldTerm[], field: FieldTerm['field']): ValueRule {
+  const own = terms.filter((term) => term.field === field);
+  const valuesOf = (kind: FieldTerm['kind']): ReadonlySet<string> =>
+    new Set(own.filter((term) => term.kind === kind).map(({ value }) => value));
+  const wanted = valuesOf('is');
+  return { allowed: wanted.size === 0 ? undefined : wanted.size === 1 ? wanted : new Set(), banned: valuesOf('is not') };
 }
 
 export function formatFieldTerm({ field, kind, value }: FieldTerm): string {

@@ -3,9 +3,10 @@
  *
  * L1 `=` and `==` are `in` with one value, `!=` is `notin` with one; `notin` also matches objects without the key.
  * L2 Keys are known by their place: `in` and `notin` are keys and values like others where no operator can stand.
- * The text comes in a URL, which bounds it; tokens are read once, from left to right.
+ * Whoever takes the text bounds it; tokens are read once, from left to right.
  */
 import { badRequest, Refused } from './errors.js';
+import { labelRules, meetsLabelRules, parseInt64, type LabelRules } from './label-rules.js';
 import { labelKeyFlaws, labelValueFlaws } from './label-syntax.js';
 import { attempt } from './parsed.js';
 import type { Parsed } from './parsed.js';
@@ -21,9 +22,16 @@ export function parseLabelSelector(text: string): Parsed<readonly Requirement[]>
   return attempt(() => new LabelSelectorParser(text).parse());
 }
 
+/** The rules of a selector, made when it is first asked: a watch asks at every change. */
+const rulesOf = new WeakMap<readonly Requirement[], LabelRules>();
+
 /** Whether an object with these labels meets every requirement. */
 export function matchesLabels(requirements: readonly Requirement[], labels: ReadonlyMap<string, string>): boolean {
-  return requirements.every((requirement) => meets(requirement, labels.get(requirement.key)));
+  const known = rulesOf.get(requirements);
+  if (known !== undefined) return meetsLabelRules(known, labels);
+  const rules = labelRules(requirements);
+  rulesOf.set(requirements, rules);
+  return meetsLabelRules(rules, labels);
 }
 
 export function formatRequirement(requirement: Requirement): string {
@@ -39,34 +47,6 @@ export function formatRequirement(requirement: Requirement): string {
     default:
       return `${requirement.key} ${requirement.kind} (${requirement.values.join(',')})`;
   }
-}
-
-function meets(requirement: Requirement, value: string | undefined): boolean {
-  switch (requirement.kind) {
-    case 'exists':
-      return value !== undefined;
-    case 'absent':
-      return value === undefined;
-    case 'in':
-      return value !== undefined && requirement.values.includes(value);
-    case 'notin':
-      return value === undefined || !requirement.values.includes(value);
-    default: {
-      const number = value === undefined ? undefined : parseInt64(value);
-      if (number === undefined) return false;
-      return requirement.kind === 'above' ? number > requirement.bound : number < requirement.bound;
-    }
-  }
-}
-
-const int64Pattern = /^([-+]?)0*([0-9]{1,19})$/;
-
-/** As Go's ParseInt(text, 10, 64). */
-function parseInt64(text: string): bigint | undefined {
-  const [, sign, digits] = int64Pattern.exec(text) ?? [];
-  if (digits === undefined) return undefined;
-  const number = sign === '-' ? -BigInt(digits) : BigInt(digits);
-  return number === BigInt.asIntN(64, number) ? number : undefined;
 }
 
 type Token = Readonly<{ kind: 'symbol' | 'word' | 'end'; text: string }>;

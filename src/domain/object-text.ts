@@ -4,7 +4,7 @@
  * on the way: a body is spliced by its spans and never re-serialised (D1).
  *
  * Bounds: nesting is counted, never recursed into below `metadata`; deeper than `nestingMax` is refused, and more than `membersMax`
- * members whose spans are kept. The caller has checked that the bytes are UTF-8.
+ * members whose spans are kept and values within metadata. The caller has checked that the bytes are UTF-8.
  */
 
 /** A member of an object, as byte offsets: `"name" : value`. */
@@ -34,8 +34,8 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const colon = 0x3a;
 const comma = 0x2c;
+const space = 0x20;
 const decoder = new TextDecoder();
-const comparedMax = 16;
 const knownNamesMax = 1024;
 const knownCharactersMax = 64;
 
@@ -78,36 +78,6 @@ export function member(members: Members | undefined, name: string): Member | und
 /** The value of a member as text. */
 export function valueText(bytes: Uint8Array, { valueStart, valueEnd }: Member): string {
   return decoder.decode(bytes.subarray(valueStart, valueEnd));
-}
-
-/** Names that stand twice in the top level, the metadata, the annotations or the labels, as dotted paths. */
-export function duplicates(text: ObjectText): readonly string[] {
-  return [
-    ...repeated(text.top, ''),
-    ...repeated(text.metadata, 'metadata.'),
-    ...repeated(text.annotations, 'metadata.annotations.'),
-    ...repeated(text.labels, 'metadata.labels.'),
-  ];
-}
-
-export function hasDuplicates({ top, metadata, annotations, labels }: ObjectText): boolean {
-  return [top, metadata, annotations, labels].some((members) => members !== undefined && repeats(members.list));
-}
-
-/** Most objects have a handful of members: to compare them with one another takes less than to build a set. */
-function repeats(list: readonly Member[]): boolean {
-  if (list.length > comparedMax) return new Set(list.map(({ name }) => name)).size < list.length;
-  for (let i = 1; i < list.length; i += 1) {
-    const name = list[i]?.name;
-    for (let j = 0; j < i; j += 1) if (list[j]?.name === name) return true;
-  }
-  return false;
-}
-
-function repeated(members: Members | undefined, prefix: string): string[] {
-  if (members === undefined || !repeats(members.list)) return [];
-  const seen = new Set<string>();
-  return members.list.filter(({ name }) => seen.has(name) || !seen.add(name)).map(({ name }) => prefix + name);
 }
 
 class Scanner {
@@ -155,13 +125,18 @@ class Scanner {
       const name = this.#name(keyStart, keyEnd);
       const valueEnd = descend(name, valueStart) ?? this.#value(valueStart, depth);
       list.push({ name, keyStart, valueStart, valueEnd });
-      this.#members += 1;
-      if (this.#members > this.#membersMax) throw new NotJson(`more than ${this.#membersMax} members, labels and annotations`);
+      this.#count(1);
       i = this.skipSpace(valueEnd);
       if (bytes[i] === closeBrace) return { start: at, end: i + 1, list };
       if (bytes[i] !== comma) this.fail(i, 'after object key:value pair');
       i = this.skipSpace(i + 1);
     }
+  }
+
+  #count(members: number): void {
+    this.#members += members;
+    if (this.#members > this.#membersMax)
+      throw new NotJson(`more than ${this.#membersMax} members, labels, annotations and values in metadata`);
   }
 
   /** Most names were met before, and are short and ASCII. */
@@ -209,42 +184,59 @@ class Scanner {
     return at + 1;
   }
 
-  /** The end of the value that begins at `at`, read with a stack of our own: one bit a level, set for an object. */
+  /**
+   * The end of the value that begins at `at`, read with a stack of our own: whether each open one is an object. A body of the largest size is
+   * read in one turn of the event loop, so the usual cases come first and no call is made for space that is not there.
+   */
   #value(at: number, depth: number): number {
     const bytes = this.#bytes;
-    const open: boolean[] = [];
+    const openMax = this.#nestingMax - depth;
+    const outer: boolean[] = [];
+    let open = 0;
+    let isObject = false;
+    let values = 0;
     let i = at;
     for (;;) {
-      const byte = bytes[i];
-      if (byte === openBrace || byte === openBracket) {
-        if (depth + open.length >= this.#nestingMax) throw new NotJson(`exceeded max depth of ${this.#nestingMax}`);
-        const isObject = byte === openBrace;
-        i = this.skipSpace(i + 1);
-        if (bytes[i] !== (isObject ? closeBrace : closeBracket)) {
-          open.push(isObject);
+      values += 1;
+      const byte = bytes[i] ?? 0;
+      if (byte === quote) i = this.#string(i, '');
+      else if (byte >= 0x31 && byte <= 0x39) i = this.#number(i);
+      else if (byte === openBrace || byte === openBracket) {
+        if (open >= openMax) throw new NotJson(`exceeded max depth of ${this.#nestingMax}`);
+        const opensObject = byte === openBrace;
+        i += 1;
+        if ((bytes[i] ?? 0) <= space) i = this.skipSpace(i);
+        if (bytes[i] !== (opensObject ? closeBrace : closeBracket)) {
+          outer[open] = isObject;
+          open += 1;
+          isObject = opensObject;
           if (isObject) i = this.#key(i);
           continue;
         }
         i += 1;
-      } else if (byte === quote) i = this.#string(i, '');
-      else if (byte === 0x74) i = this.#literal(i, 'true');
+      } else if (byte === 0x74) i = this.#literal(i, 'true');
       else if (byte === 0x66) i = this.#literal(i, 'false');
       else if (byte === 0x6e) i = this.#literal(i, 'null');
       else i = this.#number(i);
 
       // A value has ended: close what it closes, then go on to the next one.
       for (;;) {
-        const isObject = open.at(-1);
-        if (isObject === undefined) return i;
-        i = this.skipSpace(i);
+        if (open === 0) {
+          // The value of a member of metadata: it is decoded later, and every value in it looked at. The first counts as the member.
+          if (depth > 1) this.#count(values - 1);
+          return i;
+        }
+        if ((bytes[i] ?? 0) <= space) i = this.skipSpace(i);
         if (bytes[i] === comma) {
-          i = this.skipSpace(i + 1);
+          i += 1;
+          if ((bytes[i] ?? 0) <= space) i = this.skipSpace(i);
           if (isObject) i = this.#key(i);
           break;
         }
         if (bytes[i] !== (isObject ? closeBrace : closeBracket))
           this.fail(i, isObject ? 'after object key:value pair' : 'after array element');
-        open.pop();
+        open -= 1;
+        isObject = outer[open] ?? false;
         i += 1;
       }
     }
@@ -252,9 +244,12 @@ class Scanner {
 
   /** Behind `"key" :`, where its value begins. */
   #key(at: number): number {
-    const i = this.skipSpace(this.#string(at, 'looking for beginning of object key string'));
-    if (this.#bytes[i] !== colon) this.fail(i, 'after object key');
-    return this.skipSpace(i + 1);
+    const bytes = this.#bytes;
+    let i = this.#string(at, 'looking for beginning of object key string');
+    if ((bytes[i] ?? 0) <= space) i = this.skipSpace(i);
+    if (bytes[i] !== colon) this.fail(i, 'after object key');
+    i += 1;
+    return (bytes[i] ?? 0) <= space ? this.skipSpace(i) : i;
   }
 
   #literal(at: number, word: string): number {
@@ -268,7 +263,9 @@ class Scanner {
     if (bytes[i] === 0x2d) i += 1;
     if (bytes[i] === 0x30) i += 1;
     else i = this.#digits(i, i === at ? 'looking for beginning of value' : 'in numeric literal');
-    if (bytes[i] === 0x2e) i = this.#digits(i + 1, 'after decimal point in numeric literal');
+    const next = bytes[i];
+    if (next === comma) return i;
+    if (next === 0x2e) i = this.#digits(i + 1, 'after decimal point in numeric literal');
     if (bytes[i] === 0x65 || bytes[i] === 0x45) {
       i += 1;
       if (bytes[i] === 0x2b || bytes[i] === 0x2d) i += 1;

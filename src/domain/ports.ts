@@ -5,6 +5,7 @@
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Commit, Change } from './change.js';
 import type { Refusal } from './errors.js';
+import type { HeavyResult, HeavyTask } from './heavy-task.js';
 import type { Key } from './key.js';
 import type { Mutation, Outcome } from './mutation.js';
 import type { StoredObject } from './object.js';
@@ -100,11 +101,25 @@ export interface PushLane {
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
 
+/**
+ * Where work on whole documents is done that takes longer than a turn of the event loop may: small tasks at once, others in another thread.
+ * Throws Refused: 429 when too much of it waits, 413 for a task that takes too long, and whatever the task itself is refused for.
+ */
+export interface HeavyWork {
+  run<Task extends HeavyTask>(task: Task): Promise<HeavyResult<Task>>;
+}
+
+/** Those whose work waits take turns. */
+export interface HeavyWorks {
+  /** The part of one of them: a user. */
+  of(owner: string): HeavyWork;
+}
+
 /** Where writes over HTTP come in. Each throws Refused. */
 export interface Intake {
   create(bytes: Uint8Array, request: CreateRequest): Promise<Stored>;
   /** `textFor` gives the new text for the current object, anew when that has changed meanwhile and the text does not depend on it. */
-  update(textFor: (current: StoredObject) => Uint8Array, request: UpdateRequest): Promise<Stored>;
+  update(textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>, request: UpdateRequest, heavy: HeavyWork): Promise<Stored>;
   delete(request: DeleteRequest): Promise<StoredObject>;
 }
 

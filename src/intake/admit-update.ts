@@ -5,14 +5,14 @@
  *    expects that revision. Only a patch may leave it out (W7, W12).
  * U2 What an object is and since when does not change: uid, creationTimestamp and the marks of deletion are those of the
  *    stored one; its generation never falls, and stays when the body has none (W8).
- * U3 A body that changes nothing is no mutation (W9).
+ * U3 A body that changes nothing is no mutation (W9); to compare it may take long, so that is left to the caller.
  * U4 Where the object is comes from its key alone, that is from the URL it was found by (P3).
  */
 import { compose, type MetadataStamp } from '../domain/compose.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { Mutation } from '../domain/mutation.js';
-import type { StoredObject } from '../domain/object.js';
+import type { Body, StoredObject } from '../domain/object.js';
 import { attempt, type Parsed } from '../domain/parsed.js';
 import { formatApiVersion } from '../domain/resource.js';
 import { inVersion } from '../domain/splice.js';
@@ -22,15 +22,13 @@ import { confirmNamespace, namespaceStamp } from './object-namespace.js';
 import { pathOf, type ObjectMeta } from './object-meta.js';
 import { readObject } from './read-object.js';
 import { conflict, invalid, invalidValue } from './refusals.js';
-import { sameContent } from './same-content.js';
 import { StoredMeta } from './stored-meta.js';
 
 /** The part of the request that admission looks at. */
 export type UpdateInputs = Pick<UpdateRequest, 'type' | 'version' | 'mustNameRevision' | 'fieldValidation'>;
 
-export type AdmittedUpdate =
-  | Readonly<{ kind: 'unchanged'; warnings: readonly string[] }>
-  | Readonly<{ kind: 'changed'; mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[] }>;
+/** `stored` is what is there now, in the version of the mutation: whether that changes anything is still to be seen (U3). */
+export type AdmittedUpdate = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; stored: Body; warnings: readonly string[] }>;
 
 export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: StoredObject): Parsed<AdmittedUpdate> {
   return attempt(() => {
@@ -49,8 +47,8 @@ export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: S
     const apiVersion = formatApiVersion(type.group, type.storageVersion);
     const metadata = { ...namespaceStamp(key.namespace, meta.namespace), ...keptStamp(meta, stored) };
     const body = compose(text, { place: key, apiVersion, version: type.storageVersion, metadata });
-    if (sameContent(body, inVersion(current.body, apiVersion, type.storageVersion))) return { kind: 'unchanged', warnings };
-    return { kind: 'changed', mutation: { kind: 'put', key, body, path: pathOf(meta), expect: current.revision }, warnings };
+    const mutation = { kind: 'put', key, body, path: pathOf(meta), expect: current.revision } as const;
+    return { mutation, stored: inVersion(current.body, apiVersion, type.storageVersion), warnings };
   });
 }
 

@@ -2,18 +2,19 @@
  * Where writes over HTTP come in: admitted against what is published, then submitted with the revision they were admitted
  * against, so that the committer only has to compare (D3). What changes nothing is never submitted (W9).
  */
+import { Buffer } from 'node:buffer';
 import { randomInt, randomUUID } from 'node:crypto';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { Mutation, Outcome } from '../domain/mutation.js';
 import { uidOf } from '../domain/object-metadata.js';
-import type { StoredObject } from '../domain/object.js';
+import type { Body, StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
-import type { Clock, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
+import type { Clock, HeavyWork, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
 import type { Home } from './home.js';
 import { admitCreate } from './admit-create.js';
-import { admitUpdate, type AdmittedUpdate } from './admit-update.js';
+import { admitUpdate } from './admit-update.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
 
 export type IntakeParts = Readonly<{
@@ -51,13 +52,18 @@ export class Intake implements IntakePort {
     }
   }
 
-  async update(textFor: (current: StoredObject) => Uint8Array, request: UpdateRequest): Promise<Stored> {
+  async update(
+    textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>,
+    request: UpdateRequest,
+    heavy: HeavyWork,
+  ): Promise<Stored> {
     const { key, mustNameRevision, dryRun } = request;
     for (let tries = 1; ; tries++) {
       const current = await this.#current(key);
-      const admitted = mustParse(admitUpdate(textFor(current), request, current));
-      const object = await this.#storeUpdate(admitted, current, dryRun);
-      if (object !== undefined) return { object, warnings: admitted.warnings };
+      const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
+      const isSame = await saysTheSame(mutation.body, stored, heavy);
+      const object = isSame ? current : await this.#storeUpdate(mutation, current, dryRun);
+      if (object !== undefined) return { object, warnings };
       // A PUT named the state it replaces, and that is gone; so did a patch whose resourceVersion is checked next time.
       if (mustNameRevision || tries === patchTriesMax) throw new Refused(conflict(key));
     }
@@ -85,12 +91,11 @@ export class Intake implements IntakePort {
   }
 
   /** The stored object; undefined when it is not what it was. */
-  async #storeUpdate(admitted: AdmittedUpdate, current: StoredObject, dryRun: boolean): Promise<StoredObject | undefined> {
-    if (admitted.kind === 'unchanged') return current;
-    if (dryRun) return unstored(admitted.mutation, current.resourceVersion);
-    const outcome = await this.#submit(admitted.mutation);
+  async #storeUpdate(mutation: Mutation & { kind: 'put' }, current: StoredObject, dryRun: boolean): Promise<StoredObject | undefined> {
+    if (dryRun) return unstored(mutation, current.resourceVersion);
+    const outcome = await this.#submit(mutation);
     if (outcome.kind === 'written') return outcome.object;
-    if (outcome.why === 'absent') throw new Refused(notFound(admitted.mutation.key));
+    if (outcome.why === 'absent') throw new Refused(notFound(mutation.key));
     return undefined;
   }
 
@@ -107,6 +112,17 @@ export class Intake implements IntakePort {
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;
+  }
+}
+
+/** kcp repeats nearly every PUT byte for byte. What takes too long to compare is taken for different: an event that says nothing new. */
+async function saysTheSame(next: Body, stored: Body, heavy: HeavyWork): Promise<boolean> {
+  if (Buffer.compare(next.bytes, stored.bytes) === 0) return true;
+  try {
+    return await heavy.run({ kind: 'compare', left: next.bytes, right: stored.bytes });
+  } catch (error) {
+    if (error instanceof Refused && error.refusal.reason === 'RequestEntityTooLarge') return false;
+    throw error;
   }
 }
 

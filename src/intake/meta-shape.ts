@@ -79,8 +79,9 @@ function timeMisfit(value: unknown, path: string): string | undefined {
 
 function textsMisfit(value: unknown, path: string): string | undefined {
   if (!isRecord(value)) return cannotUnmarshal(value, path, 'map[string]string');
-  const wrong = Object.values(value).find((member) => typeof member !== 'string');
-  return wrong === undefined ? undefined : cannotUnmarshal(wrong, path, 'string');
+  // By their names: to list the members of an object of thousands takes longer than to look them up.
+  const wrong = Object.keys(value).find((name) => typeof value[name] !== 'string');
+  return wrong === undefined ? undefined : cannotUnmarshal(value[wrong], path, 'string');
 }
 
 function listMisfit(value: unknown, each: Shape, path: string): string | undefined {

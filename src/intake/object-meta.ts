@@ -78,6 +78,10 @@ function textOf(record: Readonly<Record<string, unknown>>, name: string): string
 function textsOf(record: Readonly<Record<string, unknown>>, name: string): ReadonlyMap<string, string> {
   const value = record[name];
   const texts = new Map<string, string>();
-  if (isRecord(value)) for (const [key, text] of Object.entries(value)) if (typeof text === 'string') texts.set(key, text);
+  if (!isRecord(value)) return texts;
+  for (const key of Object.keys(value)) {
+    const text = value[key];
+    if (typeof text === 'string') texts.set(key, text);
+  }
   return texts;
 }

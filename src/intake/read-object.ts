@@ -7,7 +7,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { ServedType } from '../domain/catalogue.js';
 import { badRequest, Refused } from '../domain/errors.js';
-import { duplicates, hasDuplicates, member, NotJson, scanObject, valueText, type ObjectText } from '../domain/object-text.js';
+import { duplicates, hasDuplicates } from '../domain/duplicate-members.js';
+import { member, NotJson, scanObject, valueText, type ObjectText } from '../domain/object-text.js';
 import { formatApiVersion } from '../domain/resource.js';
 import type { FieldValidation } from '../domain/write-request.js';
 import { cannotUnmarshal } from './meta-shape.js';
@@ -15,8 +16,10 @@ import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
 import { invalid, invalidValue } from './refusals.js';
 
 const nestingMax = 10_000;
-/** Of the object, its metadata, its labels and its annotations together: each is looked at, and a megabyte could hold 200,000. */
+/** Of the object, its labels, its annotations and all that stands in its metadata: each is looked at, and a megabyte could hold 300,000. */
 const membersMax = 10_000;
+/** Text in which a name stands twice is written anew and read again. */
+const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
 const warningsMax = 100;
 const decoder = new TextDecoder();
@@ -40,6 +43,8 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
   };
   const meta = decodeMeta(text, unfit);
   const warnings = repetitions(text, expected, unfit);
+  if (bytes.length > repeatedBytesMax && hasDuplicates(text))
+    throw unfit(`a name stands twice, which is taken up to ${repeatedBytesMax} bytes only`);
 
   const wanted = formatApiVersion(type.group, version);
   if (apiVersion !== wanted) {

@@ -39,6 +39,13 @@ export function notAcceptable(): Refusal {
   return { reason: 'NotAcceptable', message: `only the following media types are accepted: ${accepted}` };
 }
 
+/** Whether an Accept-Encoding has gzip, and not as what is not to be used. */
+export function acceptsGzip(header: string | string[] | undefined): boolean {
+  return String(header ?? '')
+    .split(',')
+    .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
+}
+
 function serve({ type, parameters }: Clause, asked: Asked): Answered | undefined {
   const as = parameters.get('as');
   if (type === 'application/yaml') return as === undefined && asked !== 'watch' ? plain('yaml') : undefined;

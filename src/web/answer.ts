@@ -1,7 +1,5 @@
 /** Answers made of JSON text, turned into YAML or indented where the client asked for it. */
-import { formatYaml } from '../domain/yaml.js';
-import { parseJson } from '../domain/json-parser.js';
-import { mustParse } from '../domain/parsed.js';
+import type { HeavyWork } from '../domain/ports.js';
 import type { StoredObject } from '../domain/object.js';
 import type { Answered } from './accept.js';
 import type { Answer } from './call.js';
@@ -14,20 +12,28 @@ export function jsonAnswer(code: number, text: string): Answer {
   return { kind: 'bytes', code, contentType: 'application/json', bytes: Buffer.from(text) };
 }
 
+/** How an answer is written: the encoding that was negotiated, and who does it. */
+export type Writing = Readonly<{ encoding: Answered['encoding']; heavy: HeavyWork }>;
+
 /** One object in the form and encoding that was negotiated. */
 export function objectAnswer(
   code: number,
   object: StoredObject,
   form: ObjectForm,
-  encoding: Answered['encoding'],
+  writing: Writing,
   warnings: readonly string[] = [],
-): Answer {
-  return encoded(code, join(form.single(object, object.resourceVersion)), encoding, warnings);
+): Promise<Answer> {
+  return encoded(code, join(form.single(object, object.resourceVersion)), writing, warnings);
 }
 
-/** JSON text is YAML as well: what is too long to be written anew within a tick stays as it is. */
-export function encoded(code: number, json: Uint8Array, encoding: Answered['encoding'], warnings: readonly string[] = []): Answer {
-  if (encoding === 'json' || json.length > yamlBytesMax)
-    return { kind: 'bytes', code, contentType: `application/${encoding}`, bytes: json, warnings };
-  return { kind: 'bytes', code, contentType: 'application/yaml', bytes: Buffer.from(formatYaml(mustParse(parseJson(json)))), warnings };
+/** JSON text is YAML as well: what would take too long to be written anew stays as it is. */
+export async function encoded(
+  code: number,
+  json: Uint8Array,
+  { encoding, heavy }: Writing,
+  warnings: readonly string[] = [],
+): Promise<Answer> {
+  const isWritten = encoding === 'yaml' && json.length <= yamlBytesMax;
+  const bytes = isWritten ? await heavy.run({ kind: 'yaml from json', text: json }) : json;
+  return { kind: 'bytes', code, contentType: `application/${encoding}`, bytes, warnings };
 }

@@ -1,18 +1,17 @@
 /** Reads the body of a request: bounded, within a time, as the bytes of one JSON object whatever it was sent as. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import { badRequest, Refused } from '../domain/errors.js';
-import { formatJson } from '../domain/json-tree.js';
-import { mustParse } from '../domain/parsed.js';
-import { parseYaml } from '../domain/yaml.js';
+import type { HeavyWork } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
 import { tooMany } from '../http/limit-reached.js';
 
-/** Reading YAML takes a hundred times as long as reading JSON, and nobody else gets a turn meanwhile. */
-const yamlBytesMax = 32 * 1024;
+/** Reading YAML takes a hundred times as long as reading JSON; what is longer would hold up others who send YAML. */
+const yamlBytesMax = 256 * 1024;
+const turnBytesMin = 256 * 1024;
 /** Media types that Kubernetes' own messages name. */
 const acceptedBodies = 'application/json, application/yaml';
-const decoder = new TextDecoder();
 
 /** Throws Refused: 413 beyond `bytesMax`, 429 when too much is in memory for this client already, 400 when the sender breaks off. */
 export async function readBody({ request, room }: Exchange, bytesMax: number): Promise<Uint8Array> {
@@ -36,7 +35,11 @@ export async function readBody({ request, room }: Exchange, bytesMax: number): P
     throw new Refused(badRequest('the body of the request broke off'));
   }
   // One chunk is the usual case; it may be a view of a pool, which `compose` takes care of.
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+  if (chunks.length === 1 && chunks[0] !== undefined) return chunks[0];
+  const whole = Buffer.concat(chunks);
+  // To take in the end of a large body and to read it are two turns of the event loop.
+  if (whole.length > turnBytesMin) await turn();
+  return whole;
 }
 
 /** The media type of a body; no Content-Type means JSON (W1, W16). */
@@ -45,20 +48,13 @@ export function mediaType(request: IncomingMessage): string {
 }
 
 /** The body as the text of a JSON value. Throws Refused: 415 for what is neither JSON nor YAML. */
-export async function readJsonBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
+export async function readJsonBody(exchange: Exchange, bytesMax: number, heavy: HeavyWork): Promise<Uint8Array> {
   const type = mediaType(exchange.request);
   if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(acceptedBodies);
-  const bytes = await readBody(exchange, bytesMaxOf(type, bytesMax));
+  const bytes = await readBody(exchange, type === 'application/yaml' ? Math.min(bytesMax, yamlBytesMax) : bytesMax);
   assertUtf8(bytes);
   if (type === 'application/json') return bytes;
-  const json = Buffer.from(formatJson(mustParse(parseYaml(decoder.decode(bytes)))));
-  if (json.length > bytesMax) throw tooLarge(bytesMax);
-  return json;
-}
-
-/** The bound of a body of that media type. */
-export function bytesMaxOf(type: string, bytesMax: number): number {
-  return type === 'application/yaml' ? Math.min(bytesMax, yamlBytesMax) : bytesMax;
+  return heavy.run({ kind: 'json from yaml', text: bytes, bytesMax });
 }
 
 export function assertUtf8(bytes: Uint8Array): void {
@@ -72,6 +68,6 @@ export function unsupportedMediaType(accepted: string): Refused {
   });
 }
 
-export function tooLarge(bytesMax: number): Refused {
+function tooLarge(bytesMax: number): Refused {
   return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });
 }

@@ -6,7 +6,19 @@ import type { CanonicalPath, ClusterName } from '../domain/cluster.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { mustParse } from '../domain/parsed.js';
-import type { CanonicalPaths, Clock, Commits, History, Intake, Objects, Revisions, Snapshots, Watches } from '../domain/ports.js';
+import type {
+  CanonicalPaths,
+  Clock,
+  Commits,
+  HeavyWork,
+  HeavyWorks,
+  History,
+  Intake,
+  Objects,
+  Revisions,
+  Snapshots,
+  Watches,
+} from '../domain/ports.js';
 import type { Scope } from '../domain/scope.js';
 import type { Selector } from '../domain/selector.js';
 import type { ShardName } from '../domain/shard.js';
@@ -30,6 +42,8 @@ export type Call = Readonly<{
   query: URLSearchParams;
   request: IncomingMessage;
   exchange: Exchange;
+  /** The caller's part of it. */
+  heavy: HeavyWork;
 }>;
 
 /** What verbs need of the other rooms. */
@@ -43,6 +57,7 @@ export type KubePorts = Readonly<{
   snapshots: Snapshots;
   watches: Watches;
   catalogue: Catalogue;
+  heavy: HeavyWorks;
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
@@ -51,6 +66,7 @@ export type KubePorts = Readonly<{
 
 export type KubeLimits = Readonly<{
   bodyBytesMax: number;
+  selectorBytesMax: number;
   watchTimeoutMinMs: number;
   watchTimeoutMaxMs: number;
   /** How much of a list or of history is read at once. */

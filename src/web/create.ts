@@ -16,7 +16,7 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
   const isMisplaced = type.namespaced !== (path.namespace !== undefined);
   if (isMisplaced && (identity === '' || path.namespace !== undefined)) throw new Refused(objectNotFound(path, ''));
 
-  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax);
+  const bytes = await readJsonBody(call.exchange, limits.bodyBytesMax, call.heavy);
   const { object, warnings } = await intake.create(bytes, {
     ...options,
     ...place,
@@ -25,5 +25,5 @@ export async function create(call: Call, { intake, clock, limits }: KubePorts): 
     version: path.version,
     namespace: path.namespace,
   });
-  return objectAnswer(201, object, form, answered.encoding, warnings);
+  return objectAnswer(201, object, form, { encoding: answered.encoding, heavy: call.heavy }, warnings);
 }

@@ -22,10 +22,10 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   const answered = answeredAs(call, 'list');
   const form = formOf(call, answered, ports.clock);
   placeOf(call);
-  const listOptions = mustParse(parseListOptions(call.query));
+  const listOptions = mustParse(parseListOptions(call.query, ports.limits));
   if (listOptions.continueToken !== undefined)
     throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
-  const options = await readDeleteOptions(call.exchange, call.query, ports.limits.bodyBytesMax);
+  const options = await readDeleteOptions(call, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
   const removed = removing(call, { scope, selector, listOptions, options, form }, ports);
   return answerList(call, withRoom(removed, call.exchange.room, ports.limits.pieceBytesMax), answered);

@@ -3,24 +3,26 @@
  * none (W16). Finalizers, propagation and grace change nothing here: an object goes at once (W15).
  */
 import { badRequest, Refused } from '../domain/errors.js';
-import { assertUtf8, bytesMaxOf, mediaType, readBody, unsupportedMediaType } from './body.js';
+import { assertUtf8, mediaType, readBody, unsupportedMediaType } from './body.js';
+import type { Call } from './call.js';
 import { parseWriteOptions } from './write-options.js';
 import { parseJson } from '../domain/json-parser.js';
-import { parseYaml } from '../domain/yaml.js';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonTree } from '../domain/json-tree.js';
 import { mustParse } from '../domain/parsed.js';
-import type { Exchange } from '../http/exchange.js';
 
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
-const decoder = new TextDecoder();
+/** They say a few words, and are read in the serving thread. */
+const optionsBytesMax = 16 * 1024;
 
-export async function readDeleteOptions(exchange: Exchange, query: URLSearchParams, bytesMax: number): Promise<DeleteOptions> {
-  const type = mediaType(exchange.request);
-  const bytes = await readBody(exchange, bytesMaxOf(type, bytesMax));
+export async function readDeleteOptions({ request, exchange, query, heavy }: Call, bodyBytesMax: number): Promise<DeleteOptions> {
+  const bytesMax = Math.min(bodyBytesMax, optionsBytesMax);
+  const type = mediaType(request);
+  const bytes = await readBody(exchange, bytesMax);
   if (bytes.length === 0) return { dryRun: parseWriteOptions(query, 'DeleteOptions').dryRun, uid: undefined, resourceVersion: undefined };
   assertUtf8(bytes);
-  const options = parseBody(bytes, type);
+  if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType('application/json, application/yaml');
+  const options = parseOptions(type === 'application/yaml' ? await heavy.run({ kind: 'json from yaml', text: bytes, bytesMax }) : bytes);
   const dryRun = options.get('dryRun');
   const asked = new URLSearchParams(
     dryRun !== undefined && isJsonArray(dryRun) ? dryRun.map((each): [string, string] => ['dryRun', String(each)]) : [],
@@ -30,9 +32,8 @@ export async function readDeleteOptions(exchange: Exchange, query: URLSearchPara
   return { dryRun: parseWriteOptions(asked, 'DeleteOptions').dryRun, uid: named('uid'), resourceVersion: named('resourceVersion') };
 }
 
-function parseBody(bytes: Uint8Array, type: string): JsonObject {
-  if (type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType('application/json, application/yaml');
-  const tree: JsonTree = mustParse(type === 'application/yaml' ? parseYaml(decoder.decode(bytes)) : parseJson(bytes));
+function parseOptions(json: Uint8Array): JsonObject {
+  const tree: JsonTree = mustParse(parseJson(json));
   if (!isJsonObject(tree)) throw new Refused(badRequest('DeleteOptions must be an object'));
   const kind = tree.get('kind');
   if (kind !== undefined && kind !== 'DeleteOptions')

@@ -6,9 +6,9 @@ import { readDeleteOptions } from './delete-options.js';
 import { deleted } from './status.js';
 
 export async function remove(call: Call, { intake, limits }: KubePorts): Promise<Answer> {
-  const { type, path, exchange } = call;
+  const { type, path } = call;
   const key = keyOf(call);
-  const options = await readDeleteOptions(exchange, call.query, limits.bodyBytesMax);
+  const options = await readDeleteOptions(call, limits.bodyBytesMax);
   const object = await intake.delete({ ...options, type, key });
   return jsonAnswer(200, deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) }));
 }

@@ -17,7 +17,7 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   // Read once there is room for the largest: a thousand readers that take nothing must not have it read a thousand times.
   if (!(await call.exchange.room.take(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
   const object = await find(call, ports);
-  return objectAnswer(200, object, form, answered.encoding);
+  return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });
 }
 
 async function find(call: Call, { objects }: KubePorts): Promise<StoredObject> {

@@ -1,24 +1,81 @@
-/** JSON as people read it. */
+/**
+ * JSON for people at a terminal: space between tokens, and nothing else, so that numbers and names stay as they are (N3).
+ *
+ * Bounds: text longer than `bytesMax`, or that would grow beyond `indentedBytesMax`, is for programs and stays as it is, for to indent it
+ * holds everybody up; below `depthMax` levels it goes on in one line, or 10,000 levels would grow a hundredfold.
+ */
+const bytesMax = 256 * 1024;
+const indentedBytesMax = 1024 * 1024;
+const depthMax = 32;
 const indentSpaces = 2;
-/** Deeper text is for programs: 10,000 levels would grow a hundredfold. */
-const indentedDepthMax = 32;
 
-/** Puts in space between tokens, and nothing else: numbers and names stay as they are. */
-export function indented(bytes: Uint8Array): Buffer {
-  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-  let out = '';
+const [quote, backslash, comma, colon, newline, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20];
+
+/** `json` is valid JSON text. */
+export function indented(json: Buffer): Buffer {
+  if (json.length > bytesMax) return json;
+  // Room for what one token may add beyond the bound, so that the bound needs looking at once a token.
+  const out = Buffer.allocUnsafe(indentedBytesMax + bytesMax);
+  let to = 0;
   let depth = 0;
-  const line = (): string => (depth > indentedDepthMax ? '' : `\n${' '.repeat(depth * indentSpaces)}`);
-  for (const [token] of source.matchAll(/"(?:[^"\\]|\\.)*"|[^\s"{}[\],:]+|\{\s*\}|\[\s*\]|[{}[\],:]/g)) {
-    if (token === '{' || token === '[') {
+  const line = (): void => {
+    if (depth > depthMax) return;
+    out[to++] = newline;
+    out.fill(space, to, to + depth * indentSpaces);
+    to += depth * indentSpaces;
+  };
+
+  for (let at = 0; at < json.length; at++) {
+    if (to > indentedBytesMax) return json;
+    const byte = json[at] ?? 0;
+    if (byte <= space) continue;
+    if (byte === quote) {
+      const end = stringEnd(json, at);
+      to += json.copy(out, to, at, end);
+      at = end - 1;
+    } else if (isOpening(byte)) {
+      const next = behindSpace(json, at + 1);
+      if (isClosing(json[next] ?? 0)) {
+        to += json.copy(out, to, at, next + 1);
+        at = next;
+        continue;
+      }
+      out[to++] = byte;
       depth += 1;
-      out += token + line();
-    } else if (token === '}' || token === ']') {
-      const isInline = depth > indentedDepthMax;
+      line();
+    } else if (isClosing(byte)) {
       depth -= 1;
-      out += (isInline ? '' : line()) + token;
-    } else if (token === ',') out += token + line();
-    else out += token === ':' ? ': ' : token;
+      if (depth < depthMax) line();
+      out[to++] = byte;
+    } else {
+      out[to++] = byte;
+      if (byte === comma) line();
+      if (byte === colon) out[to++] = space;
+    }
   }
-  return Buffer.from(`${out}\n`);
+  out[to++] = newline;
+  return out.subarray(0, to);
+}
+
+/** Behind the closing quote of the string that begins at `start`. */
+function stringEnd(json: Buffer, start: number): number {
+  for (let at = start + 1; at < json.length; at++) {
+    if (json[at] === backslash) at += 1;
+    else if (json[at] === quote) return at + 1;
+  }
+  return json.length;
+}
+
+function behindSpace(json: Buffer, start: number): number {
+  let at = start;
+  while ((json[at] ?? quote) <= space) at += 1;
+  return at;
+}
+
+function isOpening(byte: number): boolean {
+  return byte === 0x7b || byte === 0x5b;
+}
+
+function isClosing(byte: number): boolean {
+  return byte === 0x7d || byte === 0x5d;
 }

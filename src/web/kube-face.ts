@@ -75,7 +75,8 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
 
   const { type, identity } = resolution;
   const canonicalPath = path.cluster.kind === 'path' ? path.cluster.path : undefined;
-  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, exchange }, ports);
+  const heavy = ports.heavy.of(caller.user);
+  return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, exchange, heavy }, ports);
 }
 
 /** Of a request's target, what may be logged and told to everybody. */

@@ -33,9 +33,17 @@ const matches: readonly string[] = ['Exact', 'NotOlderThan'];
 const digits = /^\d+$/;
 const uint64Max = 18_446_744_073_709_551_615n;
 
-export function parseListOptions(query: URLSearchParams): Parsed<ListOptions> {
+/** `selectorBytesMax` bounds each of the two selectors of a request. */
+export type SelectorLimits = Readonly<{ selectorBytesMax: number }>;
+
+/** What the selectors of a request take: what a caller's open watches are counted by. */
+export function selectorBytes(query: URLSearchParams): number {
+  return Buffer.byteLength(query.get('labelSelector') ?? '') + Buffer.byteLength(query.get('fieldSelector') ?? '');
+}
+
+export function parseListOptions(query: URLSearchParams, limits: SelectorLimits): Parsed<ListOptions> {
   return attempt(() => {
-    const selector = parseSelector(query);
+    const selector = parseSelector(query, limits);
     const limit = parseInteger(query.get('limit') ?? '');
     const { resourceVersion, match, continueToken } = texts(query);
     refuse(listCauses(query));
@@ -52,9 +60,9 @@ export function parseListOptions(query: URLSearchParams): Parsed<ListOptions> {
   });
 }
 
-export function parseWatchOptions(query: URLSearchParams): Parsed<WatchOptions> {
+export function parseWatchOptions(query: URLSearchParams, limits: SelectorLimits): Parsed<WatchOptions> {
   return attempt(() => {
-    const selector = parseSelector(query);
+    const selector = parseSelector(query, limits);
     const { resourceVersion } = texts(query);
     refuse(watchCauses(query));
     const timeoutSeconds = parseInteger(query.get('timeoutSeconds') ?? '');
@@ -97,11 +105,19 @@ function texts(query: URLSearchParams): { resourceVersion: string; match: string
   };
 }
 
-function parseSelector(query: URLSearchParams): Selector {
+function parseSelector(query: URLSearchParams, limits: SelectorLimits): Selector {
   return {
-    labels: mustParse(parseLabelSelector(query.get('labelSelector') ?? '')),
-    fields: mustParse(parseFieldSelector(query.get('fieldSelector') ?? '')),
+    labels: mustParse(parseLabelSelector(selectorText(query, 'labelSelector', limits))),
+    fields: mustParse(parseFieldSelector(selectorText(query, 'fieldSelector', limits))),
   };
+}
+
+/** Every open watch keeps its selector, and every change is looked at by it. */
+function selectorText(query: URLSearchParams, parameter: string, { selectorBytesMax }: SelectorLimits): string {
+  const text = query.get(parameter) ?? '';
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= selectorBytesMax) return text;
+  throw new Refused(badRequest(`${parameter}: Too long: it has ${bytes} bytes and may not be more than ${selectorBytesMax}`));
 }
 
 /** An int64; '' is 0. Beyond what a double holds exactly it is still only "very many". */

@@ -14,7 +14,7 @@ import type { Revision } from '../domain/revision.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { Scope } from '../domain/scope.js';
-import type { Answered } from './accept.js';
+import { acceptsGzip, type Answered } from './accept.js';
 import { encoded } from './answer.js';
 import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
 import { formatContinue, parseContinue } from './continue-token.js';
@@ -34,7 +34,7 @@ type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; aft
 
 export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'list');
-  const options = mustParse(parseListOptions(call.query));
+  const options = mustParse(parseListOptions(call.query, ports.limits));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const page = pageOf(options, scope, selector, ports);
@@ -61,7 +61,7 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   const second = await bytes.next();
   const { request, exchange } = call;
   const { response, room } = exchange;
-  if (second.done === true) return encoded(200, Buffer.concat(opening), encoding);
+  if (second.done === true) return encoded(200, Buffer.concat(opening), { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
   response.statusCode = 200;
@@ -184,12 +184,6 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
 function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;
   return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });
-}
-
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  return String(header ?? '')
-    .split(',')
-    .some((each) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(each));
 }
 
 async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Uint8Array[]> {

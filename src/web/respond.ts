@@ -5,8 +5,6 @@ import { send } from '../http/send.js';
 import { indented } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
 
-/** Longer text is for programs: to indent it would hold everybody up. */
-const indentedBytesMax = 256 * 1024;
 /** What is longer is sent in pieces, so that it is seen whether its reader takes any. */
 const pieceBytesMax = 64 * 1024;
 
@@ -45,10 +43,8 @@ function fill(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed'
       context.set('content-type', answered.contentType);
       context.set('cache-control', 'no-cache, private');
       for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      context.body =
-        isIndented(context) && answered.contentType === 'application/json' && answered.bytes.length <= indentedBytesMax
-          ? indented(answered.bytes)
-          : Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+      const bytes = Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
+      context.body = isIndented(context) && answered.contentType === 'application/json' ? indented(bytes) : bytes;
     }
   }
 }

@@ -24,7 +24,7 @@ const certificateRestMs = 1_000;
 
 export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   const answered = answeredAs(call, 'watch');
-  const options = mustParse(parseWatchOptions(call.query));
+  const options = mustParse(parseWatchOptions(call.query, ports.limits));
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { exchange } = call;

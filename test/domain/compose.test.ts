@@ -1,7 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { compose, type MetadataStamp } from '../../src/domain/compose.js';
-import { NotJson, duplicates, scanObject } from '../../src/domain/object-text.js';
+import { duplicates } from '../../src/domain/duplicate-members.js';
+import { NotJson, scanObject } from '../../src/domain/object-text.js';
 import { parseClusterName } from '../../src/domain/cluster.js';
 import { parseShardName } from '../../src/domain/shard.js';
 import { spliceRevision } from '../../src/domain/splice.js';

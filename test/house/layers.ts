@@ -26,6 +26,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   certificates: ['domain', 'diagnostics'],
   domain: [],
   frames: ['domain'],
+  heavy: ['domain', 'diagnostics'],
   intake: ['domain', 'diagnostics', 'frames'],
   sender: ['domain', 'diagnostics', 'frames'],
   lookup: ['domain', 'frames'],
@@ -54,6 +55,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   commander: ['main.ts', 'config'],
   zod: ['config'],
   yaml: ['domain'],
+  piscina: ['heavy'],
 };
 
 /** Node's own modules that compute and touch nothing outside. */

@@ -11,6 +11,7 @@ import { equalJson, isJsonObject, type JsonObject, type JsonTree } from '../../s
 import type { Body, StoredObject } from '../../src/domain/object.js';
 import { mustParse } from '../../src/domain/parsed.js';
 import { admitCreate } from '../../src/intake/admit-create.js';
+import { sameContent } from '../../src/domain/same-content.js';
 import { admitUpdate } from '../../src/intake/admit-update.js';
 import { clusterName, shardName } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
@@ -97,8 +98,12 @@ class Recording {
     const before = this.#objects.get(keyText);
     if (before === undefined) throw new Error(`${id}: a PUT of what was never created`);
     const admitted = mustParse(admitUpdate(bytesOf(body), anUpdate({ type, version: place.version }), before));
-    const next = admitted.kind === 'changed' ? admitted.mutation.body : before.body;
-    return { ...stored(before.key, next), changed: admitted.kind === 'changed', repeated: before.resourceVersion === resourceVersion };
+    const changed = !sameContent(admitted.mutation.body.bytes, admitted.stored.bytes);
+    return {
+      ...stored(before.key, changed ? admitted.mutation.body : before.body),
+      changed,
+      repeated: before.resourceVersion === resourceVersion,
+    };
   }
 }
 

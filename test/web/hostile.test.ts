@@ -231,7 +231,7 @@ for (const [what, headers, body, expected] of [
   ['a YAML tag of another language', yaml, `${yamlHead}spec: !!js/function "x"\n`, '400 BadRequest'],
   ['10,000 levels of YAML', yaml, `${yamlHead}spec: ${deepJson(10_000)}`, '400 BadRequest'],
   ['10,000 open YAML sequences', yaml, `${yamlHead}spec: ${'['.repeat(10_000)}`, '400 BadRequest'],
-  ['YAML over 32 KiB', yaml, `${yamlHead}spec: ${'x'.repeat(32 * 1024)}`, '413 RequestEntityTooLarge'],
+  ['YAML over 256 KiB', yaml, `${yamlHead}spec: ${'x'.repeat(256 * 1024)}`, '413 RequestEntityTooLarge'],
 ] satisfies [string, Record<string, string>, string | Buffer, string][]) {
   test.serial(`${what} as a body is ${expected}, and stores nothing`, async (t) => {
     const cluster = aCluster();

@@ -1,6 +1,8 @@
 import test from 'ava';
 import type { Parsed } from '../../src/domain/parsed.js';
-import { parseListOptions, parseWatchOptions } from '../../src/web/list-options.js';
+import { parseListOptions, parseWatchOptions, selectorBytes } from '../../src/web/list-options.js';
+
+const limits = { selectorBytesMax: 64 };
 
 function shown<T>(result: Parsed<T>): string {
   if (result.kind === 'parsed') return 'taken';
@@ -48,7 +50,7 @@ for (const [query, expected] of [
   ['fieldSelector=spec.x%3D1', 'BadRequest: field label not supported: spec.x'],
 ] satisfies [string, string][]) {
   test(`a list with ${query === '' ? 'no options' : query} is ${expected.slice(0, 60)}`, (t) => {
-    t.is(shown(parseListOptions(new URLSearchParams(query))), expected);
+    t.is(shown(parseListOptions(new URLSearchParams(query), limits)), expected);
   });
 }
 
@@ -56,18 +58,18 @@ for (const junk of ['abc', '-1', '1.0', '0x10', ' 7', '7 ', '1e3', '٣']) {
   test(`the resourceVersion ${JSON.stringify(junk)} is no resourceVersion, in lists and watches (400)`, (t) => {
     const query = new URLSearchParams({ resourceVersion: junk });
 
-    t.regex(shown(parseListOptions(query)), /^BadRequest: invalid resource version: .*invalid syntax$/);
-    t.regex(shown(parseWatchOptions(query)), /^BadRequest: invalid resource version: .*invalid syntax$/);
+    t.regex(shown(parseListOptions(query, limits)), /^BadRequest: invalid resource version: .*invalid syntax$/);
+    t.regex(shown(parseWatchOptions(query, limits)), /^BadRequest: invalid resource version: .*invalid syntax$/);
   });
 }
 
 test('a resourceVersion beyond 64 bits is out of range, however long it is', (t) => {
   for (const text of ['18446744073709551616', '9'.repeat(60_000)])
-    t.regex(shown(parseListOptions(new URLSearchParams({ resourceVersion: text }))), /^BadRequest: .*value out of range$/);
+    t.regex(shown(parseListOptions(new URLSearchParams({ resourceVersion: text }), limits)), /^BadRequest: .*value out of range$/);
 });
 
 test('leading zeros of a resourceVersion mean nothing', (t) => {
-  const parsed = parseListOptions(new URLSearchParams({ resourceVersion: '007' }));
+  const parsed = parseListOptions(new URLSearchParams({ resourceVersion: '007' }), limits);
 
   t.is(parsed.kind === 'parsed' && parsed.value.resourceVersion, '7');
 });
@@ -94,16 +96,35 @@ for (const [query, expected] of [
   ['timeoutSeconds=soon', 'BadRequest: strconv.ParseInt: parsing "soon": invalid syntax'],
 ] satisfies [string, string][]) {
   test(`a watch with ${query === '' ? 'no options' : query} is ${expected.slice(0, 60)}`, (t) => {
-    t.is(shown(parseWatchOptions(new URLSearchParams(query))), expected);
+    t.is(shown(parseWatchOptions(new URLSearchParams(query), limits)), expected);
   });
 }
 
 test('the refusal of options names the group and kind of ListOptions', (t) => {
-  const result = parseListOptions(new URLSearchParams('resourceVersionMatch=Exact'));
+  const result = parseListOptions(new URLSearchParams('resourceVersionMatch=Exact'), limits);
 
   t.like(result.kind === 'refused' && result.refusal, {
     details: { group: 'meta.k8s.io', kind: 'ListOptions' },
     message:
       'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
   });
+});
+
+test('a selector longer than its bound is a bad request, of labels and of fields, in a list and in a watch', (t) => {
+  for (const [parameter, longest] of [
+    ['labelSelector', 'a'.repeat(60)],
+    ['fieldSelector', `metadata.name=${'a'.repeat(50)}`],
+  ] as const) {
+    const query = (text: string): URLSearchParams => new URLSearchParams({ [parameter]: text });
+    t.is(shown(parseListOptions(query(longest), limits)), 'taken');
+    const tooLong = query(`${longest},${longest}`);
+    const expected = `BadRequest: ${parameter}: Too long: it has ${2 * longest.length + 1} bytes and may not be more than 64`;
+    t.is(shown(parseListOptions(tooLong, limits)), expected);
+    t.is(shown(parseWatchOptions(tooLong, limits)), expected);
+  }
+});
+
+test('what the selectors of a request take is counted in bytes', (t) => {
+  t.is(selectorBytes(new URLSearchParams({ labelSelector: 'a=é', fieldSelector: 'metadata.name=b' })), 19);
+  t.is(selectorBytes(new URLSearchParams()), 0);
 });

@@ -7,18 +7,17 @@
  * real update changed, and only texts that differ in member order or in the spelling of numbers get to the lossless trees.
  * Equal numbers are equal as floats, so a difference there is one. Nothing recurses: text may nest 10,000 deep.
  */
-import type { Body } from '../domain/object.js';
-import { parseJson } from '../domain/json-parser.js';
-import { equalJson, type JsonTree } from '../domain/json-tree.js';
-import { mustParse } from '../domain/parsed.js';
-import { isRecord } from './meta-shape.js';
+import { Buffer } from 'node:buffer';
+import { parseJson } from './json-parser.js';
+import { equalJson, type JsonTree } from './json-tree.js';
+import { mustParse } from './parsed.js';
 
 const decoder = new TextDecoder();
 
-/** Both bodies must be in the same version. */
-export function sameContent(next: Body, stored: Body): boolean {
-  if (Buffer.compare(next.bytes, stored.bytes) === 0) return true;
-  const [left, right] = [decoder.decode(next.bytes), decoder.decode(stored.bytes)];
+/** Two JSON texts that were checked before. */
+export function sameContent(next: Uint8Array, stored: Uint8Array): boolean {
+  if (Buffer.compare(next, stored) === 0) return true;
+  const [left, right] = [decoder.decode(next), decoder.decode(stored)];
   return equalFloats(JSON.parse(left), JSON.parse(right)) && equalJson(exact(left), exact(right));
 }
 
@@ -49,4 +48,8 @@ function equalFloats(left: unknown, right: unknown): boolean {
     }
   }
   return true;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,0 +1,46 @@
+/** Members of an object that stand twice: JSON allows it, and every reader this server meets takes the last one. */
+import type { Member, Members, ObjectText } from './object-text.js';
+
+const comparedMax = 16;
+
+/** Names that stand twice in the top level, the metadata, the annotations or the labels, as dotted paths. */
+export function duplicates(text: ObjectText): readonly string[] {
+  return [
+    ...repeated(text.top, ''),
+    ...repeated(text.metadata, 'metadata.'),
+    ...repeated(text.annotations, 'metadata.annotations.'),
+    ...repeated(text.labels, 'metadata.labels.'),
+  ];
+}
+
+/** Asked by who reads a text and by who composes it. */
+const withDuplicates = new WeakMap<ObjectText, boolean>();
+
+export function hasDuplicates(text: ObjectText): boolean {
+  const known = withDuplicates.get(text);
+  if (known !== undefined) return known;
+  const { top, metadata, annotations, labels } = text;
+  const found = [top, metadata, annotations, labels].some((members) => members !== undefined && repeats(members.list));
+  withDuplicates.set(text, found);
+  return found;
+}
+
+/** Most objects have a handful of members: to compare them with one another takes less than to build a set. */
+function repeats(list: readonly Member[]): boolean {
+  if (list.length > comparedMax) {
+    const names = new Set<string>();
+    for (const { name } of list) names.add(name);
+    return names.size < list.length;
+  }
+  for (let i = 1; i < list.length; i += 1) {
+    const name = list[i]?.name;
+    for (let j = 0; j < i; j += 1) if (list[j]?.name === name) return true;
+  }
+  return false;
+}
+
+function repeated(members: Members | undefined, prefix: string): string[] {
+  if (members === undefined || !repeats(members.list)) return [];
+  const seen = new Set<string>();
+  return members.list.filter(({ name }) => seen.has(name) || !seen.add(name)).map(({ name }) => prefix + name);
+}

@@ -1,0 +1,130 @@
+/**
+ * Work on whole documents in a thread of its own, so that the serving one is never held up by it.
+ *
+ *   light ─────────────────────────────▶ done here and now     Most patches and updates weigh a few kilobytes: crossing over would
+ *   heavy ─▶ queue, owners take turns ─▶ the thread            cost them more than they do.
+ *
+ * Bounds: `lightBytesMax` decides what is light; the queue's own; `taskTimeMaxMs` for a task that runs, and `threadMemoryMaxMiB` for the
+ * thread. A queue without room: 429. A task beyond its time or the thread's memory: 413, and the thread starts anew.
+ *
+ * One thread, because each may take that much memory; it ends when it has had nothing to do for a while.
+ */
+import { CacheError, Refused, type Refusal } from '../domain/errors.js';
+import { bytesOf, performTask, weightOf, type HeavyResult, type HeavyTask } from '../domain/heavy-task.js';
+import { mustParse } from '../domain/parsed.js';
+import type { Clock, HeavyWork, HeavyWorks } from '../domain/ports.js';
+import { Piscina } from 'piscina';
+import { FairQueue, type FairQueueLimits } from './fair-queue.js';
+import type { Crossing } from './heavy-worker.js';
+
+export type HeavyLimits = FairQueueLimits &
+  Readonly<{ lightBytesMax: number; taskTimeMaxMs: number; threadMemoryMaxMiB: number; idleMs: number }>;
+
+type Waiting = Readonly<{ task: HeavyTask; settle: (done: Promise<Crossing>) => void }>;
+
+export class HeavyThread implements HeavyWorks {
+  readonly #clock: Clock;
+  readonly #limits: HeavyLimits;
+  readonly #queue: FairQueue<Waiting>;
+  readonly #pool: Piscina<HeavyTask, Crossing>;
+  #isBusy = false;
+
+  constructor({ clock }: { clock: Clock }, limits: HeavyLimits) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#queue = new FairQueue(limits);
+    this.#pool = new Piscina({
+      filename: new URL('./heavy-worker.js', import.meta.url).href,
+      name: 'perform',
+      minThreads: 0,
+      maxThreads: 1,
+      concurrentTasksPerWorker: 1,
+      idleTimeout: limits.idleMs,
+      resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB },
+      recordTiming: false,
+    });
+  }
+
+  of(owner: string): HeavyWork {
+    return {
+      run: async <Task extends HeavyTask>(task: Task): Promise<HeavyResult<Task>> => {
+        if (weightOf(task) <= this.#limits.lightBytesMax) return mustParse(performTask(task));
+        const crossed = await this.#wait(owner, task);
+        if (typeof crossed === 'object' && 'refusal' in crossed) throw new Refused(crossed.refusal);
+        return crossed as HeavyResult<Task>;
+      },
+    };
+  }
+
+  /** What is waiting or running is refused. */
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  #wait(owner: string, task: HeavyTask): Promise<Crossing> {
+    return new Promise((settle) => {
+      if (!this.#queue.add(owner, { task, settle }, bytesOf(task))) throw new Refused(tooBusy);
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#isBusy) return;
+    const waiting = this.#queue.take();
+    if (waiting === undefined) return;
+    this.#isBusy = true;
+    const running = this.#run(waiting.task);
+    const goOn = (): void => {
+      this.#isBusy = false;
+      this.#next();
+    };
+    running.then(goOn, goOn);
+    waiting.settle(running);
+  }
+
+  async #run(task: HeavyTask): Promise<Crossing> {
+    const overdue = new AbortController();
+    const cancel = this.#clock.after(this.#limits.taskTimeMaxMs, () => overdue.abort());
+    try {
+      const crossing = owned(task);
+      return await this.#pool.run(crossing, { signal: overdue.signal, transferList: buffersOf(crossing) });
+    } catch (error) {
+      if (overdue.signal.aborted) throw new Refused(tooMuch(`takes more than ${this.#limits.taskTimeMaxMs / 1000} s`));
+      if (hasCode(error, 'ERR_WORKER_OUT_OF_MEMORY')) throw new Refused(tooMuch('takes too much memory'));
+      throw new CacheError('heavy work failed', { cause: error });
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** Copies that may leave this thread: the bytes may be of an object that is kept, or of a larger buffer, which would cross with all of it. */
+function owned(task: HeavyTask): HeavyTask {
+  const whole = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(bytes);
+  switch (task.kind) {
+    case 'patch':
+      return { ...task, target: whole(task.target), patch: whole(task.patch) };
+    case 'compare':
+      return { ...task, left: whole(task.left), right: whole(task.right) };
+    default:
+      return { ...task, text: whole(task.text) };
+  }
+}
+
+function buffersOf(task: HeavyTask): ArrayBuffer[] {
+  return Object.values(task).flatMap((value) => (value instanceof Uint8Array ? [value.buffer as ArrayBuffer] : []));
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+const tooBusy: Refusal = {
+  reason: 'TooManyRequests',
+  message: 'too many large documents are being worked on, please try again later',
+  details: { retryAfterSeconds: 1 },
+};
+
+function tooMuch(why: string): Refusal {
+  return { reason: 'RequestEntityTooLarge', message: `the work on this document ${why}` };
+}
