@@ -62,8 +62,8 @@ export class Listener {
   readonly #secure = new Set<TLSSocket>();
   #pair: Pair;
   #authorities: TrustedAuthorities | undefined;
-  /** Whether handshakes may end that began under other authorities. */
-  #hasOtherAuthorities = false;
+  /** Connections before the end of their handshake, by their peer: Node does not say which of them a TLS socket stands on. */
+  readonly #handshakes = new Map<string, Socket>();
   #stopping = false;
 
   constructor(pair: Pair, { handle, upgrade }: Readonly<{ handle: Handler; upgrade: UpgradeHandler }>, options: ListenerOptions) {
@@ -96,8 +96,8 @@ export class Listener {
     );
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     this.#server.on('secureConnection', (socket) => {
-      if (this.#hasOtherAuthorities && socket.authorized && this.#isMisjudged(socket)) socket.destroy();
-      else if (socket.alpnProtocol !== 'h2') this.#followHttp1(socket);
+      this.#handshakes.delete(peerOf(socket));
+      if (socket.alpnProtocol !== 'h2') this.#followHttp1(socket);
     });
     this.#server.on('session', (session) => this.#follow(session));
     this.#server.on('sessionError', () => {});
@@ -135,11 +135,12 @@ export class Listener {
 
   /**
    * From now on these are believed: by new connections, which cannot resume a session of before, and of the open ones only those
-   * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that.
+   * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that. What is in
+   * its handshake ends too: it may have been judged by the others.
    */
   trust(authorities: TrustedAuthorities): void {
     this.#authorities = authorities;
-    this.#hasOtherAuthorities = true;
+    for (const socket of this.#handshakes.values()) socket.destroy();
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
     void this.#endMisjudged();
@@ -196,9 +197,12 @@ export class Listener {
     }
     socket.setNoDelay(true);
     socket.on('error', () => {});
+    const peer = peerOf(socket);
     this.#sockets.add(socket);
+    this.#handshakes.set(peer, socket);
     socket.once('close', () => {
       this.#sockets.delete(socket);
+      if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
       if (this.#sockets.size === 0) this.#onEmpty();
     });
   }
@@ -251,4 +255,8 @@ export class Listener {
       if (this.#stopping && underWay === 0) socket.end();
     });
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
