@@ -14,7 +14,7 @@ export type OpenCertificates = Readonly<{
   /** Undefined: everybody is anonymous. */
   authorities: ClientAuthorities | undefined;
   expiry: CertificateExpiry;
-  /** By what they are called in the log. */
+  /** What is read again, by what it is called in the log. */
   watch: (listener: Pick<Listener, 'show' | 'trust'>) => Readonly<Record<string, Reloadable | undefined>>;
 }>;
 
@@ -35,14 +35,17 @@ export async function openCertificates(settings: Settings, parts: Readonly<{ clo
     () =>
       parentCertFile === undefined ? [] : certificatesIn('parent', parentCertFile, readText(parentCertFile, 'certificate for the parent')),
   ];
-  const expiry = new CertificateExpiry(parts, used, filesPollMs);
+  const expiry = new CertificateExpiry(parts, used);
   return {
     serving,
     authorities,
     expiry,
-    watch: (listener) => ({
-      'serving-certificate': serving.watch(parts, { filesPollMs }, (pair) => listener.show(pair)),
-      'client-ca': authorities?.watch({ filesPollMs }, () => listener.trust(authorities)),
-    }),
+    watch: (listener) => {
+      expiry.watch(filesPollMs);
+      return {
+        'serving-certificate': serving.watch(parts, { filesPollMs }, (pair) => listener.show(pair)),
+        'client-ca': authorities?.watch({ filesPollMs }, () => listener.trust(authorities)),
+      };
+    },
   };
 }

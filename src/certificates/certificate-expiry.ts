@@ -17,17 +17,20 @@ const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----
 export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
   readonly #used: readonly (() => UsedCertificates)[];
-  readonly #lookIntervalMs: number;
   /** When each was spoken of last. */
   readonly #toldMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
-  /** Each of `used` reads what is in use now; one may throw, and is asked again. The first look is now. */
-  constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: readonly (() => UsedCertificates)[], lookIntervalMs: number) {
+  /** Each of `used` reads what is in use now; one may throw, and is asked again. */
+  constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: readonly (() => UsedCertificates)[]) {
     this.#parts = parts;
     this.#used = used;
-    this.#lookIntervalMs = lookIntervalMs;
+  }
+
+  /** Looks now, and from then on every `intervalMs`, and tells the log. */
+  watch(intervalMs: number): void {
     this.#look();
+    this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
   }
 
   /** Without those that cannot be read now: who needs them says so in the log. */
@@ -53,7 +56,6 @@ export class CertificateExpiry {
       if (hasExpired) log.error('certificate.expired', certificate);
       else log.warn('certificate.expires-soon', { ...certificate, daysLeft: Math.floor(expiresInMs / dayMs) });
     }
-    this.#cancel = clock.after(this.#lookIntervalMs, () => this.#look());
   }
 
   /** What was told longer ago than a day is told again or replaced. */

@@ -7,7 +7,8 @@
  *
  * CA1 Whom the handshake would believe is OpenSSL's to say. `vouchesFor` is asked about connections that were believed before the file
  *     changed, and only takes back: it never says yes where a handshake would say no. What it cannot judge (a critical extension it
- *     does not know, intermediates that a resumed session has lost) it does not vouch for; the client's next handshake is judged whole.
+ *     does not know, intermediates that Node does not show: those of a resumed session, on Node 24 all) it does not vouch for: the client
+ *     connects again, and that handshake is judged whole.
  * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most `chainMax` certificates.
  */
 import 'reflect-metadata';

@@ -72,6 +72,8 @@ export class Listener {
   readonly #options: ListenerOptions;
   /** Open sockets, before and behind their handshake. */
   readonly #sockets = new Set<Socket>();
+  /** Those of them whose handshake is under way, by their peer's end. */
+  readonly #handshakes = new Map<string, Socket>();
   readonly #unproven = new UnprovenSockets();
   readonly #turns = new Turns((exchange) => this.#parts.handle(exchange, undefined));
   readonly #connections = new Map<TLSSocket, Connection>();
@@ -80,8 +82,6 @@ export class Listener {
   #introducing: Connection | undefined;
   #pair: Pair;
   #authorities: TrustedAuthorities | undefined;
-  /** Whether handshakes may end that began under other authorities. */
-  #hasOtherAuthorities = false;
   #stopping = false;
   #onEmpty: () => void = () => {};
 
@@ -165,15 +165,16 @@ export class Listener {
    */
   trust(authorities: TrustedAuthorities): void {
     this.#authorities = authorities;
-    this.#hasOtherAuthorities = true;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
+    // They began under the authorities of before.
+    for (const socket of this.#handshakes.values()) socket.destroy();
     void this.#endMisjudged(authorities);
   }
 
   async #endMisjudged(authorities: TrustedAuthorities): Promise<void> {
     let judged = 0;
-    for (const connection of [...this.#connections.values()]) {
+    for (const connection of this.#connections.values()) {
       if (!connection.isJudgedRightBy(authorities)) connection.destroy();
       judged += 1;
       if (judged % judgedInOneTurn === 0) await turn();
@@ -219,8 +220,10 @@ export class Listener {
     socket.on('error', () => {});
     this.#sockets.add(socket);
     this.#unproven.add(from, socket);
+    this.#handshakes.set(from.end, socket);
     socket.once('close', () => {
       this.#sockets.delete(socket);
+      this.#handshakes.delete(from.end);
       this.#unproven.delete(from);
       if (this.#sockets.size === 0) this.#onEmpty();
     });
@@ -230,9 +233,8 @@ export class Listener {
   #introduce(socket: TLSSocket): void {
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
+    this.#handshakes.delete(end.end);
     const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
-    if (this.#hasOtherAuthorities && this.#authorities !== undefined && !connection.isJudgedRightBy(this.#authorities))
-      return connection.destroy();
     const isAnonymous = connection.peer.kind === 'anonymous';
     if (!isAnonymous) this.#unproven.delete(end);
     this.#connections.set(socket, connection);

@@ -30,7 +30,8 @@ async function aPem(clock: ManualClock, validityDays: number): Promise<string> {
 test('a certificate of one minute is warned of at once and is an error once it has expired, each once a day', async (t) => {
   const { clock, log, logged, events } = setUp();
   const used = certificatesIn('serving', 'tls.crt', await aPem(clock, 1 / (24 * 60)));
-  const expiry = new CertificateExpiry({ clock, log }, [() => used], lookMs);
+  const expiry = new CertificateExpiry({ clock, log }, [() => used]);
+  expiry.watch(lookMs);
   t.teardown(() => expiry.close());
 
   t.deepEqual(events(), ['warn certificate.expires-soon serving']);
@@ -50,7 +51,8 @@ test('warnings begin thirty days before, and one that is replaced is warned of n
   const { clock, log, logged, events } = setUp();
   const other = certificatesIn('client-ca', 'ca.crt', await aPem(clock, 31));
   let serving = certificatesIn('serving', 'tls.crt', await aPem(clock, 29));
-  const expiry = new CertificateExpiry({ clock, log }, [() => serving, () => other], lookMs);
+  const expiry = new CertificateExpiry({ clock, log }, [() => serving, () => other]);
+  expiry.watch(lookMs);
   t.teardown(() => expiry.close());
 
   t.deepEqual(events(), ['warn certificate.expires-soon serving']);
@@ -72,7 +74,8 @@ test('the report has every certificate in use, without those that cannot be read
     return certificatesIn('client-ca', 'ca.crt', pem);
   };
   const serving = certificatesIn('serving', 'tls.crt', await aPem(clock, 365));
-  const expiry = new CertificateExpiry({ clock, log }, [read, () => serving], lookMs);
+  const expiry = new CertificateExpiry({ clock, log }, [read, () => serving]);
+  expiry.watch(lookMs);
   clock.advance(dayMs);
 
   t.deepEqual(

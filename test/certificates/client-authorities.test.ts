@@ -120,8 +120,10 @@ test('an authority vouches for what it signed, also through intermediates that t
 
   for (const [what, shown, expected] of cases) {
     const { authorized, certificate } = await seen(t, authorities.pem, shown);
-    t.is(authorities.vouchesFor(certificate), expected, what);
     t.is(authorized, expected, `${what}: the handshake`);
+    // Node 24 shows no intermediates: then nobody is vouched for who needs them, and what follows is a new handshake.
+    const isJudged = certificate.issuer === 'CN=root' || certificate.issuerCertificate !== undefined;
+    t.is(authorities.vouchesFor(certificate), expected && isJudged, what);
   }
   const unjudged = await seen(t, authorities.pem, await chain(constrained, constrained));
   t.false(authorities.vouchesFor(unjudged.certificate), 'what cannot be judged is not vouched for');

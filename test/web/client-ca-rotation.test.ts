@@ -189,6 +189,39 @@ test('a handshake that was under way when the authorities changed is not believe
   t.is(answered, '');
 });
 
+test('a client with an intermediate is served before and after a change, also when it resumes its session', async (t) => {
+  const { server, rotateTo } = await aRotation(t);
+  const folder = await mkdtemp(join(tmpdir(), 'strata-below-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const below = await server.authority.intermediate(folder, 'below');
+  const { certificate, key } = await below.issue({ user: 'someone', groups: ['system:masters'] });
+  const chain = certificate + (await readFile(below.certificateFile, 'utf8'));
+  const options = { port: server.port, host: '127.0.0.1', rejectUnauthorized: false, cert: chain, key };
+  const asked = async (session?: Buffer): Promise<{ answer: string; session: Buffer; isReused: boolean }> => {
+    const socket = connect({ ...options, ...(session === undefined ? {} : { session }) });
+    t.teardown(() => socket.destroy());
+    let ticket: Buffer = Buffer.alloc(0);
+    let isReused = false;
+    socket.once('secureConnect', () => (isReused = socket.isSessionReused()));
+    let answer = '';
+    socket.on('session', (bytes: Buffer) => (ticket = bytes));
+    socket.on('data', (bytes: Buffer) => (answer += bytes.toString()));
+    socket.on('error', () => {});
+    socket.write(`GET ${exports} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    await once(socket, 'close');
+    return { answer: answer.slice(0, 'HTTP/1.1 200'.length), session: ticket, isReused };
+  };
+  t.is((await asked()).answer, 'HTTP/1.1 200');
+
+  await rotateTo('old', 'next');
+  await logged(server, 'client-ca.reloaded');
+  const first = await asked();
+  const resumed = await asked(first.session);
+
+  t.deepEqual([first.answer, first.isReused], ['HTTP/1.1 200', false]);
+  t.deepEqual([resumed.answer, resumed.isReused], ['HTTP/1.1 200', true]);
+});
+
 test('a file that is broken is logged and changes nothing until it is whole', async (t) => {
   const { server, old, next, rotateTo } = await aRotation(t);
   const client = server.client({ as: old, http2: true });
