@@ -223,8 +223,8 @@ export class Listener {
     this.#handshakes.set(from.end, socket);
     socket.once('close', () => {
       this.#sockets.delete(socket);
-      this.#handshakes.delete(from.end);
-      this.#unproven.delete(from);
+      if (this.#handshakes.get(from.end) === socket) this.#handshakes.delete(from.end);
+      this.#unproven.delete(from, socket);
       if (this.#sockets.size === 0) this.#onEmpty();
     });
   }
@@ -265,10 +265,11 @@ export class Listener {
     // Gone before its request was read.
     if (connection === undefined) return void response.destroy();
     const exchange = connection.open(request, response);
-    if (connection.peer.kind === 'anonymous' && headerBytesOf(request) > anonymousHeaderBytesMax) return exchange.cut();
+    // Over HTTP/2 it was told how much it may send.
+    if (connection.peer.kind === 'anonymous' && headerBytesOf(request) > anonymousHeaderBytesMax) return connection.destroy();
     const refusal = connection.refusal();
-    if (request.httpVersionMajor === 1 || refusal !== undefined) this.#parts.handle(exchange, refusal);
-    else this.#turns.add(exchange);
+    if (refusal === undefined) this.#turns.add(connection.peer.id, exchange);
+    else this.#parts.handle(exchange, refusal);
   }
 }
 

@@ -27,7 +27,9 @@ export class UnprovenSockets {
     this.#byNetwork.set(network, ends.add(end));
   }
 
-  delete({ end, network }: End): void {
+  /** Takes it out, unless it is in it no more, and another has its end by now. */
+  delete({ end, network }: End, socket: Socket | undefined = this.#byEnd.get(end)): void {
+    if (socket === undefined || this.#byEnd.get(end) !== socket) return;
     this.#byEnd.delete(end);
     const ends = this.#byNetwork.get(network);
     ends?.delete(end);
