@@ -155,7 +155,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
   const freshness = new Freshness({ store, sessions, links: tier.freshness, tree, clock, version: version(), isReady });
 
-  const heavy = new HeavyThread({ clock }, heavyLimits);
+  const heavy = new HeavyThread({ clock, log }, heavyLimits);
   const ports: KubePorts = {
     objects: store,
     history: store,

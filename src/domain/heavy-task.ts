@@ -4,8 +4,8 @@
  *
  * What a task *weighs* is what decides where it is done: the bytes that it reads, but for those that mean more than their length.
  *
- * Bounds: `valuesMax` in each document, because a tree takes some 200 bytes for a value of two, and memory ends a thread less gently than a
- * refusal does. Usual text has a value in fifteen bytes.
+ * Bounds: `valuesMax` in each document, because a tree takes some 200 bytes for a value of two, and a refusal is gentler than
+ * the end of a thread's memory. Usual text has a value in fifteen bytes.
  */
 import { Buffer } from 'node:buffer';
 import { badRequest, Refused, unreachable } from './errors.js';

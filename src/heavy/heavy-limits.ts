@@ -3,7 +3,7 @@ import type { HeavyLimits } from './heavy-thread.js';
 /**
  * What is done in the serving thread takes some 10 ms for 32 KiB where somebody means harm; usual patches and updates are a tenth of that.
  * Of heavy work, 32 documents may wait, half of them one caller's. What has more than half a million values is not taken, so that
- * the memory of the thread is no more than the last resort: where it ends, so may the process.
+ * the memory of the thread is no more than the last resort.
  */
 export const heavyLimits: HeavyLimits = {
   lightBytesMax: 32 * 1024,

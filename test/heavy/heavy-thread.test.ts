@@ -1,5 +1,6 @@
 /** The thread for heavy work: what crosses to it comes back as if it had been done here, and what takes too much is refused. */
 import test, { type ExecutionContext } from 'ava';
+import type { Worker } from 'node:worker_threads';
 import { systemClock } from '../../src/clock.js';
 import { Refused, type Reason } from '../../src/domain/errors.js';
 import type { PatchTask } from '../../src/domain/heavy-task.js';
@@ -15,8 +16,8 @@ const limits: HeavyLimits = {
   idleMs: 1_000,
 };
 
-function aThread(t: ExecutionContext, changed: Partial<HeavyLimits> = {}): HeavyThread {
-  const thread = new HeavyThread({ clock: systemClock }, { ...limits, ...changed });
+function aThread(t: ExecutionContext, changed: Partial<HeavyLimits> = {}, warn: (event: string) => void = () => {}): HeavyThread {
+  const thread = new HeavyThread({ clock: systemClock, log: { warn } }, { ...limits, ...changed });
   t.teardown(() => thread.close());
   return thread;
 }
@@ -95,6 +96,21 @@ test('a task that takes too much memory is refused, and the next one is done', a
   t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
 });
 
+test.serial('a thread that is lost behind its task, when nobody waits for it, is told in the log and replaced', async (t) => {
+  const logged: string[] = [];
+  const workers: Worker[] = [];
+  const note = (worker: Worker): void => void workers.push(worker);
+  process.on('worker', note);
+  t.teardown(() => process.off('worker', note));
+  const thread = aThread(t, {}, (event) => logged.push(event)).of('a');
+  t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
+
+  workers[0]?.emit('error', new Error('out of memory'));
+
+  t.deepEqual(logged, ['heavy.thread-lost']);
+  t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
+});
+
 test('what has too many values for memory is not patched, and counts as different', async (t) => {
   const thread = aThread(t).of('a');
   const many = `{"a":[${'1,'.repeat(500_000)}1]}`;
@@ -145,7 +161,7 @@ test('a light task is done here, in the order of the calls, but not one that may
 });
 
 test('what is under way when it closes is refused or ends, and does not keep the process', async (t) => {
-  const thread = new HeavyThread({ clock: systemClock }, limits);
+  const thread = new HeavyThread({ clock: systemClock, log: { warn: () => {} } }, limits);
   const running = thread.of('a').run(aPatch(`{"a":[${'{},'.repeat(240_000)}{}]}`, '{"b":1}'));
   const settled = Promise.allSettled([running]);
 

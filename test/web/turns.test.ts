@@ -12,7 +12,7 @@ import { aPath } from '../support/objects.js';
 import { StrataProcess } from '../support/strata-process.js';
 
 const turnMsMax = 20;
-const roundsMax = 4;
+const roundsMax = 8;
 const bodyBytes = 2_900_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'strata-turns-'));
