@@ -143,7 +143,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     certificates: () => certificates.expiry.report(),
   });
 
-  const heavy = new HeavyThread({ clock }, heavyLimits);
+  const heavy = new HeavyThread({ clock, log }, heavyLimits);
   const ports: KubePorts = {
     objects: store,
     history: store,

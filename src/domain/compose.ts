@@ -69,9 +69,11 @@ function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
 
 /** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one: in place, for the bytes are ours. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i];
-    if (byte === newline || byte === carriageReturn) bytes[i] = space;
+  const { length } = bytes;
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[i] ?? 0;
+    // One comparison for nearly every byte.
+    if (byte <= carriageReturn && (byte === newline || byte === carriageReturn)) bytes[i] = space;
   }
   return bytes;
 }

@@ -3,6 +3,9 @@
  * Pure, so that it can be done in whichever thread has the time; documents go in and come out as bytes.
  *
  * What a task *weighs* is what decides where it is done: the bytes that it reads, but for those that mean more than their length.
+ *
+ * Bounds: `valuesMax` in each document, because a tree takes some 200 bytes for a value of two, and a refusal is gentler than
+ * the end of a thread's memory. Usual text has a value in fifteen bytes.
  */
 import { Buffer } from 'node:buffer';
 import { badRequest, Refused, unreachable } from './errors.js';
@@ -13,7 +16,10 @@ import { applyMergePatch } from './merge-patch.js';
 import { attempt, mustParse, type Parsed } from './parsed.js';
 import { sameContent } from './same-content.js';
 import { applyStrategicMergePatch } from './strategic-merge-patch.js';
+import { countValues } from './value-count.js';
 import { formatYaml, parseYaml } from './yaml.js';
+
+const valuesMax = 500_000;
 
 /** The patches that a cache takes; a strategic one merges by the schemas of its API group. */
 export type PatchLanguage = Readonly<{ kind: 'json' } | { kind: 'merge' } | { kind: 'strategic'; group: string }>;
@@ -67,13 +73,19 @@ function perform(task: HeavyTask): Uint8Array | boolean {
     case 'yaml from json':
       return Buffer.from(formatYaml(mustParse(parseJson(task.text))));
     case 'compare':
-      return sameContent(task.left, task.right);
+      return comparable(task.left, task.right) && sameContent(task.left, task.right);
     default:
       return unreachable(task);
   }
 }
 
+/** What cannot be compared is taken for different: that costs an event, and is never wrong. */
+function comparable(...documents: readonly Uint8Array[]): boolean {
+  return documents.every((text) => countValues(text, valuesMax) <= valuesMax);
+}
+
 function patched({ target, patch, language, bytesMax }: PatchTask): Uint8Array {
+  for (const text of [target, patch]) if (countValues(text, valuesMax) > valuesMax) throw tooManyValues;
   const change = patchIn(mustParse(parseJson(patch)), language);
   const after = change(mustParse(parseJson(target)));
   if (measureJson(after, bytesMax) > bytesMax) throw tooLarge(bytesMax);
@@ -101,6 +113,11 @@ function mayCopy(patch: Uint8Array): boolean {
   const bytes = Buffer.from(patch.buffer, patch.byteOffset, patch.byteLength);
   return bytes.includes('copy') || bytes.includes('\\u');
 }
+
+const tooManyValues = new Refused({
+  reason: 'RequestEntityTooLarge',
+  message: `an object is patched if it and its patch have at most ${valuesMax} values each`,
+});
 
 function tooLarge(bytesMax: number): Refused {
   return new Refused({ reason: 'RequestEntityTooLarge', message: `Request entity too large: limit is ${bytesMax}` });

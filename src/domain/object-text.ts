@@ -35,6 +35,7 @@ const closeBracket = 0x5d;
 const colon = 0x3a;
 const comma = 0x2c;
 const space = 0x20;
+const newline = 0x0a;
 const decoder = new TextDecoder();
 const knownNamesMax = 1024;
 const knownCharactersMax = 64;
@@ -102,11 +103,14 @@ class Scanner {
 
   skipSpace(at: number): number {
     const bytes = this.#bytes;
-    for (let i = at; ; i++) {
-      const byte = bytes[i];
-      if (byte === 0x0a || byte === 0x0d) this.hasLineBreaks = true;
-      else if (byte !== 0x20 && byte !== 0x09) return i;
-    }
+    let i = at;
+    let byte = bytes[i];
+    while (byte === space || byte === 0x09) byte = bytes[++i];
+    if (byte !== newline && byte !== 0x0d) return i;
+    this.hasLineBreaks = true;
+    do byte = bytes[++i];
+    while (byte === space || byte === newline || byte === 0x09 || byte === 0x0d);
+    return i;
   }
 
   /** Reads the object that opens at `at`. `descend` may read a value itself and say where it ends. */

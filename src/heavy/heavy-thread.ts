@@ -9,6 +9,7 @@
  *
  * One thread, because each may take that much memory; it ends when it has had nothing to do for a while.
  */
+import type { Log } from '../diagnostics/log.js';
 import { CacheError, Refused, type Refusal } from '../domain/errors.js';
 import { bytesOf, performTask, weightOf, type HeavyResult, type HeavyTask } from '../domain/heavy-task.js';
 import { mustParse } from '../domain/parsed.js';
@@ -29,7 +30,7 @@ export class HeavyThread implements HeavyWorks {
   readonly #pool: Piscina<HeavyTask, Crossing>;
   #isBusy = false;
 
-  constructor({ clock }: { clock: Clock }, limits: HeavyLimits) {
+  constructor({ clock, log }: Readonly<{ clock: Clock; log: Pick<Log, 'warn'> }>, limits: HeavyLimits) {
     this.#clock = clock;
     this.#limits = limits;
     this.#queue = new FairQueue(limits);
@@ -43,6 +44,8 @@ export class HeavyThread implements HeavyWorks {
       resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB },
       recordTiming: false,
     });
+    // A thread may be lost when its task is done and answered: to run out of memory is noticed when it is collected.
+    this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-lost', { error }));
   }
 
   of(owner: string): HeavyWork {

@@ -1,5 +1,6 @@
 /** The thread for heavy work: what crosses to it comes back as if it had been done here, and what takes too much is refused. */
 import test, { type ExecutionContext } from 'ava';
+import type { Worker } from 'node:worker_threads';
 import { systemClock } from '../../src/clock.js';
 import { Refused, type Reason } from '../../src/domain/errors.js';
 import type { PatchTask } from '../../src/domain/heavy-task.js';
@@ -15,8 +16,8 @@ const limits: HeavyLimits = {
   idleMs: 1_000,
 };
 
-function aThread(t: ExecutionContext, changed: Partial<HeavyLimits> = {}): HeavyThread {
-  const thread = new HeavyThread({ clock: systemClock }, { ...limits, ...changed });
+function aThread(t: ExecutionContext, changed: Partial<HeavyLimits> = {}, warn: (event: string) => void = () => {}): HeavyThread {
+  const thread = new HeavyThread({ clock: systemClock, log: { warn } }, { ...limits, ...changed });
   t.teardown(() => thread.close());
   return thread;
 }
@@ -75,9 +76,11 @@ test('what a task is refused for is the same from the thread', async (t) => {
 
 test('a task that takes too long is refused, and the next one is done', async (t) => {
   const thread = aThread(t, { taskTimeMaxMs: 400 }).of('a');
-  const elements = `{"a":[${'{},'.repeat(900_000)}{}]}`;
+  // Each of the 40,000 of the patch is looked for among 40,000 of one key.
+  const owners = `{"metadata":{"ownerReferences":[${'{"uid":"a"},'.repeat(40_000)}{"uid":"a"}]}}`;
+  const language = { kind: 'strategic', group: 'rbac.authorization.k8s.io' } as const;
 
-  const slow = reasonOf(thread.run(aPatch(elements, `{"b":[${'{},'.repeat(900_000)}{}]}`)));
+  const slow = reasonOf(thread.run({ ...aPatch(owners, owners), language }));
 
   t.is(await slow, 'RequestEntityTooLarge');
   const again = async (): Promise<string> => reasonOf(thread.run(aPatch(long, '{"b":null}')));
@@ -89,8 +92,34 @@ test('a task that takes too long is refused, and the next one is done', async (t
 test('a task that takes too much memory is refused, and the next one is done', async (t) => {
   const thread = aThread(t, { threadMemoryMaxMiB: 32 }).of('a');
 
-  t.is(await reasonOf(thread.run(aPatch(`{"a":[${'{},'.repeat(900_000)}{}]}`, '{"b":1}'))), 'RequestEntityTooLarge');
+  t.is(await reasonOf(thread.run(aPatch(`{"a":[${'{},'.repeat(240_000)}{}]}`, '{"b":1}'))), 'RequestEntityTooLarge');
   t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
+});
+
+test.serial('a thread that is lost behind its task, when nobody waits for it, is told in the log and replaced', async (t) => {
+  const logged: string[] = [];
+  const workers: Worker[] = [];
+  const note = (worker: Worker): void => void workers.push(worker);
+  process.on('worker', note);
+  t.teardown(() => process.off('worker', note));
+  const thread = aThread(t, {}, (event) => logged.push(event)).of('a');
+  t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
+
+  workers[0]?.emit('error', new Error('out of memory'));
+
+  t.deepEqual(logged, ['heavy.thread-lost']);
+  t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
+});
+
+test('what has too many values for memory is not patched, and counts as different', async (t) => {
+  const thread = aThread(t).of('a');
+  const many = `{"a":[${'1,'.repeat(500_000)}1]}`;
+  const within = `{"a":[${'1,'.repeat(499_000)}1],"b":"${',[{'.repeat(1_000)}"}`;
+
+  t.is(await reasonOf(thread.run(aPatch(many, '{"b":1}'))), 'RequestEntityTooLarge');
+  t.is(await reasonOf(thread.run(aPatch('{}', many))), 'RequestEntityTooLarge');
+  t.false(await thread.run({ kind: 'compare', left: Buffer.from(many), right: Buffer.from(` ${many}`) }));
+  t.true(await thread.run({ kind: 'compare', left: Buffer.from(within), right: Buffer.from(` ${within}`) }));
 });
 
 test('beyond the room there is for those who wait, one caller is refused and another is not', async (t) => {
@@ -132,8 +161,8 @@ test('a light task is done here, in the order of the calls, but not one that may
 });
 
 test('what is under way when it closes is refused or ends, and does not keep the process', async (t) => {
-  const thread = new HeavyThread({ clock: systemClock }, limits);
-  const running = thread.of('a').run(aPatch(`{"a":[${'{},'.repeat(900_000)}{}]}`, '{"b":1}'));
+  const thread = new HeavyThread({ clock: systemClock, log: { warn: () => {} } }, limits);
+  const running = thread.of('a').run(aPatch(`{"a":[${'{},'.repeat(240_000)}{}]}`, '{"b":1}'));
   const settled = Promise.allSettled([running]);
 
   await thread.close();
