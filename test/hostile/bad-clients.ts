@@ -25,7 +25,7 @@ const json = { 'content-type': 'application/json' };
 const everything = aPath({ shard: '*', cluster: '*' });
 
 /** Resolves when the time is over or the signal fires. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
 }
 

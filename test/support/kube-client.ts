@@ -15,7 +15,7 @@ const requestMsMax = 30_000;
 const connectMsMax = 5_000;
 
 /** What a client speaks that is not told. */
-export const speaksHttp2 = process.env['TEST_HTTP'] === '2';
+const speaksHttp2 = process.env['TEST_HTTP'] === '2';
 
 export type KubeClientOptions = Readonly<{
   url: string;

@@ -24,7 +24,7 @@ export const frameTypes = {
   windowUpdate: 8,
   continuation: 9,
 } as const;
-export const flags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
+const flags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
 export const errorCodes = {
   noError: 0,
   protocol: 1,
@@ -51,7 +51,7 @@ export type RawHttp2Options = Place &
   }>;
 
 /** What has come on one stream so far. */
-export class RawStream {
+class RawStream {
   readonly id: number;
   /** What came, in its order: tells an end of stream from a reset, and which came first. */
   readonly came: ('headers' | 'data' | 'end' | 'reset')[] = [];

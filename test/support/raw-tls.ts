@@ -20,7 +20,7 @@ export const endings: readonly Ending[] = ['reset', 'fin', 'goodbye'];
 export type Place = Readonly<{ host?: string; port: number; as?: As }>;
 
 export async function openTls({ host = '127.0.0.1', port, as = null }: Place, options: ConnectionOptions = {}): Promise<RawTls> {
-  const tcp = connectTcp({ host, port });
+  const tcp = connectTcp({ host, port, noDelay: true });
   tcp.on('error', () => {});
   const tls = connectTls({
     socket: tcp,
