@@ -6,13 +6,11 @@
  *
  * One minute; TEST_BAD_CLIENTS_SECONDS makes it longer, TEST_BAD_CLIENTS_SEED another. Skipped aloud without `go`.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
+import { MixerProcess } from '../hostile/mixer-process.js';
 import { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';
 import { buildInformerProgram, InformerProgram, type Lived } from './informer-program.js';
@@ -23,7 +21,6 @@ const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const secondsPerRound = 10;
 /** Of what is sent, this share may be seen later than 100 ms: the delay's p99 is at most that. */
 const lateShareMax = 0.01;
-const mixerProgram = fileURLToPath(new URL('../hostile/mixer-main.js', import.meta.url));
 
 test('the stores of informers stay right and quick beside clients that look for trouble', async (t) => {
   t.timeout((secondsInAll + 300) * 1_000);
@@ -42,7 +39,7 @@ test('the stores of informers stay right and quick beside clients that look for 
   const alone = await informers.live(secondsPerRound);
   t.log(`alone: ${describe(alone)}`);
   await informers.count();
-  await using mixer = Mixer.start(server.url, await shard('amber'));
+  await using mixer = MixerProcess.start({ url: server.url, as: await shard('amber'), seed, secondsMax: secondsInAll + 240 });
 
   const rounds: Lived[] = [];
   for (let lived = 0; lived < secondsInAll; lived += secondsPerRound) {
@@ -72,39 +69,4 @@ function describe({ writes, writeP99Ms, seen, p50Ms, p99Ms, maxMs }: Lived): str
 function reportRequests(t: ExecutionContext, counted: Awaited<ReturnType<InformerProgram['count']>>): void {
   const sum = (member: 'list' | 'watch' | 'watchList'): number => Object.values(counted).reduce((all, each) => all + each[member], 0);
   t.log(`meanwhile the informers asked for ${sum('watch')} watches, ${sum('watchList')} watch-lists; lists are those of the comparison`);
-}
-
-/** The mixer in a process of its own, until it is disposed of. */
-class Mixer {
-  readonly #child;
-  #output = '';
-
-  private constructor(flags: readonly string[]) {
-    this.#child = spawn(process.execPath, [mixerProgram, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
-    for (const stream of [this.#child.stdout, this.#child.stderr])
-      stream.on('data', (text: Buffer) => (this.#output = (this.#output + text.toString()).slice(-4_000)));
-  }
-
-  static start(url: string, as: Certificate): Mixer {
-    const seconds = String(secondsInAll + 240);
-    return new Mixer([`--url=${url}`, `--cert=${as.certificateFile}`, `--key=${as.keyFile}`, `--seconds=${seconds}`, `--seed=${seed}`]);
-  }
-
-  get isRunning(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null;
-  }
-
-  /** The end of what it said. */
-  get output(): string {
-    return this.#output;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.isRunning) return;
-    const exited = once(this.#child, 'exit');
-    this.#child.kill('SIGTERM');
-    const late = setTimeout(() => this.#child.kill('SIGKILL'), 5_000);
-    await exited;
-    clearTimeout(late);
-  }
 }
