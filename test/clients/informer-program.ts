@@ -9,6 +9,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { projectFile } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';
+import type { Certificate } from '../support/test-authority.js';
 import { runProgram } from './installed.js';
 
 const buildMsMax = 300_000;
@@ -16,7 +17,27 @@ const buildMsMax = 300_000;
 export type Requests = Readonly<{ list: number; watch: number; watchList: number }>;
 export type Comparison = Readonly<{ name: string; objects: number; differences: readonly string[] }>;
 
-type Message = Readonly<{ event: string; informers?: unknown; requests?: unknown }>;
+/** Writes at a steady pace, and how long after each was sent every informer saw it. `backwards`: where a store went back in time. */
+export type Lived = Readonly<{
+  writes: number;
+  refused: Readonly<Record<string, number>>;
+  writeP99Ms: number;
+  seen: number;
+  p50Ms: number;
+  p99Ms: number;
+  maxMs: number;
+  /** Seen after more than 100 ms. */
+  late: number;
+  backwards: readonly string[];
+}>;
+
+export type InformerOptions = Readonly<{
+  watchList: boolean;
+  /** Whose certificate the informers show; the writer's when left out. */
+  readAs?: Certificate;
+}>;
+
+type Message = Readonly<{ event: string; informers?: unknown; requests?: unknown; lived?: unknown }>;
 
 /** Builds the program into the folder; answers why not when that fails (no Go, no modules). */
 export async function buildInformerProgram(folder: string): Promise<{ program: string } | { why: string }> {
@@ -41,8 +62,13 @@ export class InformerProgram {
   }
 
   /** Starts the informers and waits until all have synced. */
-  static async start(program: string, server: StrataProcess, { watchList }: Readonly<{ watchList: boolean }>): Promise<InformerProgram> {
-    const flags = [`--server=${server.url}`, `--cert=${server.master.certificateFile}`, `--key=${server.master.keyFile}`];
+  static async start(program: string, server: StrataProcess, { watchList, readAs }: InformerOptions): Promise<InformerProgram> {
+    const flags = [
+      `--server=${server.url}`,
+      `--cert=${server.master.certificateFile}`,
+      `--key=${server.master.keyFile}`,
+      ...(readAs === undefined ? [] : [`--reader-cert=${readAs.certificateFile}`, `--reader-key=${readAs.keyFile}`]),
+    ];
     const child = spawn(program, flags, {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...process.env, KUBE_FEATURE_WatchListClient: String(watchList) },
@@ -55,6 +81,11 @@ export class InformerProgram {
   /** Creates, changes and deletes objects of every type. */
   async write(): Promise<void> {
     await this.#tell('write', 'written');
+  }
+
+  /** Writes one object after the other for so many seconds. */
+  async live(seconds: number): Promise<Lived> {
+    return (await this.#tell(`live ${seconds}`, 'lived')).lived as Lived;
   }
 
   /** Every informer's store against the server's list, once they are equal or the program has given up waiting. */

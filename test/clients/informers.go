@@ -50,7 +50,7 @@ type comparison struct {
 }
 
 // startInformers starts every informer and waits until all have synced. Each has a client of its own, so that its requests can be counted.
-func startInformers(ctx context.Context, config *rest.Config, counts *counts) ([]informer, error) {
+func startInformers(ctx context.Context, config *rest.Config, counts *counts, seen *delays) ([]informer, error) {
 	plain, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -60,6 +60,9 @@ func startInformers(ctx context.Context, config *rest.Config, counts *counts) ([
 		name := fmt.Sprintf("%s %s/%s", kind, resource.Resource, resource.Version)
 		made, err := build(counts.watch(config, name))
 		if err != nil {
+			return err
+		}
+		if err := seen.follow(name, made); err != nil {
 			return err
 		}
 		go made.RunWithContext(ctx)

@@ -7,7 +7,7 @@ import type { StrataProcess } from '../support/strata-process.js';
 import type { Certificate } from '../support/test-authority.js';
 import { runProgram, type Ran } from './installed.js';
 
-export type KubectlOptions = Readonly<{ as?: Certificate; at?: string }>;
+type KubectlOptions = Readonly<{ as?: Certificate; at?: string }>;
 
 /** What its server URL ends in, where nothing else is said. */
 export const onePlace = '/services/cache/shards/amber/clusters/acme';

@@ -6,6 +6,7 @@
 //	write     creates, changes and deletes objects of every type      → {"event":"written"}
 //	compare   waits until every store equals the server's list         → {"event":"compared","informers":[…]}
 //	count     requests of the informers since the last count           → {"event":"counted","requests":{…}}
+//	live 10   writes one object after the other for that many seconds   → {"event":"lived","lived":{…}}
 //
 // The end of standard input ends it. KUBE_FEATURE_WatchListClient chooses how informers begin. Who starts and stops the
 // server is none of its business: see clients.test.ts.
@@ -18,6 +19,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -32,39 +36,51 @@ func main() {
 	server := flag.String("server", "", "URL of the cache server, without a path")
 	certificate := flag.String("cert", "", "file of the client certificate")
 	key := flag.String("key", "", "file of its key")
+	readerCertificate := flag.String("reader-cert", "", "file of another client certificate, for the informers")
+	readerKey := flag.String("reader-key", "", "file of its key")
 	flag.Parse()
 
-	if err := run(context.Background(), *server, *certificate, *key); err != nil {
+	writer := pair{*certificate, *key}
+	reader := writer
+	if *readerCertificate != "" {
+		reader = pair{*readerCertificate, *readerKey}
+	}
+	if err := run(context.Background(), *server, writer, reader); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, server, certificate, key string) error {
+// pair is the files of a client certificate and its key.
+type pair struct{ certificate, key string }
+
+func run(ctx context.Context, server string, writes, reads pair) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	configFor := func(path string) *rest.Config {
+	configOf := func(as pair, path string) *rest.Config {
 		return &rest.Config{
 			Host:            server + path,
-			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertFile: certificate, KeyFile: key},
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertFile: as.certificate, KeyFile: as.key},
 			QPS:             -1,
 		}
 	}
-	counts := newCounts()
-	informers, err := startInformers(ctx, configFor(everywhere), counts)
+	counts, seen := newCounts(), &delays{}
+	informers, err := startInformers(ctx, configOf(reads, everywhere), counts, seen)
 	if err != nil {
 		return err
 	}
-	writer, err := newWriter(configFor)
+	writer, err := newWriter(func(path string) *rest.Config { return configOf(writes, path) })
 	if err != nil {
 		return err
 	}
+	live := &liveWriter{places: writer.places}
 	say(map[string]any{"event": "synced", "informers": len(informers)})
 
 	commands := bufio.NewScanner(os.Stdin)
 	for commands.Scan() {
-		switch command := commands.Text(); command {
+		command, argument, _ := strings.Cut(commands.Text(), " ")
+		switch command {
 		case "write":
 			if err := writer.write(ctx); err != nil {
 				return err
@@ -74,6 +90,12 @@ func run(ctx context.Context, server, certificate, key string) error {
 			say(map[string]any{"event": "compared", "informers": compare(ctx, informers)})
 		case "count":
 			say(map[string]any{"event": "counted", "requests": counts.take()})
+		case "live":
+			seconds, err := strconv.Atoi(argument)
+			if err != nil {
+				return err
+			}
+			say(map[string]any{"event": "lived", "lived": live.run(ctx, seen, time.Duration(seconds)*time.Second)})
 		default:
 			return fmt.Errorf("unknown command %q", command)
 		}

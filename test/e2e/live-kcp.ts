@@ -26,7 +26,7 @@ const readyMsMax = 240_000;
 const stopMsMax = 60_000;
 const testMsMax = 480_000;
 const pollMs = 500;
-const cacheUrl = 'https://127.0.0.1:8012';
+export const cacheUrl = 'https://127.0.0.1:8012';
 const frontProxyUrl = 'https://127.0.0.1:6443';
 
 /** As kcp's own Makefile has it for its tests on two shards. */

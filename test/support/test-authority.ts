@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -54,6 +54,16 @@ export class TestAuthority {
       '-out',
       authority.certificateFile,
     ]);
+    return authority;
+  }
+
+  /** Somebody else's, which is copied into `folder`. */
+  static async copy(
+    folder: string,
+    { certificateFile, keyFile }: Readonly<{ certificateFile: string; keyFile: string }>,
+  ): Promise<TestAuthority> {
+    const authority = new TestAuthority(folder);
+    await Promise.all([copyFile(certificateFile, authority.certificateFile), copyFile(keyFile, authority.#keyFile)]);
     return authority;
   }
 

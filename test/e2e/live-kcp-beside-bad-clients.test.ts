@@ -1,0 +1,85 @@
+/**
+ * An unmodified kcp of two shards passes its own tests of replication while clients that look for trouble run against the same cache, as
+ * nobody and with the certificate of a shard that kcp's own CA has signed. What those leave behind is gone soon after they are.
+ *
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about four minutes; skipped aloud otherwise. TEST_BAD_CLIENTS_SEED makes
+ * another run of them.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { MixerProcess } from '../hostile/mixer-process.js';
+import { KubeClient } from '../support/kube-client.js';
+import { isForeign } from '../support/strata-process.js';
+import { TestAuthority, type Certificate } from '../support/test-authority.js';
+import { cacheUrl, LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
+
+const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
+const mixerSecondsMax = 900;
+/** Within this time nothing may be left of a client that is gone. */
+const goneWithinMs = 30_000;
+/** kcp's informers come and go by themselves; what bad clients leave would be hundreds. */
+const watchesMore = 20;
+
+const apiExports = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+
+const binaries = process.env['TEST_KCP_BIN'];
+const missing = binaries === undefined ? [] : neededBinaries.filter((name) => !existsSync(join(binaries, name)));
+
+test.serial('kcp’s replication tests pass while bad clients run against the same cache', async (t) => {
+  t.timeout(1_200_000);
+  if (binaries === undefined || missing.length > 0 || isForeign) {
+    const why = binaries === undefined ? 'TEST_KCP_BIN is not set' : `${binaries} lacks ${missing.join(', ')}, or the server is not ours`;
+    t.log(`SKIPPED: ${why}`);
+    t.pass();
+    return;
+  }
+  await using kcp = await LiveKcp.start(binaries);
+  const server = await kcp.cachePid();
+  const watchesBefore = await kcp.cacheMetric('strata_watches_open');
+  const amber = await aShard(kcp);
+  const reader = new KubeClient({ url: cacheUrl, certificate: amber.certificate, key: amber.key });
+  t.is((await reader.raw('GET', apiExports)).status, 200, 'the cache knows the shard that the bad clients speak for');
+  reader.close();
+  {
+    await using mixer = MixerProcess.start({ url: cacheUrl, as: amber, seed, secondsMax: mixerSecondsMax });
+
+    assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
+    assertPassed(t, await kcp.test('e2e-cache.test', '^(TestCacheServerReplicationAPI|TestReplicationWithWildcardListing)$'), {
+      atLeast: 11,
+    });
+    assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
+
+    t.true(mixer.isRunning, mixer.output);
+    t.log(`the bad clients did, last: ${mixer.output.trim().split('\n').slice(-4).join('; ')}`);
+  }
+  const watchesAtEnd = await kcp.cacheMetric('strata_watches_open');
+  await sleep(goneWithinMs);
+  const watchesAfter = await kcp.cacheMetric('strata_watches_open');
+
+  t.is(await kcp.cachePid(), server, 'the server was never started again');
+  t.log(`watches open: ${watchesBefore} before, ${watchesAtEnd} at the end of the bad clients, ${watchesAfter} after ${goneWithinMs} ms`);
+  t.true(
+    watchesAfter >= watchesBefore - watchesMore && watchesAfter <= watchesBefore + watchesMore,
+    'kcp’s watches are left, and no others',
+  );
+});
+
+/** A shard that kcp does not have: it may read everything, and write nothing of what kcp's own write. */
+async function aShard(kcp: LiveKcp): Promise<Certificate> {
+  const folder = kcp.file('bad-client');
+  await mkdir(folder);
+  const authority = await TestAuthority.copy(folder, {
+    certificateFile: kcp.file('.kcp/client-ca.crt'),
+    keyFile: kcp.file('.kcp/client-ca.key'),
+  });
+  return await authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+}
+
+function assertPassed(t: ExecutionContext, { passed, failed, output }: TestOutcome, { atLeast }: Readonly<{ atLeast: number }>): void {
+  t.log(`${passed.length} passed: ${passed.filter((name) => name.includes('/')).length} scenarios`);
+  t.deepEqual(failed, [], output.slice(-8_000));
+  t.true(passed.filter((name) => name.includes('/')).length >= atLeast, output.slice(-8_000));
+}

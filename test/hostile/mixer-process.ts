@@ -1,0 +1,61 @@
+/** The mixer in a process of its own: beside whatever a test does, until it is disposed of. */
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import type { Certificate } from '../support/test-authority.js';
+
+const program = fileURLToPath(new URL('./mixer-main.js', import.meta.url));
+const outputCharactersMax = 4_000;
+const stopMsMax = 5_000;
+
+export type MixerProcessOptions = Readonly<{
+  url: string;
+  /** Whom it is besides nobody. */
+  as: Certificate;
+  seed: string;
+  /** It ends by itself after that, should nobody end it. */
+  secondsMax: number;
+}>;
+
+export class MixerProcess {
+  readonly #child: ChildProcessByStdio<null, Readable, Readable>;
+  readonly #killAtExit = (): void => void this.#child.kill('SIGKILL');
+  #output = '';
+
+  private constructor(flags: readonly string[]) {
+    this.#child = spawn(process.execPath, [program, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    process.once('exit', this.#killAtExit);
+    for (const stream of [this.#child.stdout, this.#child.stderr])
+      stream.on('data', (text: Buffer) => (this.#output = (this.#output + text.toString()).slice(-outputCharactersMax)));
+  }
+
+  static start({ url, as, seed, secondsMax }: MixerProcessOptions): MixerProcess {
+    return new MixerProcess([
+      `--url=${url}`,
+      `--cert=${as.certificateFile}`,
+      `--key=${as.keyFile}`,
+      `--seed=${seed}`,
+      `--seconds=${secondsMax}`,
+    ]);
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** The end of what it said: which bad clients began, and why it ended. */
+  get output(): string {
+    return this.#output;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    process.removeListener('exit', this.#killAtExit);
+    if (!this.isRunning) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGTERM');
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), stopMsMax);
+    await exited;
+    clearTimeout(late);
+  }
+}
