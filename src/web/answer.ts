@@ -4,12 +4,12 @@ import type { StoredObject } from '../domain/object.js';
 import type { Answered } from './accept.js';
 import type { Answer } from './call.js';
 import type { ObjectForm } from './object-form.js';
-import { join } from './parts.js';
+import { join, lengthOf, type Part } from './parts.js';
 
 const yamlBytesMax = 256 * 1024;
 
 export function jsonAnswer(code: number, text: string): Answer {
-  return { kind: 'bytes', code, contentType: 'application/json', bytes: Buffer.from(text) };
+  return { kind: 'bytes', code, contentType: 'application/json', parts: [Buffer.from(text)] };
 }
 
 /** How an answer is written: the encoding that was negotiated, and who does it. */
@@ -23,17 +23,17 @@ export function objectAnswer(
   writing: Writing,
   warnings: readonly string[] = [],
 ): Promise<Answer> {
-  return encoded(code, join(form.single(object, object.resourceVersion)), writing, warnings);
+  return encoded(code, form.single(object, object.resourceVersion), writing, warnings);
 }
 
 /** JSON text is YAML as well: what would take too long to be written anew stays as it is. */
 export async function encoded(
   code: number,
-  json: Uint8Array,
+  json: readonly Part[],
   { encoding, heavy }: Writing,
   warnings: readonly string[] = [],
 ): Promise<Answer> {
-  const isWritten = encoding === 'yaml' && json.length <= yamlBytesMax;
-  const bytes = isWritten ? await heavy.run({ kind: 'yaml from json', text: json }) : json;
-  return { kind: 'bytes', code, contentType: `application/${encoding}`, bytes, warnings };
+  const isWritten = encoding === 'yaml' && lengthOf(json) <= yamlBytesMax;
+  const parts = isWritten ? [await heavy.run({ kind: 'yaml from json', text: join(json) })] : json;
+  return { kind: 'bytes', code, contentType: `application/${encoding}`, parts, warnings };
 }

@@ -27,6 +27,7 @@ import { negotiate, type Answered, type Asked } from './accept.js';
 import type { ClusterPlace } from './kube-path.js';
 import { objectNotFound, wildcardWrite, type ResourcePath, type Verb } from './kube-request.js';
 import { partialForm, tableForm, wholeForm, type ObjectForm } from './object-form.js';
+import type { Part } from './parts.js';
 import { parseIncludeObject } from './table.js';
 
 export type Call = Readonly<{
@@ -75,7 +76,7 @@ export type KubeLimits = Readonly<{
 
 /** How a verb was answered: with bytes to send, or by having written to the response itself. */
 export type Answer =
-  | Readonly<{ kind: 'bytes'; code: number; contentType: string; bytes: Uint8Array; warnings?: readonly string[] }>
+  | Readonly<{ kind: 'bytes'; code: number; contentType: string; parts: readonly Part[]; warnings?: readonly string[] }>
   | Readonly<{ kind: 'streamed' }>;
 
 export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;

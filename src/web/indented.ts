@@ -1,10 +1,10 @@
 /**
  * JSON for people at a terminal: space between tokens, and nothing else, so that numbers and names stay as they are (N3).
  *
- * Bounds: text longer than `bytesMax`, or that would grow beyond `indentedBytesMax`, is for programs and stays as it is, for to indent it
+ * Bounds: text longer than `indentedFromBytesMax`, or that would grow beyond `indentedBytesMax`, is for programs and stays as it is, for to indent it
  * holds everybody up; below `depthMax` levels it goes on in one line, or 10,000 levels would grow a hundredfold.
  */
-const bytesMax = 256 * 1024;
+export const indentedFromBytesMax = 256 * 1024;
 const indentedBytesMax = 1024 * 1024;
 const depthMax = 32;
 const indentSpaces = 2;
@@ -13,9 +13,9 @@ const [quote, backslash, comma, colon, newline, space] = [0x22, 0x5c, 0x2c, 0x3a
 
 /** `json` is valid JSON text. */
 export function indented(json: Buffer): Buffer {
-  if (json.length > bytesMax) return json;
+  if (json.length > indentedFromBytesMax) return json;
   // Room for what one token may add beyond the bound, so that the bound needs looking at once a token.
-  const out = Buffer.allocUnsafe(indentedBytesMax + bytesMax);
+  const out = Buffer.allocUnsafe(indentedBytesMax + indentedFromBytesMax);
   let to = 0;
   let depth = 0;
   const line = (): void => {

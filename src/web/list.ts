@@ -61,7 +61,7 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   const second = await bytes.next();
   const { request, exchange } = call;
   const { response, room } = exchange;
-  if (second.done === true) return encoded(200, Buffer.concat(opening), { encoding, heavy: call.heavy });
+  if (second.done === true) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
   response.statusCode = 200;

@@ -1,10 +1,22 @@
 /** Puts an answer together from pieces of stored bytes and short ASCII texts, with one allocation and one copy. */
 export type Part = string | Uint8Array;
 
-export function join(parts: readonly Part[]): Uint8Array {
+export function lengthOf(parts: readonly Part[]): number {
   let length = 0;
   for (const part of parts) length += part.length;
-  const out = Buffer.allocUnsafeSlow(length);
+  return length;
+}
+
+/** The parts as pieces of at most that length, without a copy of what is bytes already. */
+export function* inPieces(parts: readonly Part[], pieceBytesMax: number): Generator<Uint8Array> {
+  for (const part of parts) {
+    const bytes = typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
+    for (let at = 0; at < bytes.length; at += pieceBytesMax) yield bytes.subarray(at, at + pieceBytesMax);
+  }
+}
+
+export function join(parts: readonly Part[]): Buffer {
+  const out = Buffer.allocUnsafeSlow(lengthOf(parts));
   let at = 0;
   for (const part of parts) {
     if (typeof part === 'string') out.write(part, at, 'latin1');

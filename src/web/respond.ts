@@ -2,51 +2,58 @@
 import type { Context } from 'koa';
 import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
-import { indented } from './indented.js';
+import { indented, indentedFromBytesMax } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
+import { inPieces, join, lengthOf, type Part } from './parts.js';
 
 /** What is longer is sent in pieces, so that it is seen whether its reader takes any. */
 const pieceBytesMax = 64 * 1024;
 
 export async function respond(context: Context, exchange: Exchange, answered: FaceAnswer): Promise<void> {
   if (answered.kind === 'streamed') return void (context.respond = false);
-  fill(context, answered);
-  const body = context.body as Buffer | null;
-  exchange.room.settle(body?.length ?? 0);
-  if (body === null || body.length <= pieceBytesMax || context.method === 'HEAD') return;
+  const parts = begin(context, answered);
+  if (parts === undefined) return;
+  const length = lengthOf(parts);
+  exchange.room.settle(length);
+  if (length <= pieceBytesMax || context.method === 'HEAD') {
+    context.body = join(parts);
+    return;
+  }
+  context.length = length;
   context.respond = false;
-  await send(inPieces(body), exchange);
+  await send(batches(parts), exchange);
 }
 
-async function* inPieces(body: Buffer): AsyncGenerator<readonly Uint8Array[]> {
-  for (let at = 0; at < body.length; at += pieceBytesMax) yield [body.subarray(at, at + pieceBytesMax)];
-}
-
-function fill(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed' }>): void {
+/** Sets status and headers; gives what follows them. Undefined when the client has it already. */
+function begin(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed' }>): readonly Part[] | undefined {
   switch (answered.kind) {
     case 'text':
       context.status = answered.code;
       context.set('content-type', 'text/plain; charset=utf-8');
       context.set('x-content-type-options', 'nosniff');
-      context.body = Buffer.from(answered.text);
-      return;
+      return [Buffer.from(answered.text)];
     case 'discovery': {
       const { contentType, body, etag } = answered.answer;
+      context.status = 200;
       context.set('content-type', contentType);
       if (etag !== undefined) context.set('etag', etag);
-      context.body = Buffer.from(body);
-      context.status = context.fresh ? 304 : 200;
-      return;
+      if (context.fresh) context.status = 304;
+      return context.fresh ? undefined : [Buffer.from(body)];
     }
     case 'bytes': {
-      context.status = answered.code;
-      context.set('content-type', answered.contentType);
+      const { code, contentType, parts, warnings = [] } = answered;
+      context.status = code;
+      context.set('content-type', contentType);
       context.set('cache-control', 'no-cache, private');
-      for (const warning of answered.warnings ?? []) context.append('warning', `299 - ${JSON.stringify(warning)}`);
-      const bytes = Buffer.from(answered.bytes.buffer, answered.bytes.byteOffset, answered.bytes.length);
-      context.body = isIndented(context) && answered.contentType === 'application/json' ? indented(bytes) : bytes;
+      for (const warning of warnings) context.append('warning', `299 - ${JSON.stringify(warning)}`);
+      const isForPeople = contentType === 'application/json' && isIndented(context) && lengthOf(parts) <= indentedFromBytesMax;
+      return isForPeople ? [indented(join(parts))] : parts;
     }
   }
+}
+
+async function* batches(parts: readonly Part[]): AsyncGenerator<readonly Uint8Array[]> {
+  for (const piece of inPieces(parts, pieceBytesMax)) yield [piece];
 }
 
 /** People at a terminal get indented JSON (N3). */

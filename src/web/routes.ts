@@ -46,7 +46,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
     kind: 'bytes',
     code: 200,
     contentType: metrics.contentType,
-    bytes: Buffer.from(await metrics.render()),
+    parts: [Buffer.from(await metrics.render())],
   }));
   read('/services/cache/status', async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
   router.delete('/services/cache/shards/:name', async (context: Context & RouterContext) => {
