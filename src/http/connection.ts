@@ -4,11 +4,12 @@
  * N1 It lives no longer than its peer's certificate.
  * N2 When its socket is gone, so are all its exchanges: Node leaves some of them without any event (see ARCHITECTURE.md).
  * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
- * N4 It is closed when it has stood idle for `keepAliveTimeoutMs`.
+ * N4 A peer that takes back over `takenBackMax` requests more than it lets be answered is cut off.
+ * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ServerHttp2Session } from 'node:http2';
+import { constants, type ServerHttp2Session } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { Budget } from '../domain/budget.js';
 import { callerAt, kindOf, type Caller } from '../domain/caller.js';
@@ -36,6 +37,11 @@ export type ConnectionOptions = Readonly<{
   keepAliveTimeoutMs: number;
 }>;
 
+/** A client may stop what it is doing; one that asks in order to take back (rapid reset) is cut off. */
+const takenBackMax = 50;
+/** What the last frame may take to leave. */
+const farewellMs = 1_000;
+
 export class Connection {
   readonly caller: Caller;
   readonly peer: Peer;
@@ -45,6 +51,8 @@ export class Connection {
   readonly #quota: Quota;
   readonly #bufferedBytes: Budget;
   readonly #progress = { taken: 0 };
+  /** How many more requests the peer has taken back than it let be answered. */
+  #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
@@ -102,7 +110,7 @@ export class Connection {
       refused: (limit) => refused(limit, this.peer, this.caller),
       sendTimeoutMs: this.#options.sendTimeoutMs,
       progress: this.#progress,
-      stalled: () => this.destroy(),
+      stalled: (stalled, anythingTaken) => this.#stalled(stalled, anythingTaken),
       ended: () => this.#ended(exchange),
     });
     this.#exchanges.add(exchange);
@@ -138,8 +146,23 @@ export class Connection {
     this.#closed();
   }
 
+  /** What it holds in memory keeps the rest of its connection waiting: to cut one after the other would take as long as there are. */
+  #stalled(exchange: Exchange, anythingTaken: boolean): void {
+    if (!anythingTaken && [...this.#exchanges].some(({ waitsForRoom }) => waitsForRoom)) this.destroy();
+    else exchange.cut();
+  }
+
+  /** Says why before it closes: ENHANCE_YOUR_CALM. */
+  #sendAway(): void {
+    if (this.#session === undefined || this.#session.destroyed) return this.destroy();
+    this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#parts.clock.after(farewellMs, () => this.destroy());
+  }
+
   #ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
+    this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
+    if (this.#takenBack > takenBackMax) return this.#sendAway();
     if (this.#exchanges.size > 0) return;
     if (this.#session !== undefined) this.#startIdling();
     // A watch that has ended on a server that stops: its connection must not be used again.

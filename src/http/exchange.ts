@@ -8,7 +8,7 @@
  *    at its end, whatever Node emits.
  * X2 It ends once. Nobody who waits for it waits on.
  * X3 An answer is sent whole before what is left of the body is given up: at most `dropMs` of it is read and dropped.
- * X4 Who takes nothing of what is sent for `sendTimeoutMs` is cut: the exchange, or the connection when nothing else moved there either.
+ * X4 Who takes nothing of what is sent for `sendTimeoutMs` is cut: the exchange, or the connection, where nothing moves and others wait for room.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
@@ -35,8 +35,8 @@ export type ExchangeParts = Readonly<{
   sendTimeoutMs: number;
   /** How many pieces the peer has taken on the whole connection so far. */
   progress: { taken: number };
-  /** The peer has taken nothing on the whole connection for `sendTimeoutMs`. */
-  stalled: () => void;
+  /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
+  stalled: (exchange: Exchange, anythingTaken: boolean) => void;
   /** Called once, at its end. */
   ended: (exchange: Exchange) => void;
 }>;
@@ -53,6 +53,7 @@ export class Exchange {
   /** What it has taken, to be given back. */
   readonly #taken: { readonly budget: Budget; readonly amount: number }[] = [];
   #roomBytes = 0;
+  #waiting = 0;
   #isEnded = false;
   #cancelDeadline = (): void => {};
   #cancelStall = (): void => {};
@@ -77,6 +78,16 @@ export class Exchange {
 
   get isEnded(): boolean {
     return this.#isEnded;
+  }
+
+  /** Whether its peer went away before it was answered. */
+  get wasTakenBack(): boolean {
+    return this.#isEnded && !this.response.headersSent;
+  }
+
+  /** Whether it waits for what others hold in memory. */
+  get waitsForRoom(): boolean {
+    return this.#waiting > 0;
   }
 
   /** Whether nothing more is to be written: it has ended, or its answer is complete. */
@@ -137,7 +148,7 @@ export class Exchange {
     if (this.#isEnded) return;
     const { clock, progress, sendTimeoutMs, stalled } = this.#parts;
     const { taken } = progress;
-    this.#cancelStall = clock.after(sendTimeoutMs, () => (progress.taken === taken ? stalled() : this.cut()));
+    this.#cancelStall = clock.after(sendTimeoutMs, () => stalled(this, progress.taken !== taken));
   }
 
   /** Ends it at once, and its stream with it. */
@@ -234,7 +245,13 @@ export class Exchange {
         if (isTaken) note(bytes);
         return isTaken;
       },
-      take: async (bytes) => !this.#isEnded && (await wait(bytes)),
+      take: async (bytes) => {
+        if (this.#isEnded) return false;
+        this.#waiting += 1;
+        const isTaken = await wait(bytes);
+        this.#waiting -= 1;
+        return isTaken;
+      },
       add,
       give: (bytes) => this.#giveRoom(bytes),
       settle: (bytes) => {

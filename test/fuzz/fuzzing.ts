@@ -2,7 +2,7 @@
  * What every fuzzer of this folder does alike. A run is a fair number of inputs from a seed that is printed; the same variables make it longer
  * or repeat it:
  *
- *   STRATA_FUZZ_SEED=7 STRATA_FUZZ_RUNS=1000000 npx ava build/test/fuzz/*.test.js
+ *   TEST_FUZZ_SEED=7 TEST_FUZZ_RUNS=1000000 npx ava build/test/fuzz/*.test.js
  *
  * Inputs are made up by fast-check, or are entries of a corpus (`corpus/*.txt`, an entry each line, as a JSON string where it begins with '"')
  * that a mutator has cut, repeated, swapped and spliced. What ever failed is added to the corpus, and has a test of its own.
@@ -33,8 +33,8 @@ export function fuzz<Input>(
   options: FuzzOptions<Input>,
 ): void {
   const { share = 1, msPer10kB, sizeOf } = options;
-  const seed = Number(process.env['STRATA_FUZZ_SEED'] ?? Math.trunc(Math.random() * 2 ** 31));
-  const numRuns = Math.max(1, Math.round(Number(process.env['STRATA_FUZZ_RUNS'] ?? runsByDefault) * share));
+  const seed = Number(process.env['TEST_FUZZ_SEED'] ?? Math.trunc(Math.random() * 2 ** 31));
+  const numRuns = Math.max(1, Math.round(Number(process.env['TEST_FUZZ_RUNS'] ?? runsByDefault) * share));
   t.log(`seed ${seed}, ${numRuns} inputs`);
   const before = prototype();
 

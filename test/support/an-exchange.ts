@@ -23,7 +23,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     refused: tooMany,
     sendTimeoutMs: 30_000,
     progress: { taken: 0 },
-    stalled: () => response.destroy(),
+    stalled: (exchange) => exchange.cut(),
     ended: () => {},
   });
 }
