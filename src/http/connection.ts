@@ -15,7 +15,7 @@ import { Budget } from '../domain/budget.js';
 import { callerAt, kindOf, type Caller } from '../domain/caller.js';
 import { Liveness } from '../domain/liveness.js';
 import type { Clock } from '../domain/ports.js';
-import { Exchange } from './exchange.js';
+import { Exchange, type ExchangeOwner } from './exchange.js';
 import type { LimitName, Peer, Quota, Quotas } from './quotas.js';
 import { networkOf } from './unproven-sockets.js';
 
@@ -42,15 +42,17 @@ const takenBackMax = 50;
 /** What the last frame may take to leave. */
 const farewellMs = 1_000;
 
-export class Connection {
+export class Connection implements ExchangeOwner {
   readonly caller: Caller;
   readonly peer: Peer;
   readonly #socket: TLSSocket;
   readonly #parts: ConnectionParts;
   readonly #options: ConnectionOptions;
-  readonly #quota: Quota;
-  readonly #bufferedBytes: Budget;
-  readonly #progress = { taken: 0 };
+  readonly clock: Clock;
+  readonly quota: Quota;
+  readonly bufferedBytes: Budget;
+  readonly sendTimeoutMs: number;
+  piecesTaken = 0;
   /** How many more requests the peer has taken back than it let be answered. */
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
@@ -70,9 +72,11 @@ export class Connection {
     this.peer = peerOf(caller, socket.remoteAddress ?? '');
     this.#parts = parts;
     this.#options = options;
-    this.#quota = parts.quotas.join(this.peer);
-    this.#bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.#quota.bufferedBytes);
-    this.#isWithinQuota = this.#quota.connections.tryTake(1);
+    this.clock = parts.clock;
+    this.sendTimeoutMs = options.sendTimeoutMs;
+    this.quota = parts.quotas.join(this.peer);
+    this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
+    this.#isWithinQuota = this.quota.connections.tryTake(1);
     socket.once('close', () => this.#closed());
     const { validUntilMs } = caller;
     if (validUntilMs !== undefined)
@@ -99,30 +103,46 @@ export class Connection {
 
   /** A request has come in. */
   open(request: IncomingMessage, response: ServerResponse): Exchange {
-    const { clock, refused } = this.#parts;
     this.#cancelIdle();
-    const exchange = new Exchange(request, response, {
-      clock,
-      quota: this.#quota,
-      bufferedBytes: this.#bufferedBytes,
-      callerNow: () => callerAt(this.caller, clock.now()),
-      validUntilMs: this.caller.validUntilMs,
-      refused: (limit) => refused(limit, this.peer, this.caller),
-      sendTimeoutMs: this.#options.sendTimeoutMs,
-      progress: this.#progress,
-      stalled: (stalled, anythingTaken) => this.#stalled(stalled, anythingTaken),
-      ended: () => this.#ended(exchange),
-    });
+    const exchange = new Exchange(request, response, this);
     this.#exchanges.add(exchange);
     if (this.#isClosing && this.#session === undefined) response.setHeader('connection', 'close');
     return exchange;
+  }
+
+  get callerNow(): Caller {
+    return callerAt(this.caller, this.clock.now());
+  }
+
+  get validUntilMs(): number | undefined {
+    return this.caller.validUntilMs;
+  }
+
+  refused(limit: LimitName): Error {
+    return this.#parts.refused(limit, this.peer, this.caller);
+  }
+
+  /** What it holds in memory keeps the rest of its connection waiting: to cut one after the other would take as long as there are. */
+  stalled(exchange: Exchange, anythingTaken: boolean): void {
+    if (!anythingTaken && [...this.#exchanges].some(({ room }) => room.isAwaited)) this.destroy();
+    else exchange.cut();
+  }
+
+  ended(exchange: Exchange): void {
+    this.#exchanges.delete(exchange);
+    this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
+    if (this.#takenBack > takenBackMax) return this.#sendAway();
+    if (this.#exchanges.size > 0) return;
+    if (this.#session !== undefined) this.#startIdling();
+    // A watch that has ended on a server that stops: its connection must not be used again.
+    else if (this.#isClosing) this.#socket.end();
   }
 
   /** Why it may not ask for anything: its caller has too many connections. */
   refusal(): Error | undefined {
     if (this.#isWithinQuota) return undefined;
     this.close();
-    return this.#parts.refused('connections', this.peer, this.caller);
+    return this.refused('connections');
   }
 
   /** It is a websocket from now on, whose end its own protocol sees to. */
@@ -146,27 +166,11 @@ export class Connection {
     this.#closed();
   }
 
-  /** What it holds in memory keeps the rest of its connection waiting: to cut one after the other would take as long as there are. */
-  #stalled(exchange: Exchange, anythingTaken: boolean): void {
-    if (!anythingTaken && [...this.#exchanges].some(({ waitsForRoom }) => waitsForRoom)) this.destroy();
-    else exchange.cut();
-  }
-
   /** Says why before it closes: ENHANCE_YOUR_CALM. */
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
     this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
     this.#parts.clock.after(farewellMs, () => this.destroy());
-  }
-
-  #ended(exchange: Exchange): void {
-    this.#exchanges.delete(exchange);
-    this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
-    if (this.#takenBack > takenBackMax) return this.#sendAway();
-    if (this.#exchanges.size > 0) return;
-    if (this.#session !== undefined) this.#startIdling();
-    // A watch that has ended on a server that stops: its connection must not be used again.
-    else if (this.#isClosing) this.#socket.end();
   }
 
   #closed(): void {
@@ -177,7 +181,7 @@ export class Connection {
     if (this.#session?.destroyed === false) this.#session.destroy();
     for (const exchange of this.#exchanges) exchange.end();
     this.#cancelIdle();
-    if (this.#isWithinQuota) this.#quota.connections.give(1);
+    if (this.#isWithinQuota) this.quota.connections.give(1);
     this.#parts.quotas.leave(this.peer);
   }
 

@@ -14,66 +14,62 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
 import type { Caller } from '../domain/caller.js';
 import type { Clock } from '../domain/ports.js';
-import type { Room } from '../domain/room.js';
+import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
 import { transportOf, type Transport } from './transport.js';
 
 /** How long the rest of a body that nobody wants may take, once it is answered. */
 const dropMs = 1_000;
 
-export type ExchangeParts = Readonly<{
-  clock: Clock;
-  quota: Quota;
-  /** Of the connection. */
-  bufferedBytes: Budget;
+/** The connection that it is on. */
+export interface ExchangeOwner {
+  readonly clock: Clock;
+  readonly quota: Quota;
+  readonly bufferedBytes: Budget;
+  readonly sendTimeoutMs: number;
   /** Who is asking by now. */
-  callerNow: () => Caller;
+  readonly callerNow: Caller;
   /** Until when the caller's certificate is good; undefined without one. */
-  validUntilMs: number | undefined;
+  readonly validUntilMs: number | undefined;
+  /** How many pieces the peer has taken, of all that is on the connection. */
+  piecesTaken: number;
   /** What to throw when a limit is reached. */
-  refused: (limit: LimitName) => Error;
-  sendTimeoutMs: number;
-  /** How many pieces the peer has taken on the whole connection so far. */
-  progress: { taken: number };
+  refused(limit: LimitName): Error;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
-  stalled: (exchange: Exchange, anythingTaken: boolean) => void;
+  stalled(exchange: Exchange, anythingTaken: boolean): void;
   /** Called once, at its end. */
-  ended: (exchange: Exchange) => void;
-}>;
+  ended(exchange: Exchange): void;
+}
 
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** What is in memory for it: its body, and what of its answer has not been taken. */
-  readonly room: Room;
-  readonly #parts: ExchangeParts;
+  readonly room: ExchangeRoom;
+  readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
-  readonly #bufferedBytes: Budget;
-  /** What it has taken, to be given back. */
-  readonly #taken: { readonly budget: Budget; readonly amount: number }[] = [];
-  #roomBytes = 0;
-  #waiting = 0;
+  /** Of each limit, what it has taken and will give back. */
+  readonly #taken: { limit: LimitName; amount: number }[] = [];
   #isEnded = false;
-  #cancelDeadline = (): void => {};
-  #cancelStall = (): void => {};
+  #cancelDeadline: (() => void) | undefined;
+  #cancelStall: (() => void) | undefined;
 
-  constructor(request: IncomingMessage, response: ServerResponse, parts: ExchangeParts) {
+  constructor(request: IncomingMessage, response: ServerResponse, owner: ExchangeOwner) {
     this.request = request;
     this.response = response;
-    this.#parts = parts;
-    this.#bufferedBytes = parts.bufferedBytes;
+    this.#owner = owner;
+    this.room = new ExchangeRoom(owner.bufferedBytes);
     this.#transport = transportOf(request, response);
-    this.room = this.#makeRoom();
     this.#transport.listen({ taken: () => this.#onTaken(), gone: () => this.end() });
   }
 
   get caller(): Caller {
-    return this.#parts.callerNow();
+    return this.#owner.callerNow;
   }
 
   get validUntilMs(): number | undefined {
-    return this.#parts.validUntilMs;
+    return this.#owner.validUntilMs;
   }
 
   get isEnded(): boolean {
@@ -83,11 +79,6 @@ export class Exchange {
   /** Whether its peer went away before it was answered. */
   get wasTakenBack(): boolean {
     return this.#isEnded && !this.response.headersSent;
-  }
-
-  /** Whether it waits for what others hold in memory. */
-  get waitsForRoom(): boolean {
-    return this.#waiting > 0;
   }
 
   /** Whether nothing more is to be written: it has ended, or its answer is complete. */
@@ -115,13 +106,13 @@ export class Exchange {
     this.#take('selectorBytes', selectorBytes);
     this.#take('watches', 1);
     this.#giveBack('requests');
-    this.#cancelDeadline();
+    this.#cancelDeadline?.();
   }
 
   /** Calls `late` unless the exchange has ended within that time; a later call replaces it. */
   limit(timeMs: number, late: () => void): void {
-    this.#cancelDeadline();
-    if (!this.#isEnded) this.#cancelDeadline = this.#parts.clock.after(timeMs, late);
+    this.#cancelDeadline?.();
+    if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
   /** Writes pieces that room was taken for, as one, and gives the room back when they are taken. Resolves when more may be written. */
@@ -144,11 +135,11 @@ export class Exchange {
 
   /** The answer has been handed over as a whole: now its reader has to take it. */
   answered(): void {
-    this.#cancelStall();
+    this.#cancelStall?.();
     if (this.#isEnded) return;
-    const { clock, progress, sendTimeoutMs, stalled } = this.#parts;
-    const { taken } = progress;
-    this.#cancelStall = clock.after(sendTimeoutMs, () => stalled(this, progress.taken !== taken));
+    const owner = this.#owner;
+    const before = owner.piecesTaken;
+    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => owner.stalled(this, owner.piecesTaken !== before));
   }
 
   /** Ends it at once, and its stream with it. */
@@ -162,26 +153,27 @@ export class Exchange {
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    this.#cancelDeadline();
-    this.#cancelStall();
-    this.#giveRoom(this.#roomBytes);
-    for (const { budget, amount } of this.#taken.splice(0)) budget.give(amount);
+    this.#cancelDeadline?.();
+    this.#cancelStall?.();
+    this.room.close();
+    for (const { limit, amount } of this.#taken.splice(0)) this.#owner.quota[limit].give(amount);
     for (const task of this.#endTasks) task();
     this.#endTasks.clear();
-    this.#parts.ended(this);
+    this.#owner.ended(this);
   }
 
   #pieceTaken(bytes: number): void {
-    this.#parts.progress.taken += 1;
-    this.#giveRoom(bytes);
+    this.#owner.piecesTaken += 1;
+    this.room.give(bytes);
   }
 
   #onTaken(): void {
-    this.#pieceTaken(this.#roomBytes);
+    this.#owner.piecesTaken += 1;
+    this.room.clear();
     if (this.#isEnded || this.#transport.bodyIsIn) return;
-    this.#cancelStall();
+    this.#cancelStall?.();
     this.#transport.dropBody();
-    this.#cancelStall = this.#parts.clock.after(dropMs, () => {
+    this.#cancelStall = this.#owner.clock.after(dropMs, () => {
       this.#transport.endBody();
       this.end();
     });
@@ -196,69 +188,18 @@ export class Exchange {
         resume();
       });
     });
-    this.#cancelStall();
+    this.#cancelStall?.();
   }
 
-  #take(name: LimitName, amount: number): void {
-    const budget = this.#parts.quota[name];
+  #take(limit: LimitName, amount: number): void {
     if (this.#isEnded || amount === 0) return;
-    if (!budget.tryTake(amount)) throw this.#parts.refused(name);
-    this.#taken.push({ budget, amount });
+    if (!this.#owner.quota[limit].tryTake(amount)) throw this.#owner.refused(limit);
+    this.#taken.push({ limit, amount });
   }
 
-  #giveBack(name: LimitName): void {
-    const at = this.#taken.findIndex(({ budget }) => budget === this.#parts.quota[name]);
+  #giveBack(limit: LimitName): void {
+    const at = this.#taken.findIndex((taken) => taken.limit === limit);
     const [taken] = at < 0 ? [] : this.#taken.splice(at, 1);
-    taken?.budget.give(taken.amount);
-  }
-
-  #giveRoom(bytes: number): void {
-    const given = Math.min(bytes, this.#roomBytes);
-    if (given === 0) return;
-    this.#roomBytes -= given;
-    this.#bufferedBytes.give(given);
-  }
-
-  #makeRoom(): Room {
-    const budget = this.#bufferedBytes;
-    const note = (bytes: number): void => void (this.#roomBytes += bytes);
-    const wait = (bytes: number): Promise<boolean> =>
-      new Promise((resolve) => {
-        const leave = this.onEnd(() => {
-          giveUp();
-          resolve(false);
-        });
-        const giveUp = budget.take(bytes, () => {
-          leave();
-          note(bytes);
-          resolve(true);
-        });
-      });
-    const add = (bytes: number): void => {
-      if (this.#isEnded) return;
-      budget.add(bytes);
-      note(bytes);
-    };
-    return {
-      tryTake: (bytes) => {
-        const isTaken = !this.#isEnded && budget.tryTake(bytes);
-        if (isTaken) note(bytes);
-        return isTaken;
-      },
-      take: async (bytes) => {
-        if (this.#isEnded) return false;
-        this.#waiting += 1;
-        const isTaken = await wait(bytes);
-        this.#waiting -= 1;
-        return isTaken;
-      },
-      add,
-      give: (bytes) => this.#giveRoom(bytes),
-      settle: (bytes) => {
-        const surplus = this.#roomBytes - bytes;
-        if (surplus > 0) this.#giveRoom(surplus);
-        else add(-surplus);
-      },
-    };
+    if (taken !== undefined) this.#owner.quota[limit].give(taken.amount);
   }
 }

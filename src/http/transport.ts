@@ -5,7 +5,8 @@
  * its stream is listened to; whatever is missed there is made up for by the end of the connection.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { constants, type Http2ServerResponse } from 'node:http2';
+import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 
 export type TransportEvents = Readonly<{
   /** The peer's side of the connection has taken the whole answer. */
@@ -31,57 +32,104 @@ export interface Transport {
 }
 
 export function transportOf(request: IncomingMessage, response: ServerResponse): Transport {
-  return request.httpVersionMajor === 1 ? http1(request, response) : http2(request, response as unknown as Http2ServerResponse);
+  return request.httpVersionMajor === 1 ? new Http1(request, response) : new Http2(request, response as unknown as Http2ServerResponse);
 }
 
-function http1(request: IncomingMessage, response: ServerResponse): Transport {
-  const { socket } = request;
-  return {
-    get bodyIsIn() {
-      return request.complete;
-    },
-    get isFull() {
-      return response.writableNeedDrain;
-    },
-    listen({ taken, gone }) {
-      const goneIfWhole = (): void => {
-        if (response.closed && (request.complete || socket.destroyed)) gone();
-      };
-      response.on('error', () => {});
-      response.once('finish', taken);
-      response.once('close', goneIfWhole);
-      request.once('close', goneIfWhole);
-    },
-    onceDrained: (resume) => void response.once('drain', resume),
-    dropBody: () => void request.resume(),
-    endBody: () => void socket.destroy(),
-    cut: () => void socket.destroy(),
-  };
+class Http1 implements Transport {
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #socket: Socket;
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request;
+    this.#response = response;
+    this.#socket = request.socket;
+  }
+
+  get bodyIsIn(): boolean {
+    return this.#request.complete;
+  }
+
+  get isFull(): boolean {
+    return this.#response.writableNeedDrain;
+  }
+
+  listen({ taken, gone }: TransportEvents): void {
+    const [request, response] = [this.#request, this.#response];
+    const goneIfWhole = (): void => {
+      if (response.closed && (request.complete || this.#socket.destroyed)) gone();
+    };
+    response.on('error', ignored);
+    response.once('finish', taken);
+    response.once('close', goneIfWhole);
+    request.once('close', goneIfWhole);
+  }
+
+  onceDrained(resume: () => void): void {
+    this.#response.once('drain', resume);
+  }
+
+  dropBody(): void {
+    this.#request.resume();
+  }
+
+  endBody(): void {
+    this.#socket.destroy();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
 }
 
-function http2(request: IncomingMessage, response: Http2ServerResponse): Transport {
-  const { stream } = response;
-  return {
-    get bodyIsIn() {
-      return stream.endAfterHeaders || request.complete;
-    },
-    get isFull() {
-      return stream.writableNeedDrain;
-    },
-    listen({ taken, gone }) {
-      response.on('error', () => {});
-      stream.once('finish', taken);
-      // Of a stream that its peer has reset Node may wait for somebody to read what is left.
-      stream.once('aborted', () => {
-        stream.destroy();
-        gone();
-      });
-      stream.once('close', gone);
-    },
-    onceDrained: (resume) => void stream.once('drain', resume),
-    dropBody: () => void request.resume(),
-    endBody: () => stream.close(constants.NGHTTP2_NO_ERROR),
-    // With an error, or the peer would be told that the answer is whole.
-    cut: () => void stream.destroy(new Error('the answer was cut')),
-  };
+class Http2 implements Transport {
+  readonly #request: IncomingMessage;
+  readonly #response: Http2ServerResponse;
+  readonly #stream: ServerHttp2Stream;
+
+  constructor(request: IncomingMessage, response: Http2ServerResponse) {
+    this.#request = request;
+    this.#response = response;
+    this.#stream = response.stream;
+  }
+
+  get bodyIsIn(): boolean {
+    return this.#stream.endAfterHeaders || this.#request.complete;
+  }
+
+  get isFull(): boolean {
+    return this.#stream.writableNeedDrain;
+  }
+
+  listen({ taken, gone }: TransportEvents): void {
+    const stream = this.#stream;
+    this.#response.on('error', ignored);
+    stream.once('finish', taken);
+    stream.once('close', gone);
+    // Of a stream that its peer has reset Node may wait for somebody to read what is left.
+    stream.once('aborted', () => {
+      stream.destroy();
+      gone();
+    });
+  }
+
+  onceDrained(resume: () => void): void {
+    this.#stream.once('drain', resume);
+  }
+
+  dropBody(): void {
+    this.#request.resume();
+  }
+
+  endBody(): void {
+    this.#stream.close(constants.NGHTTP2_NO_ERROR);
+  }
+
+  /** With an error, or the peer would be told that the answer is whole. */
+  cut(): void {
+    this.#stream.destroy(new Error('the answer was cut'));
+  }
 }
+
+/** What went wrong is told by the end that follows. */
+function ignored(): void {}

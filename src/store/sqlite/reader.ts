@@ -36,12 +36,16 @@ export class Reader {
   }
 
   get(key: Key): StoredObject | undefined {
-    return this.#parts.rows.database.transaction(() => this.#get(key))();
+    return this.#current(key) ?? this.#parts.rows.database.transaction(() => this.#get(key))();
   }
 
   find(scope: Scope): readonly StoredObject[] {
-    const { cluster, namespace, name } = scope;
+    const { cluster, shard, group, resource, identity, namespace, name } = scope;
     assert(cluster !== '*' && namespace !== undefined && name !== undefined, 'a place to find names cluster, namespace and name');
+    if (shard !== '*' && identity !== '*') {
+      const only = this.get({ resource: { group, resource, identity }, shard, cluster, namespace, name });
+      return only === undefined ? [] : [only];
+    }
     return this.#parts.rows.database.transaction(() => {
       const standing = this.#parts.rows
         .resourceIds(scope)
@@ -86,6 +90,17 @@ export class Reader {
   /** The newest revision known to have been reached by then; 0 when none is. */
   reachedBefore(ms: number): Revision {
     return this.#statements.reachedBefore.get(ms) ?? 0;
+  }
+
+  /**
+   * The object where it stands now, which nearly every read is of. Undefined when it must be looked for with more care: it is not there, it was
+   * written by a commit that is not published, or it went between the two looks at it, which no transaction binds together.
+   */
+  #current(key: Key): StoredObject | undefined {
+    const [id] = this.#parts.rows.resourceIds(key.resource);
+    if (id === undefined) return undefined;
+    const current = this.#statements.current.get(id, key.shard, key.cluster, key.namespace, key.name);
+    return current === undefined || current > this.#parts.published() ? undefined : this.#parts.rows.object(current);
   }
 
   #get(key: Key): StoredObject | undefined {

@@ -1,0 +1,71 @@
+/** The room in memory that one exchange has taken from its connection's budget. Its end gives all of it back, and ends every wait. */
+import type { Budget } from '../domain/budget.js';
+import type { Room } from '../domain/room.js';
+
+export class ExchangeRoom implements Room {
+  readonly #budget: Budget;
+  readonly #waits = new Set<() => void>();
+  #bytes = 0;
+  #isClosed = false;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  get isAwaited(): boolean {
+    return this.#waits.size > 0;
+  }
+
+  tryTake(bytes: number): boolean {
+    if (this.#isClosed || !this.#budget.tryTake(bytes)) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  take(bytes: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.#isClosed) return resolve(false);
+      const leave = (): void => {
+        giveUp();
+        resolve(false);
+      };
+      this.#waits.add(leave);
+      const giveUp = this.#budget.take(bytes, () => {
+        this.#waits.delete(leave);
+        this.#bytes += bytes;
+        resolve(true);
+      });
+    });
+  }
+
+  add(bytes: number): void {
+    if (this.#isClosed) return;
+    this.#budget.add(bytes);
+    this.#bytes += bytes;
+  }
+
+  give(bytes: number): void {
+    const given = Math.min(bytes, this.#bytes);
+    if (given === 0) return;
+    this.#bytes -= given;
+    this.#budget.give(given);
+  }
+
+  settle(bytes: number): void {
+    const surplus = this.#bytes - bytes;
+    if (surplus > 0) this.give(surplus);
+    else this.add(-surplus);
+  }
+
+  /** Nothing is in memory for it any more. */
+  clear(): void {
+    this.give(this.#bytes);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const leave of this.#waits) leave();
+    this.#waits.clear();
+    this.clear();
+  }
+}
