@@ -3,7 +3,6 @@
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Next } from 'koa';
 import { Refused, type Refusal } from '../domain/errors.js';
 import { BoundedLog } from '../diagnostics/bounded-log.js';
@@ -28,20 +27,24 @@ const writes: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
 export function createApp(parts: AppParts, limits: AppLimits): App {
   const app = new Koa();
   app.silent = true;
-  const asked = new WeakMap<IncomingMessage, Parameters<App>>();
-  const exchangeOf = ({ req }: Context): Exchange => asked.get(req)![0];
+  /** Koa makes a request's context, and begins to answer it, within the call that hands it over. */
+  let arriving: Parameters<App> | undefined;
+  const exchangeOf = ({ state }: Context): Exchange => state['exchange'] as Exchange;
   const audit = new BoundedLog({ clock: parts.ports.clock, log: parts.log });
-  app.use((context, next) => observe(context, next, parts));
+  app.use((context, next) => {
+    [context.state['exchange'], context.state['refusal']] = arriving ?? [];
+    return observe(context, next, parts);
+  });
   app.use((context, next) => answerRefusals(context, next, { ...parts, audit, exchange: exchangeOf(context) }));
-  app.use((context, next) => begin(exchangeOf(context), asked.get(context.req)?.[1], limits, next));
+  app.use((context, next) => begin(exchangeOf(context), context.state['refusal'] as Error | undefined, limits, next));
   if (limits.syntheticDelayMs > 0) app.use(async (_, next) => (await delay(limits.syntheticDelayMs), next()));
   app.use(routes({ ...parts, clock: parts.ports.clock }, exchangeOf).routes());
   app.use((context) => kubeFace(context, exchangeOf(context), parts, limits));
   const answerRequest = app.callback();
   return (exchange, refusal) => {
-    const { request, response } = exchange;
-    asked.set(request, [exchange, refusal]);
-    void answerRequest(request, response).then(() => exchange.answered());
+    arriving = [exchange, refusal];
+    void answerRequest(exchange.request, exchange.response).then(() => exchange.answered());
+    arriving = undefined;
   };
 }
 
