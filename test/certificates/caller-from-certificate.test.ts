@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { connect as connectHttp2, createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
@@ -52,13 +51,12 @@ test('a certificate of the trusted CA names its caller with every group', async 
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
 
-  const { caller, socket } = await dial(
+  const { caller } = await dial(
     asClient(await authority.issueClient({ user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'], validityDays })),
   );
 
   t.deepEqual(named(caller), { user: 'cache-client', groups: ['first', 'system:masters', 'a,O=b'] });
   t.true(isMaster(caller));
-  t.is(callerOf(socket), caller);
 });
 
 test('whoever shows no certificate is anonymous, also in a session that was resumed', async (t) => {
@@ -99,39 +97,6 @@ test('a serving certificate of the trusted CA names nobody', async (t) => {
   const { caller } = await dial(asClient(await authority.issueServing({ names: ['cache-client'], validityDays })));
 
   t.is(caller, anonymous);
-});
-
-test('every request of one HTTP/2 connection has the same caller, read once', async (t) => {
-  const authority = await newAuthority('amber');
-  const serving = await authority.issueServing({ names: ['localhost'], validityDays });
-  const client = await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays });
-  const server = createSecureServer({
-    cert: serving.certificatePem,
-    key: serving.keyPem,
-    ca: authority.certificatePem,
-    requestCert: true,
-    rejectUnauthorized: false,
-  });
-  const callers: Caller[] = [];
-  server.on('stream', (stream) => {
-    callers.push(callerOf(stream.session?.socket as TLSSocket));
-    stream.respond();
-    stream.end();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-
-  const session = connectHttp2(`https://localhost:${(server.address() as AddressInfo).port}`, {
-    ca: authority.certificatePem,
-    ...asClient(client),
-    host: '127.0.0.1',
-  });
-  t.teardown(() => session.destroy());
-  for (let request = 0; request < 2; request++) await once(session.request({ ':path': '/' }).resume(), 'end');
-
-  t.deepEqual(named(callers[0]!), { user: 'cache-client', groups: ['system:masters'] });
-  t.is(callers[1], callers[0]);
 });
 
 test('a caller is who the certificate names until it runs out, and nobody from then on', async (t) => {

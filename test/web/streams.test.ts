@@ -221,7 +221,7 @@ test('a synthetic delay delays every request, and the end of a watch not', async
 });
 
 test('a request that takes too long loses its connection, a watch does not', async (t) => {
-  const server = await aServer(t, { clock: hurried(100) });
+  const server = await aServer(t, { clock: hurried(100), flags: { 'request-timeout': '60s', 'write-timeout': '34s' } });
   const watch = await anHttp1(server, httpWatch(`${watchPath}&timeoutSeconds=3600`));
   const session = await aSession(server);
   const slow = session.request({ ':method': 'POST', ':path': aPath() });

@@ -6,10 +6,10 @@ import test from 'ava';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { KubeClient, RequestOptions } from '../support/kube-client.js';
-import { longestTurnMs, meteredEnvironment } from '../support/longest-turn.js';
-import { aPath } from '../support/objects.js';
-import { StrataProcess } from '../support/strata-process.js';
+import type { KubeClient, RequestOptions } from '../../support/kube-client.js';
+import { longestTurnMs, meteredEnvironment } from '../../support/longest-turn.js';
+import { aPath } from '../../support/objects.js';
+import { StrataProcess } from '../../support/strata-process.js';
 
 const turnMsMax = 20;
 const roundsMax = 8;
