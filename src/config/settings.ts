@@ -85,6 +85,10 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
   },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
   {
+    holds: (s) => s.bodyBytesMax <= s.connectionBufferedBytesMax,
+    otherwise: '--body-bytes-max must not be above --connection-buffered-bytes-max, or the largest object could hardly be read',
+  },
+  {
     holds: (s) => s.connectionBufferedBytesMax <= s.bufferedBytesMax,
     otherwise: '--connection-buffered-bytes-max must not be above --buffered-bytes-max',
   },

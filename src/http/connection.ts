@@ -76,7 +76,9 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.quota = parts.quotas.join(this.peer);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
-    this.#isWithinQuota = this.quota.connections.tryTake(1);
+    // Who has no certificate makes room for others, and is always told of health.
+    this.#isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
+    if (!this.#isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
     const { validUntilMs } = caller;
     if (validUntilMs !== undefined)
@@ -133,9 +135,9 @@ export class Connection implements ExchangeOwner {
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax) return this.#sendAway();
     if (this.#exchanges.size > 0) return;
-    if (this.#session !== undefined) this.#startIdling();
     // A watch that has ended on a server that stops: its connection must not be used again.
-    else if (this.#isClosing) this.#socket.end();
+    if (this.#isClosing) this.#leave();
+    else if (this.#session !== undefined) this.#startIdling();
   }
 
   /** Why it may not ask for anything: its caller has too many connections. */
@@ -156,7 +158,7 @@ export class Connection implements ExchangeOwner {
     if (this.#isHandedOver) return;
     this.#isClosing = true;
     if (this.#session !== undefined) this.#session.close();
-    else if (this.#exchanges.size === 0) this.#socket.end();
+    if (this.#exchanges.size === 0) this.#leave();
   }
 
   /** Ends it, and whatever it carries. */
@@ -170,7 +172,18 @@ export class Connection implements ExchangeOwner {
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
     this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    this.#parts.clock.after(farewellMs, () => this.destroy());
+    this.#destroySoon();
+  }
+
+  /** Nothing is under way any more. A peer that does not close its side is not waited for. */
+  #leave(): void {
+    if (this.#session === undefined) this.#socket.end();
+    this.#destroySoon();
+  }
+
+  #destroySoon(): void {
+    this.#cancelIdle();
+    this.#cancelIdle = this.clock.after(farewellMs, () => this.destroy());
   }
 
   #closed(): void {
@@ -181,7 +194,7 @@ export class Connection implements ExchangeOwner {
     if (this.#session?.destroyed === false) this.#session.destroy();
     for (const exchange of this.#exchanges) exchange.end();
     this.#cancelIdle();
-    if (this.#isWithinQuota) this.quota.connections.give(1);
+    if (this.#isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.give(1);
     this.#parts.quotas.leave(this.peer);
   }
 

@@ -2,7 +2,8 @@
  * How much of the server one caller may use at a time. Each limit is a tree of budgets:
  *
  *   limit `max` ─┬─▶ each master: `max`
- *                └─▶ all others together: nine tenths ─▶ each caller: `callerSharePercent` of `max`
+ *                └─▶ all others together: nine tenths ─┬─▶ each caller: `callerSharePercent` of `max`
+ *                                                      └─▶ all without a certificate: a tenth ─▶ each address: likewise
  *
  * So no caller starves the others, and masters get in when all others are at their limits. A caller is a user; who has shown no
  * certificate is an address. A quota lives as long as its caller has a connection.
@@ -21,12 +22,15 @@ export type Quota = Readonly<Record<LimitName, Budget>>;
 
 /** Of each limit, what only masters may use. */
 const reservedPart = 0.1;
+/** What all together may use who may ask for nothing but health, which takes none of it. */
+const anonymousPart = 0.1;
 
 export class Quotas {
   readonly #limits: Limits;
   readonly #callerShare: number;
   readonly #everybody: Quota;
   readonly #others: Quota;
+  readonly #anonymous: Quota;
   readonly #callers = new Map<string, { readonly quota: Quota; connections: number }>();
 
   constructor(limits: Limits, { callerSharePercent }: Readonly<{ callerSharePercent: number }>) {
@@ -34,6 +38,7 @@ export class Quotas {
     this.#callerShare = callerSharePercent / 100;
     this.#everybody = perLimit((name) => new Budget(limits[name]));
     this.#others = perLimit((name) => new Budget(part(limits[name], 1 - reservedPart), this.#everybody[name]));
+    this.#anonymous = perLimit((name) => new Budget(part(limits[name], anonymousPart), this.#others[name]));
   }
 
   /** The quota of a caller who opens one more connection. */
@@ -58,11 +63,9 @@ export class Quotas {
   }
 
   #quotaOf(kind: CallerKind): Quota {
-    return perLimit((name) =>
-      kind === 'masters'
-        ? new Budget(this.#limits[name], this.#everybody[name])
-        : new Budget(part(this.#limits[name], this.#callerShare), this.#others[name]),
-    );
+    if (kind === 'masters') return perLimit((name) => new Budget(this.#limits[name], this.#everybody[name]));
+    const above = kind === 'anonymous' ? this.#anonymous : this.#others;
+    return perLimit((name) => new Budget(part(this.#limits[name], this.#callerShare), above[name]));
   }
 }
 

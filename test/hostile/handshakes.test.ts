@@ -174,8 +174,8 @@ async function cpuOf(ask: () => Promise<unknown>): Promise<number> {
 
 const requestsPerRound = 200;
 const rounds = 6;
-/** To read a certificate takes longer than that; to look at who asks does not. */
-const callerMicrosMax = 200;
+/** A certificate read for each request made it 2.5 times as dear, whatever the machine; to look at who asks does not. */
+const callerFactorMax = 2;
 
 test.serial('S8: over HTTP/2 who asks is read with the connection, not with each request', async (t) => {
   const server = await starting;
@@ -190,5 +190,5 @@ test.serial('S8: over HTTP/2 who asks is read with the connection, not with each
       least[what] = Math.min(least[what], await cpuOf(() => client.ask('GET', paths[what])));
 
   t.log(`${least.health.toFixed()} µs without a look at who asks, ${least.version.toFixed()} µs with`);
-  t.true(least.version - least.health < callerMicrosMax, `${least.version} µs against ${least.health}`);
+  t.true(least.version < least.health * callerFactorMax, `${least.version} µs against ${least.health}`);
 });

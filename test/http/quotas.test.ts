@@ -45,3 +45,11 @@ test('a limit of one still lets everybody in, one at a time', (t) => {
   t.is(takeAll(quotas, shard('amber')), 1);
   t.is(takeAll(quotas, admin), 0);
 });
+
+test('all who show no certificate have a tenth together, whatever their addresses', (t) => {
+  const quotas = new Quotas(limits, { callerSharePercent: 40 });
+
+  t.is(takeAll(quotas, { id: 'address 192.0.2.1', kind: 'anonymous' }), 10);
+  t.is(takeAll(quotas, { id: 'address 192.0.2.2', kind: 'anonymous' }), 0);
+  t.is(takeAll(quotas, shard('amber')), 40);
+});

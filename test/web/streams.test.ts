@@ -71,7 +71,7 @@ test('a server that stops finishes a write that is under way and takes no new co
   const server = await aServer(t);
   const body = JSON.stringify(anApiExport());
   const write = await anHttp1(server, `POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`);
-  await sleep(50);
+  await until(async () => (await server.metric('strata_requests_in_flight')) === 2);
 
   const stopped = server.stop();
   await sleep(20);
