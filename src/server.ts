@@ -11,6 +11,7 @@ import type { Log } from './diagnostics/log.js';
 import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
+import { Refused } from './domain/errors.js';
 import type { Clock } from './domain/ports.js';
 import type { Resource } from './domain/resource.js';
 import type { LinkPolicies } from './domain/link-policies.js';
@@ -96,11 +97,13 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const catalogue = new Catalogue(kcpTypes);
   const snapshots = new SharedSnapshots(store, { sharedBytesMax, turnBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
+  const pieceBytesMax = settings.listChunkBytesMax + settings.bodyBytesMax;
   const hub = new Hub(
     { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
     {
       queueBytesMax: settings.watcherQueueBytesMax,
       pieceBytesMax: settings.listChunkBytesMax,
+      readBytesMax: pieceBytesMax,
       bookmarkIntervalMs: settings.bookmarkIntervalMs,
       flushIntervalMs,
     },
@@ -157,7 +160,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     heavy,
     clock,
     random,
-    limits: { ...settings, pieceBytesMax: settings.listChunkBytesMax },
+    limits: { ...settings, pieceBytesMax },
   };
   const app = createApp({ ports, freshness, shards, log, metrics, health, version: version() }, settings);
   const quotas = new Quotas(
@@ -178,7 +181,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
       callerOf,
       refused: limitReached({ clock, log, metrics }),
       handle: app,
-      upgrade: (request, socket, head, caller) => door.upgrade(request, socket, head, caller),
+      upgrade: ({ request, socket, head, caller, refusal }) =>
+        door.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
     },
     { ...settings, clientAuthorities: certificates.authorities },
   );

@@ -15,7 +15,11 @@ export interface Room {
 }
 
 /** Reads each piece only once there is room for one of `pieceBytesMax`, and hands it on with room taken for what it really is. Ends when the client is gone. */
-export async function* withRoom(pieces: AsyncIterable<Uint8Array>, room: Room, pieceBytesMax: number): AsyncGenerator<Uint8Array> {
+export async function* withRoom(
+  pieces: AsyncIterable<Uint8Array>,
+  room: Pick<Room, 'take' | 'add' | 'give'>,
+  pieceBytesMax: number,
+): AsyncGenerator<Uint8Array> {
   const reading = pieces[Symbol.asyncIterator]();
   try {
     while (await room.take(pieceBytesMax)) {

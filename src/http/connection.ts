@@ -52,13 +52,15 @@ export class Connection implements ExchangeOwner {
   readonly quota: Quota;
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
-  piecesTaken = 0;
+  partsTaken = 0;
   /** How many more requests the peer has taken back than it let be answered. */
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
+  /** Requests of HTTP/1.1 that came before the one ahead of them was answered. */
+  readonly #pipelined: { readonly exchange: Exchange; readonly go: () => void }[] = [];
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
-  readonly #isWithinQuota: boolean;
+  readonly isWithinQuota: boolean;
   #isClosing = false;
   #isHandedOver = false;
   #isClosed = false;
@@ -77,8 +79,8 @@ export class Connection implements ExchangeOwner {
     this.quota = parts.quotas.join(this.peer);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
     // Who has no certificate makes room for others, and is always told of health.
-    this.#isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
-    if (!this.#isWithinQuota) this.#destroySoon();
+    this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
+    if (!this.isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
     const { validUntilMs } = caller;
     if (validUntilMs !== undefined)
@@ -95,10 +97,14 @@ export class Connection implements ExchangeOwner {
   carry(session: ServerHttp2Session): void {
     this.#session = session;
     session.on('error', () => {});
+    let heardBytes = 0;
     const ask = (): void => {
+      heardBytes = this.#socket.bytesRead;
       if (!session.destroyed) session.ping((error) => void (error === null && liveness.heard()));
     };
-    const liveness = new Liveness(this.#parts.clock, { ask, listening: () => true, dead: () => this.destroy() }, this.#options);
+    // On a slow link a ping waits behind what is on its way; whoever reads that says so, and is there.
+    const dead = (): void => (this.#socket.bytesRead > heardBytes ? liveness.heard() : this.destroy());
+    const liveness = new Liveness(this.#parts.clock, { ask, listening: () => true, dead }, this.#options);
     this.#liveness = liveness;
     this.#startIdling();
   }
@@ -130,8 +136,18 @@ export class Connection implements ExchangeOwner {
     else exchange.cut();
   }
 
+  /**
+   * Calls back when it is the exchange's turn on this connection: over HTTP/1.1 once those before it have ended, for what they would hold could
+   * not be sent before.
+   */
+  whenNext(exchange: Exchange, go: () => void): void {
+    if (this.#session !== undefined || this.#exchanges.size === 1) return go();
+    this.#pipelined.push({ exchange, go });
+  }
+
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
+    if (!this.#isClosed) this.#pipelined.shift()?.go();
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax) return this.#sendAway();
     if (this.#exchanges.size > 0) return;
@@ -142,7 +158,7 @@ export class Connection implements ExchangeOwner {
 
   /** Why it may not ask for anything: its caller has too many connections. */
   refusal(): Error | undefined {
-    if (this.#isWithinQuota) return undefined;
+    if (this.isWithinQuota) return undefined;
     this.close();
     return this.refused('connections');
   }
@@ -194,7 +210,7 @@ export class Connection implements ExchangeOwner {
     if (this.#session?.destroyed === false) this.#session.destroy();
     for (const exchange of this.#exchanges) exchange.end();
     this.#cancelIdle();
-    if (this.#isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.give(1);
+    if (this.isWithinQuota && this.peer.kind !== 'anonymous') this.quota.connections.give(1);
     this.#parts.quotas.leave(this.peer);
   }
 

@@ -18,6 +18,8 @@ import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
 import { transportOf, type Transport } from './transport.js';
 
+/** What is written at a time. */
+const partBytesMax = 64 * 1024;
 /** How long the rest of a body that nobody wants may take, once it is answered. */
 const dropMs = 1_000;
 
@@ -31,8 +33,8 @@ export interface ExchangeOwner {
   readonly callerNow: Caller;
   /** Until when the caller's certificate is good; undefined without one. */
   readonly validUntilMs: number | undefined;
-  /** How many pieces the peer has taken, of all that is on the connection. */
-  piecesTaken: number;
+  /** How many parts the peer has taken, of all that is on the connection. */
+  partsTaken: number;
   /** What to throw when a limit is reached. */
   refused(limit: LimitName): Error;
   /** The peer has taken nothing of it for `sendTimeoutMs`; whether it took anything else meanwhile. */
@@ -51,6 +53,7 @@ export class Exchange {
   readonly #endTasks = new Set<() => void>();
   /** Of each limit, what it has taken and will give back. */
   readonly #taken: { limit: LimitName; amount: number }[] = [];
+  #hasBegun = false;
   #isEnded = false;
   #cancelDeadline: (() => void) | undefined;
   #cancelStall: (() => void) | undefined;
@@ -76,9 +79,14 @@ export class Exchange {
     return this.#isEnded;
   }
 
-  /** Whether its peer went away before it was answered. */
+  /** Whether its peer took it back before its turn came. */
   get wasTakenBack(): boolean {
-    return this.#isEnded && !this.response.headersSent;
+    return this.#isEnded && !this.#hasBegun;
+  }
+
+  /** Its turn has come: it is being answered. */
+  begin(): void {
+    this.#hasBegun = true;
   }
 
   /** Whether nothing more is to be written: it has ended, or its answer is complete. */
@@ -115,15 +123,24 @@ export class Exchange {
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
-  /** Writes pieces that room was taken for, as one, and gives the room back when they are taken. Resolves when more may be written. */
+  /** Writes pieces that room was taken for, and gives the room back as they are taken. Resolves when more may be written. */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
-    if (this.isOver || pieces.length === 0) return;
+    if (this.isOver) return;
     const { response } = this;
-    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    const last = pieces.length - 1;
-    if (last > 0) response.cork();
-    pieces.forEach((piece, i) => void (i === last ? response.write(piece, () => this.#pieceTaken(bytes)) : response.write(piece)));
-    if (last > 0) response.uncork();
+    if (pieces.length > 1) response.cork();
+    for (const piece of pieces) {
+      // Long ones in parts, so that it is seen whether the peer takes any.
+      for (let at = 0; at < piece.length; at += partBytesMax) {
+        const part = piece.subarray(at, at + partBytesMax);
+        response.write(part, () => this.#partTaken(part.length));
+        if (piece.length <= partBytesMax || !this.#transport.isFull) continue;
+        if (pieces.length > 1) response.uncork();
+        await this.#drained();
+        if (this.isOver) return;
+        if (pieces.length > 1) response.cork();
+      }
+    }
+    if (pieces.length > 1) response.uncork();
     if (this.#transport.isFull) await this.#drained();
   }
 
@@ -138,8 +155,8 @@ export class Exchange {
     this.#cancelStall?.();
     if (this.#isEnded) return;
     const owner = this.#owner;
-    const before = owner.piecesTaken;
-    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => owner.stalled(this, owner.piecesTaken !== before));
+    const before = owner.partsTaken;
+    this.#cancelStall = owner.clock.after(owner.sendTimeoutMs, () => owner.stalled(this, owner.partsTaken !== before));
   }
 
   /** Ends it at once, and its stream with it. */
@@ -162,13 +179,13 @@ export class Exchange {
     this.#owner.ended(this);
   }
 
-  #pieceTaken(bytes: number): void {
-    this.#owner.piecesTaken += 1;
+  #partTaken(bytes: number): void {
+    this.#owner.partsTaken += 1;
     this.room.give(bytes);
   }
 
   #onTaken(): void {
-    this.#owner.piecesTaken += 1;
+    this.#owner.partsTaken += 1;
     this.room.clear();
     if (this.#isEnded || this.#transport.bodyIsIn) return;
     this.#cancelStall?.();

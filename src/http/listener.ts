@@ -2,8 +2,8 @@
  * The socket: TLS with client certificates asked for but not demanded (N11), HTTP/2 and HTTP/1.1, and limits on what a peer may do before
  * it has said who it is.
  *
- * Who has shown no certificate yet may hold `anonymousConnectionsPerAddressMax` connections from one address; beyond that, and when the
- * server is full, the oldest of them makes room. So nobody keeps those out who have one.
+ * One address may have `handshakesPerAddressMax` handshakes under way, and `anonymousConnectionsPerAddressMax` connections that have shown no
+ * certificate; beyond that, and when the server is full, the oldest of them makes room. So nobody keeps those out who have one.
  *
  * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
  * then the watches end, then writes finish. Ending streams first would lead clients to watch again on a dying connection.
@@ -20,7 +20,7 @@ import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { Turns } from './turns.js';
-import { endOf, UnprovenSockets } from './unproven-sockets.js';
+import { endOf, UnprovenSockets, type End } from './unproven-sockets.js';
 
 export type Pair = Readonly<{ cert: string; key: string }>;
 
@@ -39,12 +39,15 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
+/** `refusal` says why it may not. */
+export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head: Buffer; caller: Caller; refusal: Error | undefined }>;
+
 export type ListenerParts = ConnectionParts &
   Readonly<{
     callerOf: (socket: TLSSocket) => Caller;
     handle: (exchange: Exchange, refusal: Error | undefined) => void;
     /** Takes over a connection of HTTP/1.1 that asks for another protocol. */
-    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller) => void;
+    upgrade: (upgrade: Upgrade) => void;
   }>;
 
 /** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
@@ -63,6 +66,8 @@ const windowBytes = 64 * 1024;
 /** Health is all that may be asked for without a certificate. */
 const anonymousStreamsMax = 10;
 const anonymousHeaderBytesMax = 8 * 1024;
+/** A load balancer may bring many at once. */
+const handshakesPerAddressMax = 1_000;
 const anonymousWindowBytes = 16 * 1024;
 const mebibyte = 1024 * 1024;
 
@@ -72,10 +77,14 @@ export class Listener {
   readonly #options: ListenerOptions;
   /** Open sockets, before and behind their handshake. */
   readonly #sockets = new Set<Socket>();
-  /** Those of them whose handshake is under way, by their peer's end. */
-  readonly #handshakes = new Map<string, Socket>();
+  /** Those of them whose handshake is under way. */
+  readonly #handshakes = new UnprovenSockets();
+  /** Those of them that have shown no certificate, or are more than their caller may have. */
   readonly #unproven = new UnprovenSockets();
-  readonly #turns = new Turns((exchange) => this.#parts.handle(exchange, undefined));
+  readonly #turns = new Turns((exchange) => {
+    exchange.begin();
+    this.#parts.handle(exchange, undefined);
+  });
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
   /** Whose session Node makes in the same tick. */
@@ -127,8 +136,9 @@ export class Listener {
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
       if (connection === undefined) return void socket.destroy();
-      connection.handOver();
-      parts.upgrade(request, socket, head, connection.caller);
+      const refusal = connection.refusal();
+      if (refusal === undefined) connection.handOver();
+      parts.upgrade({ request, socket, head, caller: connection.caller, refusal });
     });
   }
 
@@ -168,7 +178,7 @@ export class Listener {
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
     // They began under the authorities of before.
-    for (const socket of this.#handshakes.values()) socket.destroy();
+    for (const socket of this.#handshakes.sockets) socket.destroy();
     void this.#endMisjudged(authorities);
   }
 
@@ -208,23 +218,22 @@ export class Listener {
   }
 
   #accept(socket: Socket): void {
-    const { connectionsMax, anonymousConnectionsPerAddressMax } = this.#options;
     const from = endOf(socket);
-    const isCrowded = from !== undefined && this.#unproven.count(from) >= anonymousConnectionsPerAddressMax;
-    const isFull = this.#sockets.size >= connectionsMax;
-    const hasRoom = isCrowded ? this.#unproven.dropOldest(from.network) : !isFull || this.#unproven.dropOldest();
+    const isCrowded = from !== undefined && this.#handshakes.count(from) >= handshakesPerAddressMax;
+    const isFull = this.#sockets.size >= this.#options.connectionsMax;
+    const hasRoom = isCrowded
+      ? this.#handshakes.dropOldest(from.network)
+      : !isFull || this.#unproven.dropOldest() || this.#handshakes.dropOldest();
     if (from === undefined || !hasRoom) return void socket.destroy();
 
     socket.setNoDelay(true);
     socket.setKeepAlive(true, tcpKeepAliveMs);
     socket.on('error', () => {});
     this.#sockets.add(socket);
-    this.#unproven.add(from, socket);
-    this.#handshakes.set(from.end, socket);
+    this.#handshakes.add(from, socket);
     socket.once('close', () => {
       this.#sockets.delete(socket);
-      if (this.#handshakes.get(from.end) === socket) this.#handshakes.delete(from.end);
-      this.#unproven.delete(from, socket);
+      this.#handshakes.delete(from, socket);
       if (this.#sockets.size === 0) this.#onEmpty();
     });
   }
@@ -233,10 +242,10 @@ export class Listener {
   #introduce(socket: TLSSocket): void {
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
-    this.#handshakes.delete(end.end);
+    this.#handshakes.delete(end);
     const connection = new Connection(socket, this.#parts.callerOf(socket), this.#parts, this.#options);
     const isAnonymous = connection.peer.kind === 'anonymous';
-    if (!isAnonymous) this.#unproven.delete(end);
+    if (isAnonymous || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
     // Its handshake was still under way when the others were told.
@@ -248,6 +257,13 @@ export class Listener {
         ? { maxConcurrentStreams: anonymousStreamsMax, maxHeaderListSize: anonymousHeaderBytesMax, initialWindowSize: anonymousWindowBytes }
         : { maxConcurrentStreams: this.#options.http2StreamsMax, maxHeaderListSize: headerListBytesMax, initialWindowSize: windowBytes },
     );
+  }
+
+  #addUnproven(end: End, socket: TLSSocket): void {
+    const isCrowded = this.#unproven.count(end) >= this.#options.anonymousConnectionsPerAddressMax;
+    if (isCrowded) this.#unproven.dropOldest(end.network);
+    this.#unproven.add(end, socket);
+    socket.once('close', () => this.#unproven.delete(end, socket));
   }
 
   #carry(session: ServerHttp2Session): void {
@@ -268,7 +284,7 @@ export class Listener {
     // Over HTTP/2 it was told how much it may send.
     if (connection.peer.kind === 'anonymous' && headerBytesOf(request) > anonymousHeaderBytesMax) return connection.destroy();
     const refusal = connection.refusal();
-    if (refusal === undefined) this.#turns.add(connection.peer.id, exchange);
+    if (refusal === undefined) connection.whenNext(exchange, () => this.#turns.add(connection.peer.id, exchange));
     else this.#parts.handle(exchange, refusal);
   }
 }

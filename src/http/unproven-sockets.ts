@@ -1,8 +1,11 @@
 /**
- * Sockets whose peers have shown no certificate yet, oldest first, all together and by the network they come from: those that make room for
- * others.
+ * Sockets that make room for others, oldest first, all together and by the network they come from: in their handshake, or behind one that
+ * showed no certificate, or more connections than their caller may have.
  */
 import type { Socket } from 'node:net';
+
+/** How many of the oldest are looked at for one that has not said a word. */
+const lookedAtMax = 64;
 
 /** The peer's end of a TCP connection, the same for a socket and for the TLS over it. */
 export type End = Readonly<{ end: string; network: string }>;
@@ -36,16 +39,25 @@ export class UnprovenSockets {
     if (ends?.size === 0) this.#byNetwork.delete(network);
   }
 
-  /** Closes the oldest, of one network or of all. False when there is none. */
+  get sockets(): Iterable<Socket> {
+    return this.#byEnd.values();
+  }
+
+  /** Closes the oldest, of one network or of all; one that has not said a word goes first. False when there is none. */
   dropOldest(network?: string): boolean {
-    const ends = network === undefined ? this.#byEnd.keys() : (this.#byNetwork.get(network) ?? []);
-    for (const end of ends) {
-      const socket = this.#byEnd.get(end);
-      this.delete({ end, network: networkOf(end.split(' ')[1] ?? '') });
-      socket?.destroy();
-      return true;
+    let oldest: string | undefined;
+    let looked = 0;
+    for (const end of network === undefined ? this.#byEnd.keys() : (this.#byNetwork.get(network) ?? [])) {
+      oldest ??= end;
+      const isSilent = this.#byEnd.get(end)?.bytesRead === 0;
+      if (isSilent) oldest = end;
+      if (isSilent || (looked += 1) >= lookedAtMax) break;
     }
-    return false;
+    if (oldest === undefined) return false;
+    const socket = this.#byEnd.get(oldest);
+    this.delete({ end: oldest, network: networkOf(oldest.split(' ')[1] ?? '') });
+    socket?.destroy();
+    return true;
   }
 }
 

@@ -56,9 +56,9 @@ export class Door {
     return this.#sessions.size;
   }
 
-  /** Takes over the socket of an upgrade request. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void {
-    const refusal = this.#refusalOf(request, caller);
+  /** Takes over the socket of an upgrade request; `refused` says why it may not come in, if that is known already. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller, refused?: Refusal): void {
+    const refusal = refused ?? this.#refusalOf(request, caller);
     if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
     this.#parts.metrics.refusals.add(1, { reason: refusal.reason });
     this.#log.warn('push.upgrade-refused', { user: caller.user, path: pathOf(request), reason: refusal.reason });

@@ -26,10 +26,11 @@ import type {
   WatchRequest,
 } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
-import { withRoom } from '../domain/room.js';
+import { withRoom, type Room } from '../domain/room.js';
 import { eventOf } from './event-of.js';
 
-export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number }>;
+/** `readBytesMax`: what one piece that is read may come to, with the largest object at its end. */
+export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
 
 /** The live stream, as one watcher sees it. */
 export interface LiveStream {
@@ -132,10 +133,10 @@ export class Watcher implements OpenWatch {
 
   /** Undefined when it was ended half way: what waits in the queue must not follow then, or the client would resume behind a hole. */
   async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
-    const { scope, selector, representation, bookmarks, room } = this.request;
+    const { scope, selector, representation, bookmarks } = this.request;
     const at = this.#join();
     const chunks = this.#parts.snapshots.chunks(scope, selector, at, addedBy(representation));
-    for await (const bytes of withRoom(chunks, room, this.#limits.pieceBytesMax)) {
+    for await (const bytes of withRoom(chunks, this.#readingRoom, this.#limits.readBytesMax)) {
       if (this.#ended) return undefined;
       yield [bytes];
     }
@@ -196,8 +197,7 @@ export class Watcher implements OpenWatch {
   /** Sends from the change log what came behind `after`, having joined the live stream for what comes next. Undefined as above. */
   async *#catchUp(after: Revision): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
     const upTo = this.#join();
-    const { room } = this.request;
-    for await (const bytes of withRoom(this.#missed(after, upTo), room, this.#limits.pieceBytesMax)) {
+    for await (const bytes of withRoom(this.#missed(after, upTo), this.#readingRoom, this.#limits.readBytesMax)) {
       if (this.#ended) return undefined;
       yield [bytes];
     }
@@ -229,6 +229,17 @@ export class Watcher implements OpenWatch {
     }
     this.#isLive = false;
     return position;
+  }
+
+  /** Never waited for with a full queue in hand: what is queued is read from the change log later. */
+  get #readingRoom(): Pick<Room, 'take' | 'add' | 'give'> {
+    const { room } = this.request;
+    const take = (bytes: number): Promise<boolean> => {
+      if (room.tryTake(bytes)) return Promise.resolve(true);
+      if (this.#queuedBytes > 0) this.fallBack();
+      return room.take(bytes);
+    };
+    return { take, add: (bytes) => room.add(bytes), give: (bytes) => room.give(bytes) };
   }
 
   /** A small piece that goes out whatever else waits. */

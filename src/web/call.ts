@@ -70,7 +70,7 @@ export type KubeLimits = Readonly<{
   selectorBytesMax: number;
   watchTimeoutMinMs: number;
   watchTimeoutMaxMs: number;
-  /** How much of a list or of history is read at once. */
+  /** The most that one piece of a list may come to: a chunk, and the largest object at its end. */
   pieceBytesMax: number;
 }>;
 

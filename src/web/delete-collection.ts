@@ -7,7 +7,6 @@ import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
-import { withRoom } from '../domain/room.js';
 import type { Selector } from '../domain/selector.js';
 import type { Scope } from '../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
@@ -28,7 +27,7 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   const options = await readDeleteOptions(call, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
   const removed = removing(call, { scope, selector, listOptions, options, form }, ports);
-  return answerList(call, withRoom(removed, call.exchange.room, ports.limits.pieceBytesMax), answered);
+  return answerList(call, removed, answered, ports);
 }
 
 type Removal = Readonly<{ scope: Scope; selector: Selector; listOptions: ListOptions; options: DeleteOptions; form: ObjectForm }>;

@@ -27,8 +27,8 @@ import { send } from '../http/send.js';
 
 /** Remaining items are counted no further: it is an estimate by Kubernetes' own words, and counting costs. */
 const remainingMax = 10_000;
-/** Answers that may become larger than this are compressed when the client takes gzip (N10). */
-const gzipBytesMin = 128 * 1024;
+/** What is longer is streamed, and compressed when the client takes gzip (N10). */
+const longBytesMin = 128 * 1024;
 
 type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; after: Key | undefined; limit: number }>;
 
@@ -38,7 +38,7 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const page = pageOf(options, scope, selector, ports);
-  return answerList(call, withRoom(listBytes(page, form, ports), call.exchange.room, ports.limits.pieceBytesMax), answered);
+  return answerList(call, listBytes(page, form, ports), answered, ports);
 }
 
 /**
@@ -46,7 +46,13 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
  * one piece is sent as JSON text also to who asked for YAML, of which JSON is a part: to write it anew would take its length in
  * memory and hold everybody up.
  */
-export async function answerList(call: Call, bytes: AsyncGenerator<Uint8Array>, { encoding }: Answered): Promise<Answer> {
+export async function answerList(
+  call: Call,
+  pieces: AsyncGenerator<Uint8Array>,
+  { encoding }: Answered,
+  { limits }: Pick<KubePorts, 'limits'>,
+): Promise<Answer> {
+  const bytes = withRoom(inLongPieces(pieces), call.exchange.room, limits.pieceBytesMax);
   try {
     return await answerPieces(call, bytes, encoding);
   } finally {
@@ -58,16 +64,16 @@ export async function answerList(call: Call, bytes: AsyncGenerator<Uint8Array>, 
 async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encoding: Answered['encoding']): Promise<Answer> {
   const first = await bytes.next();
   const opening = first.done === true ? [] : [first.value];
-  const second = await bytes.next();
   const { request, exchange } = call;
   const { response, room } = exchange;
-  if (second.done === true) return encoded(200, opening, { encoding, heavy: call.heavy });
+  // A short piece is the last one. Of a long list the second is not looked at: it would wait for room with the first one in hand.
+  if (first.done === true || first.value.length < longBytesMin) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
   response.statusCode = 200;
   response.setHeader('content-type', `application/${encoding}`);
   response.setHeader('cache-control', 'no-cache, private');
-  const pieces = chain([...opening, second.value], bytes);
+  const pieces = chain(opening, bytes);
   if (request.method === 'HEAD') exchange.finish();
   else if (acceptsGzip(request.headers['accept-encoding'])) {
     response.setHeader('content-encoding', 'gzip');
@@ -84,19 +90,25 @@ async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): Async
   const isWhole = page.limit === 0 && page.after === undefined;
   const chunks = isWhole ? ports.snapshots.chunks(page.scope, page.selector, page.revision, encoding) : limited(page, form, ports, end);
   let isFirst = true;
-  let held: Uint8Array | undefined;
   for await (const chunk of chunks) {
-    if (held !== undefined) yield held;
     // Every element has a comma before it; the very first one leaves it out.
-    held = isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
+    yield isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
     isFirst = false;
-    if (held.length >= gzipBytesMin) {
-      yield held;
-      held = undefined;
-    }
   }
-  const metadata = await metadataOf(page, end, ports);
-  yield Buffer.concat([isFirst ? form.listOpening : (held ?? new Uint8Array(0)), encode(`],"metadata":${JSON.stringify(metadata)}}`)]);
+  const metadata = encode(`],"metadata":${JSON.stringify(await metadataOf(page, end, ports))}}`);
+  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
+}
+
+/** The same bytes in pieces of at least `longBytesMin`, but for the last. */
+async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array | undefined;
+  for await (const piece of pieces) {
+    held = held === undefined ? piece : Buffer.concat([held, piece]);
+    if (held.length < longBytesMin) continue;
+    yield held;
+    held = undefined;
+  }
+  if (held !== undefined) yield held;
 }
 
 /** Items behind `after` until `limit` is reached; `end` then tells the last one and whether there are more. */

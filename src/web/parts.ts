@@ -7,14 +7,6 @@ export function lengthOf(parts: readonly Part[]): number {
   return length;
 }
 
-/** The parts as pieces of at most that length, without a copy of what is bytes already. */
-export function* inPieces(parts: readonly Part[], pieceBytesMax: number): Generator<Uint8Array> {
-  for (const part of parts) {
-    const bytes = typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
-    for (let at = 0; at < bytes.length; at += pieceBytesMax) yield bytes.subarray(at, at + pieceBytesMax);
-  }
-}
-
 export function join(parts: readonly Part[]): Buffer {
   const out = Buffer.allocUnsafeSlow(lengthOf(parts));
   let at = 0;

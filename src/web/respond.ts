@@ -4,10 +4,10 @@ import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
 import { indented, indentedFromBytesMax } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
-import { inPieces, join, lengthOf, type Part } from './parts.js';
+import { join, lengthOf, type Part } from './parts.js';
 
-/** What is longer is sent in pieces, so that it is seen whether its reader takes any. */
-const pieceBytesMax = 64 * 1024;
+/** What is longer is sent without a copy, at the pace of its reader. */
+const copiedBytesMax = 64 * 1024;
 
 export async function respond(context: Context, exchange: Exchange, answered: FaceAnswer): Promise<void> {
   if (answered.kind === 'streamed') return void (context.respond = false);
@@ -15,7 +15,7 @@ export async function respond(context: Context, exchange: Exchange, answered: Fa
   if (parts === undefined) return;
   const length = lengthOf(parts);
   exchange.room.settle(length);
-  if (length <= pieceBytesMax || context.method === 'HEAD') {
+  if (length <= copiedBytesMax || context.method === 'HEAD') {
     context.body = join(parts);
     return;
   }
@@ -53,7 +53,7 @@ function begin(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed
 }
 
 async function* batches(parts: readonly Part[]): AsyncGenerator<readonly Uint8Array[]> {
-  for (const piece of inPieces(parts, pieceBytesMax)) yield [piece];
+  yield parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part));
 }
 
 /** People at a terminal get indented JSON (N3). */

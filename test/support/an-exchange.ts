@@ -21,7 +21,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
     sendTimeoutMs: 30_000,
     callerNow: caller,
     validUntilMs: undefined,
-    piecesTaken: 0,
+    partsTaken: 0,
     refused: tooMany,
     stalled: (exchange) => exchange.cut(),
     ended: () => {},

@@ -74,7 +74,7 @@ export function aHub(limits: Partial<HubLimits> = {}): TestHub {
   const observe = { fellBack: () => void (counts.fellBack += 1), sent: (events: number) => void (counts.sent += events) };
   const hub = new Hub(
     { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
-    { queueBytesMax: 1_000_000, pieceBytesMax: 100_000, bookmarkIntervalMs: 60_000, flushIntervalMs: 0, ...limits },
+    { queueBytesMax: 1_000_000, pieceBytesMax: 100_000, readBytesMax: 100_000, bookmarkIntervalMs: 60_000, flushIntervalMs: 0, ...limits },
   );
   return { hub, store, clock, counts };
 }

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { anonymous } from '../../src/domain/caller.js';
 import { send } from '../../src/http/send.js';
 import { anExchange } from '../support/an-exchange.js';
-import type { Call } from '../../src/web/call.js';
+import type { Call, KubePorts } from '../../src/web/call.js';
 import { answerList } from '../../src/web/list.js';
 
 /** A response whose reader takes `bytesMax` and then nothing, until it goes away. */
@@ -28,7 +28,10 @@ class StuckResponse extends Writable {
   }
 }
 
-/** Pieces of 100 bytes; `state` tells how many were asked for and whether the list was closed. */
+const pieceBytes = 128 * 1024;
+const ports = { limits: { pieceBytesMax: pieceBytes } } as unknown as KubePorts;
+
+/** Pieces of that length; `state` tells how many were asked for and whether the list was closed. */
 function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { asked: number; closed: boolean } } {
   const state = { asked: 0, closed: false };
   async function* all(): AsyncGenerator<Uint8Array> {
@@ -36,7 +39,7 @@ function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { ask
       for (; state.asked < count;) {
         state.asked += 1;
         await turn();
-        yield Buffer.alloc(100);
+        yield Buffer.alloc(pieceBytes);
       }
     } finally {
       state.closed = true;
@@ -53,13 +56,13 @@ function aCall(response: StuckResponse, headers: Record<string, string> = {}): C
 
 const json = { encoding: 'json', form: 'object', tableVersion: 'v1' } as const;
 
-for (const bytesMax of [0, 250, 1_000]) {
+for (const bytesMax of [0, 250_000, 1_000_000]) {
   for (const headers of [{}, { 'accept-encoding': 'gzip' }]) {
     test(`a list whose reader goes away after ${bytesMax} bytes${'accept-encoding' in headers ? ' of gzip' : ''} is closed, and no more of it is read`, async (t) => {
       const response = new StuckResponse(bytesMax);
       const { list, state } = pieces(1_000_000);
 
-      const answering = answerList(aCall(response, headers), list, json);
+      const answering = answerList(aCall(response, headers), list, json, ports);
       for (let i = 0; i < 50; i++) await turn();
       response.destroy();
       await answering;
@@ -75,17 +78,17 @@ test('a list whose reader was gone before it began is closed at once', async (t)
   const { list, state } = pieces(1_000);
   response.destroy();
 
-  await answerList(aCall(response), list, json);
+  await answerList(aCall(response), list, json, ports);
 
   t.true(state.closed);
   t.true(state.asked <= 3);
 });
 
 test('no more is asked for than the reader takes', async (t) => {
-  const response = new StuckResponse(500);
+  const response = new StuckResponse(500_000);
   const { list, state } = pieces(1_000);
 
-  void answerList(aCall(response), list, json);
+  void answerList(aCall(response), list, json, ports);
   for (let i = 0; i < 100; i++) await turn();
 
   t.true(state.asked < 12, String(state.asked));
