@@ -63,6 +63,7 @@ export class Connection implements ExchangeOwner {
   readonly isWithinQuota: boolean;
   #isClosing = false;
   #isHandedOver = false;
+  #isSentAway = false;
   #isClosed = false;
   #cancelExpiry = (): void => {};
   #cancelIdle = (): void => {};
@@ -97,6 +98,9 @@ export class Connection implements ExchangeOwner {
   carry(session: ServerHttp2Session): void {
     this.#session = session;
     session.on('error', () => {});
+    session.once('close', () => {
+      if (!this.#isSentAway) this.destroy();
+    });
     let heardBytes = 0;
     const ask = (): void => {
       heardBytes = this.#socket.bytesRead;
@@ -149,7 +153,7 @@ export class Connection implements ExchangeOwner {
     this.#exchanges.delete(exchange);
     if (!this.#isClosed) this.#pipelined.shift()?.go();
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
-    if (this.#takenBack > takenBackMax) return this.#sendAway();
+    if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0) return;
     // A watch that has ended on a server that stops: its connection must not be used again.
     if (this.#isClosing) this.#leave();
@@ -187,7 +191,9 @@ export class Connection implements ExchangeOwner {
   /** Says why before it closes: ENHANCE_YOUR_CALM. */
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
-    this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#isSentAway = true;
+    this.#session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#session.destroy();
     this.#destroySoon();
   }
 

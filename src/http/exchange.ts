@@ -104,6 +104,11 @@ export class Exchange {
     return () => void this.#endTasks.delete(task);
   }
 
+  /** What to throw when a limit is reached: it is counted and logged. */
+  refused(limit: LimitName): Error {
+    return this.#owner.refused(limit);
+  }
+
   /** Takes a request's slot. Throws Refused(429). */
   admit(): void {
     this.#take('requests', 1);

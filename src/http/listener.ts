@@ -19,6 +19,7 @@ import type { Caller, CallerKind } from '../domain/caller.js';
 import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
+import { hasShortHeaders, sessionSettings } from './session-settings.js';
 import { Turns } from './turns.js';
 import { endOf, UnprovenSockets, type End } from './unproven-sockets.js';
 
@@ -61,14 +62,8 @@ const checkingIntervalMaxMs = 5000;
 const tcpKeepAliveMs = 15_000;
 /** Beside what is sent, HTTP/2 keeps frames, headers and streams in memory. */
 const sessionOverheadBytes = 16 * 1024 * 1024;
-const headerListBytesMax = 64 * 1024;
-const windowBytes = 64 * 1024;
-/** Health is all that may be asked for without a certificate. */
-const anonymousStreamsMax = 10;
-const anonymousHeaderBytesMax = 8 * 1024;
 /** A load balancer may bring many at once. */
 const handshakesPerAddressMax = 1_000;
-const anonymousWindowBytes = 16 * 1024;
 const mebibyte = 1024 * 1024;
 
 export class Listener {
@@ -133,10 +128,22 @@ export class Listener {
     this.#server.on('request', (request, response) =>
       this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse),
     );
+    this.#server.on('checkExpectation', (request, response) =>
+      this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+    );
+    // Over HTTP/1.1 what follows is not HTTP.
+    this.#server.on('connect', (request: IncomingMessage, response: ServerResponse | Socket) =>
+      request.httpVersionMajor === 1 ? void response.destroy() : this.#handle(request, response as ServerResponse),
+    );
+    // Node itself would throw for a stream that was reset with it, and end the process.
+    this.#server.on('checkContinue', (request, response) => {
+      if (response.stream?.destroyed !== true && response.stream?.closed !== true) response.writeContinue();
+      this.#handle(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+    });
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       const connection = this.#connections.get(socket as TLSSocket);
       if (connection === undefined) return void socket.destroy();
-      const refusal = connection.refusal();
+      const refusal = connection.isWithinQuota ? undefined : connection.refused('connections');
       if (refusal === undefined) connection.handOver();
       parts.upgrade({ request, socket, head, caller: connection.caller, refusal });
     });
@@ -252,11 +259,7 @@ export class Listener {
     if (this.#stopping) connection.close();
     this.#introducing = connection;
     if (socket.alpnProtocol !== 'h2') return;
-    this.#server.updateSettings(
-      isAnonymous
-        ? { maxConcurrentStreams: anonymousStreamsMax, maxHeaderListSize: anonymousHeaderBytesMax, initialWindowSize: anonymousWindowBytes }
-        : { maxConcurrentStreams: this.#options.http2StreamsMax, maxHeaderListSize: headerListBytesMax, initialWindowSize: windowBytes },
-    );
+    this.#server.updateSettings(sessionSettings(isAnonymous, this.#options.http2StreamsMax));
   }
 
   #addUnproven(end: End, socket: TLSSocket): void {
@@ -282,13 +285,12 @@ export class Listener {
     if (connection === undefined) return void response.destroy();
     const exchange = connection.open(request, response);
     // Over HTTP/2 it was told how much it may send.
-    if (connection.peer.kind === 'anonymous' && headerBytesOf(request) > anonymousHeaderBytesMax) return connection.destroy();
+    if (connection.peer.kind === 'anonymous' && !hasShortHeaders(request)) return connection.destroy();
     const refusal = connection.refusal();
     if (refusal === undefined) connection.whenNext(exchange, () => this.#turns.add(connection.peer.id, exchange));
-    else this.#parts.handle(exchange, refusal);
+    else {
+      if (request.httpVersionMajor === 1) response.setHeader('connection', 'close');
+      this.#parts.handle(exchange, refusal);
+    }
   }
-}
-
-function headerBytesOf({ rawHeaders, url = '' }: IncomingMessage): number {
-  return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
 }

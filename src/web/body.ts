@@ -5,7 +5,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { badRequest, Refused } from '../domain/errors.js';
 import type { HeavyWork } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
-import { tooMany } from '../http/limit-reached.js';
 
 /** Reading YAML takes a hundred times as long as reading JSON; what is longer would hold up others who send YAML. */
 const yamlBytesMax = 256 * 1024;
@@ -14,7 +13,8 @@ const turnBytesMin = 256 * 1024;
 const acceptedBodies = 'application/json, application/yaml';
 
 /** Throws Refused: 413 beyond `bytesMax`, 429 when too much is in memory for this client already, 400 when the sender breaks off. */
-export async function readBody({ request, room }: Exchange, bytesMax: number): Promise<Uint8Array> {
+export async function readBody(exchange: Exchange, bytesMax: number): Promise<Uint8Array> {
+  const { request, room } = exchange;
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > bytesMax) throw tooLarge(bytesMax);
   if (request.headers['content-encoding'] !== undefined && request.headers['content-encoding'] !== 'identity') {
@@ -27,7 +27,7 @@ export async function readBody({ request, room }: Exchange, bytesMax: number): P
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length;
       if (length > bytesMax) throw tooLarge(bytesMax);
-      if (!room.tryTake(chunk.length)) throw tooMany('bufferedBytes');
+      if (!room.tryTake(chunk.length)) throw exchange.refused('bufferedBytes');
       chunks.push(chunk);
     }
   } catch (error) {

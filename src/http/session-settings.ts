@@ -1,0 +1,20 @@
+/** What an HTTP/2 client is told that it may do. Who has shown no certificate may ask for nothing but health. */
+import type { IncomingMessage } from 'node:http';
+import type { Settings } from 'node:http2';
+
+const headerListBytesMax = 64 * 1024;
+const windowBytes = 64 * 1024;
+const anonymousStreamsMax = 10;
+const anonymousHeaderBytesMax = 8 * 1024;
+const anonymousWindowBytes = 16 * 1024;
+
+export function sessionSettings(isAnonymous: boolean, streamsMax: number): Settings {
+  return isAnonymous
+    ? { maxConcurrentStreams: anonymousStreamsMax, maxHeaderListSize: anonymousHeaderBytesMax, initialWindowSize: anonymousWindowBytes }
+    : { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerListBytesMax, initialWindowSize: windowBytes };
+}
+
+/** Whether a request without a certificate keeps to that: Node enforces the bound only once the client has confirmed it, and never over HTTP/1.1. */
+export function hasShortHeaders({ rawHeaders, url = '' }: IncomingMessage): boolean {
+  return rawHeaders.reduce((sum, text) => sum + text.length, url.length) <= anonymousHeaderBytesMax;
+}
