@@ -4,10 +4,10 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp1 } from '../support/raw-http1.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp1 } from '../../support/raw-http1.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer, until, type TestServer } from '../../support/test-server.js';
 
 const large = aPath({ cluster: 'large', name: 'large' });
 const everything = aPath({ shard: '*', cluster: '*' });

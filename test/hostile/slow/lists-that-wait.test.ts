@@ -1,9 +1,9 @@
 /** A list holds its first piece while it waits for room for its second, before it sends either: lists together wait on each other. */
 import test from 'ava';
-import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp1 } from '../support/raw-http1.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp1 } from '../../support/raw-http1.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 for (const [objectBytes, objects, count] of [
   [2_900_000, 3, 30],

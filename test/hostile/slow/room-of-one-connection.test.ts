@@ -1,8 +1,8 @@
 /** V1, V3: a list takes room for `--list-chunk-bytes-max` and then holds objects of 3 MB: one connection of a shard fills the room of all. */
 import test from 'ava';
-import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
 

@@ -1,11 +1,11 @@
 import test from 'ava';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { aPath, anApiExport } from '../support/objects.js';
-import { RawHttp1 } from '../support/raw-http1.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { openTls } from '../support/raw-tls.js';
-import { aServer } from '../support/test-server.js';
+import { aPath, anApiExport } from '../../support/objects.js';
+import { RawHttp1 } from '../../support/raw-http1.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { openTls } from '../../support/raw-tls.js';
+import { aServer } from '../../support/test-server.js';
 
 test('a stop beside everything that is half done takes no longer than its grace', async (t) => {
   const server = await aServer(t, {

@@ -1,9 +1,9 @@
 /** N5: a stream that CONNECT or an unknown Expect opened is no exchange: nothing ends it, and its connection stays beyond its idle time. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeFields } from '../support/hpack.js';
-import { RawHttp2 } from '../support/raw-http2.js';
-import { aServer } from '../support/test-server.js';
+import { encodeFields } from '../../support/hpack.js';
+import { RawHttp2 } from '../../support/raw-http2.js';
+import { aServer } from '../../support/test-server.js';
 
 for (const what of ['CONNECT', 'expect', 'nothing'])
   test(`N5: an idle connection with ${what} on it is closed`, async (t) => {
