@@ -15,8 +15,7 @@ import type { Certificate } from '../../support/test-authority.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 
-/** On top of what the machine does to another client without any flood. */
-/** The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
+/** On top of what the machine does to another client without any flood. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
 const othersP99MsMax = 3 * 100;
 const grownMiBMax = 100;
 const floodMs = 5_000;

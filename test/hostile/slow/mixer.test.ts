@@ -18,8 +18,7 @@ import { Informer } from '../informer.js';
 
 const seconds = Number(process.env['TEST_MIXER_SECONDS'] ?? '60');
 const seed = Number(process.env['TEST_SEED'] ?? '1');
-/** On top of what the machine does to it without any bad client. */
-/** The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
+/** On top of what the machine does to it without any bad client. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
 const delayP99MsMax = 3 * 100;
 const quietMs = 5_000;
 const writeIntervalMs = 20;

@@ -15,8 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const nobodyMiBMax = 150;
 const readerMiBMax = 250;
-/** On top of what the machine does to it without any bad client. */
-/** The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
+/** On top of what the machine does to it without any bad client. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
 const othersP99MsMax = 3 * 50;
 /** Of `--send-timeout`, its default, and a little more until the last one is seen to be gone. */
 const cutMsMax = 30_000 + 15_000;
