@@ -57,7 +57,7 @@ export class Connection implements ExchangeOwner {
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
   /** Requests of HTTP/1.1 that came before the one ahead of them was answered. */
-  readonly #pipelined: { readonly exchange: Exchange; readonly go: () => void }[] = [];
+  readonly #pipelined: (() => void)[] = [];
   #session: ServerHttp2Session | undefined;
   /** Whether it is within what its caller may open. */
   readonly isWithinQuota: boolean;
@@ -108,7 +108,7 @@ export class Connection implements ExchangeOwner {
     };
     // On a slow link a ping waits behind what is on its way; whoever reads that says so, and is there.
     const dead = (): void => (this.#socket.bytesRead > heardBytes ? liveness.heard() : this.destroy());
-    const liveness = new Liveness(this.#parts.clock, { ask, listening: () => true, dead }, this.#options);
+    const liveness = new Liveness(this.clock, { ask, listening: () => true, dead }, this.#options);
     this.#liveness = liveness;
     this.#startIdling();
   }
@@ -141,17 +141,17 @@ export class Connection implements ExchangeOwner {
   }
 
   /**
-   * Calls back when it is the exchange's turn on this connection: over HTTP/1.1 once those before it have ended, for what they would hold could
+   * Calls back when it is the turn of the request that came in last on this connection: over HTTP/1.1 once those before it have ended, for what they would hold could
    * not be sent before.
    */
-  whenNext(exchange: Exchange, go: () => void): void {
+  whenNext(go: () => void): void {
     if (this.#session !== undefined || this.#exchanges.size === 1) return go();
-    this.#pipelined.push({ exchange, go });
+    this.#pipelined.push(go);
   }
 
   ended(exchange: Exchange): void {
     this.#exchanges.delete(exchange);
-    if (!this.#isClosed) this.#pipelined.shift()?.go();
+    if (!this.#isClosed) this.#pipelined.shift()?.();
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0) return;
@@ -222,7 +222,7 @@ export class Connection implements ExchangeOwner {
 
   #startIdling(): void {
     this.#cancelIdle();
-    this.#cancelIdle = this.#parts.clock.after(this.#options.keepAliveTimeoutMs, () => this.close());
+    this.#cancelIdle = this.clock.after(this.#options.keepAliveTimeoutMs, () => this.close());
   }
 }
 

@@ -287,7 +287,7 @@ export class Listener {
     // Over HTTP/2 it was told how much it may send.
     if (connection.peer.kind === 'anonymous' && !hasShortHeaders(request)) return connection.destroy();
     const refusal = connection.refusal();
-    if (refusal === undefined) connection.whenNext(exchange, () => this.#turns.add(connection.peer.id, exchange));
+    if (refusal === undefined) connection.whenNext(() => this.#turns.add(connection.peer.id, exchange));
     else {
       if (request.httpVersionMajor === 1) response.setHeader('connection', 'close');
       this.#parts.handle(exchange, refusal);

@@ -14,7 +14,7 @@ import type { Room } from '../domain/room.js';
 import type { Exchange } from '../http/exchange.js';
 import { answeredAs, formOf, narrow, type Answer, type Call, type KubePorts } from './call.js';
 import { watchRepresentation } from './encodings.js';
-import { parseWatchOptions, type WatchOptions } from './list-options.js';
+import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../http/send.js';
 
 /** A reader that has stopped reading gets this long, once its watch has ended, to take the end of it. */
@@ -28,7 +28,7 @@ export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
   const form = formOf(call, answered, ports.clock);
   const { scope, selector } = narrow(call, options.selector);
   const { exchange } = call;
-  exchange.becomeWatch(selectorBytesOf(call.query));
+  exchange.becomeWatch(selectorBytes(call.query));
 
   const representation = watchRepresentation(form);
   const start = startOf(options, ports);
@@ -92,11 +92,6 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;
   return Math.max(0, Math.min(askedMs, limits.watchTimeoutMaxMs, validUntilMs - certificateRestMs - clock.now()));
-}
-
-/** How much text the selectors of a watch were written in: what they take of memory and time grows with it. */
-function selectorBytesOf(query: URLSearchParams): number {
-  return (query.get('labelSelector') ?? '').length + (query.get('fieldSelector') ?? '').length;
 }
 
 async function* onlyError(error: Uint8Array, room: Room): AsyncGenerator<readonly Uint8Array[]> {
