@@ -4,7 +4,8 @@
  *   everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
  *
  * A budget holds at most `max`. Something larger than `max` fits only while the budget is empty, so that no bound can keep a single
- * allowed body out for good. Whoever waits is served first come, first served, per budget that is full.
+ * allowed body out for good. Whoever waits is served first come, first served, per budget that is full: behind somebody who waits nobody else
+ * starts, however little it takes. Only `tryTake` and `add`, which cannot wait, go past them.
  */
 export class Budget {
   readonly #max: number;
@@ -37,7 +38,7 @@ export class Budget {
 
   /** Calls `go` with the amount taken, at once or when there is room. The result gives up waiting. */
   take(amount: number, go: () => void): () => void {
-    const full = this.#waiting.size > 0 ? this : this.#fullFor(amount);
+    const full = this.#path.find((budget) => budget.#waiting.size > 0 || budget.#isFullFor(amount));
     if (full === undefined) {
       this.add(amount);
       go();
@@ -73,8 +74,11 @@ export class Budget {
 
   /** The lowest budget on the way up without room for the amount. */
   #fullFor(amount: number): Budget | undefined {
-    for (const budget of this.#path) if (budget.#used > 0 && budget.#used + amount > budget.#max) return budget;
-    return undefined;
+    return this.#path.find((budget) => budget.#isFullFor(amount));
+  }
+
+  #isFullFor(amount: number): boolean {
+    return this.#used > 0 && this.#used + amount > this.#max;
   }
 }
 

@@ -58,6 +58,22 @@ test('who waits for the budget above does not keep others from the one below it'
   t.is(all.used, 8);
 });
 
+test('nobody who waits is overtaken in a budget above by somebody who takes little', (t) => {
+  const all = new Budget(10);
+  const [one, other, third] = [new Budget(10, all), new Budget(10, all), new Budget(10, all)];
+  const served: string[] = [];
+  one.add(10);
+  other.take(8, () => served.push('large'));
+
+  one.give(5);
+  third.take(1, () => served.push('small'));
+  t.deepEqual(served, []);
+  one.give(5);
+
+  t.deepEqual(served, ['large', 'small']);
+  t.is(all.used, 9);
+});
+
 type Step = Readonly<{ kind: 'try' | 'take' | 'give' | 'giveUp'; leaf: number; amount: number }>;
 
 const steps: fc.Arbitrary<readonly Step[]> = fc.array(

@@ -17,7 +17,8 @@ import { until } from '../../support/test-server.js';
 
 /** On top of what the machine does to another client without any flood. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
 const othersP99MsMax = 3 * 100;
-const grownMiBMax = 100;
+/** The engine lets its heap grow to some 100 MiB under a flood before it collects, and stays there: 200 MiB after 5 s and after 120 s of resets. */
+const residentMiBMax = 250;
 const floodMs = 5_000;
 const quietMs = 2_000;
 const everything = aPath({ shard: '*', cluster: '*' });
@@ -38,7 +39,7 @@ async function aServer(t: ExecutionContext, flags: readonly string[] = []): Prom
   return { server, bystander, as: as! };
 }
 
-type Harm = Readonly<{ delays: Delays; p99MsMax: number; grownMiB: number }>;
+type Harm = Readonly<{ delays: Delays; p99MsMax: number; mostMiB: number }>;
 
 async function harmOf(t: ExecutionContext, { server, bystander }: Known, flood: () => Promise<unknown>): Promise<Harm> {
   await bystander.delays();
@@ -48,13 +49,13 @@ async function harmOf(t: ExecutionContext, { server, bystander }: Known, flood: 
   const most = await residentMiBDuring(server.pid, flood);
   const delays = await bystander.delays();
   t.log(`another client: ${formatDelays(delays)}; before: ${formatDelays(quiet)}; resident ${before.toFixed()} → ${most.toFixed()} MiB`);
-  return { delays, p99MsMax: othersP99MsMax + quiet.p99, grownMiB: most - before };
+  return { delays, p99MsMax: othersP99MsMax + quiet.p99, mostMiB: most };
 }
 
-function assertHarmless(t: ExecutionContext, { delays, p99MsMax, grownMiB }: Harm): void {
+function assertHarmless(t: ExecutionContext, { delays, p99MsMax, mostMiB }: Harm): void {
   t.is(delays.failed, 0, delays.failures.join('; '));
   t.true(delays.p99 <= p99MsMax, formatDelays(delays));
-  t.true(grownMiB <= grownMiBMax, `${grownMiB} MiB`);
+  t.true(mostMiB <= residentMiBMax, `${mostMiB} MiB`);
 }
 
 /** Sends in rounds, from all connections, until the time is over or all are closed. */
