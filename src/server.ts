@@ -39,6 +39,7 @@ import { limitReached } from './http/limit-reached.js';
 import { Listener } from './http/listener.js';
 import { Quotas } from './http/quotas.js';
 import { Hub } from './watch/hub.js';
+import { Pace } from './watch/pace.js';
 import { SharedSnapshots } from './watch/shared-snapshots.js';
 import { createApp } from './web/app.js';
 import type { KubePorts } from './web/call.js';
@@ -95,11 +96,12 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   });
 
   const catalogue = new Catalogue(kcpTypes);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax, turnBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
+  const pace = new Pace(turnBytesMax);
+  const snapshots = new SharedSnapshots({ objects: store, pace }, { sharedBytesMax }, (chunks) => metrics.listChunksShared.add(chunks));
   const observe = { fellBack: () => metrics.watchFallbacks.add(1), sent: (events: number) => metrics.eventsSent.add(events) };
   const pieceBytesMax = settings.listChunkBytesMax + settings.bodyBytesMax;
   const hub = new Hub(
-    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
+    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace, observe },
     {
       queueBytesMax: settings.watcherQueueBytesMax,
       pieceBytesMax: settings.listChunkBytesMax,

@@ -56,12 +56,18 @@ export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Ke
 /** All changes of interest up to `upTo`, behind the chunk before. */
 export type LogChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
 
+/** The changes of one type; an identity '*' covers every identity of the resource. */
+export type LogType = Pick<Scope, 'group' | 'resource' | 'identity'>;
+
 /** The change log. */
 export interface History {
-  /** Chunks of changes with after < revision ≤ upTo, rising. Throws Refused(Expired) when after < compacted. */
-  changes(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]>;
   /**
-   * The same of every type: what a link reads. Of keys that are not wanted a change may be left out, unless it moves a canonical path;
+   * The first changes with after < revision ≤ upTo, rising, as many as one turn of the event loop may read. Of keys that are not wanted a change
+   * is left out. Throws Refused(Expired) when after < compacted.
+   */
+  changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk>;
+  /**
+   * Chunk after chunk of every type: what a link reads. Of keys that are not wanted a change may be left out, unless it moves a canonical path;
    * a chunk then tells how far it reaches, and may be empty.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;

@@ -1,7 +1,6 @@
 /**
- * Carries what is published to the open watches. One pass over a commit matches each change to groups of watchers that
- * see the same bytes; each group's events are encoded once (D5).
- *
+ * Carries what is published to the open watches: to those that are live here, in slices of a turn of the event loop; to those that are behind
+ * by `CatchUp`, which hands them over in the tick in which they have got everything published.
  *
  *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
  *   commit ─┐                                   flood of small commits becomes a few writes to each socket. Whoever joins,
@@ -9,36 +8,40 @@
  *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
  */
-import type { Change, Commit } from '../domain/change.js';
-import type { Clock, Commits, EventItem, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
+import { setImmediate } from 'node:timers';
+import type { Commit } from '../domain/change.js';
+import type { Clock, Commits, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
 import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
-import { eventOf } from './event-of.js';
-import { ScopeIndex, type Group } from './scope-index.js';
-import { Watcher, type WatcherLimits, type WatcherParts } from './watcher.js';
+import { CatchUp } from './catch-up.js';
+import { FanOut } from './fan-out.js';
+import { slice } from './slice.js';
+import { Watcher, type ChangeStream, type WatcherLimits, type WatcherParts } from './watcher.js';
 
 export type HubLimits = WatcherLimits & Readonly<{ bookmarkIntervalMs: number; flushIntervalMs: number }>;
 
-export type HubParts = Omit<WatcherParts, 'live'> & Readonly<{ clock: Clock; commits: Commits }>;
+export type HubParts = Omit<WatcherParts, 'stream'> & Readonly<{ clock: Clock; commits: Commits }>;
 
 const bookmarkBeforeEndMs = 2000;
 
-export class Hub implements Watches {
+export class Hub implements Watches, ChangeStream {
   readonly #parts: HubParts;
   readonly #limits: HubLimits;
-  readonly #index = new ScopeIndex<Watcher>();
+  readonly #live: FanOut<Watcher>;
+  readonly #isLive = new Set<Watcher>();
+  readonly #catchUp: CatchUp<Watcher>;
   readonly #open = new Set<Watcher>();
   readonly #subscription: Subscription;
-  /** Changes on their way to groups, and the revision they go up to. */
-  #pending = new Map<Group<Watcher>, Change[]>();
-  #pendingRevision: Revision = 0;
   #flushedMs = -Infinity;
-  #cancelFlush: (() => void) | undefined;
+  /** What will go on handing out, when something waits for it. */
+  #cancelHandOut: (() => void) | undefined;
   #ending = false;
 
   constructor(parts: HubParts, limits: HubLimits) {
     this.#parts = parts;
     this.#limits = limits;
+    this.#live = new FanOut(parts.revisions.published);
+    this.#catchUp = new CatchUp({ ...parts, goLive: (watcher) => this.#goLive(watcher) });
     this.#subscription = parts.commits.subscribe((commit) => this.#publish(commit));
   }
 
@@ -47,17 +50,34 @@ export class Hub implements Watches {
   }
 
   open(request: WatchRequest): OpenWatch {
-    const live = {
-      join: (watcher: Watcher) => {
-        this.#flush();
-        this.#index.join(request, watcher);
-      },
-      flush: () => this.#flush(),
-      leave: (watcher: Watcher) => this.#index.leave(request, watcher),
-    };
-    const watcher = new Watcher(request, { ...this.#parts, live }, this.#limits);
+    const watcher = new Watcher(request, { ...this.#parts, stream: this }, this.#limits);
     if (this.#ending) watcher.end();
     return { end: () => watcher.end(), [Symbol.asyncIterator]: () => this.#run(watcher) };
+  }
+
+  enter(watcher: Watcher, after: Revision): void {
+    if (after >= this.#parts.revisions.published) this.#goLive(watcher);
+    else this.#catchUp.enter(watcher, after);
+  }
+
+  leave(watcher: Watcher): boolean {
+    if (!this.#isLive.delete(watcher)) {
+      this.#catchUp.leave(watcher);
+      return false;
+    }
+    this.#live.leave(watcher.request, watcher);
+    return true;
+  }
+
+  flush(watcher: Watcher): boolean {
+    if (!this.#isLive.has(watcher)) return false;
+    this.#live.flush(watcher.request);
+    // It may have been offered more than it has room for.
+    return this.#isLive.has(watcher);
+  }
+
+  drained(watcher: Watcher): void {
+    this.#catchUp.drained(watcher);
   }
 
   endOf({ group, resource, identity }: Resource): void {
@@ -76,7 +96,7 @@ export class Hub implements Watches {
   close(): void {
     this.#subscription.cancel();
     this.endAll();
-    this.#cancelFlush?.();
+    this.#cancelHandOut?.();
   }
 
   async *#run(watcher: Watcher): AsyncGenerator<readonly Uint8Array[]> {
@@ -108,43 +128,25 @@ export class Hub implements Watches {
     return () => cancel();
   }
 
-  #publish(commit: Commit): void {
-    for (const change of commit.changes) {
-      for (const group of this.#index.covering(change.key)) {
-        const changes = this.#pending.get(group);
-        if (changes === undefined) this.#pending.set(group, [change]);
-        else changes.push(change);
-      }
-    }
-    this.#pendingRevision = commit.revision;
-    if (this.#pending.size === 0 || this.#cancelFlush !== undefined) return;
+  #goLive(watcher: Watcher): void {
+    this.#isLive.add(watcher);
+    this.#live.join(watcher.request, watcher);
+  }
+
+  #publish({ changes, revision }: Commit): void {
+    this.#live.publish(changes, revision);
+    if (this.#cancelHandOut !== undefined) return;
     const waitMs = this.#flushedMs + this.#limits.flushIntervalMs - this.#parts.clock.now();
-    if (waitMs <= 0) this.#flush();
-    else this.#cancelFlush = this.#parts.clock.after(waitMs, () => this.#flush());
+    if (waitMs <= 0) this.#handOut();
+    else this.#cancelHandOut = this.#parts.clock.after(waitMs, () => this.#handOut());
   }
 
-  #flush(): void {
-    this.#cancelFlush?.();
-    this.#cancelFlush = undefined;
-    if (this.#pending.size === 0) return;
-    const pending = this.#pending;
-    this.#pending = new Map();
-    for (const [group, changes] of pending) offer(group, changes, this.#pendingRevision);
-    this.#flushedMs = this.#parts.clock.now();
-  }
-}
-
-/**
- * What cannot be encoded must not stop the commit that is being published. Its watchers read it again from the change log,
- * where each meets the fault in its own request.
- */
-function offer({ selector, representation, members }: Group<Watcher>, changes: readonly Change[], revision: Revision): void {
-  try {
-    const items = changes.map((change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
-    if (items.length === 0) return;
-    const bytes = representation.events(items);
-    for (const watcher of members) watcher.offer(bytes, items.length, revision);
-  } catch {
-    for (const watcher of members) watcher.fallBack();
+  #handOut(): void {
+    this.#cancelHandOut = undefined;
+    if (this.#live.handOut(slice(this.#parts.clock))) this.#flushedMs = this.#parts.clock.now();
+    else {
+      const rest = setImmediate(() => this.#handOut());
+      this.#cancelHandOut = () => clearImmediate(rest);
+    }
   }
 }

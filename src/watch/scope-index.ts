@@ -1,58 +1,126 @@
 /**
- * Which groups of watchers a change may concern. Watchers with the same scope, selector and representation form a group:
- * a change is matched and encoded once for all of them (D5). Groups are found by type and logical cluster, so that a
- * thousand watches of single clusters do not slow a change down in another.
+ * Which watchers a change may concern. Watchers with the same scope, selector and representation form a group: a change is matched and
+ * encoded once for all of them (D5). A place holds the groups of one scope.
+ *
+ * The members that a scope names (cluster, name, …) are its shape. A key is looked up once in each shape that some scope has, 32 at most, by
+ * the members of that shape (tuple space search). Scopes that do not cover a key cost it nothing, however many there are.
  */
+import type { Change } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
 import type { Representation } from '../domain/ports.js';
-import { formatScope, matches, type Scope } from '../domain/scope.js';
+import type { Revision } from '../domain/revision.js';
+import type { Scope } from '../domain/scope.js';
 import { formatSelector, type Selector } from '../domain/selector.js';
 
 export type View = Readonly<{ scope: Scope; selector: Selector; representation: Representation }>;
 
-/** Watchers that see the same bytes. */
-export type Group<Member> = View & Readonly<{ members: Set<Member> }>;
+/** `changes` are on their way to groups of the place, rising; `due` is how many of its groups have not got all of them. */
+export type Place<Member> = {
+  readonly scope: Scope;
+  readonly groups: Map<string, Group<Member>>;
+  changes: Change[];
+  bytes: number;
+  due: number;
+};
+
+/** Watchers that see the same bytes. Every change up to `after` has been handed to them. */
+export type Group<Member> = Pick<View, 'selector' | 'representation'> & {
+  readonly place: Place<Member>;
+  readonly members: Set<Member>;
+  after: Revision;
+};
+
+/** Places by the texts of the members that their scopes name, for each shape. */
+type Shapes<Member> = Map<number, Map<string, Place<Member>>>;
 
 export class ScopeIndex<Member> {
-  readonly #groups = new Map<string, Group<Member>>();
-  readonly #buckets = new Map<string, Set<Group<Member>>>();
+  readonly #types = new Map<string, Shapes<Member>>();
 
-  join(view: View, member: Member): void {
+  /** The group of a view, made if need be: one that is new has been handed every change up to `after`. */
+  groupOf(view: View, after: Revision): Group<Member> {
+    const place = this.#placeOf(view.scope);
     const id = groupId(view);
-    const group = this.#groups.get(id) ?? { ...view, members: new Set<Member>() };
-    group.members.add(member);
-    this.#groups.set(id, group);
-    const bucketId = bucketOf(view.scope.group, view.scope.resource, view.scope.cluster);
-    const bucket = this.#buckets.get(bucketId) ?? new Set();
-    bucket.add(group);
-    this.#buckets.set(bucketId, bucket);
+    const { selector, representation } = view;
+    const group = place.groups.get(id) ?? { place, selector, representation, members: new Set<Member>(), after };
+    place.groups.set(id, group);
+    return group;
   }
 
-  leave(view: View, member: Member): void {
-    const id = groupId(view);
-    const group = this.#groups.get(id);
-    if (group === undefined || !group.members.delete(member) || group.members.size > 0) return;
-    this.#groups.delete(id);
-    const bucketId = bucketOf(view.scope.group, view.scope.resource, view.scope.cluster);
-    const bucket = this.#buckets.get(bucketId);
-    bucket?.delete(group);
-    if (bucket?.size === 0) this.#buckets.delete(bucketId);
+  find({ scope, ...view }: View): Group<Member> | undefined {
+    const shape = shapeOf(scope);
+    return this.#types.get(typeOf(scope))?.get(shape)?.get(textOf(shape, scope))?.groups.get(groupId(view));
   }
 
-  /** The groups whose scope covers the key. */
-  *covering(key: Key): Generator<Group<Member>> {
-    const { group, resource } = key.resource;
-    for (const cluster of ['*', key.cluster]) {
-      for (const candidate of this.#buckets.get(bucketOf(group, resource, cluster)) ?? [])
-        if (matches(candidate.scope, key)) yield candidate;
+  /** Takes a group out that has no members any more. */
+  remove({ place, selector, representation }: Group<Member>): void {
+    place.groups.delete(groupId({ selector, representation }));
+    if (place.groups.size > 0) return;
+    const [type, shape] = [typeOf(place.scope), shapeOf(place.scope)];
+    const shapes = this.#types.get(type);
+    const places = shapes?.get(shape);
+    places?.delete(textOf(shape, place.scope));
+    if (places?.size === 0) shapes?.delete(shape);
+    if (shapes?.size === 0) this.#types.delete(type);
+  }
+
+  /** The places whose scope covers the key. */
+  covering({ resource, ...rest }: Key): readonly Place<Member>[] {
+    const shapes = this.#types.get(typeOf(resource));
+    if (shapes === undefined) return [];
+    const names = { ...rest, identity: resource.identity };
+    const covering: Place<Member>[] = [];
+    for (const [shape, places] of shapes) {
+      const place = places.get(textOf(shape, names));
+      if (place !== undefined) covering.push(place);
     }
+    return covering;
+  }
+
+  covers(key: Key): boolean {
+    return this.covering(key).length > 0;
+  }
+
+  #placeOf(scope: Scope): Place<Member> {
+    const [type, shape] = [typeOf(scope), shapeOf(scope)];
+    const shapes = this.#types.get(type) ?? (new Map() as Shapes<Member>);
+    const places = shapes.get(shape) ?? new Map<string, Place<Member>>();
+    const text = textOf(shape, scope);
+    const place = places.get(text) ?? { scope, groups: new Map(), changes: [], bytes: 0, due: 0 };
+    places.set(text, place);
+    shapes.set(shape, places);
+    this.#types.set(type, shapes);
+    return place;
   }
 }
 
-function groupId({ scope, selector, representation }: View): string {
-  return `${representation.id}\n${formatScope(scope)}\n${formatSelector(selector)}`;
+type Named = Readonly<{ identity: string; shard: string; cluster: string; namespace?: string | undefined; name?: string | undefined }>;
+
+/** A bit for each member that the scope names. */
+function shapeOf({ identity, shard, cluster, namespace, name }: Named): number {
+  return (
+    (identity === '*' ? 0 : 1) +
+    (shard === '*' ? 0 : 2) +
+    (cluster === '*' ? 0 : 4) +
+    (namespace === undefined ? 0 : 8) +
+    (name === undefined ? 0 : 16)
+  );
 }
 
-function bucketOf(group: string, resource: string, cluster: string): string {
-  return `${resource}.${group}|${cluster}`;
+/** The members of a shape; no name contains a slash. */
+function textOf(shape: number, { identity, shard, cluster, namespace, name }: Named): string {
+  let text = '';
+  if (shape & 1) text += `${identity}/`;
+  if (shape & 2) text += `${shard}/`;
+  if (shape & 4) text += `${cluster}/`;
+  if (shape & 8) text += `${namespace}/`;
+  if (shape & 16) text += `${name}/`;
+  return text;
+}
+
+function typeOf({ group, resource }: Readonly<{ group: string; resource: string }>): string {
+  return `${resource}.${group}`;
+}
+
+function groupId({ selector, representation }: Omit<View, 'scope'>): string {
+  return `${representation.id}\n${formatSelector(selector)}`;
 }

@@ -7,7 +7,7 @@
  *   informer 2 ──────────page 1──page 2──▶        `sharedBytesMax` lasts; who comes too late reads it again
  *
  * Bounds: `sharedBytesMax` of encoded pages over all snapshots, the oldest leave first; none outlives its last reader.
- * The event loop gets a turn before every page, and after `turnBytesMax` of them (pace.ts).
+ * The event loop gets a turn before every page, and after some of them (pace.ts).
  */
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -16,7 +16,7 @@ import type { ListEncoding, Objects, Snapshot, Snapshots } from '../domain/ports
 import type { Revision } from '../domain/revision.js';
 import { formatScope, type Scope } from '../domain/scope.js';
 import { formatSelector, type Selector } from '../domain/selector.js';
-import { Pace } from './pace.js';
+import type { Pace } from './pace.js';
 
 type Page = Readonly<{ bytes: Uint8Array; next: Key | undefined }>;
 
@@ -32,10 +32,10 @@ export class SharedSnapshots implements Snapshots {
   readonly #kept = new Map<Promise<Page>, { pages: Map<string, Promise<Page>>; at: string; bytes: number }>();
   #keptBytes = 0;
 
-  constructor(objects: Objects, limits: { sharedBytesMax: number; turnBytesMax: number }, onShared: (chunks: number) => void) {
+  constructor({ objects, pace }: { objects: Objects; pace: Pace }, limits: { sharedBytesMax: number }, onShared: (chunks: number) => void) {
     this.#objects = objects;
     this.#sharedBytesMax = limits.sharedBytesMax;
-    this.#pace = new Pace(limits.turnBytesMax);
+    this.#pace = pace;
     this.#onShared = onShared;
   }
 

@@ -1,70 +1,71 @@
 /**
- * One open watch. It first sends what it missed, then joins the live stream.
+ * One open watch. It first sends what is there, if it was asked to; then it enters the stream of changes behind its position, and is offered
+ * encoded pieces of it: by those who catch up while it is behind, by the hub once it is live.
  *
- *   revision ──────┬───────────────┬────────────▶        W1 No hole: live begins at caughtUpTo + 1.
- *        start ────┘   catching up └─ live               W2 No repeat: a revision is sent at most once.
- *                                                        W3 At most `queueBytesMax` wait; one more ⇒ catching up again,
- *                                                           from the change log. 410 only below the compacted revision.
+ *   revision ──────┬───────────────┬────────────▶        W1 No hole: each piece begins where the one before it ends, or nothing of the watch
+ *        start ────┘  catching up  └─ live                  lies between.
+ *                                                        W2 No repeat: a revision is sent at most once.
+ *                                                        W3 At most `queueBytesMax` wait; one more ⇒ it leaves the stream, and enters it
+ *                                                           again at its position once it has room. 410 only below the compacted revision.
  *                                                        W4 A bookmark never overtakes an event.
- * It joins the hub *before* it reads: what is published from then on queues up behind what it reads; the other order
- * leaves a hole. What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
+ * What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
  */
-import { setImmediate as turn } from 'node:timers/promises';
-import type { Change } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
-import type {
-  EventItem,
-  History,
-  ListEncoding,
-  Objects,
-  OpenWatch,
-  Representation,
-  Revisions,
-  Snapshots,
-  WatchRequest,
-} from '../domain/ports.js';
+import type { History, ListEncoding, Objects, OpenWatch, Representation, Revisions, Snapshots, WatchRequest } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
-import { withRoom, type Room } from '../domain/room.js';
-import { eventOf } from './event-of.js';
+import { withRoom } from '../domain/room.js';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Piece, Receiver } from './fan-out.js';
+import type { Pace } from './pace.js';
 
 /** `readBytesMax`: what one piece that is read may come to, with the largest object at its end. */
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
 
-/** The live stream, as one watcher sees it. */
-export interface LiveStream {
-  join(watcher: Watcher): void;
-  leave(watcher: Watcher): void;
-  /** Hands out what was published and is still on its way to the watchers. */
-  flush(): void;
+/** The stream of changes, as one watcher sees it. */
+export interface ChangeStream {
+  /** From now on the watcher is offered what comes behind `after`. */
+  enter(watcher: Watcher, after: Revision): void;
+  /** True when it was live. */
+  leave(watcher: Watcher): boolean;
+  /** Offers a live watcher all that is published. False when it is not live. */
+  flush(watcher: Watcher): boolean;
+  /** The watcher has handed out all that it was offered. */
+  drained(watcher: Watcher): void;
 }
 
 export type WatcherParts = Readonly<{
-  live: LiveStream;
+  stream: ChangeStream;
   revisions: Revisions;
   history: History;
   objects: Objects;
   snapshots: Snapshots;
-  /** Told when the watcher falls back to the change log, and how many events it has been given. */
+  /** Lets watchers that are offered something at the same time hand it out in turns. */
+  pace: Pace;
+  /** Told when a live watcher falls back to the change log, and how many events it has been given. */
   observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
 }>;
 
 /** How many keys are remembered so that none is told to be gone twice. */
 const toldMax = 100_000;
+/** What waking a watcher and writing to its socket costs, as bytes: 64 of them share a turn of a mebibyte. */
+const handOutBytesMin = 16 * 1024;
 
-type Piece = Readonly<{ bytes: Uint8Array; revision: Revision }>;
-
-export class Watcher implements OpenWatch {
+export class Watcher implements OpenWatch, Receiver {
   readonly request: WatchRequest;
   readonly #parts: WatcherParts;
   readonly #limits: WatcherLimits;
   #queue: Piece[] = [];
   #queuedBytes = 0;
-  /** Whether what is published reaches the queue. */
-  #inStream = false;
-  #isLive = false;
+  /** Everything up to here has been handed out, or does not concern the watch. Known while it is not in the stream. */
+  #position: Revision = 0;
+  #isInStream = false;
+  /** Bytes of the piece there was no room for, and room that was waited for. */
+  #wantedBytes = 0;
+  #reservedBytes = 0;
   #ended = false;
+  #fault: unknown;
   #wake: () => void = () => {};
 
   constructor(request: WatchRequest, parts: WatcherParts, limits: WatcherLimits) {
@@ -73,27 +74,51 @@ export class Watcher implements OpenWatch {
     this.#limits = limits;
   }
 
-  /** What was published and concerns this watcher, encoded. Called in the order of publication. */
-  offer(bytes: Uint8Array, events: number, revision: Revision): void {
-    const isFull = this.#queuedBytes + bytes.length > this.#limits.queueBytesMax && this.#queue.length > 0;
-    if (isFull || !this.request.room.tryTake(bytes.length)) return this.fallBack();
-    this.#queue.push({ bytes, revision });
-    this.#queuedBytes += bytes.length;
-    this.#parts.observe.sent(events);
+  get hasMuch(): boolean {
+    return this.#queuedBytes > this.#limits.pieceBytesMax;
+  }
+
+  /** What concerns this watcher, encoded. Called in rising order. */
+  offer(piece: Piece): void {
+    const { length } = piece.bytes;
+    if (this.#queuedBytes + length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack(piece.after);
+    if (!this.#takeRoom(length)) {
+      this.#wantedBytes = length;
+      return this.fallBack(piece.after);
+    }
+    this.#queue.push(piece);
+    this.#queuedBytes += length;
+    this.#parts.observe.sent(piece.events);
+    this.#wake();
+  }
+
+  fallBack(after: Revision, fault?: unknown): void {
+    const wasLive = this.#parts.stream.leave(this);
+    this.#isInStream = false;
+    this.#position = this.#queue[0]?.after ?? after;
+    this.#dropQueue();
+    if (wasLive) this.#parts.observe.fellBack();
+    else this.#fault = fault;
+    this.#wake();
+  }
+
+  /** Others read on without it, because it has not taken what it was offered in time. It asks for more when it has. */
+  leftBehind(): void {
+    this.#isInStream = false;
     this.#wake();
   }
 
   /** A sign that everything published is on its way. A watcher that is still catching up gets none. */
   bookmark(): void {
-    this.#parts.live.flush();
-    if (!this.#isLive || !this.#inStream) return;
+    if (!this.#parts.stream.flush(this)) return;
     const { published } = this.#parts.revisions;
-    this.offer(this.request.representation.bookmark(this.#parts.revisions.format(published), false), 0, published);
+    const bytes = this.request.representation.bookmark(this.#parts.revisions.format(published), false);
+    this.offer({ bytes, events: 0, after: published, upTo: published });
   }
 
   /** Ends the stream behind what is queued. */
   end(): void {
-    this.#parts.live.flush();
+    this.#parts.stream.flush(this);
     this.#ended = true;
     this.#wake();
   }
@@ -101,48 +126,32 @@ export class Watcher implements OpenWatch {
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly Uint8Array[]> {
     const { start, representation } = this.request;
     try {
-      let position = start.kind === 'initial' ? yield* this.#initial(start.forgetSince) : yield* this.#catchUp(start.revision);
-      while (position !== undefined) {
-        position = yield* this.#live(position);
-        if (this.#ended) return;
-        position = yield* this.#catchUp(position);
-      }
+      if (start.kind === 'initial') yield* this.#initial(start.forgetSince);
+      else this.#position = start.revision;
+      yield* this.#follow();
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       yield this.#direct(representation.error(error.refusal));
     } finally {
-      this.#parts.live.leave(this);
+      this.#parts.stream.leave(this);
+      this.#dropQueue();
+      this.request.room.give(this.#reservedBytes);
     }
   }
 
-  /** Leaves the live stream and reads on from the change log. */
-  fallBack(): void {
-    this.#parts.live.leave(this);
-    this.#inStream = false;
-    this.#dropQueue();
-    this.#parts.observe.fellBack();
-    this.#wake();
-  }
-
-  #join(): Revision {
-    this.#dropQueue();
-    this.#inStream = true;
-    this.#parts.live.join(this);
-    return this.#parts.revisions.published;
-  }
-
-  /** Undefined when it was ended half way: what waits in the queue must not follow then, or the client would resume behind a hole. */
-  async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
-    const { scope, selector, representation, bookmarks } = this.request;
-    const at = this.#join();
-    const chunks = this.#parts.snapshots.chunks(scope, selector, at, addedBy(representation));
-    for await (const bytes of withRoom(chunks, this.#readingRoom, this.#limits.readBytesMax)) {
-      if (this.#ended) return undefined;
+  /** Ends half way when the watch was ended: what would follow must not be sent then, or the client would resume behind a hole. */
+  async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[]> {
+    const { scope, selector, representation, bookmarks, room } = this.request;
+    const { revisions, snapshots } = this.#parts;
+    const at = revisions.published;
+    const chunks = snapshots.chunks(scope, selector, at, addedBy(representation));
+    for await (const bytes of withRoom(chunks, room, this.#limits.readBytesMax)) {
+      if (this.#ended) return;
       yield [bytes];
     }
-    if (bookmarks) yield this.#direct(representation.bookmark(this.#parts.revisions.format(at), true));
+    if (bookmarks) yield this.#direct(representation.bookmark(revisions.format(at), true));
     if (forgetSince !== undefined) yield* this.#forget(forgetSince, at);
-    return at;
+    this.#position = at;
   }
 
   /**
@@ -194,52 +203,43 @@ export class Watcher implements OpenWatch {
     }
   }
 
-  /** Sends from the change log what came behind `after`, having joined the live stream for what comes next. Undefined as above. */
-  async *#catchUp(after: Revision): AsyncGenerator<readonly Uint8Array[], Revision | undefined> {
-    const upTo = this.#join();
-    for await (const bytes of withRoom(this.#missed(after, upTo), this.#readingRoom, this.#limits.readBytesMax)) {
-      if (this.#ended) return undefined;
-      yield [bytes];
-    }
-    return upTo;
-  }
-
-  async *#missed(after: Revision, upTo: Revision): AsyncGenerator<Uint8Array> {
-    const { scope, selector, representation } = this.request;
-    for await (const changes of this.#parts.history.changes(scope, { after, upTo })) {
-      const items = changes.map((change: Change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
-      if (items.length === 0) continue;
-      this.#parts.observe.sent(items.length);
-      yield representation.events(items);
-    }
-  }
-
-  /** Hands out what is queued as it comes, until the watch ends or falls behind; `position` is what was handed out. */
-  async *#live(from: Revision): AsyncGenerator<readonly Uint8Array[], Revision> {
-    let position = from;
-    this.#isLive = true;
-    while (this.#inStream) {
+  /** Hands out what is queued as it comes, until the watch ends. */
+  async *#follow(): AsyncGenerator<readonly Uint8Array[]> {
+    for (;;) {
       const pieces = this.#take();
-      const last = pieces.at(-1);
-      if (last !== undefined) {
-        position = last.revision;
+      if (pieces.length > 0) {
+        await this.#parts.pace.turn(Math.max(handOutBytesMin, sum(pieces)));
         yield pieces.map(({ bytes }) => bytes);
-      } else if (this.#ended) return position;
-      else await new Promise<void>((resolve) => (this.#wake = resolve));
+      } else if (this.#fault !== undefined) throw this.#fault;
+      else if (this.#ended) return;
+      else if (this.#isInStream) {
+        const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+        this.#parts.stream.drained(this);
+        await woken;
+      } else if (await this.#hasRoom()) {
+        this.#isInStream = true;
+        this.#parts.stream.enter(this, this.#position);
+      } else return;
     }
-    this.#isLive = false;
-    return position;
   }
 
-  /** Never waited for with a full queue in hand: what is queued is read from the change log later. */
-  get #readingRoom(): Pick<Room, 'take' | 'add' | 'give'> {
+  /** Waits for the room that was missing, holding nothing meanwhile. False when the client went away. */
+  async #hasRoom(): Promise<boolean> {
+    const wanted = this.#wantedBytes;
+    this.#wantedBytes = 0;
+    if (wanted === 0) return true;
+    if (!(await this.request.room.take(wanted))) return false;
+    this.#reservedBytes += wanted;
+    return true;
+  }
+
+  #takeRoom(bytes: number): boolean {
     const { room } = this.request;
-    const take = (bytes: number): Promise<boolean> => {
-      if (room.tryTake(bytes)) return Promise.resolve(true);
-      if (this.#queuedBytes > 0) this.fallBack();
-      return room.take(bytes);
-    };
-    return { take, add: (bytes) => room.add(bytes), give: (bytes) => room.give(bytes) };
+    const missing = bytes - this.#reservedBytes;
+    if (missing > 0 && !room.tryTake(missing)) return false;
+    if (missing < 0) room.give(-missing);
+    this.#reservedBytes = 0;
+    return true;
   }
 
   /** A small piece that goes out whatever else waits. */
@@ -263,8 +263,14 @@ export class Watcher implements OpenWatch {
       count += 1;
     }
     this.#queuedBytes -= bytes;
-    return this.#queue.splice(0, count);
+    const taken = this.#queue.splice(0, count);
+    this.#position = taken.at(-1)?.upTo ?? this.#position;
+    return taken;
   }
+}
+
+function sum(pieces: readonly Piece[]): number {
+  return pieces.reduce((bytes, piece) => bytes + piece.bytes.length, 0);
 }
 
 function addedBy(representation: Representation): ListEncoding {

@@ -6,7 +6,7 @@ import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { History, Objects, Pushes, Revisions, Writer } from '../../src/domain/ports.js';
 import { halfRemoved } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
-import type { Scope } from '../../src/domain/scope.js';
+import { matches, type Scope } from '../../src/domain/scope.js';
 import { until } from '../support/test-server.js';
 
 type Reading = Readonly<{ revision?: Revision; between?: () => Promise<unknown> }>;
@@ -40,7 +40,11 @@ export async function listTexts(store: Objects & Revisions, scope: Scope, readin
 
 export async function changesBehind(store: History & Revisions, scope: Scope, after: Revision, upTo = store.published): Promise<Change[]> {
   const all: Change[] = [];
-  for await (const chunk of store.changes(scope, { after, upTo })) all.push(...chunk);
+  for (let position = after; position < upTo;) {
+    const chunk = await store.changes(scope, { after: position, upTo }, (key) => matches(scope, key));
+    all.push(...chunk.changes);
+    position = chunk.upTo;
+  }
   return all;
 }
 

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { BystanderData, BystanderReport } from './bystander.js';
-import { KubeClient } from './kube-client.js';
+import { KubeClient, type Answer } from './kube-client.js';
 
-const { url, certificate, key, path, intervalMs } = workerData as BystanderData;
+const { url, certificate, key, path, intervalMs, writes } = workerData as BystanderData;
 const warmUpRequests = 50;
 /** An answer that takes longer counts as one that took so long. */
 const answerMsMax = 10_000;
@@ -13,17 +13,23 @@ const client = new KubeClient({ url, certificate, key, http2: true });
 let delaysMs: number[] = [];
 let failures: string[] = [];
 let askedMs: number | undefined;
+let written = 0;
 
 async function ask(): Promise<void> {
   const startedMs = performance.now();
   askedMs = startedMs;
-  const failure = await client.raw('GET', path, { timeoutMs: answerMsMax }).then(
+  const failure = await (writes ? write() : client.raw('GET', path, { timeoutMs: answerMsMax })).then(
     ({ status }) => (status === 200 ? undefined : `status ${status}`),
     (error: unknown) => String(error),
   );
   askedMs = undefined;
   delaysMs.push(performance.now() - startedMs);
   if (failure !== undefined) failures.push(failure);
+}
+
+function write(): Promise<Answer> {
+  const body = { metadata: { labels: { written: String((written += 1)) } } };
+  return client.raw('PATCH', path, { headers: { 'content-type': 'application/merge-patch+json' }, body, timeoutMs: answerMsMax });
 }
 
 for (let i = 0; i < warmUpRequests; i += 1) await ask();

@@ -1,12 +1,12 @@
 /**
- * A client that does nothing wrong while others do: it asks for one object, again and again over one warm connection of HTTP/2, and counts how
- * long each answer takes. It runs in a thread of its own, so that what the test itself is busy with is not taken for the server's delay.
+ * A client that does nothing wrong while others do: it asks for one object, or changes it, again and again over one warm connection of HTTP/2, and
+ * counts how long each answer takes. It runs in a thread of its own, so that what the test itself is busy with is not taken for the server's delay.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Certificate } from './test-authority.js';
 
-export type BystanderData = Readonly<{ url: string; certificate: string; key: string; path: string; intervalMs: number }>;
+export type BystanderData = Readonly<{ url: string; certificate: string; key: string; path: string; intervalMs: number; writes: boolean }>;
 
 /** In milliseconds. `failed` counts answers other than 200 and those that never came. */
 export type Delays = Readonly<{ asked: number; failed: number; p50: number; p99: number; max: number; failures: readonly string[] }>;
@@ -25,8 +25,17 @@ export class Bystander {
   }
 
   /** Resolves once its connection is warm: what came before does not count. */
-  static async start(of: Readonly<{ url: string; as: Pick<Certificate, 'certificate' | 'key'>; path: string }>): Promise<Bystander> {
-    const workerData: BystanderData = { url: of.url, certificate: of.as.certificate, key: of.as.key, path: of.path, intervalMs };
+  static async start(
+    of: Readonly<{ url: string; as: Pick<Certificate, 'certificate' | 'key'>; path: string; writes?: boolean }>,
+  ): Promise<Bystander> {
+    const workerData: BystanderData = {
+      url: of.url,
+      certificate: of.as.certificate,
+      key: of.as.key,
+      path: of.path,
+      intervalMs,
+      writes: of.writes ?? false,
+    };
     const bystander = new Bystander(new Worker(new URL('bystander-thread.js', import.meta.url), { workerData }));
     await bystander.#began;
     return bystander;

@@ -3,6 +3,7 @@ import type { Change } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
+import type { LogChunk } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import type { MemoryDisk } from './memory-disk.js';
@@ -58,15 +59,18 @@ export class MemoryReader {
     return Math.min(counted, max);
   }
 
-  /** Undefined: of every type. */
-  async *changes(scope: Scope | undefined, range: Range, covered: Covered): AsyncGenerator<readonly Change[]> {
-    let position = range.after;
-    while (position < range.upTo) {
-      await covered(position);
-      const { changes, upTo } = this.#chunk(scope, { after: position, upTo: range.upTo });
-      position = upTo;
-      if (changes.length > 0) yield changes;
+  /** The first changes of the range that are wanted. */
+  async chunk(range: Range, covered: Covered, isWanted: (key: Key) => boolean = () => true): Promise<LogChunk> {
+    await covered(range.after);
+    const changes: Change[] = [];
+    let bytes = 0;
+    for (const row of this.#disk.log.rows(range)) {
+      if (!isWanted(row.key)) continue;
+      changes.push(this.change(row));
+      bytes += row.body?.bytes.length ?? 0;
+      if (changes.length >= chunkRowsMax || bytes >= chunkBytesMax) return { changes, upTo: row.revision };
     }
+    return { changes, upTo: range.upTo };
   }
 
   async *touched(scope: Scope, range: Range, covered: Covered): AsyncGenerator<readonly Key[]> {
@@ -93,18 +97,6 @@ export class MemoryReader {
     if (row?.body === undefined) return undefined;
     const { key, revision, body } = row;
     return { key, revision, resourceVersion: this.#format(revision), body };
-  }
-
-  #chunk(scope: Scope | undefined, range: Range): { changes: readonly Change[]; upTo: Revision } {
-    const changes: Change[] = [];
-    let bytes = 0;
-    for (const row of this.#disk.log.rows(range)) {
-      if (scope !== undefined && !matches(scope, row.key)) continue;
-      changes.push(this.change(row));
-      bytes += row.body?.bytes.length ?? 0;
-      if (changes.length >= chunkRowsMax || bytes >= chunkBytesMax) return { changes, upTo: row.revision };
-    }
-    return { changes, upTo: range.upTo };
   }
 
   #slicesOf({ group, resource, identity, shard }: Scope): readonly MemorySlice[] {

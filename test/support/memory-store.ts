@@ -18,11 +18,11 @@ import { expired, Refused, type Refusal } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { LogChunk, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
+import type { LogChunk, LogType, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
 import { halfRemoved, type LinkState, type SliceState } from '../../src/domain/push.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
-import type { Scope } from '../../src/domain/scope.js';
+import { matches, type Scope } from '../../src/domain/scope.js';
 import { Holds } from '../../src/store/sqlite/compactor.js';
 import { Epochs } from '../../src/store/sqlite/epochs.js';
 import type { Part } from '../../src/store/sqlite/lane.js';
@@ -143,16 +143,17 @@ export class MemoryStore implements Store {
     return this.#answer(() => this.#reader.count(scope, after, max));
   }
 
-  changes(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
-    return this.#reader.changes(scope, range, (position) => this.#covered(position));
+  changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk> {
+    const isOfType = (key: Key): boolean => matches({ ...type, shard: '*', cluster: '*' }, key) && isWanted(key);
+    return this.#reader.chunk(range, (position) => this.#covered(position), isOfType);
   }
 
-  async *everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
-    for await (const changes of this.#reader.changes(undefined, range, (position) => this.#covered(position))) {
-      const wanted = changes.filter(({ key, movedPath }) => isWanted(key) || movedPath !== undefined);
-      yield { changes: wanted, upTo: changes.at(-1)?.revision ?? range.after };
+  async *everyChange({ after, upTo }: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
+    for (let position = after; position < upTo;) {
+      const chunk = await this.#reader.chunk({ after: position, upTo }, (at) => this.#covered(at));
+      yield { ...chunk, changes: chunk.changes.filter(({ key, movedPath }) => isWanted(key) || movedPath !== undefined) };
+      position = chunk.upTo;
     }
-    yield { changes: [], upTo: range.upTo };
   }
 
   remembers(after: Revision): boolean {

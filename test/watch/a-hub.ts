@@ -4,6 +4,7 @@ import type { Selector } from '../../src/domain/selector.js';
 import { parseLabelSelector } from '../../src/domain/selector.js';
 import { mustParse } from '../../src/domain/parsed.js';
 import { Hub, type HubLimits } from '../../src/watch/hub.js';
+import { Pace } from '../../src/watch/pace.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
 import { endlessRoom } from '../support/an-exchange.js';
 import { aScope } from '../support/objects.js';
@@ -70,10 +71,10 @@ export function aHub(limits: Partial<HubLimits> = {}): TestHub {
   const store = new MemoryStore();
   const clock = new TestClock();
   const counts = { fellBack: 0, sent: 0 };
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 1_000_000, turnBytesMax: 100 }, () => {});
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(100) }, { sharedBytesMax: 1_000_000 }, () => {});
   const observe = { fellBack: () => void (counts.fellBack += 1), sent: (events: number) => void (counts.sent += events) };
   const hub = new Hub(
-    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, observe },
+    { clock, commits: store, revisions: store, history: store, objects: store, snapshots, pace: new Pace(1_000_000), observe },
     { queueBytesMax: 1_000_000, pieceBytesMax: 100_000, readBytesMax: 100_000, bookmarkIntervalMs: 60_000, flushIntervalMs: 0, ...limits },
   );
   return { hub, store, clock, counts };

@@ -7,7 +7,17 @@ import type { Change, Commit } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { LogChunk, Commits, History, Objects, Revisions, Snapshot, SnapshotPage, Subscription } from '../../src/domain/ports.js';
+import type {
+  LogChunk,
+  LogType,
+  Commits,
+  History,
+  Objects,
+  Revisions,
+  Snapshot,
+  SnapshotPage,
+  Subscription,
+} from '../../src/domain/ports.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import { aBody, aKey, type Place } from '../support/objects.js';
@@ -70,22 +80,18 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return Math.min(max, standing.length);
   }
 
-  changes(scope: Scope, range: Range): AsyncIterable<readonly Change[]> {
-    return this.#read((key) => matches(scope, key), range);
+  async changes(type: LogType, { after, upTo }: Range, isWanted: (key: Key) => boolean): Promise<LogChunk> {
+    if (after < this.compacted) throw new Refused(expired(`too old resource version: ${after} (${this.compacted})`));
+    const end = Math.min(after + this.rowsMax, upTo);
+    const changes = this.#changes
+      .slice(after, end)
+      .filter(({ key }) => matches({ ...type, shard: '*', cluster: '*' }, key) && isWanted(key));
+    await this.between();
+    return { changes, upTo: end };
   }
 
-  async *everyChange(range: Range, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
-    for await (const changes of this.#read(isWanted, range)) yield { changes, upTo: changes.at(-1)?.revision ?? range.after };
-    yield { changes: [], upTo: range.upTo };
-  }
-
-  async *#read(isRead: (key: Key) => boolean, { after, upTo }: Range): AsyncGenerator<readonly Change[]> {
-    for (let at = after; at < upTo; at += this.rowsMax) {
-      if (at < this.compacted) throw new Refused(expired(`too old resource version: ${at} (${this.compacted})`));
-      const chunk = this.#changes.slice(at, Math.min(at + this.rowsMax, upTo)).filter(({ key }) => isRead(key));
-      if (chunk.length > 0) yield chunk;
-      await this.between();
-    }
+  everyChange(): AsyncIterable<LogChunk> {
+    throw new Error('no link reads this');
   }
 
   remembers(): boolean {

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { ListEncoding } from '../../src/domain/ports.js';
+import { Pace } from '../../src/watch/pace.js';
 import { SharedSnapshots } from '../../src/watch/shared-snapshots.js';
 import { aScope } from '../support/objects.js';
 import { everything, selecting } from './a-hub.js';
@@ -39,7 +40,7 @@ function textOf(chunks: readonly Uint8Array[]): string {
 test('readers that start together share one snapshot and the bytes of its pages', async (t) => {
   const store = someStore(6);
   let shared = 0;
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 10_000, turnBytesMax: 10 }, (chunks) => (shared += chunks));
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, (chunks) => (shared += chunks));
   const encoding = names();
 
   const read = await Promise.all(Array.from({ length: 5 }, () => gather(snapshots.chunks(aScope(), everything, 6, encoding))));
@@ -54,7 +55,7 @@ test('readers that start together share one snapshot and the bytes of its pages'
 
 test('another scope, selector, revision or encoding shares nothing', async (t) => {
   const store = someStore(4);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 10_000, turnBytesMax: 10 }, () => t.fail());
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => t.fail());
 
   const read = await Promise.all([
     gather(snapshots.chunks(aScope(), everything, 4, names())),
@@ -69,7 +70,7 @@ test('another scope, selector, revision or encoding shares nothing', async (t) =
 
 test('a page that the bound has pushed out is read again by whoever comes too late, with the same content', async (t) => {
   const store = someStore(6);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 15, turnBytesMax: 10 }, () => {});
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 15 }, () => {});
   const slow = snapshots.chunks(aScope(), everything, 6, names());
   const first = await slow.next();
 
@@ -84,7 +85,7 @@ test('a page that the bound has pushed out is read again by whoever comes too la
 
 test('an error reaches every reader that waits for the page, and the next one to ask tries again', async (t) => {
   const store = someStore(4);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 10_000, turnBytesMax: 10 }, () => {});
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const waiting = snapshots.chunks(aScope(), everything, 4, names());
   await waiting.next();
   store.between = async () => {
@@ -105,7 +106,7 @@ test('an error reaches every reader that waits for the page, and the next one to
 
 test('a reader that goes away half way closes the snapshot if it was the last, and only then', async (t) => {
   const store = someStore(6);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 10_000, turnBytesMax: 10 }, () => {});
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const [one, other] = [snapshots.chunks(aScope(), everything, 6, names()), snapshots.chunks(aScope(), everything, 6, names())];
   await one.next();
   await other.next();
@@ -118,7 +119,7 @@ test('a reader that goes away half way closes the snapshot if it was the last, a
 
 test('pages without a selected object are passed over, and an empty scope is no chunk', async (t) => {
   const store = someStore(6);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 10_000, turnBytesMax: 10 }, () => {});
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const encoding = names();
 
   t.is(textOf(await gather(snapshots.chunks(aScope(), selecting('odd=5'), 6, encoding))), '');
@@ -128,7 +129,7 @@ test('pages without a selected object are passed over, and an empty scope is no 
 
 test('what is written meanwhile is not in the pages: a snapshot is of its revision', async (t) => {
   const store = someStore(4);
-  const snapshots = new SharedSnapshots(store, { sharedBytesMax: 10_000, turnBytesMax: 10 }, () => {});
+  const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const chunks = snapshots.chunks(aScope(), everything, 4, names());
   const first = await chunks.next();
   store.commit({ put: { name: 'n3' } }, { delete: { name: 'n2' } }, { put: { name: 'n9' } });

@@ -70,8 +70,8 @@ test('W3 one event larger than the queue is still delivered when nothing else wa
   t.is(counts.fellBack, 0);
 });
 
-test('W3 a watcher that falls back during its initial events has them whole and misses nothing behind them', async (t) => {
-  const { hub, store, counts } = aHub({ queueBytesMax: 200 });
+test('W1 what is committed during the initial events comes behind them, though it is more than a queue may hold', async (t) => {
+  const { hub, store } = aHub({ queueBytesMax: 200 });
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
     for (let i = 1; i <= 10; i++) store.commit({ put: { name: `m${i}` } });
@@ -79,7 +79,6 @@ test('W3 a watcher that falls back during its initial events has them whole and 
 
   const seen = await new Reader(hub.open(aWatch({ start: initial }))).drain();
 
-  t.is(counts.fellBack, 1);
   const expected = [
     ...Array.from({ length: 6 }, (_, i) => `ADDED n${i + 1}@${i + 1}`),
     'BOOKMARK@6!',
@@ -88,8 +87,8 @@ test('W3 a watcher that falls back during its initial events has them whole and 
   t.deepEqual(seen, expected);
 });
 
-test('W3 a watcher that falls behind again and again while it catches up still gets everything once', async (t) => {
-  const { hub, store, counts } = aHub({ queueBytesMax: 150 });
+test('W2 W3 a watcher that never catches up, because there is always more, still gets everything once', async (t) => {
+  const { hub, store } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
   let left = 12;
@@ -104,7 +103,6 @@ test('W3 a watcher that falls behind again and again while it catches up still g
     reader.events.map(({ position }) => Number(position)),
     store.log.map(({ revision }) => revision),
   );
-  t.true(counts.fellBack > 2);
 });
 
 test('a watcher that falls behind the compacted revision gets one 410 event and the end, no gap', async (t) => {
@@ -178,12 +176,13 @@ test('W1 a watch that is ended while it catches up tells nothing behind what it 
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch());
+  const reader = new Reader(open);
+  await reader.step();
   inPause(store, () => {
     store.commit({ put: { name: 'live' } });
     open.end();
   });
 
-  const reader = new Reader(open);
   const seen = await reader.drain();
 
   t.deepEqual(seen, ['ADDED n1@1', 'ADDED n2@2']);

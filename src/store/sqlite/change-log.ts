@@ -8,7 +8,7 @@ import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
-import type { LogChunk } from '../../domain/ports.js';
+import type { LogChunk, LogType } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { tombstone } from './row-kind.js';
@@ -41,23 +41,19 @@ export class ChangeLog {
   }
 
   /** `assertCovered(position)` throws when history above `position` is no longer whole. */
-  async *changes(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Change[]> {
-    const reading = { isWanted: (key: Key) => matches(scope, key), assertCovered };
-    const page = (rest: Range): readonly LogRow[] => this.#page(scope, rest);
-    for await (const { changes } of this.#read(range, page, { ...reading, chunkBytesMax })) if (changes.length > 0) yield changes;
+  changes(type: LogType, range: Range, reading: Reading): LogChunk {
+    reading.assertCovered(range.after);
+    return this.#rows.database.transaction(() => this.#chunk(this.#page(type, range), range, { ...reading, chunkBytesMax }))();
   }
 
-  /** The same of every type; what moves a path is wanted whatever its key. */
-  everyChange(range: Range, reading: Reading): AsyncGenerator<LogChunk> {
-    return this.#read(range, (rest) => this.#everything(rest), { ...reading, chunkBytesMax: everyChunkBytesMax, takesMoves: true });
-  }
-
-  async *#read(range: Range, page: (rest: Range) => readonly LogRow[], reading: ChunkReading): AsyncGenerator<LogChunk> {
+  /** The same of every type, chunk after chunk; what moves a path is wanted whatever its key. */
+  async *everyChange(range: Range, reading: Reading): AsyncGenerator<LogChunk> {
+    const whole = { ...reading, chunkBytesMax: everyChunkBytesMax, takesMoves: true };
     let position = range.after;
     while (position < range.upTo) {
       reading.assertCovered(position);
       const rest = { after: position, upTo: range.upTo };
-      const chunk = this.#rows.database.transaction(() => this.#chunk(page(rest), rest, reading))();
+      const chunk = this.#rows.database.transaction(() => this.#chunk(this.#everything(rest), rest, whole))();
       position = chunk.upTo;
       yield chunk;
       await turn();
@@ -118,8 +114,8 @@ export class ChangeLog {
     return { ...change, movedPath };
   }
 
-  #page(scope: Scope, { after, upTo }: Range): readonly LogRow[] {
-    const ids = this.#rows.resourceIds(scope);
+  #page(type: LogType, { after, upTo }: Range): readonly LogRow[] {
+    const ids = this.#rows.resourceIds(type);
     const [only] = ids;
     if (only === undefined) return [];
     if (ids.length === 1) return this.#statements.ofResource.all(only, after, upTo, rowsMax);

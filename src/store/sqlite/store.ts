@@ -11,7 +11,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers';
 import type { Worker } from 'node:worker_threads';
-import type { Change, Commit } from '../../domain/change.js';
+import type { Commit } from '../../domain/change.js';
 import type { ShardState } from '../../domain/claim.js';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import { deferred } from '../../domain/deferred.js';
@@ -19,7 +19,7 @@ import { CacheError, expired, Refused, unreachable, type Refusal } from '../../d
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk } from '../../domain/ports.js';
+import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk, LogType } from '../../domain/ports.js';
 import { halfRemoved, type LinkState, type SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
@@ -209,8 +209,8 @@ export class SqliteStore implements Store {
     return this.#points.count(scope, after, max);
   }
 
-  changes(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Change[]> {
-    return this.#changeLog.changes(scope, range, (position) => this.#assertCovered(position));
+  async changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk> {
+    return this.#changeLog.changes(type, range, { isWanted, assertCovered: (position) => this.#assertCovered(position) });
   }
 
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk> {

@@ -1,0 +1,222 @@
+/**
+ * Watchers that are behind read the change log together. Those of one type at the same position are a cohort: the log is read once for all of
+ * them, and each change goes only to those whom it concerns, as if they were live.
+ *
+ *   revision ──┬──────────┬────────────────┬──────▶      C1 A cohort reads up to where the next one stands, at most, and becomes one with it there:
+ *     cohort A ┘─────▶ B ─┘      published ┘                a stretch of the log is read once for all who wait at its beginning.
+ *                                                        C2 It waits `patienceMs` for members that have much to take, then reads on without
+ *                                                           them. They enter again where they stand: whoever is slow pays alone.
+ * In each round every cohort reads a chunk, the one that is furthest behind first. The event loop goes to others after each slice.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Clock, History, LogChunk, LogType, Revisions } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
+import { FanOut, type Receiver } from './fan-out.js';
+import type { View } from './scope-index.js';
+import { slice } from './slice.js';
+
+/** One who may be behind. */
+export interface Follower extends Receiver {
+  readonly request: View;
+  /** Whether more waits to be handed out than goes out at once. */
+  readonly hasMuch: boolean;
+  leftBehind(): void;
+}
+
+export type CatchUpParts<Member> = Readonly<{
+  clock: Clock;
+  history: History;
+  revisions: Revisions;
+  /** Takes over a member that has got everything published. */
+  goLive: (member: Member) => void;
+}>;
+
+const patienceMs = 50;
+
+class Cohort<Member extends Follower> {
+  readonly type: LogType;
+  readonly fanOut: FanOut<Member>;
+  readonly members = new Set<Member>();
+  /** Members that have much to take. */
+  readonly taking = new Set<Member>();
+  cancelPatience = (): void => {};
+
+  constructor(type: LogType, position: Revision) {
+    this.type = type;
+    this.fanOut = new FanOut(position);
+  }
+
+  get position(): Revision {
+    return this.fanOut.revision;
+  }
+
+  add(member: Member): void {
+    this.members.add(member);
+    this.fanOut.join(member.request, member);
+    if (member.hasMuch) this.taking.add(member);
+  }
+
+  remove(member: Member): void {
+    this.members.delete(member);
+    this.taking.delete(member);
+    this.fanOut.leave(member.request, member);
+  }
+}
+
+export class CatchUp<Member extends Follower> {
+  readonly #parts: CatchUpParts<Member>;
+  readonly #cohortOf = new Map<Member, Cohort<Member>>();
+  /** Cohorts that stand between two chunks, by type and position: whoever stands there as well may join. */
+  readonly #standing = new Map<string, Map<Revision, Cohort<Member>>>();
+  /** Those that may read on. */
+  readonly #ready = new Set<Cohort<Member>>();
+  #isRunning = false;
+
+  constructor(parts: CatchUpParts<Member>) {
+    this.#parts = parts;
+  }
+
+  enter(member: Member, after: Revision): void {
+    const { group, resource, identity } = member.request.scope;
+    const type = { group, resource, identity };
+    const known = this.#standing.get(textOf(type))?.get(after);
+    const cohort = known ?? new Cohort<Member>(type, after);
+    cohort.add(member);
+    this.#cohortOf.set(member, cohort);
+    if (known === undefined) this.#stand(cohort);
+  }
+
+  /** False when it is not here. */
+  leave(member: Member): boolean {
+    const cohort = this.#cohortOf.get(member);
+    if (cohort === undefined) return false;
+    this.#cohortOf.delete(member);
+    cohort.remove(member);
+    this.#readyIfTaken(cohort);
+    return true;
+  }
+
+  /** The member has taken what it got. */
+  drained(member: Member): void {
+    const cohort = this.#cohortOf.get(member);
+    if (cohort?.taking.delete(member) === true) this.#readyIfTaken(cohort);
+  }
+
+  /** Only one that stands between two chunks may go on. */
+  #readyIfTaken(cohort: Cohort<Member>): void {
+    if (cohort.taking.size === 0 && this.#standing.get(textOf(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
+  }
+
+  #makeReady(cohort: Cohort<Member>): void {
+    cohort.cancelPatience();
+    this.#ready.add(cohort);
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    while (this.#ready.size > 0) {
+      // Whoever comes in the same turn joins before the first chunk is read.
+      await turn();
+      let isTimeUp = slice(this.#parts.clock);
+      const round = [...this.#ready].map(({ type, position }) => ({ type: textOf(type), position }));
+      for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
+        // Whoever came up to this position in the round goes on from here with those who stood here.
+        const cohort = this.#standing.get(type)?.get(position);
+        if (cohort === undefined || !this.#ready.delete(cohort)) continue;
+        if (isTimeUp()) {
+          await turn();
+          isTimeUp = slice(this.#parts.clock);
+        }
+        await this.#step(cohort, isTimeUp);
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  async #step(cohort: Cohort<Member>, isTimeUp: () => boolean): Promise<void> {
+    this.#unstand(cohort);
+    for (const member of cohort.taking) this.#leaveBehind(cohort, member);
+    if (cohort.members.size === 0) return;
+    if (cohort.position < this.#parts.revisions.published) {
+      const chunk = await this.#read(cohort);
+      if (chunk === undefined) return;
+      cohort.fanOut.publish(chunk.changes, chunk.upTo);
+      for (let isUp = isTimeUp; !cohort.fanOut.handOut(isUp); isUp = slice(this.#parts.clock)) await turn();
+      for (const member of cohort.members) if (member.hasMuch) cohort.taking.add(member);
+    }
+    if (cohort.position >= this.#parts.revisions.published) this.#goLive(cohort, isTimeUp);
+    if (cohort.members.size > 0) this.#stand(cohort);
+  }
+
+  /** Undefined when it cannot be read: then every member is told. */
+  async #read(cohort: Cohort<Member>): Promise<LogChunk | undefined> {
+    const after = cohort.position;
+    try {
+      return await this.#parts.history.changes(cohort.type, { after, upTo: this.#reachOf(cohort) }, (key) => cohort.fanOut.covers(key));
+    } catch (fault) {
+      for (const member of cohort.members) member.fallBack(after, fault);
+      return undefined;
+    }
+  }
+
+  /** C1. */
+  #reachOf(cohort: Cohort<Member>): Revision {
+    let reach = this.#parts.revisions.published;
+    for (const position of this.#standing.get(textOf(cohort.type))?.keys() ?? [])
+      if (position > cohort.position && position < reach) reach = position;
+    return reach;
+  }
+
+  /** As many as there is time for; the others are asked again. */
+  #goLive(cohort: Cohort<Member>, isTimeUp: () => boolean): void {
+    for (const member of cohort.members) {
+      cohort.remove(member);
+      this.#cohortOf.delete(member);
+      this.#parts.goLive(member);
+      if (isTimeUp()) return;
+    }
+  }
+
+  #leaveBehind(cohort: Cohort<Member>, member: Member): void {
+    cohort.remove(member);
+    this.#cohortOf.delete(member);
+    member.leftBehind();
+  }
+
+  /** Joins the smaller of two that stand at one position to the larger. */
+  #stand(cohort: Cohort<Member>): void {
+    const type = textOf(cohort.type);
+    const standing = this.#standing.get(type) ?? new Map<Revision, Cohort<Member>>();
+    this.#standing.set(type, standing);
+    const there = standing.get(cohort.position);
+    const [larger, smaller] = there === undefined || there.members.size < cohort.members.size ? [cohort, there] : [there, cohort];
+    for (const member of smaller?.members ?? []) {
+      larger.add(member);
+      this.#cohortOf.set(member, larger);
+    }
+    if (smaller !== undefined) {
+      smaller.cancelPatience();
+      this.#ready.delete(smaller);
+    }
+    standing.set(larger.position, larger);
+    if (larger.taking.size === 0) return this.#makeReady(larger);
+    // It may have been about to read on, before it was joined by somebody who has something to take.
+    this.#ready.delete(larger);
+    larger.cancelPatience();
+    larger.cancelPatience = this.#parts.clock.after(patienceMs, () => this.#makeReady(larger));
+  }
+
+  #unstand(cohort: Cohort<Member>): void {
+    cohort.cancelPatience();
+    const type = textOf(cohort.type);
+    const standing = this.#standing.get(type);
+    standing?.delete(cohort.position);
+    if (standing?.size === 0) this.#standing.delete(type);
+  }
+}
+
+function textOf({ group, resource, identity }: LogType): string {
+  return `${resource}.${group}:${identity}`;
+}

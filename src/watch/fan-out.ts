@@ -1,0 +1,192 @@
+/**
+ * Hands changes to groups of watchers, some at a time: a commit that concerns thousands of selectors takes many turns of the event loop, and a
+ * group that selects everything never waits for one with a selector.
+ *
+ *   publish ─▶ changes of each place ─▶ due groups ─▶ matched and encoded once for a group ─▶ offered to its members
+ *
+ * F1 Whoever joins gets what is published from then on; F2 in order, each change once. F3 Changes wait for a place's slowest group, `waitingMax`
+ * and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
+ */
+import type { Change } from '../domain/change.js';
+import type { EventItem } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
+import { isEverything } from '../domain/selector.js';
+import { eventOf } from './event-of.js';
+import { ScopeIndex, type Group, type Place, type View } from './scope-index.js';
+
+/** Encoded events of the changes with after < revision ≤ upTo. */
+export type Piece = Readonly<{ bytes: Uint8Array; events: number; after: Revision; upTo: Revision }>;
+
+export interface Receiver {
+  offer(piece: Piece): void;
+  /** It must read what comes behind `after` by itself: because changes wait too long for it, or because one could not be encoded. */
+  fallBack(after: Revision, fault?: unknown): void;
+}
+
+/** What one group is handed at once. */
+const visitChangesMax = 256;
+const visitBytesMax = 1024 * 1024;
+const waitingMax = 10_000;
+const waitingBytesMax = 64 * 1024 * 1024;
+
+export class FanOut<Member extends Receiver> {
+  readonly #index = new ScopeIndex<Member>();
+  /** Groups that have not got every change, in the order in which they have been waiting. */
+  readonly #plain = new Set<Group<Member>>();
+  readonly #selective = new Set<Group<Member>>();
+  #revision: Revision;
+
+  constructor(revision: Revision) {
+    this.#revision = revision;
+  }
+
+  /** Up to where changes have been published here. */
+  get revision(): Revision {
+    return this.#revision;
+  }
+
+  join(view: View, member: Member): void {
+    const group = this.#index.groupOf(view, this.#revision);
+    this.#finish(group);
+    group.members.add(member);
+  }
+
+  leave(view: View, member: Member): void {
+    const group = this.#index.find(view);
+    if (group === undefined || !group.members.delete(member) || group.members.size > 0) return;
+    this.#settle(group);
+    this.#index.remove(group);
+  }
+
+  covers(key: Change['key']): boolean {
+    return this.#index.covers(key);
+  }
+
+  /** Takes the changes up to `revision`, rising. `handOut` hands them out. */
+  publish(changes: readonly Change[], revision: Revision): void {
+    const places = new Set<Place<Member>>();
+    for (const change of changes) {
+      for (const place of this.#index.covering(change.key)) {
+        place.changes.push(change);
+        place.bytes += bytesOf(change);
+        places.add(place);
+      }
+    }
+    this.#revision = revision;
+    for (const place of places) {
+      for (const group of place.groups.values()) this.#expect(group);
+      if (place.changes.length > waitingMax || place.bytes > waitingBytesMax) this.#shed(place);
+    }
+  }
+
+  /** Hands out what is published until the time is up, at least one group of each kind; true when nothing is left. */
+  handOut(isTimeUp: () => boolean): boolean {
+    for (const due of [this.#plain, this.#selective]) {
+      for (const group of due) {
+        this.#visit(group);
+        if (isTimeUp()) break;
+      }
+    }
+    return this.#plain.size === 0 && this.#selective.size === 0;
+  }
+
+  /** Hands the members of a view everything that is published. */
+  flush(view: View): void {
+    const group = this.#index.find(view);
+    if (group !== undefined) this.#finish(group);
+  }
+
+  #finish(group: Group<Member>): void {
+    while (this.#dueOf(group).has(group)) this.#visit(group);
+  }
+
+  #visit(group: Group<Member>): void {
+    const { changes } = group.place;
+    const from = firstBehind(changes, group.after);
+    let to = from;
+    for (let bytes = 0; to < changes.length && to - from < visitChangesMax && bytes < visitBytesMax; to += 1) bytes += bytesOf(changes[to]);
+    const last = to === changes.length ? undefined : changes[to - 1];
+    const upTo = last?.revision ?? this.#revision;
+    const after = Math.max(group.after, (changes[from]?.revision ?? upTo) - 1);
+    group.after = upTo;
+    const visited = changes.slice(from, to);
+    if (last === undefined) this.#settle(group);
+    else this.#putLast(group);
+    offer(group, visited, { after, upTo });
+  }
+
+  #expect(group: Group<Member>): void {
+    const due = this.#dueOf(group);
+    if (due.has(group)) return;
+    due.add(group);
+    group.place.due += 1;
+  }
+
+  #settle(group: Group<Member>): void {
+    if (!this.#dueOf(group).delete(group)) return;
+    group.place.due -= 1;
+    if (group.place.due === 0) keep(group.place, []);
+  }
+
+  /** So that a group with much to come does not keep the others waiting. */
+  #putLast(group: Group<Member>): void {
+    const due = this.#dueOf(group);
+    due.delete(group);
+    due.add(group);
+  }
+
+  #dueOf({ selector }: Group<Member>): Set<Group<Member>> {
+    return isEverything(selector) ? this.#plain : this.#selective;
+  }
+
+  /** Drops the changes that every group has got; if too many are left, also those of the older half that some have not. */
+  #shed(place: Place<Member>): void {
+    const waiting = [...place.groups.values()].filter((group) => this.#dueOf(group).has(group));
+    keep(place, place.changes.slice(firstBehind(place.changes, Math.min(...waiting.map(({ after }) => after)))));
+    if (place.changes.length <= waitingMax / 2 && place.bytes <= waitingBytesMax / 2) return;
+    const middle = place.changes[Math.floor(place.changes.length / 2)]?.revision ?? 0;
+    for (const group of waiting.filter(({ after }) => after < middle)) {
+      const { after } = group;
+      group.after = this.#revision;
+      this.#settle(group);
+      for (const member of group.members) member.fallBack(after);
+    }
+    keep(place, place.changes.slice(firstBehind(place.changes, middle - 1)));
+  }
+}
+
+/** What cannot be encoded must not stop what is being published: its watchers read it again, where each meets the fault in its own request. */
+function offer<Member extends Receiver>(
+  { selector, representation, members }: Group<Member>,
+  changes: readonly Change[],
+  reach: Omit<Piece, 'bytes' | 'events'>,
+): void {
+  try {
+    const items = changes.map((change) => eventOf(change, selector)).filter((item): item is EventItem => item !== undefined);
+    if (items.length === 0) return;
+    const piece = { bytes: representation.events(items), events: items.length, ...reach };
+    for (const member of members) member.offer(piece);
+  } catch (fault) {
+    for (const member of members) member.fallBack(reach.after, fault);
+  }
+}
+
+function keep<Member>(place: Place<Member>, changes: Change[]): void {
+  place.changes = changes;
+  place.bytes = changes.reduce((sum, change) => sum + bytesOf(change), 0);
+}
+
+function bytesOf(change: Change | undefined): number {
+  return change?.kind === 'put' ? change.object.body.bytes.length : 0;
+}
+
+/** The index of the first change above a revision. */
+function firstBehind(changes: readonly Change[], revision: Revision): number {
+  let [low, high] = [0, changes.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((changes[middle]?.revision ?? Infinity) <= revision) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
