@@ -74,7 +74,7 @@ export function openSender({ shard: name, caches, identity, agent, incarnation, 
     {
       ...defaultSenderBounds,
       shard,
-      incarnation: incarnation ?? clock.now(),
+      incarnation: incarnation ?? clock.wallMs(),
       urls: caches.map((cache) => new URL(connectPath, cache).href),
       agent,
     },

@@ -4,8 +4,12 @@ import type { Clock } from './domain/ports.js';
 /** Node keeps delays in 31 bits: a longer one, such as the 30 days of a tombstone, would fire at once. It is waited for in steps. */
 const timerDelayMaxMs = 2 ** 31 - 1;
 
+/** When `performance` began to count. A wall clock that steps later moves nothing. */
+const startedMs = Math.floor(performance.timeOrigin);
+
 export const systemClock: Clock = Object.freeze({
-  now: () => Date.now(),
+  now: () => startedMs + Math.floor(performance.now()),
+  wallMs: () => Date.now(),
   after(delayMs: number, task: () => void): () => void {
     let timer = setTimeout(step, Math.min(delayMs, timerDelayMaxMs), delayMs);
     function step(waitMs: number): void {

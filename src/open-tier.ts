@@ -61,7 +61,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       ...batch,
       urls,
       name,
-      incarnation: clock.now(),
+      incarnation: clock.wallMs(),
       agent: `strata ${version()}`,
       statusIntervalMs,
       refusedRetryMs,

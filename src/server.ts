@@ -132,7 +132,17 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   });
   const door = openDoor(settings, { store, sessions, context, tier, clock, log, metrics });
   const shards = new ShardRemoval(
-    { objects: store, pushes: store, commits: store, sessions, seenMs, isLinkUp: (side) => tier.freshness.presence(side).isUp, clock, log },
+    {
+      objects: store,
+      pushes: store,
+      commits: store,
+      sessions,
+      seenMs,
+      heardMs: (shard) => home.heardMs(shard),
+      isLinkUp: (side) => tier.freshness.presence(side).isUp,
+      clock,
+      log,
+    },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;

@@ -124,7 +124,7 @@ async function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
 }
 
 function lifetime(clock: Clock, validityDays: number): { notBefore: Date; notAfter: Date } {
-  const now = clock.now();
+  const now = clock.wallMs();
   return { notBefore: new Date(now - clockSkewMs), notAfter: new Date(now + validityDays * dayMs) };
 }
 

@@ -35,7 +35,7 @@ export class CertificateExpiry {
 
   /** Without those that cannot be read now: who needs them says so in the log. */
   report(): readonly CertificateStatus[] {
-    const nowMs = this.#parts.clock.now();
+    const nowMs = this.#parts.clock.wallMs();
     return this.#used.flatMap(certificatesOf).map((each) => ({ ...each, expiresInMs: Date.parse(each.notAfter) - nowMs }));
   }
 

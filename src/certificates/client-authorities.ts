@@ -59,7 +59,7 @@ export class ClientAuthorities {
 
   /** Whether a peer that showed this certificate, with the intermediates that hang on it, is believed now. */
   vouchesFor(certificate: X509Certificate): boolean {
-    const nowMs = this.#parts.clock.now();
+    const nowMs = this.#parts.clock.wallMs();
     // Each is tried once: certificates that all sign each other would make as many ways as they have orders.
     const untried = new Set(intermediatesOf(certificate));
     const isVouched = (signed: X509Certificate, issuersBelow: number): boolean => {

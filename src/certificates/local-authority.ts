@@ -44,7 +44,7 @@ export class LocalAuthority {
       );
     }
 
-    const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.now()}`, validityDays });
+    const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.wallMs()}`, validityDays });
     wrapped(`cannot keep an authority in ${directory}`, () => {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       writeFileSync(keyFile, authority.keyPem, { mode: privateMode, flag: 'wx' });
@@ -85,7 +85,7 @@ async function load({ clock }: { clock: Clock }, files: PairFiles): Promise<Auth
   const { cert: certificatePem, key: keyPem } = readPair(files);
   const { ca, validTo } = new X509Certificate(certificatePem);
   if (!ca) throw new CacheError(`${files.certFile} is no certificate of an authority`);
-  if (Date.parse(validTo) <= clock.now()) throw new CacheError(`${files.certFile} has run out on ${validTo}`);
+  if (Date.parse(validTo) <= clock.wallMs()) throw new CacheError(`${files.certFile} has run out on ${validTo}`);
   try {
     return await Authority.load({ clock }, { certificatePem, keyPem });
   } catch (cause) {

@@ -100,7 +100,7 @@ function readKept(files: PairFiles, clock: Clock): SecureContextPair | undefined
   if (!existsSync(files.certFile)) return undefined;
   try {
     const pair = readPair(files);
-    return Date.parse(new X509Certificate(pair.cert).validTo) > clock.now() ? pair : undefined;
+    return Date.parse(new X509Certificate(pair.cert).validTo) > clock.wallMs() ? pair : undefined;
   } catch (cause) {
     throw new CacheError(
       `the kept serving certificate cannot be used; remove ${files.certFile} and ${files.keyFile} to have a new one made`,
@@ -110,7 +110,7 @@ function readKept(files: PairFiles, clock: Clock): SecureContextPair | undefined
 }
 
 async function makePair(files: PairFiles, clock: Clock, names: [string, ...string[]]): Promise<SecureContextPair> {
-  const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.now()}`, validityDays: selfMadeValidityDays });
+  const authority = await Authority.create({ clock }, { name: `${authorityName} ${clock.wallMs()}`, validityDays: selfMadeValidityDays });
   const leaf: CertificateAndKey = await authority.issueServing({ names, validityDays: selfMadeValidityDays });
   const pair = { cert: leaf.certificatePem + authority.certificatePem, key: leaf.keyPem };
   try {

@@ -133,7 +133,7 @@ async function issue(
   const { LocalAuthority } = await import('../certificates/local-authority.js');
   const local = await LocalAuthority.open({ clock }, caDirectory);
   const { certFile: caFile, keyFile: caKeyFile } = local.files;
-  const untilMs = clock.now() + validityMs;
+  const untilMs = clock.wallMs() + validityMs;
   if (untilMs > local.authority.validUntilMs)
     throw new CacheError(`the authority ${caFile} is valid until ${dateOf(local.authority.validUntilMs)}; choose a shorter --validity`);
 

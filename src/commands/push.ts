@@ -59,7 +59,7 @@ export const push: Command = command({
       {
         ...defaultSenderBounds,
         shard,
-        incarnation: clock.now(),
+        incarnation: clock.wallMs(),
         urls: caches.map((cache) => `${cache}${connectPath}`),
         agent: `strata ${version()}`,
       },

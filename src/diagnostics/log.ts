@@ -45,7 +45,7 @@ export function createLog({ clock, stream }: { clock: Clock; stream: NodeJS.Writ
       level,
       base: null,
       messageKey: 'event',
-      timestamp: () => `,"time":"${new Date(clock.now()).toISOString()}"`,
+      timestamp: () => `,"time":"${new Date(clock.wallMs()).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: stdSerializers.errWithCause },
     },

@@ -233,8 +233,10 @@ export interface Shards {
 
 /** Time, injected so that tests own it. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970 when the process started, counted on from there: it never steps. For every interval, and for times that are kept. */
   now(): number;
+  /** Milliseconds since 1970 as the machine has it now; it steps. For certificates, incarnations and what people read, never for an interval. */
+  wallMs(): number;
   /** Runs `task` once after `delayMs`; the result cancels it. */
   after(delayMs: number, task: () => void): () => void;
 }

@@ -85,7 +85,7 @@ export class Connection implements ExchangeOwner {
     socket.once('close', () => this.#closed());
     const { validUntilMs } = caller;
     if (validUntilMs !== undefined)
-      this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.now()), () => this.destroy());
+      this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.wallMs()), () => this.destroy());
   }
 
   /** Whether these authorities would say of its peer what was said at its handshake. */
@@ -123,7 +123,7 @@ export class Connection implements ExchangeOwner {
   }
 
   get callerNow(): Caller {
-    return callerAt(this.caller, this.clock.now());
+    return callerAt(this.caller, this.clock.wallMs());
   }
 
   get validUntilMs(): number | undefined {

@@ -135,7 +135,7 @@ export class Door {
   #endWithCertificate(open: OpenDoor, { validUntilMs }: Caller): () => void {
     const { clock } = this.#parts;
     if (validUntilMs === undefined) return () => {};
-    const leftMs = Math.max(0, validUntilMs - clock.now());
+    const leftMs = Math.max(0, validUntilMs - clock.wallMs());
     return clock.after(leftMs, () => open.bye('forbidden', 'the certificate has expired', 0));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Whether plain writers may write to a shard here: they claim nothing, so this cache has to see for itself whether the shard lives
- * elsewhere.
+ * Plain writers have no session and claim nothing. So this cache has to see for itself when one was last heard of, and whether the shard that
+ * one writes to lives elsewhere.
  *
  *   the shard's side             a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
@@ -25,11 +25,23 @@ export class Home {
   readonly #parts: HomeParts;
   readonly #holdMs: number;
   readonly #startedMs: number;
+  /** When a plain writer last wrote to a shard, whether or not that changed anything. Of shards that are known. */
+  readonly #heardMs = new Map<ShardName, number>();
 
   constructor(parts: HomeParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
     this.#holdMs = holdMs;
     this.#startedMs = parts.clock.now();
+  }
+
+  /** A plain writer asks for something of the shard's: the same PUT again is a sign of life as well. */
+  hear(shard: ShardName): void {
+    if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
+  }
+
+  /** When one did, in milliseconds of the clock; the start, when none has since. */
+  heardMs(shard: ShardName): number {
+    return this.#heardMs.get(shard) ?? this.#startedMs;
   }
 
   /** Whether a write is to take the shard over, or why it may not go ahead. */

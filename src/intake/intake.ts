@@ -22,7 +22,7 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   /** Whose shards may be written here. */
-  home: Pick<Home, 'judge'>;
+  home: Pick<Home, 'judge' | 'hear'>;
 }>;
 
 /** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
@@ -43,8 +43,9 @@ export class Intake implements IntakePort {
 
   async create(bytes: Uint8Array, request: CreateRequest): Promise<Stored> {
     for (let tries = 1; ; tries++) {
-      const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.now(), uid: randomUUID, suffix }));
+      const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.wallMs(), uid: randomUUID, suffix }));
       const { mutation, warnings, generated } = admitted;
+      this.#parts.home.hear(mutation.key.shard);
       const object = await this.#store(mutation, request.dryRun);
       if (object !== undefined) return { object, warnings };
       if (!generated) throw new Refused(alreadyExists(mutation.key));
@@ -58,6 +59,7 @@ export class Intake implements IntakePort {
     heavy: HeavyWork,
   ): Promise<Stored> {
     const { key, mustNameRevision, dryRun } = request;
+    this.#parts.home.hear(key.shard);
     for (let tries = 1; ; tries++) {
       const current = await this.#current(key);
       const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
@@ -70,6 +72,7 @@ export class Intake implements IntakePort {
   }
 
   async delete({ type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
+    this.#parts.home.hear(key.shard);
     const isConditional = uid !== undefined || resourceVersion !== undefined;
     for (;;) {
       const current = await this.#current(key);

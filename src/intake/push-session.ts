@@ -103,7 +103,7 @@ export class PushSession {
   async #take(event: SessionEvent): Promise<void> {
     const { state, effects } = step(this.#state, event, {
       ...this.#parts.context,
-      nowMs: this.#parts.clock.now(),
+      nowMs: this.#parts.clock.wallMs(),
       mayWriteFor: this.#mayWriteFor,
     });
     this.#state = state;

@@ -29,6 +29,8 @@ export type ShardRemovalParts = Readonly<{
   sessions: PushSessions;
   /** Of shards that live behind a link. */
   seenMs: SeenElsewhere;
+  /** When a plain writer last wrote to a shard. */
+  heardMs: (shard: ShardName) => number;
   isLinkUp: (side: LinkSide) => boolean;
   clock: Clock;
   log: Log;
@@ -82,7 +84,7 @@ export class ShardRemoval implements Shards {
 
   async #clear(shard: ShardName, { fence, why }: Readonly<{ fence: boolean; why: 'asked' | 'deleted' | 'away' }>): Promise<number> {
     const { pushes, sessions, clock, log } = this.#parts;
-    const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: clock.now() }]);
+    const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: clock.wallMs() }]);
     const removed = sweptBy(outcome);
     const state = (await pushes.shards()).find((each) => each.shard === shard);
     // Whoever has claimed it since stays; who has pushed meanwhile without a fence states it anew.
@@ -162,12 +164,12 @@ export class ShardRemoval implements Shards {
     return found.length > 0;
   }
 
-  /** Nobody pushes for it, and nobody has written to it over plain HTTP, which has no session that could be away; wherever it lives. */
+  /** Nobody pushes for it, and nobody writes to it over plain HTTP, which has no session that could be away; wherever it lives. */
   async #isQuiet(shard: ShardName, ms: number): Promise<boolean> {
-    const { clock, pushes, seenMs } = this.#parts;
+    const { clock, pushes, seenMs, heardMs } = this.#parts;
     const nowMs = clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
-    if (peer !== undefined || nowMs - sinceMs < ms) return false;
+    if (peer !== undefined || nowMs - sinceMs < ms || nowMs - heardMs(shard) < ms) return false;
     const side = (await pushes.shards()).find((state) => state.shard === shard)?.side;
     if (side !== undefined && side !== 'local' && nowMs - seenMs(shard, side) < ms) return false;
     return nowMs - lastChange(shard, await pushes.slices()) >= ms;

@@ -173,7 +173,7 @@ export class Sender {
     }
     const { clock, log } = this.#parts;
     // Caches may form a tree: at another one this shard is known to live where it was welcome last, and only a later claim moves it.
-    if (this.#welcomedAt !== undefined && this.#welcomedAt !== url) this.#incarnation = Math.max(clock.now(), this.#incarnation + 1);
+    if (this.#welcomedAt !== undefined && this.#welcomedAt !== url) this.#incarnation = Math.max(clock.wallMs(), this.#incarnation + 1);
     const welcomed = (sinceMs: number, { cacheId, epoch }: Readonly<{ cacheId: string; epoch: number }>): void => {
       this.#welcomedAt = url;
       this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });

@@ -191,7 +191,7 @@ export class LinkInflow {
   }
 
   async #clear(shard: ShardName): Promise<void> {
-    const { decided } = await this.#give([{ kind: 'clear', shard, fence: false, nowMs: this.#parts.clock.now(), onlyRemoved: true }]);
+    const { decided } = await this.#give([{ kind: 'clear', shard, fence: false, nowMs: this.#parts.clock.wallMs(), onlyRemoved: true }]);
     this.#then(async () => {
       const [outcome] = await decided;
       // Every connection tells of every shard that was ever removed.

@@ -284,6 +284,6 @@ export class LinkSession {
 
   #context(): InflowContext {
     const { known, clock, intake } = this.#parts;
-    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, nowMs: clock.now(), intake });
+    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, nowMs: clock.wallMs(), intake });
   }
 }

@@ -170,7 +170,7 @@ export function formOf({ type, path, query, cluster }: Call, { form, tableVersio
       const includeObject = parseIncludeObject(query.get('includeObject') ?? undefined);
       if (includeObject === undefined)
         throw new Refused(badRequest(`unrecognized includeObject value: ${JSON.stringify(query.get('includeObject'))}`));
-      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, tellsVersion, now: () => clock.now() });
+      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, tellsVersion, now: () => clock.wallMs() });
     }
   }
 }

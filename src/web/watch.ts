@@ -91,7 +91,7 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;
-  return Math.max(0, Math.min(askedMs, limits.watchTimeoutMaxMs, validUntilMs - certificateRestMs - clock.now()));
+  return Math.max(0, Math.min(askedMs, limits.watchTimeoutMaxMs, validUntilMs - clock.wallMs() - certificateRestMs));
 }
 
 async function* onlyError(error: Uint8Array, room: Room): AsyncGenerator<readonly Uint8Array[]> {

@@ -12,7 +12,7 @@ import { parseShardName } from '../../src/domain/shard.js';
 
 const run = promisify(execFile);
 const nowMs = Date.parse('2026-03-01T12:00:00Z');
-const clock = { now: () => nowMs, after: () => () => {} };
+const clock = { now: () => nowMs, wallMs: () => nowMs, after: () => () => {} };
 const create = (): Promise<Authority> => Authority.create({ clock }, { name: 'amber authority', validityDays: 100 });
 
 test('a certificate holds from an hour before it was made until its days are over', async (t) => {
@@ -102,7 +102,7 @@ test('a certificate without a CN names nobody, whatever its groups', async (t) =
 test('openssl verifies what the authority signs, and refuses what another one of the same name signed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-authority-'));
   t.teardown(() => rm(folder, { recursive: true }));
-  const real = { now: () => Date.now(), after: () => () => {} };
+  const real = { now: () => Date.now(), wallMs: () => Date.now(), after: () => () => {} };
   const [authority, impostor] = await Promise.all(
     [1, 2].map(() => Authority.create({ clock: real }, { name: 'amber authority', validityDays: 10 })),
   );

@@ -8,7 +8,7 @@ import { callerOf } from '../../src/certificates/caller-from-certificate.js';
 import { anonymous, callerAt, isMaster, type Caller } from '../../src/domain/caller.js';
 import { parseShardName } from '../../src/domain/shard.js';
 
-const clock = { now: () => Date.now(), after: () => () => {} };
+const clock = { now: () => Date.now(), wallMs: () => Date.now(), after: () => () => {} };
 const validityDays = 2;
 
 /** A server that asks for a client certificate and takes connections without one, as ours does (N11). */

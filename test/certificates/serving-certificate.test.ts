@@ -22,6 +22,7 @@ function handClock() {
   let waiting: { atMs: number; task: () => void }[] = [];
   return {
     now: () => nowMs,
+    wallMs: () => nowMs,
     after(delayMs: number, task: () => void) {
       const entry = { atMs: nowMs + delayMs, task };
       waiting.push(entry);

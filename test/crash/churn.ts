@@ -16,7 +16,11 @@ const [directory = '', seed = '0'] = process.argv.slice(2);
 const names = 12;
 const random = seeded(Number(seed));
 /** Ten seconds between two compactions become two milliseconds. */
-const fast: Clock = { now: () => systemClock.now(), after: (delayMs, task) => systemClock.after(Math.min(delayMs, 2), task) };
+const fast: Clock = {
+  now: () => systemClock.now(),
+  wallMs: () => systemClock.wallMs(),
+  after: (delayMs, task) => systemClock.after(Math.min(delayMs, 2), task),
+};
 
 const tell = (told: Told): void => void process.stdout.write(`${JSON.stringify(told)}\n`);
 const limits = { ...storeLimits, history: { ...storeLimits.history, historyChangesMax: 30, tombstonesMax: 5 } };

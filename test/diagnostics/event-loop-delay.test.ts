@@ -6,7 +6,7 @@ import { EventLoopDelay } from '../../src/diagnostics/event-loop-delay.js';
 test('a blocked loop is seen in the window in which it was blocked, and not in the next', async (t) => {
   let turn = (): void => {};
   let cancelled = 0;
-  const clock = { now: () => 0, after: (_: number, task: () => void) => ((turn = task), () => void cancelled++) };
+  const clock = { now: () => 0, wallMs: () => 0, after: (_: number, task: () => void) => ((turn = task), () => void cancelled++) };
   const delay = new EventLoopDelay({ clock }, { resolutionMs: 10, windowMs: 1000 });
   t.teardown(() => delay.close());
   await sleep(30);

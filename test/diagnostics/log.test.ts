@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import test from 'ava';
 import { createLog, type Log, type LogOptions } from '../../src/diagnostics/log.js';
 
-const clock = { now: () => Date.parse('2026-03-01T12:00:00Z'), after: () => () => {} };
+const clock = { now: () => Date.parse('2026-03-01T12:00:00Z'), wallMs: () => Date.parse('2026-03-01T12:00:00Z'), after: () => () => {} };
 
 function logTo(options: LogOptions): { log: Log; written: () => string } {
   const chunks: string[] = [];

@@ -41,6 +41,10 @@ test('each banned thing is found', (t) => {
     ['src/web/a.ts', `const x = Date.now();`],
     ['src/web/a.ts', `const x = new Date();`],
     ['src/web/a.ts', 'const x = `${Date.now()}`;'],
+    ['src/web/a.ts', `const lagMs = this.#clock.wallMs() - sinceMs;`],
+    ['src/web/a.ts', `const leftMs = endMs - this.#parts.clock.wallMs();`],
+    ['src/web/a.ts', `take(wallMs - sinceMs);`],
+    ['src/web/a.ts', `const nowMs = clock.wallMs();`],
     ['src/web/a.ts', `setTimeout(go, 1);`],
     ['src/web/a.ts', `setInterval(go, 1);`],
     ['src/web/a.ts', `class A extends EventEmitter {}`],
@@ -68,6 +72,7 @@ test('each banned thing is found', (t) => {
 test('what only looks like a banned thing is left alone', (t) => {
   const cases: [string, string][] = [
     ['src/clock.ts', `const now = Date.now(); setTimeout(go, 1);`],
+    ['src/web/a.ts', `const wallMs = clock.wallMs(); take(validUntilMs - clock.wallMs() - restMs, clock.now() - sinceMs);`],
     ['src/web/a.ts', `const text = 'console.log(Math.random())'; // console.log`],
     ['src/web/a.ts', `const text = \`console.log\`; const pattern = /console.log("/; const y = a / b; // any`],
     ['src/web/a.ts', `const [any] = values; take(any); const x = new Date(now); clock.setTimeout(go);`],

@@ -15,6 +15,19 @@ const rules: readonly Rule[] = [
   { banned: /\bconsole\s*\./g, instead: 'log an event', where: inSource },
   { banned: /\bMath\.random\b/g, instead: 'take randomness as a parameter', where: inSource, except: /^src\/main\.ts$/ },
   { banned: /\bDate\.now\b|\bnew Date\(\s*\)/g, instead: 'take a Clock', where: inSource, except: clocks },
+  {
+    // The end of a certificate is a time of the wall clock.
+    banned: /(?<!\bvalidUntilMs )- [\w.#]*\bwallMs\b|(?<!\bvalidUntilMs - [\w.#]*)\bwallMs(?:\(\))? -/g,
+    instead: 'now() for an interval: the wall clock steps',
+    where: inSource,
+    except: /^src\/certificates\//,
+  },
+  {
+    banned: /\b(?:const|let) (?!wallMs\b)\w+ = [\w.#]*\bwallMs\(\);/g,
+    instead: 'wallMs for its name, so that no interval is made of it unseen',
+    where: inSource,
+    except: /^src\/certificates\//,
+  },
   { banned: /(?<![.\w$])set(?:Timeout|Interval)\s*\(/g, instead: 'take a Clock', where: inSource, except: clocks },
   { banned: /\bEventEmitter\b/g, instead: 'an AsyncIterable or a port: rooms share no emitters', where: inSource },
   { banned: /(?:[:<|&]|\bas)\s*any\b(?![:(])|\bany\[\]/g, instead: 'unknown, and a parser', where: everywhere },

@@ -178,7 +178,11 @@ test('who shows no certificate, an expired one, another authority’s or one tha
 test('a session ends with its certificate', async (t) => {
   const dayMs = 86_400_000;
   /** What is more than a day off is so at once. */
-  const clock: Clock = { now: () => systemClock.now(), after: (ms, task) => systemClock.after(ms > dayMs ? 300 : ms, task) };
+  const clock: Clock = {
+    now: () => systemClock.now(),
+    wallMs: () => systemClock.wallMs(),
+    after: (ms, task) => systemClock.after(ms > dayMs ? 300 : ms, task),
+  };
   const server = await aServer(t, { clock });
 
   const pusher = await RawPusher.connect(server, await amberCertificate(server));

@@ -52,7 +52,10 @@ test('a failure is told to all who wait and is not remembered; a clock that was 
     () => Promise.resolve(report),
     () => Promise.resolve({ ...report, ready: false }),
   ];
-  const last = new LastReport({ clock: { now: () => clock.now(), after: () => () => {} }, ask: () => answers.shift()!() });
+  const last = new LastReport({
+    clock: { now: () => clock.now(), wallMs: () => clock.wallMs(), after: () => () => {} },
+    ask: () => answers.shift()!(),
+  });
 
   const [one, two] = await Promise.allSettled([last.within(1_000), last.within(1_000)]);
   t.deepEqual([one?.status, two?.status], ['rejected', 'rejected']);

@@ -24,6 +24,10 @@ export class ProcessLife implements Clock {
     return this.#state === 'ended';
   }
 
+  wallMs(): number {
+    return this.now();
+  }
+
   now(): number {
     return this.#time.now() + this.#skewMs;
   }

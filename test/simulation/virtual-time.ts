@@ -40,6 +40,10 @@ export class VirtualTime implements Clock {
     return Math.floor(this.#nowMs);
   }
 
+  wallMs(): number {
+    return this.now();
+  }
+
   /** Since the beginning, with its fraction: for measuring. */
   get elapsedMs(): number {
     return this.#nowMs - beginsMs;

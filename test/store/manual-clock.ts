@@ -5,6 +5,7 @@ type Task = { readonly dueMs: number; readonly run: () => void };
 
 export class ManualClock implements Clock {
   #nowMs: number;
+  #steppedMs = 0;
   readonly #tasks = new Set<Task>();
 
   constructor(nowMs = 1_000_000_000) {
@@ -17,6 +18,15 @@ export class ManualClock implements Clock {
 
   now(): number {
     return this.#nowMs;
+  }
+
+  /** Somebody sets the machine's clock: no interval may notice. */
+  stepWall(ms: number): void {
+    this.#steppedMs += ms;
+  }
+
+  wallMs(): number {
+    return this.#nowMs + this.#steppedMs;
   }
 
   after(delayMs: number, run: () => void): () => void {

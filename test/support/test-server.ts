@@ -161,7 +161,11 @@ export async function until(condition: () => boolean | Promise<boolean>, withinM
 
 /** The real clock with shorter delays. */
 export function hurried(factor: number): Clock {
-  return { now: () => systemClock.now(), after: (delayMs, task) => systemClock.after(delayMs / factor, task) };
+  return {
+    now: () => systemClock.now(),
+    wallMs: () => systemClock.wallMs(),
+    after: (delayMs, task) => systemClock.after(delayMs / factor, task),
+  };
 }
 
 function recording(logged: Logged[]): Log {

@@ -21,6 +21,10 @@ class TestClock implements Clock {
     return this.#nowMs;
   }
 
+  wallMs(): number {
+    return this.#nowMs;
+  }
+
   get timers(): number {
     return this.#timers.length;
   }
