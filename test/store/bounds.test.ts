@@ -35,6 +35,7 @@ test('the write-ahead log stays small while many read: no page of a list and no 
   const historian = async (): Promise<void> => {
     while (writing) {
       reads += (await changesBehind(store, aScope(), 0, revision)).length > 0 ? 1 : 0;
+      await turn();
     }
   };
 
