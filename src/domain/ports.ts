@@ -193,8 +193,13 @@ export interface Snapshots {
   chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncIterable<Uint8Array>;
 }
 
-/** Where a watch begins: with what is there (and, if it names a revision, what it may forget since), or behind a revision. */
-export type WatchStart = Readonly<{ kind: 'initial'; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }>;
+/**
+ * Where a watch begins: with what is there, or behind a revision. `endsWithBookmark`: one that says so follows what is there. `forgetSince`: the
+ * revision that the client names, since when it may have missed deletes.
+ */
+export type WatchStart = Readonly<
+  { kind: 'initial'; endsWithBookmark: boolean; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }
+>;
 
 export type WatchRequest = Readonly<{
   scope: Scope;

@@ -13,7 +13,17 @@
 import { Refused } from '../domain/errors.js';
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
-import type { History, ListEncoding, Objects, OpenWatch, Representation, Revisions, Snapshots, WatchRequest } from '../domain/ports.js';
+import type {
+  History,
+  ListEncoding,
+  Objects,
+  OpenWatch,
+  Representation,
+  Revisions,
+  Snapshots,
+  WatchRequest,
+  WatchStart,
+} from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { withRoom } from '../domain/room.js';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -46,6 +56,8 @@ export type WatcherParts = Readonly<{
   /** Told when a live watcher falls back to the change log, and how many events it has been given. */
   observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
 }>;
+
+type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 
 /** How many keys are remembered so that none is told to be gone twice. */
 const toldMax = 100_000;
@@ -126,7 +138,7 @@ export class Watcher implements OpenWatch, Receiver {
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly Uint8Array[]> {
     const { start, representation } = this.request;
     try {
-      if (start.kind === 'initial') yield* this.#initial(start.forgetSince);
+      if (start.kind === 'initial') yield* this.#initial(start);
       else this.#position = start.revision;
       yield* this.#follow();
     } catch (error) {
@@ -140,8 +152,8 @@ export class Watcher implements OpenWatch, Receiver {
   }
 
   /** Ends half way when the watch was ended: what would follow must not be sent then, or the client would resume behind a hole. */
-  async *#initial(forgetSince: Revision | undefined): AsyncGenerator<readonly Uint8Array[]> {
-    const { scope, selector, representation, bookmarks, room } = this.request;
+  async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
+    const { scope, selector, representation, room } = this.request;
     const { revisions, snapshots } = this.#parts;
     const at = revisions.published;
     const chunks = snapshots.chunks(scope, selector, at, addedBy(representation));
@@ -149,7 +161,7 @@ export class Watcher implements OpenWatch, Receiver {
       if (this.#ended) return;
       yield [bytes];
     }
-    if (bookmarks) yield this.#direct(representation.bookmark(revisions.format(at), true));
+    if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
     if (forgetSince !== undefined) yield* this.#forget(forgetSince, at);
     this.#position = at;
   }

@@ -69,17 +69,21 @@ function openResponse({ response }: Exchange): void {
 }
 
 function startOf(options: WatchOptions, { revisions, history }: KubePorts): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
-  const { resourceVersion, sendInitialEvents } = options;
+  const { resourceVersion, sendInitialEvents, bookmarks } = options;
+  // Only a WatchList is told where its initial events end.
+  const endsWithBookmark = bookmarks && sendInitialEvents === true;
   const { published } = revisions;
   if (resourceVersion === '' || resourceVersion === '0') {
-    return sendInitialEvents === false ? { kind: 'after', revision: published } : { kind: 'initial', forgetSince: undefined };
+    return sendInitialEvents === false
+      ? { kind: 'after', revision: published }
+      : { kind: 'initial', endsWithBookmark, forgetSince: undefined };
   }
   const located = revisions.locate(resourceVersion);
   if (sendInitialEvents === true) {
     if (located.kind === 'above')
       return { kind: 'refused', refusal: resourceVersionTooLarge(resourceVersion, revisions.format(published)) };
     const isRemembered = located.kind === 'ours' && history.remembers(located.revision);
-    return { kind: 'initial', forgetSince: isRemembered ? located.revision : undefined };
+    return { kind: 'initial', endsWithBookmark, forgetSince: isRemembered ? located.revision : undefined };
   }
   if (located.kind === 'ours') return { kind: 'after', revision: located.revision };
   return { kind: 'refused', refusal: expired(`too old resource version: ${resourceVersion} (${revisions.format(published)})`) };

@@ -67,7 +67,7 @@ export function aWatch(request: Partial<WatchRequest> = {}): WatchRequest {
   };
 }
 
-export const initial = { kind: 'initial', forgetSince: undefined } as const;
+export const initial = { kind: 'initial', endsWithBookmark: true, forgetSince: undefined } as const;
 
 export type TestHub = Readonly<{ hub: Hub; store: MemoryStore; clock: TestClock; counts: { fellBack: number; sent: number } }>;
 

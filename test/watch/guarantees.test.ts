@@ -110,7 +110,7 @@ test('G2 G3 G4 G6 G7 G8 whatever is committed, however slowly it is read and how
           const start: WatchStart =
             how === 'behind'
               ? { kind: 'after', revision: since }
-              : { kind: 'initial', forgetSince: how === 'named' ? Math.min(since, store.published) : undefined };
+              : { kind: 'initial', endsWithBookmark: true, forgetSince: how === 'named' ? Math.min(since, store.published) : undefined };
           const watch = hub.open(
             aWatch({
               scope,

@@ -91,7 +91,7 @@ test('a bookmark comes two seconds before the deadline, and the watch ends at it
 test('a watch that did not ask for bookmarks gets none, ever', async (t) => {
   const { hub, store, clock } = aHub();
   store.commit({ put: {} });
-  const reader = new Reader(hub.open(aWatch({ start: initial, bookmarks: false, timeoutMs: hourMs })));
+  const reader = new Reader(hub.open(aWatch({ start: { ...initial, endsWithBookmark: false }, bookmarks: false, timeoutMs: hourMs })));
   await reader.drain();
 
   clock.advance(hourMs);

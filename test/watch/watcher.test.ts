@@ -34,11 +34,12 @@ test('W1 what is committed during the initial events comes behind the bookmark t
   t.deepEqual(seen, ['ADDED n1@1', 'ADDED n2@2', 'ADDED n3@3', 'BOOKMARK@3!', 'MODIFIED n3@4', 'ADDED n4@5']);
 });
 
-test('without bookmarks the initial events end without one', async (t) => {
+test('a watch that begins with what is there and is no WatchList is not told where that ends, bookmarks or not', async (t) => {
   const { hub, store } = aHub();
   store.commit(one);
 
-  t.deepEqual(await new Reader(hub.open(aWatch({ start: initial, bookmarks: false }))).drain(), ['ADDED one@1']);
+  for (const bookmarks of [false, true])
+    t.deepEqual(await new Reader(hub.open(aWatch({ start: { ...initial, endsWithBookmark: false }, bookmarks }))).drain(), ['ADDED one@1']);
 });
 
 test('W3 a live watcher whose queue is full reads on from the change log, then is live again', async (t) => {
@@ -103,6 +104,23 @@ test('W2 W3 a watcher that never catches up, because there is always more, still
     reader.events.map(({ position }) => Number(position)),
     store.log.map(({ revision }) => revision),
   );
+});
+
+test('a watch whose part of the store is quiet keeps up with it: when it falls behind later, it has missed nothing', async (t) => {
+  const { hub, store, counts } = aHub({ queueBytesMax: 150 });
+  const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'quiet' }), bookmarks: false })));
+  await reader.drain();
+
+  for (let i = 0; i < 20; i++) store.commit({ put: { name: `n${i}` } });
+  await reader.drain();
+  store.compacted = 20;
+  for (let i = 0; i < 5; i++) store.commit({ put: { cluster: 'quiet', name: `q${i}` } });
+
+  t.deepEqual(
+    await reader.drain(),
+    [0, 1, 2, 3, 4].map((i) => `ADDED q${i}@${21 + i}`),
+  );
+  t.is(counts.fellBack, 1);
 });
 
 test('a watcher that falls behind the compacted revision gets one 410 event and the end, no gap', async (t) => {
@@ -238,7 +256,7 @@ test('a WatchList that names an old revision is told what is gone since: deleted
   store.commit({ put: { name: 'stays' }, labels: red }, { put: { name: 'deleted' }, labels: red }, { put: { name: 'flips' }, labels: red });
   store.commit({ delete: { name: 'deleted' } }, { put: { name: 'flips' } }, { put: { name: 'new' }, labels: red });
 
-  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 }, selector: selecting('team=red') }))).drain();
+  const seen = await new Reader(hub.open(aWatch({ start: { ...initial, forgetSince: 3 }, selector: selecting('team=red') }))).drain();
 
   t.deepEqual(seen, ['ADDED new@6', 'ADDED stays@1', 'BOOKMARK@6!', 'DELETED deleted@6', 'DELETED flips@6']);
 });
@@ -249,7 +267,7 @@ test('a recreated key and one that stands on another shard are not told to be go
   store.commit({ delete: { name: 'again' } }, { put: { name: 'again' } }, { put: { name: 'moved', shard: 'birch' } });
   store.commit({ delete: { name: 'moved', shard: 'amber' } }, { delete: { name: 'gone' } });
 
-  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 } }))).drain();
+  const seen = await new Reader(hub.open(aWatch({ start: { ...initial, forgetSince: 3 } }))).drain();
 
   t.deepEqual(
     seen.filter((event) => event.startsWith('DELETED')),
@@ -262,7 +280,7 @@ test('an object that changed and stands pages away from the front of its cluster
   for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
   for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
 
-  const seen = await new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 30 } }))).drain();
+  const seen = await new Reader(hub.open(aWatch({ start: { ...initial, forgetSince: 30 } }))).drain();
 
   t.deepEqual(
     seen.filter((event) => event.startsWith('DELETED')),
@@ -275,7 +293,7 @@ test('what changes while a WatchList is told what is gone is judged as it stood 
   const { hub, store } = aHub();
   store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { put: { name: 'c' } });
   store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { delete: { name: 'c' } });
-  const reader = new Reader(hub.open(aWatch({ start: { kind: 'initial', forgetSince: 3 } })));
+  const reader = new Reader(hub.open(aWatch({ start: { ...initial, forgetSince: 3 } })));
   while (!told(reader.events).includes('BOOKMARK@6!')) await reader.step();
   store.commit({ put: { name: 'a' } }, { delete: { name: 'b' } }, { put: { name: 'c' } });
 

@@ -107,13 +107,14 @@ for (const [version, expected] of [
   });
 }
 
-const all = 'ADDED one@3, ADDED two@2, BOOKMARK@5!';
+const standing = 'ADDED one@3, ADDED two@2';
+const all = `${standing}, BOOKMARK@5!`;
 const list = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
 const without = 'sendInitialEvents=false&resourceVersionMatch=NotOlderThan';
 
 for (const [version, more, expected] of [
-  ['none', '', all],
-  ['zero', '', all],
+  ['none', '', standing],
+  ['zero', '', standing],
   ['none', list, all],
   ['zero', list, all],
   ['second', list, `${all}, DELETED gone@5`],

@@ -7,6 +7,12 @@ import { aServer, hurried, until } from '../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
 
+/** Of this thread: what other test files hold does not count. */
+function heldBytes(): number {
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
 test('100 clients that never read their watch hold little, delay no other watch, and are gone after their deadline', async (t) => {
   const server = await aServer(t, {
     clock: hurried(4),
@@ -35,7 +41,7 @@ test('100 clients that never read their watch hold little, delay no other watch,
       seenMs.set(object.metadata.name ?? '', performance.now());
   })();
   await until(async () => (await server.metric('strata_watches_open')) === 101);
-  const before = process.memoryUsage().rss;
+  const before = heldBytes();
 
   const delaysMs: number[] = [];
   for (let i = 0; i < 150; i++) {
@@ -47,7 +53,7 @@ test('100 clients that never read their watch hold little, delay no other watch,
   }
 
   delaysMs.sort((a, b) => a - b);
-  const grownMiB = (process.memoryUsage().rss - before) / mebibyte;
+  const grownMiB = (heldBytes() - before) / mebibyte;
   t.log(`grown by ${grownMiB.toFixed()} MiB; delay p50 ${delaysMs[75]?.toFixed(1)} ms, max ${delaysMs.at(-1)?.toFixed(1)} ms`);
   t.true(grownMiB < 150, `${grownMiB} MiB`);
   t.true((delaysMs[75] ?? Infinity) < 50);

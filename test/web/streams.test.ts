@@ -31,7 +31,7 @@ async function anHttp1(server: TestServer, text: string): Promise<{ socket: TLSS
   return { socket, read: () => read, closed: () => closed };
 }
 
-const watchPath = `${aPath()}?watch=true&allowWatchBookmarks=true`;
+const watchPath = `${aPath()}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`;
 const httpWatch = (path = watchPath): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 test('a stop sends GOAWAY before it ends the streams of HTTP/2, without an error on either (S17)', async (t) => {
