@@ -59,6 +59,9 @@ export type LogChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
 /** The changes of one type; an identity '*' covers every identity of the resource. */
 export type LogType = Pick<Scope, 'group' | 'resource' | 'identity'>;
 
+/** A change without its content, which `object` reads: undefined when it is gone. */
+export type Touch = Readonly<{ key: Key; kind: Change['kind']; object: () => StoredObject | undefined }>;
+
 /** The change log. */
 export interface History {
   /**
@@ -73,8 +76,11 @@ export interface History {
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (D4, tombstones). */
   remembers(after: Revision): boolean;
-  /** The keys of the scope that changed with after < revision ≤ upTo, deleted ones included, each once; answers as far back as `remembers`. */
-  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Key[]>;
+  /**
+   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes tells how it stood at `upTo`. What was
+   * replaced before that may be left out. Answers as far back as `remembers`.
+   */
+  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]>;
 }
 
 /** The one way into the store. */

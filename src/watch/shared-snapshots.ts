@@ -40,7 +40,7 @@ export class SharedSnapshots implements Snapshots {
   }
 
   async *chunks(scope: Scope, selector: Selector, revision: Revision, encoding: ListEncoding): AsyncGenerator<Uint8Array> {
-    const id = [encoding.id, revision, formatScope(scope), formatSelector(selector)].join('\n');
+    const id = `${revision}\n${formatView(scope, selector, encoding)}`;
     const shared = this.#join(id, scope, revision);
     try {
       let after: Key | undefined;
@@ -104,6 +104,11 @@ export class SharedSnapshots implements Snapshots {
     this.#kept.delete(page);
     this.#keptBytes -= kept.bytes;
   }
+}
+
+/** The same text for readers who are sent the same bytes at one revision. */
+export function formatView(scope: Scope, selector: Selector, encoding: ListEncoding): string {
+  return [encoding.id, formatScope(scope), formatSelector(selector)].join('\n');
 }
 
 async function read(snapshot: Snapshot, after: Key | undefined, selector: Selector, encoding: ListEncoding): Promise<Page> {

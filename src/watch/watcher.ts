@@ -11,8 +11,6 @@
  * What it hands out at once is at most `pieceBytesMax`, so that a client which never reads holds no more.
  */
 import { Refused } from '../domain/errors.js';
-import { formatClientKey, type Key } from '../domain/key.js';
-import { isSelected } from '../domain/object-metadata.js';
 import type {
   History,
   ListEncoding,
@@ -26,9 +24,11 @@ import type {
 } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { withRoom } from '../domain/room.js';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Piece, Receiver } from './fan-out.js';
+import { goneSince } from './gone-since.js';
 import type { Pace } from './pace.js';
+import { formatView } from './shared-snapshots.js';
+import type { SharedStarts } from './shared-starts.js';
 
 /** `readBytesMax`: what one piece that is read may come to, with the largest object at its end. */
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
@@ -51,6 +51,7 @@ export type WatcherParts = Readonly<{
   history: History;
   objects: Objects;
   snapshots: Snapshots;
+  starts: SharedStarts;
   /** Lets watchers that are offered something at the same time hand it out in turns. */
   pace: Pace;
   /** Told when a live watcher falls back to the change log, and how many events it has been given. */
@@ -59,8 +60,6 @@ export type WatcherParts = Readonly<{
 
 type InitialStart = Extract<WatchStart, { kind: 'initial' }>;
 
-/** How many keys are remembered so that none is told to be gone twice. */
-const toldMax = 100_000;
 /** What waking a watcher and writing to its socket costs, as bytes: 64 of them share a turn of a mebibyte. */
 const handOutBytesMin = 16 * 1024;
 
@@ -154,65 +153,19 @@ export class Watcher implements OpenWatch, Receiver {
   /** Ends half way when the watch was ended: what would follow must not be sent then, or the client would resume behind a hole. */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, room } = this.request;
-    const { revisions, snapshots } = this.#parts;
-    const at = revisions.published;
-    const chunks = snapshots.chunks(scope, selector, at, addedBy(representation));
+    const { revisions, snapshots, starts } = this.#parts;
+    const encoding = addedBy(representation);
+    const at = await starts.start(formatView(scope, selector, encoding));
+    const chunks = snapshots.chunks(scope, selector, at, encoding);
     for await (const bytes of withRoom(chunks, room, this.#limits.readBytesMax)) {
       if (this.#ended) return;
       yield [bytes];
     }
     if (endsWithBookmark) yield this.#direct(representation.bookmark(revisions.format(at), true));
-    if (forgetSince !== undefined) yield* this.#forget(forgetSince, at);
+    // An end waits for the last of them, because the client would resume from the bookmark.
+    const forgotten = forgetSince === undefined ? [] : goneSince(this.request, { since: forgetSince, at }, this.#parts);
+    for await (const keys of forgotten) yield this.#direct(representation.forgotten(keys, revisions.format(at)));
     this.#position = at;
-  }
-
-  /**
-   * A client that relists without having seen what was deleted meanwhile would keep it for ever (R24): after the bookmark
-   * it is told DELETED for every key that changed since and is not in its view at `at`. An end waits for the last of them,
-   * for the client would resume from the bookmark.
-   */
-  async *#forget(since: Revision, at: Revision): AsyncGenerator<readonly Uint8Array[]> {
-    const { scope, representation } = this.request;
-    const told = new Set<string>();
-    for await (const keys of this.#parts.history.touched(scope, { after: since, upTo: at })) {
-      // Telling twice is harmless, remembering without end is not.
-      if (told.size > toldMax) told.clear();
-      const untold = keys.filter((key) => {
-        const clientKey = formatClientKey(key);
-        return !told.has(clientKey) && told.add(clientKey);
-      });
-      const gone = await this.#notInView(untold, at);
-      if (gone.length > 0) yield this.#direct(representation.forgotten(gone, this.#parts.revisions.format(at)));
-    }
-  }
-
-  async #notInView(keys: readonly Key[], at: Revision): Promise<readonly Key[]> {
-    const gone: Key[] = [];
-    for (const key of keys) if (!(await this.#isInView(key, at))) gone.push(key);
-    return gone;
-  }
-
-  /** What has not changed since `at` is looked up where it is now; only else is it read as it stood, page by page. */
-  async #isInView({ resource: { identity }, cluster, namespace, name }: Key, at: Revision): Promise<boolean> {
-    const { scope, selector } = this.request;
-    const { objects, revisions } = this.#parts;
-    const place = { ...scope, identity, cluster, namespace, name };
-    const now = await objects.find(place);
-    if (now.some((object) => object.revision <= at && isSelected(object, selector))) return true;
-    if (revisions.published === at) return false;
-    const snapshot = objects.snapshot(place, at);
-    try {
-      let after: Key | undefined;
-      do {
-        const page = await snapshot.page(after);
-        if (page.objects.some((object) => isSelected(object, selector))) return true;
-        after = page.next;
-        await turn();
-      } while (after !== undefined);
-      return false;
-    } finally {
-      snapshot.close();
-    }
   }
 
   /** Hands out what is queued as it comes, until the watch ends. */

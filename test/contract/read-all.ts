@@ -50,7 +50,7 @@ export async function changesBehind(store: History & Revisions, scope: Scope, af
 
 export async function touchedBehind(store: History & Revisions, scope: Scope, after: Revision, upTo = store.published): Promise<string[]> {
   const all = new Set<string>();
-  for await (const keys of store.touched(scope, { after, upTo })) for (const key of keys) all.add(keyText(key));
+  for await (const touched of store.touched(scope, { after, upTo })) for (const { key } of touched) all.add(keyText(key));
   return [...all].toSorted();
 }
 

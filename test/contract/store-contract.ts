@@ -380,6 +380,28 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.true(store.remembers(0));
   });
 
+  test('the first touch of a key tells how it stood at the end of the range, whatever became of it later, over many pages', async (t) => {
+    const store = await opened(t);
+    const first = await Promise.all(Array.from({ length: 300 }, (_, i) => mustWrite(store, aPut({ name: `n${i}` }, 'absent'))));
+    await Promise.all(first.map(({ revision }, i) => mustWrite(store, aPut({ name: `n${i}` }, revision))));
+    const dropped = await mustWrite(store, aDelete({ name: 'n7' }));
+    await mustWrite(store, aDelete({ name: 'n8' }));
+    const again = await mustWrite(store, aPut({ name: 'n8' }, 'absent'));
+    await mustWrite(store, aPut({ name: 'n7' }, 'absent'));
+    await mustWrite(store, aDelete({ name: 'n8' }));
+
+    const stood = new Map<string, number | undefined>();
+    for await (const touched of store.touched(aScope(), { after: 0, upTo: again.revision }))
+      for (const { key, kind, object } of touched)
+        if (!stood.has(key.name)) stood.set(key.name, kind === 'delete' ? undefined : object()?.revision);
+
+    const standing = [...stood].flatMap(([name, revision]) => (revision === undefined ? [] : `${name}@${revision}`));
+    const expected = (await list(store, aScope(), { revision: again.revision })).map(({ key, revision }) => `${key.name}@${revision}`);
+    t.is(stood.size, 300);
+    t.deepEqual(standing.toSorted(), expected.toSorted());
+    t.true(stood.has('n7') && stood.get('n7') === undefined && dropped.revision < again.revision);
+  });
+
   test('when a namesake on another shard is deleted, the survivor is stated again behind the delete', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({ shard: 'amber' }, 'absent', { spec: { winner: false } }));

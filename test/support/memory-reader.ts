@@ -3,7 +3,7 @@ import type { Change } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { LogChunk } from '../../src/domain/ports.js';
+import type { LogChunk, Touch } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import type { MemoryDisk } from './memory-disk.js';
@@ -73,13 +73,18 @@ export class MemoryReader {
     return { changes, upTo: range.upTo };
   }
 
-  async *touched(scope: Scope, range: Range, covered: Covered): AsyncGenerator<readonly Key[]> {
+  async *touched(scope: Scope, range: Range, covered: Covered): AsyncGenerator<readonly Touch[]> {
     await covered(range.upTo);
     const { log } = this.#disk;
     if (range.after < range.upTo && range.after < log.rememberedFrom)
       throw new Refused(expired(`what was deleted since ${this.#format(range.after)} is forgotten`));
-    const keys = [...log.rows(range)].map(({ key }) => key).filter((key) => matches(scope, key));
-    if (keys.length > 0) yield keys;
+    const rows = [...log.rows(range)].filter(({ key }) => matches(scope, key)).toReversed();
+    const touched = rows.map((row): Touch => ({
+      key: row.key,
+      kind: row.body === undefined ? 'delete' : 'put',
+      object: () => this.object(row),
+    }));
+    if (touched.length > 0) yield touched;
   }
 
   change(row: MemoryRow): Change {

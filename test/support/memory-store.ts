@@ -18,7 +18,7 @@ import { expired, Refused, type Refusal } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Mutation, Outcome } from '../../src/domain/mutation.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import type { LogChunk, LogType, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
+import type { LogChunk, LogType, Touch, Pushes, PushLane, Snapshot, Store, Subscription } from '../../src/domain/ports.js';
 import { halfRemoved, type LinkState, type SliceState } from '../../src/domain/push.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
@@ -160,7 +160,7 @@ export class MemoryStore implements Store {
     return after >= this.#disk.log.rememberedFrom;
   }
 
-  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Key[]> {
+  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]> {
     return this.#reader.touched(scope, range, (position) => this.#covered(position));
   }
 

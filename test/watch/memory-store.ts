@@ -10,6 +10,7 @@ import type { StoredObject } from '../../src/domain/object.js';
 import type {
   LogChunk,
   LogType,
+  Touch,
   Commits,
   History,
   Objects,
@@ -98,9 +99,11 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return true;
   }
 
-  async *touched(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Key[]> {
-    const keys = this.#changes.slice(after, upTo).map(({ key }) => key);
-    yield keys.filter((key) => matches(scope, key));
+  async *touched(scope: Scope, { after, upTo }: { after: Revision; upTo: Revision }): AsyncGenerator<readonly Touch[]> {
+    const changes = this.#changes.slice(after, upTo).filter(({ key }) => matches(scope, key));
+    yield changes
+      .toReversed()
+      .map((change) => ({ key: change.key, kind: change.kind, object: () => (change.kind === 'put' ? change.object : undefined) }));
     await this.between();
   }
 

@@ -82,11 +82,15 @@ test('scopes that do not cover a key cost it nothing: ten thousand of them, of a
     (i) => ({ cluster: `c${i}`, name: 'one' }),
   ];
   const key = aKey({ name: 'other' });
-  const asksMs = (): number => {
-    const startedMs = performance.now();
-    for (let i = 0; i < 20_000; i += 1) index.covering(key);
-    return performance.now() - startedMs;
-  };
+  /** The shortest of some rounds: the others were held up by something else. */
+  const asksMs = (): number =>
+    Math.min(
+      ...Array.from({ length: 10 }, () => {
+        const startedMs = performance.now();
+        for (let i = 0; i < 5_000; i += 1) index.covering(key);
+        return performance.now() - startedMs;
+      }),
+    );
   for (const kind of kinds) index.groupOf(aView(kind(0)), 0);
   asksMs();
   const fewMs = asksMs();
@@ -94,8 +98,8 @@ test('scopes that do not cover a key cost it nothing: ten thousand of them, of a
   for (let i = 1; i < 10_000; i += 1) index.groupOf(aView(kinds[i % kinds.length]!(i)), 0);
   const manyMs = asksMs();
 
-  t.log(`20,000 keys: ${fewMs.toFixed(1)} ms among 6 scopes, ${manyMs.toFixed(1)} ms among 10,000`);
-  t.true(manyMs < 10 * fewMs + 50);
+  t.log(`5,000 keys: ${fewMs.toFixed(1)} ms among 6 scopes, ${manyMs.toFixed(1)} ms among 10,000`);
+  t.true(manyMs < 5 * fewMs + 10);
 });
 
 function groupsOf<Member>(index: ScopeIndex<Member>, key: Key): readonly Group<Member>[] {

@@ -8,7 +8,7 @@ import type { Change, MovedPath } from '../../domain/change.js';
 import type { CanonicalPath } from '../../domain/cluster.js';
 import { expired, Refused } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
-import type { LogChunk, LogType } from '../../domain/ports.js';
+import type { LogChunk, LogType, Touch } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { tombstone } from './row-kind.js';
@@ -66,20 +66,19 @@ export class ChangeLog {
   }
 
   /**
-   * The keys of rows in the range, as long as their rows stand: the newest of each key always does, and tombstones do. Where the
-   * newest is above `upTo`, the one in the range stands as long as `upTo` is covered.
+   * Rows of the range as long as they stand: the newest of each key always does, and tombstones do. Where the newest is above `upTo`, the
+   * one in the range stands as long as `upTo` is covered.
    */
-  async *touched(scope: Scope, range: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Key[]> {
-    let position = range.after;
-    while (position < range.upTo) {
-      assertCovered(range.upTo);
+  async *touched(scope: Scope, { after, upTo }: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Touch[]> {
+    for (let end = upTo; end > after;) {
+      assertCovered(upTo);
       const rows = this.#rows.database.transaction(() => {
-        if (position < this.rememberedFrom) throw new Refused(expired(`what was deleted since ${this.#format(position)} is forgotten`));
-        return this.#page(scope, { after: position, upTo: range.upTo });
+        if (after < this.rememberedFrom) throw new Refused(expired(`what was deleted since ${this.#format(after)} is forgotten`));
+        return this.#pageBack(scope, { after, upTo: end });
       })();
-      position = rows.length < rowsMax ? range.upTo : (rows.at(-1)?.revision ?? range.upTo);
-      const keys = rows.map((row) => this.#rows.key(row)).filter((key) => matches(scope, key));
-      if (keys.length > 0) yield keys;
+      end = rows.length < rowsMax ? after : (rows.at(-1)?.revision ?? after) - 1;
+      const touched = rows.map((row) => this.#touch(row)).filter(({ key }) => matches(scope, key));
+      if (touched.length > 0) yield touched;
       await turn();
     }
   }
@@ -114,6 +113,20 @@ export class ChangeLog {
     return { ...change, movedPath };
   }
 
+  #touch(row: ChangeRow): Touch {
+    const kind = row.kind === tombstone ? 'delete' : 'put';
+    return { key: this.#rows.key(row), kind, object: () => (kind === 'put' ? this.#rows.object(row.revision) : undefined) };
+  }
+
+  #pageBack(type: LogType, { after, upTo }: Range): readonly ChangeRow[] {
+    const ids = this.#rows.resourceIds(type);
+    const [only] = ids;
+    if (only === undefined) return [];
+    return ids.length === 1
+      ? this.#statements.ofResourceBack.all(only, after, upTo, rowsMax)
+      : this.#statements.ofAllBack.all(after, upTo, rowsMax);
+  }
+
   #page(type: LogType, { after, upTo }: Range): readonly LogRow[] {
     const ids = this.#rows.resourceIds(type);
     const [only] = ids;
@@ -133,6 +146,7 @@ function once<T>(read: () => T): () => T {
 }
 
 function prepare(database: Connection) {
+  const keyColumns = 'revision, resource, kind, replaced, shard, cluster, namespace, name';
   const columns =
     'c.revision, c.resource, c.kind, c.replaced, c.shard, c.cluster, c.namespace, c.name, m.before AS pathBefore, m.after AS pathAfter';
   return {
@@ -142,6 +156,14 @@ function prepare(database: Connection) {
       LogRow
     >(/*sql*/ `SELECT ${columns} FROM changes AS c INDEXED BY changes_by_resource LEFT JOIN path_moves AS m ON m.revision = c.revision
                WHERE c.resource = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision LIMIT ?`),
+    ofResourceBack: database.prepare<
+      [number, Revision, Revision, number],
+      ChangeRow
+    >(/*sql*/ `SELECT ${keyColumns} FROM changes INDEXED BY changes_by_resource
+               WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`),
+    ofAllBack: database.prepare<[Revision, Revision, number], ChangeRow>(
+      /*sql*/ `SELECT ${keyColumns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`,
+    ),
     ofAll: database.prepare<
       [Revision, Revision, number],
       LogRow

@@ -19,7 +19,7 @@ import { CacheError, expired, Refused, unreachable, type Refusal } from '../../d
 import type { Key } from '../../domain/key.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { StoredObject } from '../../domain/object.js';
-import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk, LogType } from '../../domain/ports.js';
+import type { PushLane, Pushes, Snapshot, Store, Subscription, LogChunk, LogType, Touch } from '../../domain/ports.js';
 import { halfRemoved, type LinkState, type SliceState } from '../../domain/push.js';
 import type { Resource } from '../../domain/resource.js';
 import type { Located, Revision } from '../../domain/revision.js';
@@ -221,7 +221,7 @@ export class SqliteStore implements Store {
     return after >= this.#changeLog.rememberedFrom;
   }
 
-  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Key[]> {
+  touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]> {
     return this.#changeLog.touched(scope, range, (position) => this.#assertCovered(position));
   }
 

@@ -1,0 +1,68 @@
+/**
+ * What a client must forget that lists anew and names the revision it had seen: the keys (cluster, namespace, name) that changed since and are not
+ * in its view at `at`. It would keep them for ever, because informers do not forget objects on a relist (R24).
+ *
+ * The log is read once, newest first: the first change of a key tells how it stood at `at`. Only what is gone is looked up, because the same key
+ * may stand on another shard.
+ */
+import { formatClientKey, type Key } from '../domain/key.js';
+import { isSelected } from '../domain/object-metadata.js';
+import type { StoredObject } from '../domain/object.js';
+import type { History, Objects, Snapshot, Touch } from '../domain/ports.js';
+import type { Revision } from '../domain/revision.js';
+import type { Scope } from '../domain/scope.js';
+import { isEverything, type Selector } from '../domain/selector.js';
+
+/** How many keys are remembered. Beyond that one may be told twice, or though it stands: then a change behind `at` has put it there, and follows. */
+const seenMax = 200_000;
+
+export type GoneSinceParts = Readonly<{ history: History; objects: Objects }>;
+
+export async function* goneSince(
+  { scope, selector }: Readonly<{ scope: Scope; selector: Selector }>,
+  { since, at }: Readonly<{ since: Revision; at: Revision }>,
+  { history, objects }: GoneSinceParts,
+): AsyncGenerator<readonly Key[]> {
+  const seen = new Set<string>();
+  for await (const touched of history.touched(scope, { after: since, upTo: at })) {
+    if (seen.size > seenMax) seen.clear();
+    const gone: Key[] = [];
+    for (const touch of touched) {
+      const clientKey = formatClientKey(touch.key);
+      if (seen.has(clientKey)) continue;
+      seen.add(clientKey);
+      if (!isInView(touch, selector) && !(await standsElsewhere(touch.key))) gone.push(touch.key);
+    }
+    if (gone.length > 0) yield gone;
+  }
+
+  async function standsElsewhere({ shard, resource: { identity }, cluster, namespace, name }: Key): Promise<boolean> {
+    if (scope.shard !== '*') return false;
+    const place = { ...scope, identity, cluster, namespace, name };
+    const others = (await objects.find(place)).filter((object) => object.key.shard !== shard);
+    if (others.every((object) => object.revision <= at)) return others.some((object) => isSelected(object, selector));
+    return (await objectsAt(objects.snapshot(place, at))).some((object) => object.key.shard !== shard && isSelected(object, selector));
+  }
+}
+
+/** The few objects of one place. */
+async function objectsAt(snapshot: Snapshot): Promise<readonly StoredObject[]> {
+  const found: StoredObject[] = [];
+  try {
+    let after: Key | undefined;
+    do {
+      const page = await snapshot.page(after);
+      found.push(...page.objects);
+      after = page.next;
+    } while (after !== undefined);
+    return found;
+  } finally {
+    snapshot.close();
+  }
+}
+
+function isInView({ kind, object }: Touch, selector: Selector): boolean {
+  if (kind === 'delete' || isEverything(selector)) return kind === 'put';
+  const held = object();
+  return held !== undefined && isSelected(held, selector);
+}

@@ -1,0 +1,63 @@
+import test from 'ava';
+import { SharedStarts } from '../../src/watch/shared-starts.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aHub, aWatch, initial } from './a-hub.js';
+import { plainEvents, Reader, told, turns } from './plain-events.js';
+
+function setUp() {
+  const clock = new ManualClock();
+  const revisions = { published: 10, compacted: 0, format: String, locate: () => ({ kind: 'above' }) as const };
+  return { clock, revisions, starts: new SharedStarts({ clock, revisions }) };
+}
+
+test('the first begins at once; those who come soon after, while somebody writes, begin together a little later', async (t) => {
+  const { clock, revisions, starts } = setUp();
+
+  t.is(await starts.start('all'), 10);
+  const others: Promise<number>[] = [];
+  for (const revision of [17, 19, 25]) {
+    revisions.published = revision;
+    others.push(starts.start('all'));
+    clock.advance(10);
+  }
+  revisions.published = 30;
+  clock.advance(20);
+
+  t.deepEqual(await Promise.all(others), [30, 30, 30]);
+  t.is(await starts.start('all'), 30, 'nothing has changed since');
+});
+
+test('nobody waits while nothing changes, for another view, or after that time; and nothing is remembered then', async (t) => {
+  const { clock, revisions, starts } = setUp();
+
+  t.is(await starts.start('all'), 10);
+  t.is(await starts.start('all'), 10);
+  revisions.published = 11;
+  t.is(await starts.start('other'), 11);
+  clock.advance(50);
+  t.is(clock.pending, 0);
+  t.is(await starts.start('all'), 11);
+});
+
+test('informers that start together while somebody writes are sent the same bytes, and miss nothing behind them', async (t) => {
+  const { hub, store, clock } = aHub();
+  const representation = plainEvents();
+  for (let i = 0; i < 6; i++) store.commit({ put: { name: `n${i}` } });
+
+  const readers: Reader[] = [];
+  for (let i = 0; i < 10; i++) {
+    const reader = new Reader(hub.open(aWatch({ start: initial, representation })));
+    readers.push(reader);
+    void reader.step();
+    await turns(1);
+    store.commit({ put: { name: `during${i}` } });
+  }
+  clock.advance(50);
+  for (const reader of readers) await reader.drain();
+
+  const [first, second, ...others] = readers.map(({ events }) => told(events));
+  t.true(first?.includes('BOOKMARK@6!'));
+  t.true(second?.includes('BOOKMARK@16!'));
+  for (const other of others) t.deepEqual(other, second);
+  for (const { events } of readers) t.is(new Set(events.filter(({ type }) => type === 'ADDED').map(({ key }) => key)).size, 16);
+});
