@@ -212,7 +212,7 @@ test('the dearest messages there can be do not hold up the event loop for 100 ms
   ];
 
   for (const bytes of dearest) {
-    t.true(fastestMs(() => isFrame(bytes), 3) < 100);
+    t.true(fastestMs(() => isFrame(bytes), 10) < 100);
   }
 });
 
