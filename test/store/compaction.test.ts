@@ -8,7 +8,7 @@ import { SqliteEngine } from './sqlite-engine.js';
 import { changesBehind, list, mustWrite, touchedBehind } from '../contract/read-all.js';
 import { aScope } from '../support/objects.js';
 
-const step = { tombstonesUpTo: 0, tombstonesMax: 1_000_000, rowsMax: 200 };
+const step = { tombstonesUpTo: 0, tombstonesMax: 1_000_000, budgetMs: 1_000 };
 
 /** 1 put a, 2 put b, 3 put a, 4 delete b, 5 put c, 6 delete a. */
 function aHistory(t: ExecutionContext): WritingHalf {
@@ -43,18 +43,30 @@ test('a row goes when what superseded it is compacted, never by its own age; a d
   }
 });
 
-test('a step passes no more changes than it is told to, and steps add up to the whole', (t) => {
-  const { compaction, database } = aHistory(t);
+test('a step ends when its time is over, and steps add up to the whole', (t) => {
+  const half = aWritingHalf(t);
+  half.commit(...Array.from({ length: 100 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i)));
+  let nowMs = 0;
+  const compaction = new Compaction(half.database, () => nowMs++);
   const seen: number[] = [];
 
   for (;;) {
-    const { compacted, done } = compaction.step({ ...step, upTo: 5, rowsMax: 2 });
+    const { compacted, done } = compaction.step({ ...step, upTo: 99, budgetMs: 1 });
     seen.push(compacted);
     if (done) break;
   }
 
-  t.deepEqual(seen, [2, 4, 5]);
-  t.deepEqual(rowsOf(database), ['3', '4 tombstone', '5', '6 tombstone']);
+  t.deepEqual(seen, [32, 64, 96, 99]);
+  t.deepEqual(rowsOf(half.database), ['99', '100']);
+});
+
+test('large bodies make a step look at the time more often', (t) => {
+  const half = aWritingHalf(t);
+  half.commit(...Array.from({ length: 4 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i, { spec: 'x'.repeat(400_000) })));
+  let nowMs = 0;
+  const compaction = new Compaction(half.database, () => nowMs++);
+
+  t.is(compaction.step({ ...step, upTo: 4, budgetMs: 1 }).compacted, 2);
 });
 
 test('the compacted revision never falls, and a step that is taken again changes nothing', (t) => {

@@ -87,11 +87,6 @@ export class Reader {
     return this.#statements.resources.all();
   }
 
-  /** The newest revision known to have been reached by then; 0 when none is. */
-  reachedBefore(ms: number): Revision {
-    return this.#statements.reachedBefore.get(ms) ?? 0;
-  }
-
   /**
    * The object where it stands now, which nearly every read is of. Undefined when it must be looked for with more care: it is not there, it was
    * written by a commit that is not published, or it went between the two looks at it, which no transaction binds together.
@@ -137,9 +132,6 @@ function prepare(database: Connection) {
       .prepare<[string], string>(/*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_by_path WHERE path = ? ORDER BY cluster`)
       .pluck(),
     pathOf: database.prepare<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`).pluck(),
-    reachedBefore: database
-      .prepare<[number], Revision>(/*sql*/ `SELECT revision FROM moments WHERE at_ms <= ? ORDER BY revision DESC LIMIT 1`)
-      .pluck(),
     resources: database.prepare<[], Resource>(/*sql*/ `SELECT api_group AS "group", resource, identity FROM resources AS r
                WHERE EXISTS (SELECT 1 FROM objects WHERE resource = r.id) ORDER BY id`),
   };
