@@ -95,6 +95,25 @@ test('a twentieth over a bound commits wait until compaction had nine times what
   t.true(schedule.isFirst, 'every commit is paid for');
 });
 
+test('a step works for as much of its time as the disk leaves it', (t) => {
+  const { log, orders, schedule } = aSchedule();
+  const ofDisk = (syncMs: number): number => {
+    orders.length = 0;
+    for (let i = 0; i < 40; i++) {
+      log.published = 1_000_000;
+      schedule.committed(100);
+      schedule.stepped({ done: false, tombstonesFrom: 0 }, (orders.at(-1)?.budgetMs ?? 0) + syncMs);
+    }
+    return orders.at(-1)?.budgetMs ?? 0;
+  };
+
+  const slow = ofDisk(15);
+  const fast = ofDisk(2);
+
+  t.true(slow >= 1 && slow <= 9, `${slow} ms beside a sync of 15 ms`);
+  t.true(fast >= 14 && fast <= 22, `${fast} ms beside a sync of 2 ms`);
+});
+
 test('a step that failed lets commits go on, and is taken again', (t) => {
   const { clock, log, orders, schedule } = aSchedule();
   log.published = 2000;

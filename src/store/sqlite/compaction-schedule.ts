@@ -3,6 +3,9 @@
  * rested so long that compaction keeps within its share of the writer's time. Every commit adds to what compaction is owed; while it is
  * owed more than a step, steps come first and commits wait.
  *
+ * A step is to take `stepMs`, or what it is owed up to `stepMsMax`, its sync to the disk included. How much of that is left to work in
+ * depends on the disk, so it is learnt from the steps before.
+ *
  *   idle ──over a bound──▶ stepping ──owed nothing──▶ resting ──timer──▶ stepping      The timer of idle finds what has become too old.
  *                           ▲    └──owed a step───┐
  *                           └─────────────────────┘  commits wait
@@ -23,8 +26,10 @@ export type CompactionParts = Readonly<{
   step: (order: CompactionOrder) => void;
 }>;
 
-/** How long a step works: a commit waits no longer for one. */
 const stepMs = 5;
+const stepMsMax = 20;
+/** Of a step's time, what it works before it is written to the disk: at first, at least and at most. */
+const workPart = { first: 0.25, min: 0.05, max: 0.8 };
 /** What grows old, and a disk that takes writes again, is noticed this fast. */
 const idleMsMax = 1_000;
 /** … and in this part of the history's age. */
@@ -39,6 +44,8 @@ export class CompactionSchedule {
   #rememberedFrom: Revision = 0;
   #state: 'idle' | 'stepping' | 'resting' | 'closed' = 'idle';
   #owedMs = 0;
+  #targetMs = stepMs;
+  #workPart = workPart.first;
   #cancel: () => void = () => {};
 
   constructor(parts: CompactionParts, limits: HistoryLimits) {
@@ -65,6 +72,7 @@ export class CompactionSchedule {
 
   stepped({ done, tombstonesFrom }: Pick<CompactionStep, 'done' | 'tombstonesFrom'>, elapsedMs: number): void {
     if (this.#state === 'closed') return;
+    if (!done) this.#workPart = learnt(this.#workPart, elapsedMs / this.#targetMs);
     this.#isDone = done;
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
@@ -103,8 +111,13 @@ export class CompactionSchedule {
   #step(upTo: Revision): void {
     this.#cancel();
     this.#state = 'stepping';
-    const tombstonesUpTo = this.#tombstonesUpTo(upTo);
-    this.#parts.step({ upTo, tombstonesUpTo, tombstonesMax: this.#limits.tombstonesMax, budgetMs: stepMs });
+    this.#targetMs = Math.min(stepMsMax, Math.max(stepMs, this.#owedMs));
+    this.#parts.step({
+      upTo,
+      tombstonesUpTo: this.#tombstonesUpTo(upTo),
+      tombstonesMax: this.#limits.tombstonesMax,
+      budgetMs: this.#targetMs * this.#workPart,
+    });
   }
 
   #tombstonesUpTo(upTo: Revision): Revision {
@@ -117,4 +130,10 @@ export class CompactionSchedule {
     this.#parts.raise(allowed.upTo);
     return { ...allowed, compacted: state.compacted };
   }
+}
+
+/** A step that had to be cut short took so many times what it was to take. */
+function learnt(part: number, times: number): number {
+  const next = times > 1.2 ? part * 0.8 : times < 0.8 ? part * 1.1 : part;
+  return Math.min(workPart.max, Math.max(workPart.min, next));
 }
