@@ -6,6 +6,9 @@
  *                 └ replaced by 25  └ replaced by 31      C = 31: row 25 goes, row 31 stays as a tombstone of `a`.
  *
  * I5 A live object's row never goes. I6 C never falls; a step that was cut short is taken again without harm.
+ * When nothing is left to take out, a step gives pages of the file back that are free, until an eighth of it at most is: what is
+ * written next uses those.
+ *
  * Bounds: a step works for `budgetMs` and one page of rows, its transaction's end not counted; what it costs does not depend on how
  * many tombstones there are, because they are counted once and leave oldest first.
  */
@@ -24,6 +27,12 @@ export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Rev
 /** Rows passed between two looks at the time, unless they are large. */
 const pageRows = 32;
 const pageBytes = 512 * 1024;
+
+/** The part of the file that may be free, and pages that always may. */
+const freePart = 1 / 8;
+const freePagesMin = 1024;
+/** Pages given back between two looks at the time. */
+const vacuumPages = 32;
 
 type Passed = Readonly<{ revision: Revision; kind: number; replaced: Revision; bytes: number | null }>;
 
@@ -65,7 +74,7 @@ export class Compaction {
       // Twice as many as a page can add, so that they become fewer.
       const forgotten = this.#forget(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
-      done = compacted >= upTo && forgotten.done;
+      done = compacted >= upTo && forgotten.done && this.#giveBack();
     } while (!done && this.#nowMs() < untilMs);
     this.#note({ compacted, tombstonesFrom, bytes });
     return { compacted, tombstonesFrom, bytes, done };
@@ -101,6 +110,19 @@ export class Compaction {
     }
     const isEnd = oldest.length < rowsMax;
     return { upTo: isEnd ? Math.max(upTo, aged) : upTo, done: isEnd };
+  }
+
+  /** Gives a few free pages back; says whether no more are to be. */
+  #giveBack(): boolean {
+    const free = this.#pragma('freelist_count');
+    const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);
+    if (free <= allowed || this.#pragma('auto_vacuum') === 0) return true;
+    this.#database.pragma(`incremental_vacuum(${vacuumPages})`);
+    return false;
+  }
+
+  #pragma(name: string): number {
+    return Number(this.#database.pragma(name, { simple: true }));
   }
 
   #note({ compacted, tombstonesFrom, bytes }: Pick<CompactionStep, 'compacted' | 'tombstonesFrom' | 'bytes'>): void {
