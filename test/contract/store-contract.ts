@@ -262,7 +262,10 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await size({ identity: 'h2', cluster: 'a1' }), 0);
     t.is(await size({ resource: 'unknown' }), 0);
     t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 100), 3);
-    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 2), 2);
+    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 3), 3);
+    t.is(await store.count(aScope({ ...things, identity: '*' }), undefined, 2), undefined, 'it would look at three');
+    t.is(await store.count(aScope({ ...things, identity: '*', namespace: 'x' }), undefined, 3), 2);
+    t.is(await store.count(aScope({ ...things, identity: '*', namespace: 'x' }), undefined, 2), undefined);
     t.is(await store.count(aScope({ ...things, identity: '*' }), last.object.key, 100), 0);
     t.is(await store.count(aScope({ resource: 'unknown' }), undefined, 100), 0);
   });

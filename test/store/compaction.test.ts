@@ -116,6 +116,25 @@ test('tombstones go by age or by count, whichever asks for more, never above the
   }
 });
 
+test('milestones of a busy object are forgotten when they are compacted, and a delete forgets what life it ended', (t) => {
+  const half = aWritingHalf(t);
+  const dumped = (table: string, column: string): unknown[] =>
+    half.database.prepare(`SELECT revision, ${column} FROM ${table} WHERE ${column} > 0 ORDER BY revision`).raw().all();
+  half.commit(aPut({}, 'absent'), ...Array.from({ length: 40 }, (_, i) => aPut({}, i + 1)), aDelete({}));
+  t.deepEqual(dumped('milestones', 'born'), [
+    [17, 1],
+    [33, 1],
+  ]);
+  t.deepEqual(dumped('changes', 'born'), [[42, 1]]);
+
+  half.compaction.step({ ...step, upTo: 17 });
+  t.deepEqual(dumped('milestones', 'born'), [[33, 1]]);
+  half.compaction.step({ ...step, upTo: 42 });
+
+  t.deepEqual(dumped('milestones', 'born'), []);
+  t.deepEqual(dumped('changes', 'born'), []);
+});
+
 test('where a path moved is forgotten with the change that moved it', (t) => {
   const half = aWritingHalf(t);
   const moves = () => half.database.prepare('SELECT revision, before, after FROM path_moves ORDER BY revision').raw().all();
@@ -226,7 +245,7 @@ test('a store that stopped in the middle of a compaction goes on with it, though
   for (let i = 0; i < 50; i++)
     database
       .prepare(
-        `INSERT INTO changes SELECT ?, resource, 2, 0, shard, cluster, namespace, ?, '', 0, 0, 0, 0, NULL FROM changes WHERE revision = 1`,
+        `INSERT INTO changes SELECT ?, resource, 2, 0, shard, cluster, namespace, ?, '', 0, 0, 0, 0, NULL, 0 FROM changes WHERE revision = 1`,
       )
       .run(i + 10_000, `t${i}`);
   database.prepare(`UPDATE meta SET value = 20000 WHERE name = 'revision' OR name = 'compacted'`).run();

@@ -113,6 +113,7 @@ test('the steps of this release make the schema on a fresh database', (t) => {
     'epochs',
     'links',
     'meta',
+    'milestones',
     'moments',
     'objects',
     'path_moves',

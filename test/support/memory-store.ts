@@ -139,7 +139,7 @@ export class MemoryStore implements Store {
     return new MemorySnapshot(scope, revision, { reader: this.#reader, covered, release }, this.#options.page);
   }
 
-  count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+  count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
     return this.#answer(() => this.#reader.count(scope, after, max));
   }
 

@@ -86,12 +86,18 @@ export class Compaction {
     let bytes = 0;
     for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
       if (row.replaced > 0) this.#statements.remove.run(row.replaced);
-      if (row.kind === tombstone) this.#tombstones += 1;
+      if (row.kind === tombstone) this.#bury(row.revision);
       passed.push(row);
       bytes += row.bytes ?? 0;
       if (bytes > pageBytes) break;
     }
     return passed;
+  }
+
+  /** A delete has become a tombstone: nobody reads what was before it any more. */
+  #bury(revision: Revision): void {
+    this.#statements.forgetLife.run(revision);
+    this.#tombstones += 1;
   }
 
   /** Drops tombstones, the oldest first: those up to `aged`, and those that are too many. `upTo`: no more is remembered up to there. */
@@ -127,6 +133,7 @@ export class Compaction {
 
   #note({ compacted, tombstonesFrom, bytes }: Pick<CompactionStep, 'compacted' | 'tombstonesFrom' | 'bytes'>): void {
     this.#statements.forgetMoves.run(compacted);
+    this.#statements.forgetMilestones.run(compacted);
     this.#statements.setMeta.run(compacted, 'compacted');
     this.#statements.setMeta.run(tombstonesFrom, 'tombstones_from');
     this.#statements.takeBytes.run(bytes);
@@ -146,6 +153,8 @@ function prepare(database: Connection) {
     remove: database.prepare(/*sql*/ `DELETE FROM changes WHERE revision = ?`),
     // Nobody reads changes at or below C any more.
     forgetMoves: database.prepare(/*sql*/ `DELETE FROM path_moves WHERE revision <= ?`),
+    forgetMilestones: database.prepare(/*sql*/ `DELETE FROM milestones WHERE revision <= ?`),
+    forgetLife: database.prepare(/*sql*/ `UPDATE changes SET born = 0 WHERE revision = ?`),
     countTombstones: database
       .prepare<[Revision], number>(
         /*sql*/ `SELECT count(*) FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision <= ?`,

@@ -109,7 +109,7 @@ export class SqliteStore implements Store {
     this.#holds = new Holds(limits.snapshotHoldMs);
     this.#points = new Reader(
       { rows: this.#rows, walks: this.#walks, published: () => this.#published },
-      { rowsMax: limits.snapshot.rowsMax, commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
+      { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
     );
     this.#book = new ShardBook(reader);
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
@@ -213,7 +213,7 @@ export class SqliteStore implements Store {
     return new SqliteSnapshot(scope, revision, { rows: this.#rows, walks: this.#walks, assertCovered, release }, this.#limits.snapshot);
   }
 
-  count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+  async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
     return this.#points.count(scope, after, max);
   }
 
