@@ -35,3 +35,5 @@ CREATE INDEX milestones_by_life ON milestones (born);
 -- Deletes in the order of keys, in buckets of 8,192 revisions: what was deleted since a revision is read from its bucket on.
 CREATE INDEX changes_ended ON changes (revision >> 13, resource, shard, cluster, namespace, name, born) WHERE born > 0;
 CREATE INDEX changes_ended_by_cluster ON changes (revision >> 13, cluster, resource, namespace, name, shard, born) WHERE born > 0;
+-- … and whether a bucket has any that began before a revision: where keys only come and go, it has none.
+CREATE INDEX changes_ended_lives ON changes (revision >> 13, born) WHERE born > 0;

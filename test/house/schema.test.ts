@@ -14,8 +14,8 @@ import { Witness } from '../../src/store/sqlite/witness.js';
 import { SqliteEngine } from '../store/sqlite-engine.js';
 import { findProjectRoot, readSources } from './sources.js';
 
-/** Tables that stay small: a row for a type, for a shard, for both, for a link, for a life of the store, for a minute of the history; and types of one cluster. */
-const small = ['epochs', 'resources', 'r', 'shards', 'slices', 's', 'links', 'moments', 'CONSTANT ROW', 'types'];
+/** Tables that stay small: a row for a type, for a shard, for both, for a link, for a life of the store, for a minute of the history; types of one cluster, buckets of the log. */
+const small = ['epochs', 'resources', 'r', 'shards', 'slices', 's', 'links', 'moments', 'CONSTANT ROW', 'types', 'buckets'];
 
 /** Statements that sort what an index has found: a handful of rows each. */
 const sorted: readonly RegExp[] = [

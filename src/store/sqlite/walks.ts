@@ -5,6 +5,7 @@
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
+import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
@@ -64,12 +65,10 @@ export class Walks {
     return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].ended.all(range));
   }
 
-  /** The buckets of all that was deleted since; none when nothing was. Deletes that are not published yet count. */
+  /** The buckets in which a life ended that stood at that revision. Deletes that are not published yet count. */
   bucketsSince(at: Revision): readonly number[] {
     const newest = this.#statements.newestDelete.get(at);
-    if (newest === undefined) return [];
-    const first = at >> bucketBits;
-    return Array.from({ length: (newest >> bucketBits) - first + 1 }, (_, i) => first + i);
+    return newest === undefined ? [] : this.#statements.buckets.all({ at, first: at >> bucketBits, last: newest >> bucketBits });
   }
 
   order(scope: Scope): (a: Key, b: Key) => number {
@@ -153,9 +152,18 @@ function prepare(database: Connection) {
     shard: walk({ within: 'resource = @resource AND shard = @inShard', order: 'cluster, namespace, name' }),
     shardCluster: walk({ within: 'resource = @resource AND shard = @inShard AND cluster = @inCluster', order: 'namespace, name' }),
     cluster: walk({ within: 'cluster = @inCluster AND resource = @resource', order: 'namespace, name, shard', byCluster: true }),
+    buckets: database
+      .prepare<
+        [object],
+        number
+      >(/*sql*/ `WITH RECURSIVE buckets (bucket) AS (SELECT @first UNION ALL SELECT bucket + 1 FROM buckets WHERE bucket < @last)
+               SELECT bucket FROM buckets WHERE EXISTS (
+                 SELECT 1 FROM changes INDEXED BY changes_ended_lives
+                 WHERE born > 0 AND revision >> ${bucketBits} = bucket AND born <= @at AND revision > @at)`)
+      .pluck(),
     newestDelete: database
       .prepare<[Revision], Revision>(
-        /*sql*/ `SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = 2 AND revision > ? ORDER BY revision DESC LIMIT 1`,
+        /*sql*/ `SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision > ? ORDER BY revision DESC LIMIT 1`,
       )
       .pluck(),
   };
