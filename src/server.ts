@@ -70,7 +70,6 @@ const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 const snapshotHoldMs = 300_000;
 /** A little more than fill a chunk with objects of the usual 2.5 kB: rows looked at beyond the chunk are looked at again. */
 const snapshotRowsMax = 128;
-const resurrectedMax = 200_000;
 /** How long a plain writer must be quiet until what it wrote counts as everything. */
 const plainQuietMs = 30_000;
 const sharedBytesMax = 32 * 1024 * 1024;
@@ -255,7 +254,7 @@ function storeLimits(settings: Settings): StoreLimits {
       tombstoneAgeMs: settings.tombstoneAgeMaxMs,
       tombstonesMax: settings.tombstonesMax,
     },
-    snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax, resurrectedMax },
+    snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax },
     snapshotHoldMs,
     recentBytesMax: settings.recentBytesMax,
   };

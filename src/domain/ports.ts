@@ -38,8 +38,8 @@ export interface Objects {
   find(scope: Scope): Promise<readonly StoredObject[]>;
   /** The scope as it stood at `revision`. Throws Refused(Expired) when history no longer covers it. */
   snapshot(scope: Scope, revision: Revision): Snapshot;
-  /** How many objects of the scope stand behind `after` now, counted no further than `max`. */
-  count(scope: Scope, after: Key | undefined, max: number): Promise<number>;
+  /** How many objects of the scope stand behind `after` now; undefined when more than `max` keys would have to be looked at for that. */
+  count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
 }
 
 /** A scope at a revision, read page by page in key order. Open, it holds compaction back for a bounded time. */

@@ -168,8 +168,8 @@ async function metadataOf(
   if (!end.more || end.after === undefined) return { resourceVersion };
   const token = formatContinue({ resourceVersion, after: end.after }, page.scope);
   if (!isEverything(page.selector)) return { resourceVersion, continue: token };
-  const remaining = await objects.count(page.scope, end.after, remainingMax + 1);
-  return { resourceVersion, continue: token, ...(remaining > 0 && remaining <= remainingMax ? { remainingItemCount: remaining } : {}) };
+  const remaining = await objects.count(page.scope, end.after, remainingMax);
+  return { resourceVersion, continue: token, ...(remaining === undefined || remaining === 0 ? {} : { remainingItemCount: remaining }) };
 }
 
 /** Which revision a list shows (S2, S14a), and where it begins. */

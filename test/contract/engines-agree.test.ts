@@ -134,6 +134,7 @@ test('both engines decide, tell and keep the same, whatever they are asked', asy
       const theirs = new Heard(await openSqlite(0)(t, bounds));
 
       for (const step of steps) t.deepEqual(await ours.take(step), await theirs.take(step));
+      t.deepEqual(await ours.take({ kind: 'compact' }), await theirs.take({ kind: 'compact' }));
       t.deepEqual(await contents(ours.store), await contents(theirs.store));
 
       written += ours.store.published;

@@ -16,7 +16,7 @@ test('the store says what the model says: writes, snapshots, history, compaction
   t.log(`TEST_SEED=${seed}`);
   const engine = await SqliteEngine.start(t, {
     history: { historyChangesMax: changesMax, tombstonesMax: 10 },
-    snapshot: { rowsMax: 3, bytesMax: 600, resurrectedMax: 1000 },
+    snapshot: { rowsMax: 3, bytesMax: 600 },
     queue: { batchMutationsMax: 4 },
   });
   const model = new ModelStore();

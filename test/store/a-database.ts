@@ -39,6 +39,7 @@ export function dump(database: Connection): Record<string, unknown[]> {
     'objects',
     'paths',
     'path_moves',
+    'milestones',
     'moments',
     'shards',
     'slices',

@@ -8,7 +8,7 @@ import { SqliteEngine } from './sqlite-engine.js';
 import { changesBehind, list, mustWrite, touchedBehind } from '../contract/read-all.js';
 import { aScope } from '../support/objects.js';
 
-const step = { tombstonesUpTo: 0, tombstonesMax: 1_000_000, rowsMax: 200 };
+const step = { tombstonesUpTo: 0, tombstonesMax: 1_000_000, budgetMs: 1_000 };
 
 /** 1 put a, 2 put b, 3 put a, 4 delete b, 5 put c, 6 delete a. */
 function aHistory(t: ExecutionContext): WritingHalf {
@@ -43,18 +43,30 @@ test('a row goes when what superseded it is compacted, never by its own age; a d
   }
 });
 
-test('a step passes no more changes than it is told to, and steps add up to the whole', (t) => {
-  const { compaction, database } = aHistory(t);
+test('a step ends when its time is over, and steps add up to the whole', (t) => {
+  const half = aWritingHalf(t);
+  half.commit(...Array.from({ length: 100 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i)));
+  let nowMs = 0;
+  const compaction = new Compaction(half.database, () => nowMs++);
   const seen: number[] = [];
 
   for (;;) {
-    const { compacted, done } = compaction.step({ ...step, upTo: 5, rowsMax: 2 });
+    const { compacted, done } = compaction.step({ ...step, upTo: 99, budgetMs: 1 });
     seen.push(compacted);
     if (done) break;
   }
 
-  t.deepEqual(seen, [2, 4, 5]);
-  t.deepEqual(rowsOf(database), ['3', '4 tombstone', '5', '6 tombstone']);
+  t.deepEqual(seen, [32, 64, 96, 99]);
+  t.deepEqual(rowsOf(half.database), ['99', '100']);
+});
+
+test('large bodies make a step look at the time more often', (t) => {
+  const half = aWritingHalf(t);
+  half.commit(...Array.from({ length: 4 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i, { spec: 'x'.repeat(400_000) })));
+  let nowMs = 0;
+  const compaction = new Compaction(half.database, () => nowMs++);
+
+  t.is(compaction.step({ ...step, upTo: 4, budgetMs: 1 }).compacted, 2);
 });
 
 test('the compacted revision never falls, and a step that is taken again changes nothing', (t) => {
@@ -102,6 +114,25 @@ test('tombstones go by age or by count, whichever asks for more, never above the
     t.is(readMeta(database, 'tombstones_from'), tombstonesFrom, JSON.stringify(asked));
     t.deepEqual(rowsOf(database), rows, JSON.stringify(asked));
   }
+});
+
+test('milestones of a busy object are forgotten when they are compacted, and a delete forgets what life it ended', (t) => {
+  const half = aWritingHalf(t);
+  const dumped = (table: string, column: string): unknown[] =>
+    half.database.prepare(`SELECT revision, ${column} FROM ${table} WHERE ${column} > 0 ORDER BY revision`).raw().all();
+  half.commit(aPut({}, 'absent'), ...Array.from({ length: 40 }, (_, i) => aPut({}, i + 1)), aDelete({}));
+  t.deepEqual(dumped('milestones', 'born'), [
+    [17, 1],
+    [33, 1],
+  ]);
+  t.deepEqual(dumped('changes', 'born'), [[42, 1]]);
+
+  half.compaction.step({ ...step, upTo: 17 });
+  t.deepEqual(dumped('milestones', 'born'), [[33, 1]]);
+  half.compaction.step({ ...step, upTo: 42 });
+
+  t.deepEqual(dumped('milestones', 'born'), []);
+  t.deepEqual(dumped('changes', 'born'), []);
 });
 
 test('where a path moved is forgotten with the change that moved it', (t) => {
@@ -214,7 +245,7 @@ test('a store that stopped in the middle of a compaction goes on with it, though
   for (let i = 0; i < 50; i++)
     database
       .prepare(
-        `INSERT INTO changes SELECT ?, resource, 2, 0, shard, cluster, namespace, ?, '', 0, 0, 0, 0, NULL FROM changes WHERE revision = 1`,
+        `INSERT INTO changes SELECT ?, resource, 2, 0, shard, cluster, namespace, ?, '', 0, 0, 0, 0, NULL, 0 FROM changes WHERE revision = 1`,
       )
       .run(i + 10_000, `t${i}`);
   database.prepare(`UPDATE meta SET value = 20000 WHERE name = 'revision' OR name = 'compacted'`).run();

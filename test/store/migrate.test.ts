@@ -42,6 +42,22 @@ test('a fresh database gets every step, an older one those it lacks, a current o
   t.deepEqual(tablesOf(database), ['one', 'two']);
 });
 
+test('a database that could not give pages back can once it was migrated', (t) => {
+  const { database, steps } = aDatabase(t);
+  migrate(database, steps(first));
+  database.exec('PRAGMA auto_vacuum = NONE; VACUUM');
+  const vacuum = (): unknown => database.pragma('auto_vacuum', { simple: true });
+  t.is(vacuum(), 0);
+  database.exec('INSERT INTO one (a) VALUES (7)');
+
+  migrate(database, steps(first));
+  t.is(vacuum(), 0, 'not before there is a step to take');
+  migrate(database, steps(second));
+
+  t.is(vacuum(), 2);
+  t.deepEqual(database.prepare('SELECT a FROM two').pluck().all(), [7]);
+});
+
 test('data of a newer release is refused in words, and left alone (F26)', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(second));
@@ -97,6 +113,7 @@ test('the steps of this release make the schema on a fresh database', (t) => {
     'epochs',
     'links',
     'meta',
+    'milestones',
     'moments',
     'objects',
     'path_moves',

@@ -10,8 +10,8 @@ import { openWriter, type Connection } from '../../src/store/sqlite/database.js'
 import { readShards } from '../../src/store/sqlite/fence.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
 import { readSlices } from '../../src/store/sqlite/slice-table.js';
-import { mustWrite } from '../contract/read-all.js';
-import { aPut, shardName, type Place } from '../support/objects.js';
+import { listTexts, mustWrite } from '../contract/read-all.js';
+import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
 import { aClaim, aClear, aKeep, anEnd, aBegin, aState, mustPush } from '../support/pushes.js';
 import { storeDirectory } from '../support/test-store.js';
@@ -67,12 +67,21 @@ test('a store from before shards pushed is counted when it is migrated', (t) => 
   );
 });
 
-/** Makes a database of the second schema of one of this release, with everything in it that the second one had. */
-function backToSecond(database: Connection, directory: string): void {
+const changesOfFirst =
+  'revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body';
+
+/** Fills a database of an earlier schema from one of this release: tables that every schema has. */
+function goBack(database: Connection, directory: string): void {
   database.exec(`ATTACH '${join(directory, 'strata.db')}' AS now`);
-  for (const table of ['meta', 'epochs', 'resources', 'changes', 'paths', 'moments']) {
+  for (const table of ['meta', 'epochs', 'resources', 'paths', 'moments']) {
     database.exec(`INSERT INTO main.${table} SELECT * FROM now.${table}`);
   }
+  database.exec(`INSERT INTO main.changes (${changesOfFirst}) SELECT ${changesOfFirst} FROM now.changes`);
+}
+
+/** Makes a database of the second schema of one of this release, with everything in it that the second one had. */
+function backToSecond(database: Connection, directory: string): void {
+  goBack(database, directory);
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision FROM now.objects;
     INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, stated, synced FROM now.slices;
@@ -137,4 +146,42 @@ test('digests of more objects than 64 bits would hold the sum of are summed up e
   const sum = (half: 'high' | 'low'): number => Number(halves.reduce((all, each) => all + BigInt(each[half]), 0n) % modulus);
   t.is(readSlices(database)[0]?.digest, formatDigest({ high: sum('high'), low: sum('low') }));
   t.deepEqual(readShards(database), [{ shard: shardName('amber'), incarnation: 1, moves: 0, side: 'local', removed: false, plain: true }]);
+});
+
+test('a store from before lives were numbered shows its past as it did', async (t) => {
+  const history = { history: { historyChangesMax: 600 } };
+  const engine = await SqliteEngine.start(t, history);
+  const { store } = engine;
+  const write = async (place: Place, isDeleted: boolean): Promise<void> => {
+    const held = await store.get(aKey(place));
+    if (isDeleted && held !== undefined) await mustWrite(store, aDelete(place));
+    else await mustWrite(store, aPut(place, held?.revision ?? 'absent', { spec: { at: store.published } }));
+  };
+  for (let i = 0; i < 800; i++) {
+    await write({ name: `n${i % 23}`, cluster: i % 2 ? 'acme' : 'bold' }, i % 7 === 0);
+    await write({ name: 'busy', shard: i % 50 === 0 ? 'birch' : 'amber' }, i === 700);
+  }
+  await engine.compact();
+  const { compacted, published } = store;
+  const revisions = Array.from({ length: 61 }, (_, i) => compacted + i * 10).filter((revision) => revision <= published);
+  const past = async (of: SqliteEngine): Promise<unknown> =>
+    Promise.all(revisions.map(async (revision) => listTexts(of.store, aScope(), { revision })));
+  const expected = await past(engine);
+  await store.close();
+  const directory = storeDirectory(t);
+  const database = openWriter(join(directory, 'strata.db'));
+  migrate(database, firstSteps(t, '0001-change-log.sql', '0002-shards-and-slices.sql', '0003-sides-links-digests.sql'));
+  goBack(database, engine.directory);
+  database.exec(`
+    INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
+    INSERT INTO main.slices SELECT * FROM now.slices;
+    INSERT INTO main.shards SELECT * FROM now.shards`);
+
+  migrate(database, projectFile('migrations'));
+  database.close();
+  const upgraded = await SqliteEngine.start(t, history, { directory });
+
+  t.is(upgraded.store.compacted, compacted);
+  t.true(revisions.length > 50);
+  t.deepEqual(await past(upgraded), expected);
 });

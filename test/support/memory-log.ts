@@ -31,7 +31,7 @@ type Range = Readonly<{ after: Revision; upTo: Revision }>;
 
 export class MemoryLog {
   readonly #rows: Map<Revision, MemoryRow>;
-  /** Revisions of deletes, rising. */
+  /** Revisions of deletes, rising; those at or below C are tombstones. */
   #tombstones: Revision[];
   #revision: Revision;
   #compacted: Revision;
@@ -90,8 +90,9 @@ export class MemoryLog {
     assert(upTo <= this.#revision, 'nothing is compacted before it happened');
     for (const { replaced } of this.rows({ after: this.#compacted, upTo })) this.#rows.delete(replaced);
     this.#compacted = Math.max(this.#compacted, upTo);
-    const floor = Math.min(this.#compacted, this.#tombstones.at(-1 - tombstonesMax) ?? 0);
-    for (const revision of this.#tombstones) if (revision <= floor) this.#rows.delete(revision);
+    const passed = this.#tombstones.filter((revision) => revision <= this.#compacted);
+    const floor = passed.at(-1 - tombstonesMax) ?? 0;
+    for (const revision of passed) if (revision <= floor) this.#rows.delete(revision);
     this.#tombstones = this.#tombstones.filter((revision) => revision > floor);
     this.#rememberedFrom = Math.max(this.#rememberedFrom, floor);
   }

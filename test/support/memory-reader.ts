@@ -51,12 +51,12 @@ export class MemoryReader {
     return found.toSorted((a, b) => order(a.key, b.key));
   }
 
-  count(scope: Scope, after: Key | undefined, max: number): number {
+  count(scope: Scope, after: Key | undefined, max: number): number | undefined {
     const order = orderOf(scope);
-    const isCounted = (key: Key): boolean => matches(scope, key) && (after === undefined || order(key, after) > 0);
-    let counted = 0;
-    for (const { objects } of this.#slicesOf(scope)) for (const { key } of objects.values()) if (isCounted(key)) counted += 1;
-    return Math.min(counted, max);
+    const wider = { ...scope, namespace: undefined, name: undefined };
+    const keys = this.#slicesOf(scope).flatMap(({ objects }) => [...objects.values()].map(({ key }) => key));
+    const looked = keys.filter((key) => matches(wider, key) && (after === undefined || order(key, after) > 0));
+    return looked.length > max ? undefined : looked.filter((key) => matches(scope, key)).length;
   }
 
   /** The first changes of the range that are wanted. */

@@ -23,7 +23,7 @@ import { halfRemoved, type LinkState, type SliceState } from '../../src/domain/p
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
-import { Holds } from '../../src/store/sqlite/compactor.js';
+import { decideCompaction, Holds, type LogState } from '../../src/store/sqlite/compactor.js';
 import { Epochs } from '../../src/store/sqlite/epochs.js';
 import type { Part } from '../../src/store/sqlite/lane.js';
 import { MutationQueue } from '../../src/store/sqlite/mutation-queue.js';
@@ -139,7 +139,7 @@ export class MemoryStore implements Store {
     return new MemorySnapshot(scope, revision, { reader: this.#reader, covered, release }, this.#options.page);
   }
 
-  count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+  count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
     return this.#answer(() => this.#reader.count(scope, after, max));
   }
 
@@ -172,10 +172,14 @@ export class MemoryStore implements Store {
     return this.#answer(() => places.map((place) => this.#disk.paths.pathOf(place)));
   }
 
-  /** Drops what nobody can read any more once history begins there: as far as snapshots in progress let it. */
-  compact(upTo: Revision = this.published - this.#options.historyChangesMax): void {
-    const held = this.#holds.lowest(this.#parts.clock.now()) ?? this.published;
-    this.#disk.log.compact(Math.max(this.compacted, Math.min(upTo, held, this.published)), this.#options.tombstonesMax);
+  /** Drops what nobody can read any more once history begins there: as far as snapshots in progress let it, and a store's bounds. */
+  compact(upTo?: Revision): void {
+    const { historyChangesMax, tombstonesMax } = this.#options;
+    const heldRevision = this.#holds.lowest(this.#parts.clock.now());
+    const { published, compacted } = this;
+    const state: LogState = { published, compacted, bytes: 0, agedRevision: upTo ?? 0, overdueMs: 0, heldRevision };
+    const limits = { historyAgeMs: Infinity, historyChangesMax, historyBytesMax: Infinity, tombstoneAgeMs: Infinity, tombstonesMax };
+    this.#disk.log.compact(decideCompaction(state, limits).upTo, tombstonesMax);
   }
 
   beginClose(): void {
@@ -237,6 +241,7 @@ export class MemoryStore implements Store {
       const { committed, answers } = this.#decide(batch);
       this.#publish(committed);
       for (const answer of answers) answer();
+      if (this.published - this.compacted > this.#options.historyChangesMax) this.compact();
     }
     this.#queue.settled();
     if (!this.#queue.pump()) this.#finishClose();

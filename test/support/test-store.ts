@@ -24,7 +24,7 @@ export const storeLimits: StoreLimits = {
     tombstoneAgeMs: 30 * 86_400_000,
     tombstonesMax: 1_000_000,
   },
-  snapshot: { rowsMax: 500, bytesMax: 262_144, resurrectedMax: 100_000 },
+  snapshot: { rowsMax: 500, bytesMax: 262_144 },
   snapshotHoldMs: 60_000,
   recentBytesMax: 8 * mebibyte,
 };

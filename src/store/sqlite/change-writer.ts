@@ -16,13 +16,17 @@ import type { Byproduct, PathMove } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { readMeta } from './meta.js';
 import { put, tombstone } from './row-kind.js';
+import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';
 import type { Statements } from './statements.js';
 
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
-/** What a key holds; `bytes` of body. */
-export type Held = Counted & Readonly<{ revision: Revision }>;
+/** What a key holds; `bytes` of body. `versions`: how often it has changed since it was born. */
+export type Held = Counted & Version & Readonly<{ versions: number }>;
+
+/** Every so many versions of an object one is a milestone: so many steps a reader of the past makes at most (0004-lives.sql). */
+const versionsPerMilestone = 16;
 
 export class ChangeWriter {
   readonly #slices: SliceTable;
@@ -97,7 +101,7 @@ export class ChangeWriter {
   /** As `held`, and whether that is this very body. Bytes are compared where they are, and only when they are as many. */
   compare(place: Place, { bytes, version }: Body): Readonly<{ held: Held | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
-    return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[4] === 1 };
+    return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
   }
 
   put(key: Key, place: Place, body: Body, path: CanonicalPath | undefined, held: Held | undefined): Revision {
@@ -117,7 +121,8 @@ export class ChangeWriter {
       bytes,
     );
     const digest = digestOf(key, body);
-    this.#statements.setCurrent.run(...place, revision, digest.high, digest.low);
+    const { born, versions } = held === undefined ? { born: revision, versions: 0 } : this.#age(held, revision);
+    this.#statements.setCurrent.run(...place, revision, digest.high, digest.low, born, versions);
     this.#logBytes += bytes.length;
     this.#slices.count(key, resource, { bytes: bytes.length, digest }, held);
     if (path !== undefined) this.#movePath(key, path, revision);
@@ -127,11 +132,11 @@ export class ChangeWriter {
   delete(key: Key, place: Place, held: Held): Revision {
     const revision = this.#next();
     const [resource, ...names] = place;
-    this.#statements.appendDelete.run(revision, resource, held.revision, ...names);
+    this.#statements.appendDelete.run(revision, resource, held.revision, ...names, held.born);
     this.#statements.removeCurrent.run(...place);
     this.#slices.count(key, resource, undefined, held);
     this.#restateSurvivor(key, resource);
-    if (this.#statements.anyOfCluster.get(key.cluster, key.shard) === undefined) this.#removePath(key, revision);
+    this.#removePath(key, revision);
     return revision;
   }
 
@@ -154,10 +159,17 @@ export class ChangeWriter {
     const { shard, revision: replaced } = survivor;
     const revision = this.#next();
     this.#logBytes += this.#statements.restate.get(revision, replaced) ?? 0;
-    this.#statements.moveCurrent.run(revision, resource, shard, key.cluster, key.namespace, key.name);
+    const { versions } = this.#age(survivor, revision);
+    this.#statements.moveCurrent.run(revision, versions, resource, shard, key.cluster, key.namespace, key.name);
     this.#slices.count({ shard, resource: key.resource }, resource, undefined, undefined);
     this.#surveys.restated(shard, resource, replaced, revision);
     this.#restated.push({ key: { ...key, shard }, revision, replaced });
+  }
+
+  /** The life of a key goes on with that revision. */
+  #age({ born, versions }: Pick<Held, 'born' | 'versions'>, revision: Revision): Pick<Held, 'born' | 'versions'> {
+    if ((versions + 1) % versionsPerMilestone === 0) this.#statements.addMilestone.run(revision, born);
+    return { born, versions: versions + 1 };
   }
 
   #movePath(key: Key, path: CanonicalPath, revision: Revision): void {
@@ -167,10 +179,11 @@ export class ChangeWriter {
     this.#noteMove({ revision, before, after: path });
   }
 
-  #removePath(key: Key, revision: Revision): void {
-    const before = this.#statements.path.get(key.shard, key.cluster);
-    if (before === undefined) return;
-    this.#statements.removePath.run(key.shard, key.cluster);
+  /** The path of a logical cluster goes with the last of its objects on the shard. */
+  #removePath({ shard, cluster }: Key, revision: Revision): void {
+    const before = this.#statements.path.get(shard, cluster);
+    if (before === undefined || this.#statements.anyOfCluster.get({ shard, cluster }) !== undefined) return;
+    this.#statements.removePath.run(shard, cluster);
     this.#noteMove({ revision, before, after: undefined });
   }
 
@@ -185,11 +198,11 @@ export class ChangeWriter {
   }
 }
 
-type HeldRow = [revision: Revision, bytes: number, high: number, low: number];
+type HeldRow = [revision: Revision, bytes: number, high: number, low: number, born: Revision, versions: number];
 
-function heldOf([revision, bytes, high, low]: HeldRow | [...HeldRow, isSame: number]): Held {
+function heldOf([revision, bytes, high, low, born, versions]: HeldRow | [...HeldRow, isSame: number]): Held {
   const digest: Digest = { high, low };
-  return { revision, bytes, digest };
+  return { revision, bytes, digest, born, versions };
 }
 
 function prepare(database: Connection) {
@@ -200,14 +213,14 @@ function prepare(database: Connection) {
       .prepare<
         Place,
         HeldRow
-      >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
+      >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, o.born, o.versions FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
       .raw(),
     compare: database
       .prepare<
         [number, string, Uint8Array, ...Place],
         [...HeldRow, isSame: number]
-      >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, CASE WHEN length(c.body) = ? AND c.version = ? THEN c.body = ? ELSE 0 END
+      >(/*sql*/ `SELECT o.revision, length(c.body), o.digest_high, o.digest_low, o.born, o.versions, CASE WHEN length(c.body) = ? AND c.version = ? THEN c.body = ? ELSE 0 END
                FROM objects AS o CROSS JOIN changes AS c ON c.revision = o.revision
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
       .raw(),
@@ -215,8 +228,8 @@ function prepare(database: Connection) {
       database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
                VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
     appendDelete:
-      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL)`),
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body, born)
+               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL, ?)`),
     restate: pluck<
       [Revision, Revision],
       number
@@ -224,28 +237,36 @@ function prepare(database: Connection) {
                SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
                FROM changes WHERE revision = ? RETURNING length(body)`),
     setCurrent:
-      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision, digest_high, digest_low) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision, digest_high, digest_low, born, versions)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (resource, shard, cluster, namespace, name) DO UPDATE SET
-                 revision = excluded.revision, digest_high = excluded.digest_high, digest_low = excluded.digest_low`),
-    moveCurrent: database.prepare<[Revision, ...Place]>(
-      /*sql*/ `UPDATE objects SET revision = ? WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
+                 revision = excluded.revision, digest_high = excluded.digest_high, digest_low = excluded.digest_low,
+                 born = excluded.born, versions = excluded.versions`),
+    moveCurrent: database.prepare<[Revision, number, ...Place]>(
+      /*sql*/ `UPDATE objects SET revision = ?, versions = ? WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
     removeCurrent: database.prepare<Place>(
       /*sql*/ `DELETE FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
     ),
     survivor: database.prepare<
       [string, number, string, string],
-      { shard: Key['shard']; revision: Revision }
-    >(/*sql*/ `SELECT shard, revision FROM objects INDEXED BY objects_by_cluster
+      Pick<Key, 'shard'> & Omit<Held, keyof Counted>
+    >(/*sql*/ `SELECT shard, revision, born, versions FROM objects INDEXED BY objects_by_cluster
                WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
-    anyOfCluster: pluck<[string, string], number>(
-      /*sql*/ `SELECT 1 FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND shard = ? LIMIT 1`,
-    ),
+    // A seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be looked at.
+    anyOfCluster: pluck<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
+                 SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster
+                 UNION ALL
+                 SELECT (SELECT min(o.resource) FROM objects AS o INDEXED BY objects_by_cluster WHERE o.cluster = @cluster AND o.resource > types.resource)
+                 FROM types WHERE types.resource IS NOT NULL
+               )
+               SELECT 1 FROM types WHERE EXISTS (SELECT 1 FROM objects AS o WHERE o.resource = types.resource AND o.shard = @shard AND o.cluster = @cluster) LIMIT 1`),
     path: pluck<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`),
     setPath: database.prepare(
       /*sql*/ `INSERT INTO paths (shard, cluster, path) VALUES (?, ?, ?) ON CONFLICT (shard, cluster) DO UPDATE SET path = excluded.path`,
     ),
     removePath: database.prepare(/*sql*/ `DELETE FROM paths WHERE shard = ? AND cluster = ?`),
+    addMilestone: database.prepare<[Revision, Revision]>(/*sql*/ `INSERT INTO milestones (revision, born) VALUES (?, ?)`),
     addMove: database.prepare(/*sql*/ `INSERT INTO path_moves (revision, before, after) VALUES (?, ?, ?)`),
     addResource: database.prepare(/*sql*/ `INSERT INTO resources (api_group, resource, identity) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`),
     resource: pluck<[string, string, string], number>(

@@ -5,6 +5,7 @@ import type { Key } from '../../domain/key.js';
 import type { Outcome } from '../../domain/mutation.js';
 import type { LinkState, PushOutcome, SliceState } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
+import type { CompactionOrder, CompactionStep } from './compaction.js';
 import type { WireBatch } from './wire-batch.js';
 import type { WireDecisions } from './wire-decisions.js';
 
@@ -18,7 +19,7 @@ export type CommitterOptions = Readonly<{
 
 export type ToCommitter =
   | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>
-  | Readonly<{ kind: 'compact'; upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; rowsMax: number }>
+  | (CompactionOrder & Readonly<{ kind: 'compact' }>)
   /** Asks whether the disk takes a write. */
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
@@ -64,6 +65,6 @@ export type FromCommitter =
   /** Nothing of the batch was stored. */
   | Readonly<{ kind: 'failed'; message: string; code: string }>
   | Readonly<{ kind: 'not-compacted'; message: string; code: string }>
-  | Readonly<{ kind: 'compacted'; compacted: Revision; logBytes: number; done: boolean; elapsedMs: number }>
+  | (Omit<CompactionStep, 'bytes'> & Readonly<{ kind: 'compacted'; logBytes: number; elapsedMs: number }>)
   | Readonly<{ kind: 'probed'; failure: string | undefined }>
   | Readonly<{ kind: 'closed' }>;

@@ -5,8 +5,9 @@ import { unreachable } from '../../domain/errors.js';
 import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-messages.js';
 import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
-import { openWriter } from './database.js';
+import { isRefusal, openWriter } from './database.js';
 import { readMeta } from './meta.js';
+import { WalFile } from './wal-file.js';
 import { unpackBatch } from './wire-batch.js';
 import { packDecisions } from './wire-decisions.js';
 import { Witness } from './witness.js';
@@ -19,6 +20,7 @@ const database = openWriter(databaseFile);
 const witness = new Witness(witnessFile, { nonce, epoch, revision: readMeta(database, 'revision') });
 const committer = new Committer(database, witness, momentIntervalMs);
 const compaction = new Compaction(database);
+const wal = new WalFile(database, databaseFile);
 
 port.on('message', (message: ToCommitter) => port.postMessage(answer(message)));
 port.postMessage({ kind: 'ready' } satisfies FromCommitter);
@@ -29,6 +31,7 @@ function answer(message: ToCommitter): FromCommitter {
     case 'commit':
       try {
         const { decided, ...committed } = committer.commit(unpackBatch(message.batch), message.nowMs);
+        wal.written();
         return { kind: 'committed', ...committed, decisions: packDecisions(decided), elapsedMs: performance.now() - startedMs };
       } catch (error) {
         return { kind: 'failed', ...refusalOf(error) };
@@ -36,6 +39,7 @@ function answer(message: ToCommitter): FromCommitter {
     case 'compact':
       try {
         const { bytes, ...step } = compaction.step(message);
+        wal.written();
         return { kind: 'compacted', ...step, logBytes: committer.shrink(bytes), elapsedMs: performance.now() - startedMs };
       } catch (error) {
         return { kind: 'not-compacted', ...refusalOf(error) };
@@ -61,7 +65,7 @@ function answer(message: ToCommitter): FromCommitter {
 
 /** What the disk or SQLite refused is told; anything else is a bug and ends the thread. */
 function refusalOf(error: unknown): { message: string; code: string } {
-  const code = (error as { code?: unknown }).code;
-  if (typeof code === 'string' && code.startsWith('SQLITE_')) return { message: (error as Error).message, code };
-  throw error;
+  if (!isRefusal(error)) throw error;
+  const { message, code } = error;
+  return { message, code };
 }

@@ -1,68 +1,139 @@
 /**
- * When the committer compacts: every so often when there is something to do, in steps with rest between them, so that
- * compaction takes at most a tenth of the writer's time (D4).
+ * Gives compaction its turns (compactor.ts): a step follows a commit as soon as the log is over a bound, and the next one when it has
+ * rested so long that compaction keeps within its share of the writer's time. Every commit adds to what compaction is owed; while it is
+ * owed more than a step, steps come first and commits wait.
+ *
+ * A step is to take `stepMs`, or what it is owed up to `stepMsMax`, its sync to the disk included. How much of that is left to work in
+ * depends on the disk, so it is learnt from the steps before.
+ *
+ *   idle ──over a bound──▶ stepping ──owed nothing──▶ resting ──timer──▶ stepping      The timer of idle finds what has become too old.
+ *                           ▲    └──owed a step───┐
+ *                           └─────────────────────┘  commits wait
  */
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
-import { compactionRowsMax, nextCompacted, type HistoryLimits, type LogState } from './compactor.js';
-
-export type CompactionOrder = Readonly<{ upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; rowsMax: number }>;
+import type { CompactionOrder, CompactionStep } from './compaction.js';
+import { decideCompaction, type HistoryLimits, type LogState } from './compactor.js';
 
 export type CompactionParts = Readonly<{
   clock: Clock;
-  state: (nowMs: number) => LogState;
+  state: () => LogState;
   /** The newest revision older than tombstones are kept. */
-  agedTombstones: (nowMs: number) => Revision;
-  /** From where on every delete is remembered. */
-  rememberedFrom: () => Revision;
+  agedTombstones: () => Revision;
+  /** Nobody may read below that any more: the committer may take it out from now on. */
+  raise: (compacted: Revision) => void;
   /** Has the committer take a step; `stepped` or `failed` follows. */
   step: (order: CompactionOrder) => void;
 }>;
 
-const intervalMs = 10_000;
-/** A step is followed by nine times its own length of rest. */
-const restFactor = 9;
+const stepMs = 5;
+const stepMsMax = 20;
+/** Of a step's time, what it works before it is written to the disk: at first, at least and at most. */
+const workPart = { first: 0.25, min: 0.05, max: 0.8 };
+/** What grows old, and a disk that takes writes again, is noticed this fast. */
+const idleMsMax = 1_000;
+/** … and in this part of the history's age. */
+const idlePart = 0.02;
 
 export class CompactionSchedule {
   readonly #parts: CompactionParts;
   readonly #limits: HistoryLimits;
-  /** Whether the committer has done all it was asked; at first nobody knows what the life before has left undone. */
+  readonly #idleMs: number;
+  /** At first nobody knows what the life before has left undone. */
   #isDone = false;
-  #isClosed = false;
+  #rememberedFrom: Revision = 0;
+  #state: 'idle' | 'stepping' | 'resting' | 'closed' = 'idle';
+  #owedMs = 0;
+  #targetMs = stepMs;
+  #workPart = workPart.first;
   #cancel: () => void = () => {};
 
   constructor(parts: CompactionParts, limits: HistoryLimits) {
     this.#parts = parts;
     this.#limits = limits;
-    this.#schedule(intervalMs);
+    this.#idleMs = Math.max(1, Math.min(idleMsMax, limits.historyAgeMs * idlePart));
+    this.#wait('idle', this.#idleMs);
   }
 
-  stepped(done: boolean, elapsedMs: number): void {
+  /** Whether commits wait for the step under way. */
+  get isFirst(): boolean {
+    return this.#state === 'stepping' && this.#owedMs >= stepMs;
+  }
+
+  committed(elapsedMs: number): void {
+    const { upTo, compacted, share } = this.#decide();
+    if (upTo === compacted) {
+      this.#owedMs = 0;
+      return;
+    }
+    this.#owedMs += (elapsedMs * share) / (1 - share);
+    if (this.#state === 'idle' || (this.#state === 'resting' && this.#owedMs >= stepMs)) this.#step(upTo);
+  }
+
+  stepped({ done, tombstonesFrom }: Pick<CompactionStep, 'done' | 'tombstonesFrom'>, elapsedMs: number): void {
+    if (this.#state === 'closed') return;
+    if (!done) this.#workPart = learnt(this.#workPart, elapsedMs / this.#targetMs);
     this.#isDone = done;
-    this.#schedule(done ? intervalMs : elapsedMs * restFactor);
+    this.#rememberedFrom = tombstonesFrom;
+    this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
+    const { upTo, compacted, share } = this.#decide();
+    if (done && upTo === compacted) this.#rest();
+    else if (this.#owedMs >= stepMs) this.#step(upTo);
+    else this.#wait('resting', elapsedMs * (1 / share - 1));
   }
 
   failed(): void {
-    this.#schedule(intervalMs);
+    this.#rest();
   }
 
   close(): void {
-    this.#isClosed = true;
     this.#cancel();
+    this.#state = 'closed';
   }
 
-  #schedule(delayMs: number): void {
-    if (!this.#isClosed) this.#cancel = this.#parts.clock.after(delayMs, () => this.#compact());
+  #rest(): void {
+    this.#owedMs = 0;
+    this.#wait('idle', this.#idleMs);
+  }
+
+  #wait(state: 'idle' | 'resting', delayMs: number): void {
+    if (this.#state === 'closed') return;
+    this.#state = state;
+    this.#cancel = this.#parts.clock.after(delayMs, () => this.#compact());
   }
 
   #compact(): void {
-    const nowMs = this.#parts.clock.now();
-    const state = this.#parts.state(nowMs);
-    const upTo = nextCompacted(state, this.#limits);
-    const tombstonesUpTo = Math.min(upTo, this.#parts.agedTombstones(nowMs));
-    const isIdle = this.#isDone && upTo === state.compacted && tombstonesUpTo <= this.#parts.rememberedFrom();
-    if (isIdle) return this.#schedule(intervalMs);
-    this.#isDone = false;
-    this.#parts.step({ upTo, tombstonesUpTo, tombstonesMax: this.#limits.tombstonesMax, rowsMax: compactionRowsMax });
+    const { upTo, compacted } = this.#decide();
+    if (!this.#isDone || upTo > compacted || this.#tombstonesUpTo(upTo) > this.#rememberedFrom) this.#step(upTo);
+    else this.#rest();
   }
+
+  #step(upTo: Revision): void {
+    this.#cancel();
+    this.#state = 'stepping';
+    this.#targetMs = Math.min(stepMsMax, Math.max(stepMs, this.#owedMs));
+    this.#parts.step({
+      upTo,
+      tombstonesUpTo: this.#tombstonesUpTo(upTo),
+      tombstonesMax: this.#limits.tombstonesMax,
+      budgetMs: this.#targetMs * this.#workPart,
+    });
+  }
+
+  #tombstonesUpTo(upTo: Revision): Revision {
+    return Math.min(upTo, this.#parts.agedTombstones());
+  }
+
+  #decide(): { upTo: Revision; compacted: Revision; share: number } {
+    const state = this.#parts.state();
+    const allowed = decideCompaction(state, this.#limits);
+    this.#parts.raise(allowed.upTo);
+    return { ...allowed, compacted: state.compacted };
+  }
+}
+
+/** A step that had to be cut short took so many times what it was to take. */
+function learnt(part: number, times: number): number {
+  const next = times > 1.2 ? part * 0.8 : times < 0.8 ? part * 1.1 : part;
+  return Math.min(workPart.max, Math.max(workPart.min, next));
 }

@@ -6,76 +6,163 @@
  *                 └ replaced by 25  └ replaced by 31      C = 31: row 25 goes, row 31 stays as a tombstone of `a`.
  *
  * I5 A live object's row never goes. I6 C never falls; a step that was cut short is taken again without harm.
+ * When nothing is left to take out, a step gives pages of the file back that are free, until an eighth of it at most is: what is
+ * written next uses those.
+ *
+ * Bounds: a step works for `budgetMs` and one page of rows, its transaction's end not counted; what it costs does not depend on how
+ * many tombstones there are, because they are counted once and leave oldest first.
  */
+import { performance } from 'node:perf_hooks';
 import type { Revision } from '../../domain/revision.js';
 import { readMeta } from './meta.js';
 import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
 
-/** `bytes` of bodies have left the log. */
-export type CompactionStep = Readonly<{ compacted: Revision; bytes: number; done: boolean }>;
+/** C may rise to `upTo`; tombstones at or below C go when they are at or below `tombstonesUpTo`, or not among the `tombstonesMax` newest. */
+export type CompactionOrder = Readonly<{ upTo: Revision; tombstonesUpTo: Revision; tombstonesMax: number; budgetMs: number }>;
+
+/** `bytes` of bodies have left the log. Deletes above `tombstonesFrom` are all remembered. */
+export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Revision; bytes: number; done: boolean }>;
+
+/** Rows passed between two looks at the time, unless they are large. */
+const pageRows = 32;
+const pageBytes = 512 * 1024;
+
+/** The part of the file that may be free, and pages that always may. */
+const freePart = 1 / 8;
+const freePagesMin = 1024;
+/** Pages given back between two looks at the time. */
+const vacuumPages = 32;
+
+type Passed = Readonly<{ revision: Revision; kind: number; replaced: Revision; bytes: number | null }>;
 
 export class Compaction {
   readonly #database: Connection;
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #nowMs: () => number;
+  /** Tombstones at or below C. */
+  #tombstones: number;
 
-  constructor(database: Connection) {
+  constructor(database: Connection, nowMs = () => performance.now()) {
     this.#database = database;
     this.#statements = prepare(database);
+    this.#nowMs = nowMs;
+    this.#tombstones = this.#statements.countTombstones.get(readMeta(database, 'compacted')) ?? 0;
   }
 
-  /**
-   * Raises C towards `upTo` over at most `rowsMax` changes, and drops as many tombstones that are at or below C and either
-   * at or below `tombstonesUpTo` or beyond the `tombstonesMax` newest.
-   */
-  step({
-    upTo,
-    tombstonesUpTo,
-    tombstonesMax,
-    rowsMax,
-  }: {
-    upTo: Revision;
-    tombstonesUpTo: Revision;
-    tombstonesMax: number;
-    rowsMax: number;
-  }): CompactionStep {
-    return this.#database
-      .transaction((): CompactionStep => {
-        const from = readMeta(this.#database, 'compacted');
-        const to = Math.max(from, Math.min(upTo, from + rowsMax));
-        let bytes = 0;
-        for (const row of this.#statements.passed.all(from, to)) {
-          bytes += row.bytes ?? 0;
-          if (row.replaced > 0) this.#statements.remove.run(row.replaced);
-        }
-        this.#statements.forgetMoves.run(to);
-        const floor = Math.min(to, Math.max(tombstonesUpTo, this.#statements.beyondNewest.get(tombstonesMax) ?? 0));
-        const dropped = this.#statements.dropTombstones.run(floor, rowsMax).changes;
-        const tombstonesFrom = Math.max(readMeta(this.#database, 'tombstones_from'), floor);
-        this.#statements.setMeta.run(to, 'compacted');
-        this.#statements.setMeta.run(tombstonesFrom, 'tombstones_from');
-        this.#statements.takeBytes.run(bytes);
-        this.#statements.forgetMoments.run(tombstonesFrom);
-        return { compacted: to, bytes, done: to >= upTo && dropped < rowsMax };
-      })
-      .immediate();
+  step(order: CompactionOrder): CompactionStep {
+    const before = this.#tombstones;
+    try {
+      return this.#database.transaction(() => this.#step(order)).immediate();
+    } catch (error) {
+      this.#tombstones = before;
+      throw error;
+    }
   }
+
+  #step({ upTo, tombstonesUpTo, tombstonesMax, budgetMs }: CompactionOrder): CompactionStep {
+    const untilMs = this.#nowMs() + budgetMs;
+    const from = readMeta(this.#database, 'compacted');
+    let compacted = from;
+    let tombstonesFrom = readMeta(this.#database, 'tombstones_from');
+    let bytes = 0;
+    let done = false;
+    do {
+      const passed = this.#pass(compacted, upTo);
+      compacted = passed.at(-1)?.revision ?? Math.max(compacted, upTo);
+      bytes += total(passed);
+      // Twice as many as a page can add, so that they become fewer.
+      const forgotten = this.#forget(Math.min(compacted, tombstonesUpTo), { compacted, tombstonesMax, rowsMax: 2 * pageRows });
+      tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
+      done = compacted >= upTo && forgotten.done && this.#giveBack();
+    } while (!done && this.#nowMs() < untilMs);
+    this.#note({ compacted, tombstonesFrom, bytes });
+    return { compacted, tombstonesFrom, bytes, done };
+  }
+
+  /** Removes what a page of changes superseded. */
+  #pass(from: Revision, upTo: Revision): readonly Passed[] {
+    const passed: Passed[] = [];
+    let bytes = 0;
+    for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
+      if (row.replaced > 0) this.#statements.remove.run(row.replaced);
+      if (row.kind === tombstone) this.#bury(row.revision);
+      passed.push(row);
+      bytes += row.bytes ?? 0;
+      if (bytes > pageBytes) break;
+    }
+    return passed;
+  }
+
+  /** A delete has become a tombstone: nobody reads what was before it any more. */
+  #bury(revision: Revision): void {
+    this.#statements.forgetLife.run(revision);
+    this.#tombstones += 1;
+  }
+
+  /** Drops tombstones, the oldest first: those up to `aged`, and those that are too many. `upTo`: no more is remembered up to there. */
+  #forget(
+    aged: Revision,
+    { compacted, tombstonesMax, rowsMax }: { compacted: Revision; tombstonesMax: number; rowsMax: number },
+  ): { upTo: Revision; done: boolean } {
+    let upTo = 0;
+    const isDue = (revision: Revision): boolean => this.#tombstones > tombstonesMax || revision <= aged;
+    const oldest = this.#statements.oldestTombstones.all(compacted, rowsMax);
+    for (const revision of oldest) {
+      if (!isDue(revision)) return { upTo: Math.max(upTo, aged), done: true };
+      this.#statements.remove.run(revision);
+      this.#tombstones -= 1;
+      upTo = revision;
+    }
+    const isEnd = oldest.length < rowsMax;
+    return { upTo: isEnd ? Math.max(upTo, aged) : upTo, done: isEnd };
+  }
+
+  /** Gives a few free pages back; says whether no more are to be. */
+  #giveBack(): boolean {
+    const free = this.#pragma('freelist_count');
+    const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);
+    if (free <= allowed || this.#pragma('auto_vacuum') === 0) return true;
+    this.#database.pragma(`incremental_vacuum(${vacuumPages})`);
+    return false;
+  }
+
+  #pragma(name: string): number {
+    return Number(this.#database.pragma(name, { simple: true }));
+  }
+
+  #note({ compacted, tombstonesFrom, bytes }: Pick<CompactionStep, 'compacted' | 'tombstonesFrom' | 'bytes'>): void {
+    this.#statements.forgetMoves.run(compacted);
+    this.#statements.forgetMilestones.run(compacted);
+    this.#statements.setMeta.run(compacted, 'compacted');
+    this.#statements.setMeta.run(tombstonesFrom, 'tombstones_from');
+    this.#statements.takeBytes.run(bytes);
+    this.#statements.forgetMoments.run(tombstonesFrom);
+  }
+}
+
+function total(passed: readonly Passed[]): number {
+  return passed.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
 }
 
 function prepare(database: Connection) {
   return {
-    passed: database.prepare<[Revision, Revision], { replaced: Revision; bytes: number | null }>(
-      /*sql*/ `SELECT replaced, length(body) AS bytes FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision`,
+    passed: database.prepare<[Revision, Revision, number], Passed>(
+      /*sql*/ `SELECT revision, kind, replaced, length(body) AS bytes FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
     ),
     remove: database.prepare(/*sql*/ `DELETE FROM changes WHERE revision = ?`),
     // Nobody reads changes at or below C any more.
     forgetMoves: database.prepare(/*sql*/ `DELETE FROM path_moves WHERE revision <= ?`),
-    dropTombstones: database.prepare(
-      /*sql*/ `DELETE FROM changes WHERE revision IN (SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision <= ? ORDER BY revision LIMIT ?)`,
-    ),
-    beyondNewest: database
-      .prepare<[number], Revision>(
-        /*sql*/ `SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} ORDER BY revision DESC LIMIT 1 OFFSET ?`,
+    forgetMilestones: database.prepare(/*sql*/ `DELETE FROM milestones WHERE revision <= ?`),
+    forgetLife: database.prepare(/*sql*/ `UPDATE changes SET born = 0 WHERE revision = ?`),
+    countTombstones: database
+      .prepare<[Revision], number>(
+        /*sql*/ `SELECT count(*) FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision <= ?`,
+      )
+      .pluck(),
+    oldestTombstones: database
+      .prepare<[Revision, number], Revision>(
+        /*sql*/ `SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision <= ? ORDER BY revision LIMIT ?`,
       )
       .pluck(),
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),

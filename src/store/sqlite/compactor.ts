@@ -1,6 +1,12 @@
 /**
- * Decides how far the change log may be compacted (D4): by age, count or bytes, whichever asks for most, but never past
- * what a snapshot in progress still reads, for a bounded time. Pure; the store asks it and tells the committer.
+ * Decides how far the change log may be compacted (D4) and how much of the writer's time that may take. Pure; the schedule asks it.
+ *
+ *   over its bounds by    0 ──────────── a twentieth ────────── a tenth
+ *   compaction's share    a tenth ─ rising ─ nine tenths ─────▶            Writers wait for it: the log stops growing.
+ *   snapshots under way   hold it back ────┤ hold it back no more
+ *
+ * I13 At full write speed the log is never over a bound by more than a tenth: writers wait from a twentieth on, and one commit brings
+ *     no more than a fortieth of the bytes. A bound of few changes may be exceeded by one commit, on the disk: nobody reads below C.
  */
 import type { Revision } from '../../domain/revision.js';
 
@@ -14,26 +20,56 @@ export type HistoryLimits = Readonly<{
 
 export type LogState = Readonly<{
   published: Revision;
+  /** Up to where the log is compacted on the disk. */
   compacted: Revision;
   /** Bytes of bodies above the compacted revision. */
   bytes: number;
   /** The newest revision known to be older than the history's age; 0 when none is. */
   agedRevision: Revision;
+  /** For how long the oldest change has been older than that, as far as is known. */
+  overdueMs: number;
   /** The lowest revision that a snapshot in progress reads. */
   heldRevision: Revision | undefined;
 }>;
 
-/** Changes one step of compaction passes: about a millisecond of the committer's time. */
-export const compactionRowsMax = 200;
+/** How far C may rise, and the share of the writer's time that compaction may take for it. */
+export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 
-/** The revision the next step may raise C to; C itself when there is nothing to do. */
-export function nextCompacted(state: LogState, limits: HistoryLimits): Revision {
-  const { published, compacted, bytes, agedRevision, heldRevision } = state;
-  const byCount = published - limits.historyChangesMax;
-  const byBytes = bytes > limits.historyBytesMax ? compacted + compactionRowsMax : 0;
-  const wanted = Math.min(published, Math.max(byCount, byBytes, agedRevision));
-  const allowed = heldRevision === undefined ? wanted : Math.min(wanted, heldRevision);
-  return Math.max(compacted, Math.min(allowed, compacted + compactionRowsMax));
+const shareMin = 0.1;
+const shareMax = 0.9;
+/** What is only old does not grow because somebody writes: writers wait for half the time at most. */
+const agedShareMax = 0.5;
+/** Over a bound by so much, compaction has its greatest share, and nothing holds it back. */
+const urgentExcess = 0.05;
+const commitBytesPart = 0.025;
+/** How many bytes a change has is known on average only: C rises by no more at once when bytes ask for it. */
+const byBytesMax = 256;
+
+export function decideCompaction(state: LogState, limits: HistoryLimits): Allowed {
+  const { published, compacted, bytes, agedRevision, overdueMs, heldRevision } = state;
+  const changes = published - compacted;
+  const grown = Math.max(excess(changes, limits.historyChangesMax), excess(bytes, limits.historyBytesMax));
+  const aged = overdueMs > 0 ? overdueMs / limits.historyAgeMs : 0;
+
+  const byBytes = bytes > limits.historyBytesMax ? Math.ceil(changes * (1 - limits.historyBytesMax / bytes)) : 0;
+  const wanted = Math.max(published - limits.historyChangesMax, compacted + Math.min(byBytes, byBytesMax), agedRevision);
+  const isHeld = heldRevision !== undefined && Math.max(grown, aged) < urgentExcess;
+  const upTo = Math.max(compacted, Math.min(published, isHeld ? Math.min(wanted, heldRevision) : wanted));
+  return { upTo, share: Math.max(shareOf(grown, shareMax), shareOf(aged, agedShareMax)) };
+}
+
+/** What one commit may bring, so that it does not carry the log far over its bound. */
+export function commitBytesMax({ historyBytesMax }: HistoryLimits): number {
+  return Math.max(1, Math.floor(historyBytesMax * commitBytesPart));
+}
+
+function excess(amount: number, max: number): number {
+  if (max === 0) return amount > 0 ? Infinity : 0;
+  return Math.max(0, amount / max - 1);
+}
+
+function shareOf(over: number, most: number): number {
+  return shareMin + (most - shareMin) * Math.min(1, over / urgentExcess);
 }
 
 /** Revisions that snapshots in progress still read, each for at most `holdMs`. */

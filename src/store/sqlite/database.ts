@@ -12,15 +12,20 @@ const sqliteVersionMin = [3, 51, 3] as const;
 const pageBytes = 8192;
 const pageCacheKiB = 8192;
 const walPagesBeforeCheckpoint = 2000;
-const busyTimeoutMs = 5000;
+/** What the file of the write-ahead log is cut to when it starts over. */
+const walKeptBytes = walPagesBeforeCheckpoint * pageBytes;
+export const busyTimeoutMs = 5000;
 
 /** The one connection that writes and checkpoints. */
 export function openWriter(file: string): Connection {
   const database = open(file, false);
+  // Both only in a new file; the order matters.
   database.pragma(`page_size = ${pageBytes}`);
+  database.pragma('auto_vacuum = INCREMENTAL');
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma(`wal_autocheckpoint = ${walPagesBeforeCheckpoint}`);
+  database.pragma(`journal_size_limit = ${walKeptBytes}`);
   return database;
 }
 
@@ -39,6 +44,12 @@ export function assertSqliteVersion(version: string): void {
     if (part < least)
       throw new CacheError(`SQLite ${version} may lose commits (WAL-reset bug); ${sqliteVersionMin.join('.')} or later is needed`);
   }
+}
+
+/** Whether the disk or SQLite refused something; what else is thrown is a bug. */
+export function isRefusal(error: unknown): error is Error & { code: string } {
+  const code = (error as { code?: unknown }).code;
+  return typeof code === 'string' && code.startsWith('SQLITE_');
 }
 
 function open(file: string, readonly: boolean): Connection {

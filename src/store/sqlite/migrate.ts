@@ -1,13 +1,14 @@
 /**
  * Brings a database to the newest schema, forward only, each step in its own transaction. `user_version` counts the steps
- * taken. A database from a newer release is refused: nobody has told us how to read it.
+ * taken. A database from a newer release is refused: nobody has told us how to read it. One that an older release made without
+ * `auto_vacuum` is rewritten once, so that it can give free pages back.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
-import type { Connection } from './database.js';
+import { isRefusal, type Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
@@ -28,6 +29,18 @@ export function migrate(database: Connection, directory: string): void {
       database.pragma(`user_version = ${i + 1}`);
     })();
   });
+  if (taken > 0 && taken < steps.length) rewrite(database);
+}
+
+/** Takes the file's length twice, on the disk, for as long as it lasts. Where there is no room, free pages stay and are used again. */
+function rewrite(database: Connection): void {
+  if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;
+  try {
+    database.pragma('auto_vacuum = INCREMENTAL');
+    database.exec('VACUUM');
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+  }
 }
 
 /** Gives SQL the halves of an object's digest, for what a database holds from before it kept digests. */

@@ -8,12 +8,12 @@ import { openReader, openWriter } from './database.js';
 import { begin, randomDigits, type Life } from './life.js';
 import { acquireLock } from './lock.js';
 import { migrate } from './migrate.js';
+import { momentInterval } from './moments.js';
 import { ensurePrivate, tighten } from './private-files.js';
 import { SqliteStore } from './store.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 import { readWitness } from './witness.js';
 
-const momentIntervalMs = 60_000;
 const nonceDigits = 16;
 
 /** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
@@ -28,6 +28,7 @@ export async function openStore(directory: string, migrations: string, limits: S
     ensurePrivate(files.databaseFile);
     const life = enter(files, migrations, parts.random);
     if (life.rolledBack) parts.log.warn('store.rolled-back', { revision: life.revision, epoch: life.epochs.at(-1)?.epoch });
+    const momentIntervalMs = momentInterval(limits.history.historyAgeMs, limits.history.tombstoneAgeMs);
     const worker = await startCommitter({ ...files, nonce: life.nonce, epoch: life.epochs.at(-1)?.epoch ?? 0, momentIntervalMs });
     return new SqliteStore({ lock, life, worker, reader: openReader(files.databaseFile) }, limits, parts);
   } catch (error) {

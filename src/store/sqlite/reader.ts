@@ -3,7 +3,6 @@
  * published: such rows are told back to what they replaced.
  */
 import assert from 'node:assert/strict';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -12,14 +11,15 @@ import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Connection } from './database.js';
-import type { ChangeRow, Rows } from './rows.js';
+import { tombstone } from './row-kind.js';
+import type { ChangeRow, Rows, Version } from './rows.js';
 import type { Walks } from './walks.js';
+
+type Deleted = ChangeRow & Version;
 
 export type ReaderParts = Readonly<{ rows: Rows; walks: Walks; published: () => Revision }>;
 
 export type ReaderLimits = Readonly<{
-  /** Rows looked at in one tick. */
-  rowsMax: number;
   /** Changes that one commit may bring: no more are durable and not yet published. */
   commitMax: number;
 }>;
@@ -62,16 +62,16 @@ export class Reader {
     })();
   }
 
-  async count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
-    let counted = 0;
-    let position = after;
-    for (;;) {
-      const { entries, last } = this.#parts.walks.page(scope, position, this.#limits.rowsMax);
-      counted += entries.filter(({ key }) => matches(scope, key)).length;
-      if (last === undefined || counted >= max) return Math.min(counted, max);
-      position = last;
-      await turn();
+  count(scope: Scope, after: Key | undefined, max: number): number | undefined {
+    let [looked, counted] = [0, 0];
+    for (const [i, resource] of this.#parts.walks.resources(scope, after).entries()) {
+      const rowsMax = max - looked + 1;
+      const found = this.#parts.walks.count({ scope, resource, after: i === 0 ? after : undefined, rowsMax });
+      looked += found.looked;
+      counted += found.counted;
+      if (looked > max) return undefined;
     }
+    return counted;
   }
 
   clustersAt(path: CanonicalPath): readonly ClusterName[] {
@@ -85,11 +85,6 @@ export class Reader {
   /** Resources that hold objects: group, resource and identity of each. */
   resources(): readonly Resource[] {
     return this.#statements.resources.all();
-  }
-
-  /** The newest revision known to have been reached by then; 0 when none is. */
-  reachedBefore(ms: number): Revision {
-    return this.#statements.reachedBefore.get(ms) ?? 0;
   }
 
   /**
@@ -106,17 +101,18 @@ export class Reader {
   #get(key: Key): StoredObject | undefined {
     const [id] = this.#parts.rows.resourceIds(key.resource);
     if (id === undefined) return undefined;
-    const current = this.#statements.current.get(id, key.shard, key.cluster, key.namespace, key.name);
-    if (current !== undefined && current <= this.#parts.published()) return this.#parts.rows.object(current);
-    const later = this.#deletedUnpublished({ ...key, ...key.resource })[0]?.revision ?? current;
-    const held = later === undefined ? undefined : this.#parts.rows.heldAt(later, this.#parts.published());
+    const published = this.#parts.published();
+    const current = this.#statements.version.get(id, key.shard, key.cluster, key.namespace, key.name);
+    if (current !== undefined && current.revision <= published) return this.#parts.rows.object(current.revision);
+    const later = this.#deletedUnpublished({ ...key, ...key.resource })[0] ?? current;
+    const held = later === undefined ? undefined : this.#parts.rows.heldAt(later, published);
     return held === undefined ? undefined : this.#parts.rows.object(held);
   }
 
   /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */
-  #deletedUnpublished(scope: Scope): readonly ChangeRow[] {
-    return this.#parts.walks
-      .deletedSince(this.#parts.published(), this.#limits.commitMax)
+  #deletedUnpublished(scope: Scope): readonly Deleted[] {
+    return this.#statements.deletedSince
+      .all(this.#parts.published(), this.#limits.commitMax)
       .filter((row) => matches(scope, this.#parts.rows.key(row)));
   }
 }
@@ -128,6 +124,14 @@ function prepare(database: Connection) {
         /*sql*/ `SELECT revision FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
       )
       .pluck(),
+    version: database.prepare<[number, string, string, string, string], Version>(
+      /*sql*/ `SELECT revision, born FROM objects WHERE resource = ? AND shard = ? AND cluster = ? AND namespace = ? AND name = ?`,
+    ),
+    deletedSince: database.prepare<
+      [Revision, number],
+      Deleted
+    >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, born FROM changes INDEXED BY changes_tombstones
+               WHERE kind = ${tombstone} AND revision > ? ORDER BY revision LIMIT ?`),
     shardsWith: database
       .prepare<[string, number, string, string], string>(
         /*sql*/ `SELECT shard FROM objects INDEXED BY objects_by_cluster WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY shard`,
@@ -137,9 +141,6 @@ function prepare(database: Connection) {
       .prepare<[string], string>(/*sql*/ `SELECT DISTINCT cluster FROM paths INDEXED BY paths_by_path WHERE path = ? ORDER BY cluster`)
       .pluck(),
     pathOf: database.prepare<[string, string], CanonicalPath>(/*sql*/ `SELECT path FROM paths WHERE shard = ? AND cluster = ?`).pluck(),
-    reachedBefore: database
-      .prepare<[number], Revision>(/*sql*/ `SELECT revision FROM moments WHERE at_ms <= ? ORDER BY revision DESC LIMIT 1`)
-      .pluck(),
     resources: database.prepare<[], Resource>(/*sql*/ `SELECT api_group AS "group", resource, identity FROM resources AS r
                WHERE EXISTS (SELECT 1 FROM objects WHERE resource = r.id) ORDER BY id`),
   };

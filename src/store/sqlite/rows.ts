@@ -5,9 +5,11 @@ import type { StoredObject } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
-import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
+
+/** A version of a life of a key, which the revision it was born with names. */
+export type Version = Readonly<{ revision: Revision; born: Revision }>;
 
 /** A row without its body. */
 export type ChangeRow = Readonly<{
@@ -70,14 +72,17 @@ export class Rows {
     return object;
   }
 
-  /** The revision that held the key at `at`, told back from a later `revision` of it; undefined when none did. */
-  heldAt(revision: Revision, at: Revision): Revision | undefined {
-    let row = this.#statements.link.get(revision);
+  /**
+   * What that life held at `at`, from a later version of it on; undefined when it had not begun, or is compacted. Milestones stand close
+   * enough for a few steps along `replaced` (0004-lives.sql).
+   */
+  heldAt({ revision, born }: Version, at: Revision): Revision | undefined {
+    let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
     while (row !== undefined && row.revision > at) {
       assert(row.replaced < row.revision, 'a change replaces an earlier one');
       row = row.replaced > 0 ? this.#statements.link.get(row.replaced) : undefined;
     }
-    return row === undefined || row.kind === tombstone ? undefined : row.revision;
+    return row?.revision;
   }
 
   key({ resource, shard, cluster, namespace, name }: ChangeRow): Key {
@@ -111,9 +116,14 @@ function prepare(database: Connection) {
       BodyRow
     >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
                FROM changes WHERE revision = ?`),
-    link: database.prepare<[Revision], { revision: Revision; kind: number; replaced: Revision }>(
-      /*sql*/ `SELECT revision, kind, replaced FROM changes WHERE revision = ?`,
+    link: database.prepare<[Revision], { revision: Revision; replaced: Revision }>(
+      /*sql*/ `SELECT revision, replaced FROM changes WHERE revision = ?`,
     ),
+    milestone: database
+      .prepare<[Revision, Revision], Revision>(
+        /*sql*/ `SELECT revision FROM milestones INDEXED BY milestones_by_life WHERE born = ? AND revision > ? ORDER BY revision LIMIT 1`,
+      )
+      .pluck(),
     resource: database.prepare<[number], Resource>(/*sql*/ `SELECT api_group AS "group", resource, identity FROM resources WHERE id = ?`),
     resourceIds: database
       .prepare<[{ group: string; resource: string; identity: string }], number>(

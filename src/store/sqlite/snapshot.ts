@@ -1,13 +1,17 @@
 /**
- * A scope at a revision R, read page by page in key order. A page is one short read transaction; nothing pins the WAL
- * between pages (D6). Rows that changed since R are told back through the revisions they replaced:
+ * A scope at a revision R, read page by page in key order. Nothing is remembered from page to page, and nothing pins the WAL between
+ * two turns (D6). A page is what stands behind its key, merged with what was deleted since R:
  *
- *   objects row at r ≤ R   → as it is            objects row at r > R → follow `replaced` to ≤ R, or it was not there yet
- *   deleted since R        → not in `objects`: found in the log, told back likewise, and merged in at its place
+ *   standing, at r ≤ R        → as it is
+ *   standing, at r > R        → born after R: it was not there; else what it held at R (`Rows.heldAt`)
+ *   deleted since R, born ≤ R → what it held at R; found in key order, bucket by bucket of the log
  *
- * Bounds: a page looks at `rowsMax` rows and stops at `bytesMax` of bodies; `deletesMax` deletes are looked at in one tick;
- * `resurrectedMax` deleted keys are remembered, beyond that the snapshot is given up (410). I9 Within a snapshot every key that stood at R comes exactly once.
+ * What stands is read first: a key that is deleted meanwhile was found there, one that is made again is found among the deleted.
+ *
+ * Bounds: a page looks at `rowsMax` keys that stand and returns as many at most, and stops at `bytesMax` of bodies. A turn works for
+ * about `turnMs`. I9 Within a snapshot every key that stood at R comes exactly once.
  */
+import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -15,12 +19,16 @@ import type { Snapshot, SnapshotPage } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import { expired, Refused } from '../../domain/errors.js';
+import { FirstKeys, type Held } from './first-keys.js';
 import type { Rows } from './rows.js';
-import type { Entry, Walks } from './walks.js';
+import type { Entry, Stretch, Walks } from './walks.js';
 
-const deletesMax = 2000;
+const turnMs = 4;
 
-export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number; resurrectedMax: number }>;
+export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
+
+/** What stood in a stretch of keys, in order; `last` is the last key looked at, undefined at the end. */
+type Looked = Readonly<{ held: readonly Held[]; last: Key | undefined }>;
 
 export class SqliteSnapshot implements Snapshot {
   readonly revision: Revision;
@@ -31,8 +39,6 @@ export class SqliteSnapshot implements Snapshot {
   /** Throws when history no longer covers the snapshot. */
   readonly #assertCovered: () => void;
   readonly #release: () => void;
-  #deletesSeen: Revision;
-  readonly #resurrected: Entry[] = [];
 
   constructor(
     scope: Scope,
@@ -47,67 +53,74 @@ export class SqliteSnapshot implements Snapshot {
     this.#assertCovered = parts.assertCovered;
     this.#release = parts.release;
     this.#limits = limits;
-    this.#deletesSeen = revision;
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
-    for (;;) {
-      this.#assertCovered();
-      const page = this.#rows.database.transaction(() => (this.#resurrect() ? this.#read(after) : undefined))();
-      if (page !== undefined) return page;
-      await turn();
+    const resources = this.#walks.resources(this.#scope, after);
+    for (const [i, resource] of resources.entries()) {
+      const stretch = { scope: this.#scope, resource, after: i === 0 ? after : undefined, rowsMax: this.#limits.rowsMax };
+      const { held, last } = await this.#look(stretch);
+      const isLast = i === resources.length - 1;
+      if (held.length === 0 && last === undefined && !isLast) continue;
+      return this.#read(() => this.#objects(held, last ?? (isLast ? undefined : held.at(-1)?.key)));
     }
+    return { objects: [], next: undefined };
   }
 
   close(): void {
     this.#release();
   }
 
-  #read(after: Key | undefined): SnapshotPage {
-    const { entries, last } = this.#candidates(after);
+  /** One read transaction. */
+  #read<T>(read: () => T): T {
+    this.#assertCovered();
+    return this.#rows.database.transaction(read)();
+  }
+
+  async #look(stretch: Stretch): Promise<Looked> {
+    const keys = new FirstKeys(this.#walks.order(this.#scope), stretch.rowsMax);
+    const add = (entries: readonly Entry[]): void => {
+      keys.add(this.#heldOf(entries), entries.length < stretch.rowsMax ? undefined : entries.at(-1)?.key);
+    };
+    this.#read(() => add(this.#walks.standing(stretch)));
+    const buckets = this.#read(() => this.#walks.bucketsSince(this.revision));
+    for (let done = 0; done < buckets.length;) {
+      if (done > 0) await turn();
+      const untilMs = performance.now() + turnMs;
+      this.#read(() => {
+        for (; done < buckets.length && performance.now() < untilMs; done++)
+          add(this.#walks.ended(stretch, { bucket: buckets[done] ?? 0, at: this.revision, upTo: keys.last }));
+      });
+    }
+    return { held: keys.inOrder(), last: keys.last };
+  }
+
+  /** What these lives held at R: those of them that are of the scope and had begun. */
+  #heldOf(entries: readonly Entry[]): readonly Held[] {
+    const found: Held[] = [];
+    for (const { key, revision, born } of entries) {
+      if (born > this.revision || !matches(this.#scope, key)) continue;
+      found.push({ key, revision: revision <= this.revision ? revision : this.#heldAt(revision, born) });
+    }
+    return found;
+  }
+
+  #heldAt(revision: Revision, born: Revision): Revision {
+    const held = this.#rows.heldAt({ revision, born }, this.revision);
+    if (held === undefined) throw new Refused(expired('the snapshot was compacted away, please start over'));
+    return held;
+  }
+
+  #objects(held: readonly Held[], last: Key | undefined): SnapshotPage {
     const objects: StoredObject[] = [];
     let bytes = 0;
-    for (const { key, revision } of entries) {
+    for (const { key, revision } of held) {
       const object = this.#rows.object(revision);
       if (object === undefined) throw new Refused(expired('the snapshot was compacted away, please start over'));
       objects.push(object);
       bytes += object.body.bytes.length;
-      if (bytes >= this.#limits.bytesMax && (last !== undefined || key !== entries.at(-1)?.key)) return { objects, next: key };
+      if (bytes >= this.#limits.bytesMax && (last !== undefined || key !== held.at(-1)?.key)) return { objects, next: key };
     }
     return { objects, next: last };
-  }
-
-  /** What stood at R behind `after`, in order; `last` is the last row looked at, undefined at the end. */
-  #candidates(after: Key | undefined): { entries: readonly Entry[]; last: Key | undefined } {
-    const { entries, last } = this.#walks.page(this.#scope, after, this.#limits.rowsMax);
-    const live: Entry[] = [];
-    for (const entry of entries) {
-      if (!matches(this.#scope, entry.key)) continue;
-      const revision = entry.revision <= this.revision ? entry.revision : this.#rows.heldAt(entry.revision, this.revision);
-      if (revision === entry.revision) live.push(entry);
-      else if (revision !== undefined) live.push({ key: entry.key, revision });
-    }
-    if (this.#resurrected.length === 0) return { entries: live, last };
-    const order = this.#walks.order(this.#scope);
-    const between = this.#resurrected.filter(
-      ({ key }) => (after === undefined || order(key, after) > 0) && (last === undefined || order(key, last) <= 0),
-    );
-    return { entries: [...live, ...between].toSorted((a, b) => order(a.key, b.key)), last };
-  }
-
-  /** Takes note of the keys deleted since this was last asked, of `deletesMax` at most; says whether those were all. */
-  #resurrect(): boolean {
-    const rows = this.#walks.deletedSince(this.#deletesSeen, deletesMax);
-    for (const row of rows) {
-      this.#deletesSeen = row.revision;
-      const key = this.#rows.key(row);
-      if (!matches(this.#scope, key)) continue;
-      const revision = this.#rows.heldAt(row.revision, this.revision);
-      if (revision !== undefined) this.#resurrected.push({ key, revision });
-    }
-    if (this.#resurrected.length > this.#limits.resurrectedMax) {
-      throw new Refused(expired(`more than ${this.#limits.resurrectedMax} objects were deleted since, please start over`));
-    }
-    return rows.length < deletesMax;
   }
 }

@@ -28,12 +28,13 @@ import type { ShardName } from '../../domain/shard.js';
 import { ChangeLog } from './change-log.js';
 import type { FromCommitter, ToCommitter } from './committer-messages.js';
 import { CompactionSchedule } from './compaction-schedule.js';
-import { Holds, type LogState } from './compactor.js';
+import { commitBytesMax, Holds, type LogState } from './compactor.js';
 import type { Connection } from './database.js';
 import { Epochs } from './epochs.js';
 import type { Life } from './life.js';
 import { askedOf, type Part } from './lane.js';
 import type { Lock } from './lock.js';
+import { Moments } from './moments.js';
 import { MutationQueue } from './mutation-queue.js';
 import { Publication } from './publication.js';
 import { Reader } from './reader.js';
@@ -70,6 +71,7 @@ export class SqliteStore implements Store {
   readonly #health: WriteHealth;
   readonly #points: Reader;
   readonly #compaction: CompactionSchedule;
+  readonly #moments: Moments;
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
@@ -77,6 +79,10 @@ export class SqliteStore implements Store {
   #inFlight: readonly Part[] = [];
   #published: Revision;
   #compacted: Revision;
+  /** How far the committer has got with it. */
+  #compactedOnDisk: Revision;
+  /** The committer's next turn is compaction's: commits wait. */
+  #isWaiting = false;
   #logBytes: number;
   #closing = false;
 
@@ -92,6 +98,7 @@ export class SqliteStore implements Store {
     this.#epochs = new Epochs(life.epochs);
     this.#published = life.revision;
     this.#compacted = life.compacted;
+    this.#compactedOnDisk = life.compacted;
     this.#logBytes = life.logBytes;
     this.#recent = new RecentObjects(limits.recentBytesMax);
     this.#rows = new Rows(reader, this.#recent, (revision) => this.format(revision));
@@ -102,23 +109,24 @@ export class SqliteStore implements Store {
     this.#holds = new Holds(limits.snapshotHoldMs);
     this.#points = new Reader(
       { rows: this.#rows, walks: this.#walks, published: () => this.#published },
-      { rowsMax: limits.snapshot.rowsMax, commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
+      { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
     );
     this.#book = new ShardBook(reader);
-    this.#queue = new MutationQueue(limits.queue, { send: (batch) => this.#send(batch), soon: setImmediate });
+    const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
+    this.#queue = new MutationQueue(queueLimits, { send: (batch) => this.#send(batch), soon: setImmediate });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
     worker.on('exit', (code) => this.#fail(new CacheError(`the committer has stopped (exit code ${code})`)));
+    const { historyAgeMs, tombstoneAgeMs } = limits.history;
+    this.#moments = new Moments(reader, historyAgeMs, parts.clock.now());
+    const tombstoneMoments = new Moments(reader, tombstoneAgeMs, parts.clock.now());
     this.#compaction = new CompactionSchedule(
       {
         clock: parts.clock,
-        state: (nowMs) => this.#logState(nowMs),
-        agedTombstones: (nowMs) => this.#points.reachedBefore(nowMs - limits.history.tombstoneAgeMs),
-        rememberedFrom: () => this.#changeLog.rememberedFrom,
-        step: (step) => {
-          this.#compacted = step.upTo;
-          this.#post({ kind: 'compact', ...step });
-        },
+        state: () => this.#logState(),
+        agedTombstones: () => tombstoneMoments.aged(parts.clock.now()),
+        raise: (compacted) => (this.#compacted = Math.max(this.#compacted, compacted)),
+        step: (order) => this.#post({ kind: 'compact', ...order }),
       },
       limits.history,
     );
@@ -205,7 +213,7 @@ export class SqliteStore implements Store {
     return new SqliteSnapshot(scope, revision, { rows: this.#rows, walks: this.#walks, assertCovered, release }, this.#limits.snapshot);
   }
 
-  count(scope: Scope, after: Key | undefined, max: number): Promise<number> {
+  async count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined> {
     return this.#points.count(scope, after, max);
   }
 
@@ -276,19 +284,24 @@ export class SqliteStore implements Store {
         return;
       case 'committed':
         this.#publish(message);
-        return this.#goOn();
+        this.#compaction.committed(message.elapsedMs);
+        this.#isWaiting = this.#compaction.isFirst;
+        return this.#isWaiting ? undefined : this.#goOn();
       case 'failed':
         this.#answerFailed(message.code, message.message);
         return this.#goOn();
       case 'not-compacted':
         this.#parts.log.error('store.compaction-failed', { code: message.code, message: message.message });
-        return this.#compaction.failed();
+        this.#compaction.failed();
+        return this.#endWait();
       case 'probed':
         return message.failure === undefined ? this.#health.wrote() : this.#health.failed(message.failure);
       case 'compacted':
         this.#logBytes = message.logBytes;
+        this.#compactedOnDisk = message.compacted;
+        this.#compaction.stepped(message, message.elapsedMs);
         this.#parts.observe.compacted(message.compacted, message.elapsedMs);
-        return this.#compaction.stepped(message.done, message.elapsedMs);
+        return this.#endWait();
       case 'closed':
         return this.#finish();
       default:
@@ -336,13 +349,21 @@ export class SqliteStore implements Store {
     if (!this.#queue.pump() && this.#closing) this.#post({ kind: 'close' });
   }
 
+  #endWait(): void {
+    if (!this.#isWaiting || this.#compaction.isFirst) return;
+    this.#isWaiting = false;
+    this.#goOn();
+  }
+
   /** What the log is like now, as compaction asks (compactor.ts). */
-  #logState(nowMs: number): LogState {
+  #logState(): LogState {
+    const nowMs = this.#parts.clock.now();
     return {
       published: this.#published,
-      compacted: this.#compacted,
+      compacted: this.#compactedOnDisk,
       bytes: this.#logBytes,
-      agedRevision: this.#points.reachedBefore(nowMs - this.#limits.history.historyAgeMs),
+      agedRevision: this.#moments.aged(nowMs),
+      overdueMs: this.#moments.overdueMs(this.#compactedOnDisk, nowMs),
       heldRevision: this.#holds.lowest(nowMs),
     };
   }

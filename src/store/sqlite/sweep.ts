@@ -19,7 +19,16 @@ export const sweepDeletesMax = 256;
 /** Keys read at once. */
 const pageRows = 250;
 
-type Row = [cluster: Key['cluster'], namespace: string, name: string, revision: Revision, high: number, low: number];
+type Row = [
+  cluster: Key['cluster'],
+  namespace: string,
+  name: string,
+  revision: Revision,
+  high: number,
+  low: number,
+  born: Revision,
+  versions: number,
+];
 
 export class Sweep {
   readonly #writer: ChangeWriter;
@@ -53,9 +62,12 @@ export class Sweep {
     walk.after = ['', '', ''];
   }
 
-  #remove({ id, slice: { shard, resource } }: NumberedSlice, [cluster, namespace, name, replaced, high, low]: Row): Byproduct {
+  #remove(
+    { id, slice: { shard, resource } }: NumberedSlice,
+    [cluster, namespace, name, replaced, high, low, born, versions]: Row,
+  ): Byproduct {
     const key = { resource, shard, cluster, namespace, name };
-    const held = { revision: replaced, bytes: this.#statements.bytes.get(replaced) ?? 0, digest: { high, low } };
+    const held = { revision: replaced, bytes: this.#statements.bytes.get(replaced) ?? 0, digest: { high, low }, born, versions };
     const revision = this.#writer.delete(key, [id, shard, cluster, namespace, name], held);
     return { key, revision, replaced };
   }
@@ -67,7 +79,7 @@ function prepare(database: Connection) {
       .prepare<
         [number, string, string, string, string, number],
         Row
-      >(/*sql*/ `SELECT cluster, namespace, name, revision, digest_high, digest_low FROM objects
+      >(/*sql*/ `SELECT cluster, namespace, name, revision, digest_high, digest_low, born, versions FROM objects
                WHERE resource = ? AND shard = ? AND (cluster, namespace, name) > (?, ?, ?) ORDER BY cluster, namespace, name LIMIT ?`)
       .raw(),
     bytes: database.prepare<[Revision], number>(/*sql*/ `SELECT length(body) FROM changes WHERE revision = ?`).pluck(),

@@ -1,18 +1,29 @@
 /**
  * The two orders in which keys are walked: by (shard, cluster, namespace, name); and, for one logical cluster on whichever
- * shards have it, by (namespace, name, shard) through its index.
+ * shards have it, by (namespace, name, shard) through its index. What stands now and what was deleted are walked alike.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
 import { tombstone } from './row-kind.js';
 import type { Connection } from './database.js';
-import type { ChangeRow, Rows } from './rows.js';
+import type { Rows } from './rows.js';
 
-/** A key and the revision that holds it. */
-export type Entry = Readonly<{ key: Key; revision: Revision }>;
+/** A key, the newest revision of a life of it, and the one that life began with. */
+export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
-type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, name: string, revision: Revision];
+/** Keys of one resource behind `after`. */
+export type Stretch = Readonly<{ scope: Scope; resource: number; after: Key | undefined; rowsMax: number }>;
+
+type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, name: string, revision: Revision, born: Revision];
+
+type Names = Pick<Key, 'shard' | 'cluster' | 'namespace' | 'name'>;
+
+/** Behind every name there is. */
+const end = '\u{10FFFF}';
+
+/** Revisions of one bucket of deletes (0004-lives.sql), as a power of two. */
+const bucketBits = 13;
 
 export class Walks {
   readonly #rows: Rows;
@@ -23,89 +34,137 @@ export class Walks {
     this.#statements = prepare(rows.database);
   }
 
-  page(scope: Scope, after: Key | undefined, rowsMax: number): { entries: readonly Entry[]; last: Key | undefined } {
+  /** The resources of a scope from the one of `after` on. */
+  resources(scope: Scope, after: Key | undefined): readonly number[] {
     const ids = this.#rows.resourceIds(scope);
-    const first =
-      after === undefined
-        ? 0
-        : Math.max(
-            0,
-            ids.findIndex((id) => this.#rows.resource(id).identity === after.resource.identity),
-          );
-    for (const [i, id] of ids.entries()) {
-      if (i < first) continue;
-      const behind = after !== undefined && i === first ? after : undefined;
-      const rows = this.#read(scope, id, behind, rowsMax);
-      if (rows.length === 0) continue;
-      const resource = this.#rows.resource(id);
-      const entries = rows.map(([shard, cluster, namespace, name, revision]): Entry => ({
-        key: { resource, shard, cluster, namespace, name },
-        revision,
-      }));
-      const isEnd = rows.length < rowsMax && i === ids.length - 1;
-      return { entries, last: isEnd ? undefined : entries.at(-1)?.key };
-    }
-    return { entries: [], last: undefined };
+    const first = after === undefined ? 0 : ids.findIndex((id) => this.#rows.resource(id).identity === after.resource.identity);
+    return ids.slice(Math.max(0, first));
+  }
+
+  /** What stands now. */
+  standing(stretch: Stretch): readonly Entry[] {
+    return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].standing.all(bound(stretch)));
+  }
+
+  /** How many keys stand there, and how many of them are in the namespace and of the name that the scope asks for. */
+  count(stretch: Stretch): Readonly<{ looked: number; counted: number }> {
+    const { namespace, name } = stretch.scope;
+    const range = { ...bound(stretch), inNamespace: namespace ?? null, inName: name ?? null };
+    return this.#statements[shapeOf(stretch.scope)].count.get(range) ?? { looked: 0, counted: 0 };
+  }
+
+  /** Lives that stood at `at` and were ended since, at a revision of this bucket; up to a key, or to the end. */
+  ended(stretch: Stretch, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
+    const { shard, cluster, namespace, name }: Names | Record<keyof Names, string> = upTo ?? {
+      shard: end,
+      cluster: end,
+      namespace: end,
+      name: end,
+    };
+    const range = { ...bound(stretch), bucket, at, upToShard: shard, upToCluster: cluster, upToNamespace: namespace, upToName: name };
+    return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].ended.all(range));
+  }
+
+  /** The buckets in which a life ended that stood at that revision. Deletes that are not published yet count. */
+  bucketsSince(at: Revision): readonly number[] {
+    const newest = this.#statements.newestDelete.get(at);
+    return newest === undefined ? [] : this.#statements.buckets.all({ at, first: at >> bucketBits, last: newest >> bucketBits });
   }
 
   order(scope: Scope): (a: Key, b: Key) => number {
-    const parts = byCluster(scope) ? (['namespace', 'name', 'shard'] as const) : (['shard', 'cluster', 'namespace', 'name'] as const);
-    const identities = this.#rows.resourceIds(scope).map((id) => this.#rows.resource(id).identity);
+    const parts =
+      shapeOf(scope) === 'cluster' ? (['namespace', 'name', 'shard'] as const) : (['shard', 'cluster', 'namespace', 'name'] as const);
     return (a, b) => {
-      const byResource = identities.indexOf(a.resource.identity) - identities.indexOf(b.resource.identity);
-      if (byResource !== 0) return byResource;
       for (const part of parts) {
-        const order = a[part] === b[part] ? 0 : Buffer.compare(Buffer.from(a[part]), Buffer.from(b[part]));
+        const order = compareBytes(a[part], b[part]);
         if (order !== 0) return order;
       }
       return 0;
     };
   }
 
-  /** Deletes above `revision`, rising, published or not: what is missing from `objects` must be found here. */
-  deletedSince(revision: Revision, rowsMax: number): readonly ChangeRow[] {
-    return this.#statements.deletedSince.all(revision, rowsMax);
-  }
-
-  #read(scope: Scope, resource: number, after: Key | undefined, rowsMax: number): readonly KeyRow[] {
-    const { shard, cluster, namespace, name } = after ?? { shard: '', cluster: '', namespace: '', name: '' };
-    const all = { resource, rowsMax, shard, cluster, namespace, name };
-    if (byCluster(scope)) return this.#statements.cluster.all({ ...all, inCluster: scope.cluster });
-    if (scope.shard === '*') return this.#statements.everything.all(all);
-    if (scope.cluster === '*') return this.#statements.shard.all({ ...all, inShard: scope.shard });
-    return this.#statements.shardCluster.all({ ...all, inShard: scope.shard, inCluster: scope.cluster });
+  #entries({ resource: id }: Stretch, rows: readonly KeyRow[]): readonly Entry[] {
+    const resource = this.#rows.resource(id);
+    return rows.map(([shard, cluster, namespace, name, revision, born]) => ({
+      key: { resource, shard, cluster, namespace, name },
+      revision,
+      born,
+    }));
   }
 }
 
-function byCluster({ shard, cluster }: Scope): boolean {
-  return shard === '*' && cluster !== '*';
+/** As SQLite compares texts: by their bytes in UTF-8. */
+function compareBytes(a: string, b: string): number {
+  if (a === b) return 0;
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
+    if (x !== y) return rankOf(x) - rankOf(y);
+  }
+  return a.length - b.length;
+}
+
+/** Halves of a pair stand for code points above all others. */
+function rankOf(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}
+
+type Shape = 'everything' | 'shard' | 'shardCluster' | 'cluster';
+
+function shapeOf({ shard, cluster }: Scope): Shape {
+  if (shard === '*') return cluster === '*' ? 'everything' : 'cluster';
+  return cluster === '*' ? 'shard' : 'shardCluster';
+}
+
+function bound({ scope, resource, after, rowsMax }: Stretch) {
+  const { shard, cluster, namespace, name } = after ?? { shard: '', cluster: '', namespace: '', name: '' };
+  return { resource, rowsMax, shard, cluster, namespace, name, inShard: scope.shard, inCluster: scope.cluster };
 }
 
 function prepare(database: Connection) {
-  // Rows as arrays: five columns of many rows come noticeably faster without five names each.
-  const keys = <Parameters extends Bound>(sql: string) => database.prepare<[Parameters], KeyRow>(sql).raw();
-  type Bound = { resource: number; rowsMax: number; shard: string; cluster: string; namespace: string; name: string };
+  // Rows as arrays: columns of many rows come noticeably faster without a name each.
+  const walk = ({ within, order, byCluster }: { within: string; order: string; byCluster?: true }) => {
+    const columns = order.split(', ');
+    const behind = `(${order}) > (${columns.map((column) => `@${column}`).join(', ')})`;
+    const upTo = `(${order}) <= (${columns.map((column) => `@upTo${column.charAt(0).toUpperCase()}${column.slice(1)}`).join(', ')})`;
+    const objects = byCluster ? 'objects INDEXED BY objects_by_cluster' : 'objects';
+    const deletes = `changes INDEXED BY ${byCluster ? 'changes_ended_by_cluster' : 'changes_ended'}`;
+    return {
+      standing: database
+        .prepare<[object], KeyRow>(/*sql*/ `SELECT shard, cluster, namespace, name, revision, born FROM ${objects}
+               WHERE ${within} AND ${behind} ORDER BY ${order} LIMIT @rowsMax`)
+        .raw(),
+      count: database.prepare<
+        [object],
+        { looked: number; counted: number }
+      >(/*sql*/ `SELECT count(*) AS looked, coalesce(sum((@inNamespace IS NULL OR namespace = @inNamespace) AND (@inName IS NULL OR name = @inName)), 0) AS counted
+               FROM (SELECT namespace, name FROM ${objects} WHERE ${within} AND ${behind} ORDER BY ${order} LIMIT @rowsMax)`),
+      ended: database
+        .prepare<[object], KeyRow>(/*sql*/ `SELECT shard, cluster, namespace, name, revision, born FROM ${deletes}
+               WHERE born > 0 AND revision >> ${bucketBits} = @bucket AND ${within} AND ${behind} AND ${upTo}
+                 AND revision > @at AND born <= @at ORDER BY ${order} LIMIT @rowsMax`)
+        .raw(),
+    };
+  };
   return {
-    everything: keys<Bound>(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
-               WHERE resource = @resource AND (shard, cluster, namespace, name) > (@shard, @cluster, @namespace, @name)
-               ORDER BY shard, cluster, namespace, name LIMIT @rowsMax`),
-    shard: keys<Bound & { inShard: string }>(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
-               WHERE resource = @resource AND shard = @inShard AND (cluster, namespace, name) > (@cluster, @namespace, @name)
-               ORDER BY cluster, namespace, name LIMIT @rowsMax`),
-    shardCluster: keys<
-      Bound & { inShard: string; inCluster: string }
-    >(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects
-               WHERE resource = @resource AND shard = @inShard AND cluster = @inCluster AND (namespace, name) > (@namespace, @name)
-               ORDER BY namespace, name LIMIT @rowsMax`),
-    cluster: keys<
-      Bound & { inCluster: string }
-    >(/*sql*/ `SELECT shard, cluster, namespace, name, revision FROM objects INDEXED BY objects_by_cluster
-               WHERE cluster = @inCluster AND resource = @resource AND (namespace, name, shard) > (@namespace, @name, @shard)
-               ORDER BY namespace, name, shard LIMIT @rowsMax`),
-    deletedSince: database.prepare<
-      [Revision, number],
-      ChangeRow
-    >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name FROM changes INDEXED BY changes_tombstones
-               WHERE kind = ${tombstone} AND revision > ? ORDER BY revision LIMIT ?`),
+    everything: walk({ within: 'resource = @resource', order: 'shard, cluster, namespace, name' }),
+    shard: walk({ within: 'resource = @resource AND shard = @inShard', order: 'cluster, namespace, name' }),
+    shardCluster: walk({ within: 'resource = @resource AND shard = @inShard AND cluster = @inCluster', order: 'namespace, name' }),
+    cluster: walk({ within: 'cluster = @inCluster AND resource = @resource', order: 'namespace, name, shard', byCluster: true }),
+    buckets: database
+      .prepare<
+        [object],
+        number
+      >(/*sql*/ `WITH RECURSIVE buckets (bucket) AS (SELECT @first UNION ALL SELECT bucket + 1 FROM buckets WHERE bucket < @last)
+               SELECT bucket FROM buckets WHERE EXISTS (
+                 SELECT 1 FROM changes INDEXED BY changes_ended_lives
+                 WHERE born > 0 AND revision >> ${bucketBits} = bucket AND born <= @at AND revision > @at)`)
+      .pluck(),
+    newestDelete: database
+      .prepare<[Revision], Revision>(
+        /*sql*/ `SELECT revision FROM changes INDEXED BY changes_tombstones WHERE kind = ${tombstone} AND revision > ? ORDER BY revision DESC LIMIT 1`,
+      )
+      .pluck(),
   };
 }

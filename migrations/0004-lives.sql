@@ -1,0 +1,39 @@
+-- Why: a list at an older revision followed every revision that a key ever had, and looked at every delete since. The life of a key,
+-- from a create to the delete that ends it, now has a number, the revision of its create (`born`), so that one look at an index finds
+-- what was deleted since in the order of keys, and what a busy key held.
+
+-- born: of a delete above the compacted revision the life it ended; 0 of everything else. It stands behind a body, so of a put it is never read.
+ALTER TABLE changes ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
+
+-- versions: how often the object has changed since it was born.
+ALTER TABLE objects ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE objects ADD COLUMN versions INTEGER NOT NULL DEFAULT 0;
+
+-- Every so many versions of a life one is noted, until it is compacted: from there `replaced` is followed for a few steps only.
+CREATE TABLE milestones (revision INTEGER PRIMARY KEY, born INTEGER NOT NULL) STRICT;
+
+-- What is known of the lives that are there: of one that began below the compacted revision, its oldest row counts as the first.
+CREATE TEMP TABLE lives AS
+WITH RECURSIVE life (newest, revision, replaced, back) AS (
+  SELECT c.revision, c.revision, c.replaced, 0 FROM changes AS c
+  WHERE c.revision IN (SELECT revision FROM objects)
+     OR (c.kind = 2 AND c.revision > coalesce((SELECT value FROM meta WHERE name = 'compacted'), 0))
+  UNION ALL
+  SELECT l.newest, c.revision, c.replaced, l.back + 1 FROM life AS l CROSS JOIN changes AS c ON c.revision = l.replaced
+)
+SELECT newest, revision, back FROM life;
+CREATE INDEX temp.lives_by_newest ON lives (newest, revision);
+UPDATE objects SET born = (SELECT min(l.revision) FROM lives AS l WHERE l.newest = objects.revision);
+UPDATE changes SET born = (SELECT min(l.revision) FROM lives AS l WHERE l.newest = changes.revision)
+WHERE kind = 2 AND revision > coalesce((SELECT value FROM meta WHERE name = 'compacted'), 0);
+INSERT INTO milestones (revision, born)
+SELECT l.revision, (SELECT min(first.revision) FROM lives AS first WHERE first.newest = l.newest) FROM lives AS l WHERE l.back > 0 AND l.back % 16 = 0;
+DROP TABLE lives;
+
+CREATE INDEX milestones_by_life ON milestones (born);
+
+-- Deletes in the order of keys, in buckets of 8,192 revisions: what was deleted since a revision is read from its bucket on.
+CREATE INDEX changes_ended ON changes (revision >> 13, resource, shard, cluster, namespace, name, born) WHERE born > 0;
+CREATE INDEX changes_ended_by_cluster ON changes (revision >> 13, cluster, resource, namespace, name, shard, born) WHERE born > 0;
+-- … and whether a bucket has any that began before a revision: where keys only come and go, it has none.
+CREATE INDEX changes_ended_lives ON changes (revision >> 13, born) WHERE born > 0;

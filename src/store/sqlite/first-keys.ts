@@ -1,0 +1,48 @@
+/**
+ * The first keys behind a position, out of several runs of keys that are each in order: none of them is read further than the others
+ * leave room for.
+ *
+ *   run 1   a c e g i k …
+ *   run 2   b c d ┊              first 4: a b c d; from now on nobody reads behind d
+ *
+ * Invariant: of every run that was added, all up to `last` is here.
+ */
+import type { Key } from '../../domain/key.js';
+import type { Revision } from '../../domain/revision.js';
+
+/** A key and the revision it held. */
+export type Held = Readonly<{ key: Key; revision: Revision }>;
+
+export class FirstKeys {
+  readonly #order: (a: Key, b: Key) => number;
+  readonly #max: number;
+  #held: readonly Held[] = [];
+  #last: Key | undefined;
+
+  constructor(order: (a: Key, b: Key) => number, max: number) {
+    this.#order = order;
+    this.#max = max;
+  }
+
+  /** Up to where to read; undefined: to the end. */
+  get last(): Key | undefined {
+    return this.#last;
+  }
+
+  /** `last`: the run goes on behind that; undefined when this is all of it up to `this.last`. */
+  add(run: readonly Held[], last: Key | undefined): void {
+    this.#held = this.#held.length === 0 ? run : [...this.#held, ...run];
+    if (last !== undefined && (this.#last === undefined || this.#order(last, this.#last) < 0)) this.#last = last;
+    if (this.#held.length <= this.#max) return;
+    this.#held = this.inOrder().slice(0, this.#max);
+    this.#last = this.#held.at(-1)?.key ?? this.#last;
+  }
+
+  /** Each key once, up to `last`. */
+  inOrder(): readonly Held[] {
+    const last = this.#last;
+    const within = last === undefined ? [...this.#held] : this.#held.filter(({ key }) => this.#order(key, last) <= 0);
+    const sorted = within.toSorted((a, b) => this.#order(a.key, b.key));
+    return sorted.filter(({ key }, i) => i === 0 || this.#order(key, sorted[i - 1]?.key ?? key) !== 0);
+  }
+}

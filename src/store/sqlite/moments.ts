@@ -1,0 +1,59 @@
+/**
+ * When revisions were reached, as the committer notes it now and then: what "older than" means to compaction. Asked with every
+ * commit, so it goes on from the moment it found last; what has aged once stays aged, whatever the clock does.
+ */
+import type { Revision } from '../../domain/revision.js';
+import type { Connection } from './database.js';
+
+type Moment = Readonly<{ revision: Revision; atMs: number }>;
+
+/** The part of an age that may pass between two moments, and the most. */
+const intervalPart = 0.02;
+const intervalMsMax = 60_000;
+
+/** How often a moment is noted, so that the shortest of these ages is kept closely. */
+export function momentInterval(...agesMs: readonly number[]): number {
+  return Math.min(intervalMsMax, ...agesMs.map((ageMs) => Math.ceil(ageMs * intervalPart)));
+}
+
+export class Moments {
+  readonly #ageMs: number;
+  readonly #statements: ReturnType<typeof prepare>;
+  #aged: Revision;
+  /** The one behind, when it is known. */
+  #next: Moment | undefined;
+
+  constructor(database: Connection, ageMs: number, nowMs: number) {
+    this.#ageMs = ageMs;
+    this.#statements = prepare(database);
+    this.#aged = this.#statements.reachedBefore.get(nowMs - ageMs) ?? 0;
+  }
+
+  /** The newest revision known to be older than that; 0 when none is. */
+  aged(nowMs: number): Revision {
+    for (;;) {
+      this.#next ??= this.#statements.behind.get(this.#aged);
+      if (this.#next === undefined || this.#next.atMs > nowMs - this.#ageMs) return this.#aged;
+      this.#aged = this.#next.revision;
+      this.#next = undefined;
+    }
+  }
+
+  /** For how long the change behind `compacted` has been older, as far as is known. */
+  overdueMs(compacted: Revision, nowMs: number): number {
+    if (this.aged(nowMs) <= compacted) return 0;
+    const oldest = this.#statements.behind.get(compacted);
+    return oldest === undefined ? 0 : Math.max(0, nowMs - this.#ageMs - oldest.atMs);
+  }
+}
+
+function prepare(database: Connection) {
+  return {
+    reachedBefore: database
+      .prepare<[number], Revision>(/*sql*/ `SELECT revision FROM moments WHERE at_ms <= ? ORDER BY revision DESC LIMIT 1`)
+      .pluck(),
+    behind: database.prepare<[Revision], Moment>(
+      /*sql*/ `SELECT revision, at_ms AS atMs FROM moments WHERE revision > ? ORDER BY revision LIMIT 1`,
+    ),
+  };
+}

@@ -1,0 +1,97 @@
+/** What reading and deleting cost beside much that they do not concern: the fastest of a few rounds, on a machine that others use too. */
+import test from 'ava';
+import type { Key } from '../../src/domain/key.js';
+import type { Revision } from '../../src/domain/revision.js';
+import type { Scope } from '../../src/domain/scope.js';
+import type { SqliteStore } from '../../src/store/sqlite/store.js';
+import { mustWrite } from '../contract/read-all.js';
+import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
+import { aWritingHalf } from './a-database.js';
+import { SqliteEngine } from './sqlite-engine.js';
+
+const rounds = 5;
+
+async function fastest(task: () => Promise<unknown>): Promise<number> {
+  let ms = Infinity;
+  for (let i = 0; i < rounds; i++) {
+    const startedMs = performance.now();
+    await task();
+    ms = Math.min(ms, performance.now() - startedMs);
+  }
+  return ms;
+}
+
+/** What a request for a page does: a snapshot of its own, read behind a key until there are 500. */
+async function page(store: SqliteStore, scope: Scope, { revision, after }: { revision: Revision; after: Key }): Promise<number> {
+  const snapshot = store.snapshot(scope, revision);
+  let found = 0;
+  for (let next: Key | undefined = after; next !== undefined && found < 500;) {
+    const read = await snapshot.page(next);
+    found += read.objects.length;
+    ({ next } = read);
+  }
+  snapshot.close();
+  return found;
+}
+
+test('a page behind a key costs what it returns: not what was deleted since, nor what came and went (S9)', async (t) => {
+  const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 128 }, queue: { mutationsMax: 100_000 } });
+  const written = async (count: number, make: (i: number) => Parameters<typeof store.submit>[0]): Promise<void> => {
+    for (let i = 0; i < count; i++) void store.submit(make(i));
+    await mustWrite(store, aPut({ name: `end${store.published}` }, 'absent'));
+  };
+  const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
+  const passing = (i: number): Place => ({ name: `${name(i % 500)}-${i}`, cluster: `c${i % 5}` });
+  await written(30_000, (i) => aPut({ name: name(i), cluster: `c${i % 5}` }, 'absent'));
+  const revision = store.published;
+  await written(25_000, (i) => aDelete({ name: name(i + 2_000), cluster: `c${(i + 2_000) % 5}` }));
+  await written(25_000, (i) => aPut(passing(i), 'absent'));
+  await written(25_000, (i) => aDelete(passing(i)));
+
+  const scopes: [string, Scope, Key][] = [
+    ['everywhere', aScope(), aKey({ name: name(0), cluster: 'c0' })],
+    ['everywhere, among deleted ones', aScope(), aKey({ name: name(10_000), cluster: 'c0' })],
+    ['one cluster', aScope({ cluster: 'c1' }), aKey({ name: name(1), cluster: 'c1' })],
+    ['one shard', aScope({ shard: 'amber' }), aKey({ name: name(0), cluster: 'c0' })],
+  ];
+  for (const [title, scope, after] of scopes) {
+    t.true((await page(store, scope, { revision, after })) >= 500, title);
+    const ms = await fastest(() => page(store, scope, { revision, after }));
+    t.log(`${title}: 500 objects and more in ${ms.toFixed(1)} ms, 50,000 deletes since`);
+    t.true(ms <= 20, `${title}: ${ms} ms`);
+  }
+});
+
+test('what remains behind a page is counted for less than the page costs, or not at all (S11)', async (t) => {
+  const { store } = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 } });
+  for (let i = 0; i < 25_000; i++) void store.submit(aPut({ name: `n${i}`, namespace: i % 2 ? 'x' : 'y' }, 'absent'));
+  await mustWrite(store, aPut({ name: 'end' }, 'absent'));
+  const [all, some] = [aScope({ shard: 'amber', cluster: 'acme' }), aScope({ namespace: 'y' })];
+  const after = aKey({ namespace: 'y', name: 'n6' });
+
+  t.is(await store.count(all, undefined, 10_000), undefined);
+  t.is(await store.count(some, undefined, 10_000), undefined);
+  t.true(((await store.count(some, after, 10_000)) ?? 0) > 1_000);
+  for (const scope of [all, some]) {
+    const ms = await fastest(() => store.count(scope, undefined, 10_000));
+    t.log(`10,000 keys looked at in ${ms.toFixed(1)} ms`);
+    t.true(ms <= 8, `${ms} ms`);
+  }
+});
+
+test('a delete does not look at the objects of its cluster’s namesake on another shard (S13)', (t) => {
+  const half = aWritingHalf(t);
+  for (let i = 0; i < 50; i++)
+    half.commit(...Array.from({ length: 1000 }, (_, j) => aPut({ shard: 'birch', name: `n${i * 1000 + j}` }, 'absent')));
+  let shortest = Infinity;
+
+  for (let round = 0; round < 3; round++) {
+    half.commit(...Array.from({ length: 200 }, (_, i) => aPut({ name: `z${i}`, cluster: 'acme' }, 'absent', { path: 'root:a' })));
+    const startedMs = performance.now();
+    half.commit(...Array.from({ length: 200 }, (_, i) => aDelete({ name: `z${i}`, cluster: 'acme' })));
+    shortest = Math.min(shortest, performance.now() - startedMs);
+  }
+
+  t.log(`200 deletes beside 50,000 namesakes committed in ${shortest.toFixed(1)} ms`);
+  t.true(shortest <= 100, `${shortest} ms`);
+});
