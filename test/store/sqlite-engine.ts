@@ -58,7 +58,7 @@ export class SqliteEngine {
     return engine;
   }
 
-  file(name: 'strata.db' | 'strata.db-wal' | 'strata.witness' | 'strata.lock'): string {
+  file(name: 'strata.db' | 'strata.db-wal' | 'strata.lock'): string {
     return join(this.directory, name);
   }
 

@@ -6,18 +6,15 @@ import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-m
 import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
 import { openWriter } from './database.js';
-import { readMeta } from './meta.js';
 import { unpackBatch } from './wire-batch.js';
 import { packDecisions } from './wire-decisions.js';
-import { Witness } from './witness.js';
 
-const { databaseFile, witnessFile, nonce, epoch, momentIntervalMs } = workerData as CommitterOptions;
+const { databaseFile, momentIntervalMs } = workerData as CommitterOptions;
 const port = parentPort;
 if (port === null) throw new Error('the committer runs in a worker thread');
 
 const database = openWriter(databaseFile);
-const witness = new Witness(witnessFile, { nonce, epoch, revision: readMeta(database, 'revision') });
-const committer = new Committer(database, witness, momentIntervalMs);
+const committer = new Committer(database, momentIntervalMs);
 const compaction = new Compaction(database);
 
 port.on('message', (message: ToCommitter) => port.postMessage(answer(message)));
@@ -48,7 +45,6 @@ function answer(message: ToCommitter): FromCommitter {
         return { kind: 'probed', failure: refusalOf(error).message };
       }
     case 'close':
-      witness.close();
       // The reader is still open, so closing does not do it; a copy of the database file alone is then a whole backup.
       database.pragma('wal_checkpoint(TRUNCATE)');
       database.close();

@@ -5,16 +5,15 @@ import { Worker } from 'node:worker_threads';
 import { deferred } from '../../domain/deferred.js';
 import type { CommitterOptions } from './committer-messages.js';
 import { openReader, openWriter } from './database.js';
-import { begin, randomDigits, type Life } from './life.js';
+import type { EpochParts } from './epochs.js';
+import { begin, type Life } from './life.js';
 import { acquireLock } from './lock.js';
 import { migrate } from './migrate.js';
 import { ensurePrivate, tighten } from './private-files.js';
 import { SqliteStore } from './store.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
-import { readWitness } from './witness.js';
 
 const momentIntervalMs = 60_000;
-const nonceDigits = 16;
 
 /** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
 export async function openStore(directory: string, migrations: string, limits: StoreLimits, parts: StoreParts): Promise<SqliteStore> {
@@ -23,24 +22,23 @@ export async function openStore(directory: string, migrations: string, limits: S
   ensurePrivate(lockFile);
   const lock = acquireLock(lockFile, directory);
   try {
-    const files = { databaseFile: join(directory, 'strata.db'), witnessFile: join(directory, 'strata.witness') };
+    const databaseFile = join(directory, 'strata.db');
     tighten(directory, parts);
-    ensurePrivate(files.databaseFile);
-    const life = enter(files, migrations, parts.random);
-    if (life.rolledBack) parts.log.warn('store.rolled-back', { revision: life.revision, epoch: life.epochs.at(-1)?.epoch });
-    const worker = await startCommitter({ ...files, nonce: life.nonce, epoch: life.epochs.at(-1)?.epoch ?? 0, momentIntervalMs });
-    return new SqliteStore({ lock, life, worker, reader: openReader(files.databaseFile) }, limits, parts);
+    ensurePrivate(databaseFile);
+    const life = enter(databaseFile, migrations, { nowMs: parts.clock.now(), random: parts.random });
+    const worker = await startCommitter({ databaseFile, momentIntervalMs });
+    return new SqliteStore({ lock, life, worker, reader: openReader(databaseFile) }, limits, parts);
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-function enter(files: { databaseFile: string; witnessFile: string }, migrations: string, random: () => number): Life {
-  const database = openWriter(files.databaseFile);
+function enter(databaseFile: string, migrations: string, parts: EpochParts): Life {
+  const database = openWriter(databaseFile);
   try {
     migrate(database, migrations);
-    return begin(database, readWitness(files.witnessFile), randomDigits(nonceDigits, random), random);
+    return begin(database, parts);
   } finally {
     database.close();
   }

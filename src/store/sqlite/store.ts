@@ -53,7 +53,6 @@ const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has 
 
 export class SqliteStore implements Store {
   readonly cacheId: string;
-  readonly epoch: number;
   readonly #lock: Lock;
   readonly #worker: Worker;
   readonly #reader: Connection;
@@ -88,7 +87,6 @@ export class SqliteStore implements Store {
     this.#limits = limits;
     this.#parts = parts;
     this.cacheId = life.cacheId;
-    this.epoch = life.epochs.at(-1)?.epoch ?? 0;
     this.#epochs = new Epochs(life.epochs);
     this.#published = life.revision;
     this.#compacted = life.compacted;
@@ -123,6 +121,10 @@ export class SqliteStore implements Store {
       limits.history,
     );
     this.#finishRemovals();
+  }
+
+  get epoch(): number {
+    return this.#epochs.current;
   }
 
   get published(): Revision {
@@ -300,6 +302,7 @@ export class SqliteStore implements Store {
     const batch = this.#inFlight;
     this.#inFlight = [];
     const decided = unpackDecisions(committed.decisions);
+    if (committed.begun !== undefined) this.#epochs.add(committed.begun);
     const { changes, answers } = this.#publication.of(batch, { ...committed, decided });
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
