@@ -29,6 +29,7 @@ import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
 import type { OutflowOptions } from './outflow-options.js';
+import { Rollback } from './rollback.js';
 import { ToldFreshness } from './told-freshness.js';
 import type { FreshnessOf } from './changed-freshness.js';
 
@@ -37,8 +38,10 @@ export type TierParts = Readonly<{
   known: KnownShards;
   /** Of what is pushed to this very cache. */
   localFreshness: FreshnessOf;
+  /** Ends the sessions of those who push to this very cache; they come back at once. */
+  sendPushersAway: () => void;
 }> &
-  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'store'> &
+  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'isRolledBack' | 'store'> &
   Pick<LinkParts, 'connect'>;
 
 export type TierOptions = OutflowOptions &
@@ -52,6 +55,8 @@ export type TierOptions = OutflowOptions &
     readyGraceMs: number;
   }>;
 
+const awayRetryMs = 100;
+
 export class Tier {
   readonly #parts: TierParts;
   readonly #options: TierOptions;
@@ -60,6 +65,7 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #conflicts = new Conflicts();
+  readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
   readonly #parentLane: PushLane;
@@ -79,6 +85,7 @@ export class Tier {
     this.#startedMs = clock.now();
     this.#told = new ToldFreshness(this.#startedMs);
     this.#parentLane = store.lane();
+    this.#rollback = new Rollback({ ...parts, sendAway: () => this.#sendAway() });
     this.#children = new Children({
       pushes: store,
       clock,
@@ -223,10 +230,16 @@ export class Tier {
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
         settled: () => this.#lookAgainSoon(),
+        isRolledBack: (from, position) => this.#rollback.notice(from, position),
         conflict: (claim, holder) => this.#noteConflict(claim, holder),
       },
       this.#options,
     );
+  }
+
+  #sendAway(): void {
+    for (const session of this.#sessions()) session.bye('unavailable', 'the store was rolled back', awayRetryMs);
+    this.#parts.sendPushersAway();
   }
 
   #welcome(): FrameOf<'welcome'> {

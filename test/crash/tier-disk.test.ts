@@ -92,7 +92,7 @@ test.serial('whichever cache of a chain is given an older disk ends with what is
     await converge(t, `${victim.name} is restored`, { caches, shards });
     for (const shard of shards) shard.put(`${shard.name}-last-${round}`);
 
-    t.regex(await victim.process.log(), /position-unknown/);
+    t.regex(await victim.process.log(), /store\.rolled-back/);
     for (const onlooker of onlookers) {
       for (const { name } of shards) await until(() => onlooker.of(`${name}-last-${round}`).length === 1);
       const wrong = onlooker.seen.filter(

@@ -197,6 +197,12 @@ export class SimCache {
         store,
         random: this.#random,
         localFreshness: ({ shard }: Slice) => ({ connected: isPushed(shard), lagMs: 0 }),
+        sendPushersAway: () => {
+          for (const party of this.#parties) {
+            party.leave();
+            if (this.#process !== undefined) this.#run(party, this.#process);
+          }
+        },
       },
       linkPolicies(this.#policies),
       {
