@@ -11,14 +11,18 @@ import type { Store } from '../domain/ports.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { LinkSide } from '../domain/side.js';
+import type { LinkSession } from './link-session.js';
 
 export type RollbackParts = Readonly<{
   store: Store;
   known: KnownShards;
   log: Log;
-  /** Ends every link and every pusher's session, to come back at once. */
-  sendAway: () => void;
+  links: () => Iterable<Pick<LinkSession, 'bye'>>;
+  /** Ends the sessions of those who push to this very cache; they come back at once. */
+  sendPushersAway: () => void;
 }>;
+
+const retryMs = 100;
 
 export class Rollback {
   readonly #parts: RollbackParts;
@@ -39,13 +43,14 @@ export class Rollback {
   }
 
   async #doubtAll(): Promise<void> {
-    const { store, known, sendAway } = this.#parts;
+    const { store, known, links, sendPushersAway } = this.#parts;
     const doubts = [...known.shards].flatMap(({ shard, side, incarnation }): readonly Push[] => {
       if (side === undefined) return [];
       const by: Speaker = side === 'local' ? { kind: 'pusher', incarnation } : { kind: 'link', side };
       return [...known.slicesOf(shard)].map(({ slice }) => ({ kind: 'doubt', slice, by }));
     });
     await store.lane().push(doubts);
-    sendAway();
+    for (const link of links()) link.bye('unavailable', 'the store was rolled back', retryMs);
+    sendPushersAway();
   }
 }

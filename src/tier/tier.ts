@@ -29,7 +29,7 @@ import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
 import type { OutflowOptions } from './outflow-options.js';
-import { Rollback } from './rollback.js';
+import { Rollback, type RollbackParts } from './rollback.js';
 import { ToldFreshness } from './told-freshness.js';
 import type { FreshnessOf } from './changed-freshness.js';
 
@@ -38,11 +38,10 @@ export type TierParts = Readonly<{
   known: KnownShards;
   /** Of what is pushed to this very cache. */
   localFreshness: FreshnessOf;
-  /** Ends the sessions of those who push to this very cache; they come back at once. */
-  sendPushersAway: () => void;
 }> &
   Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'isRolledBack' | 'store'> &
-  Pick<LinkParts, 'connect'>;
+  Pick<LinkParts, 'connect'> &
+  Pick<RollbackParts, 'sendPushersAway'>;
 
 export type TierOptions = OutflowOptions &
   Omit<LinkOptions, 'hello'> &
@@ -54,8 +53,6 @@ export type TierOptions = OutflowOptions &
     /** How long readers are kept waiting for a parent that does not come. */
     readyGraceMs: number;
   }>;
-
-const awayRetryMs = 100;
 
 export class Tier {
   readonly #parts: TierParts;
@@ -85,7 +82,7 @@ export class Tier {
     this.#startedMs = clock.now();
     this.#told = new ToldFreshness(this.#startedMs);
     this.#parentLane = store.lane();
-    this.#rollback = new Rollback({ ...parts, sendAway: () => this.#sendAway() });
+    this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
       pushes: store,
       clock,
@@ -235,11 +232,6 @@ export class Tier {
       },
       this.#options,
     );
-  }
-
-  #sendAway(): void {
-    for (const session of this.#sessions()) session.bye('unavailable', 'the store was rolled back', awayRetryMs);
-    this.#parts.sendPushersAway();
   }
 
   #welcome(): FrameOf<'welcome'> {

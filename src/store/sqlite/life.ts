@@ -25,6 +25,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
   return database
     .transaction((): Life => {
       bear(database, parts.random);
+      noteOpen(database, true);
       const revision = readMeta(database, 'revision');
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
@@ -50,6 +51,15 @@ export function beginEpoch(database: Connection, last: Epoch | undefined, firstR
   return epoch;
 }
 
+/** Whether the last life has ended without closing: the process was killed, or this is a copy of a store that was open. */
+export function wasLeftOpen(database: Connection): boolean {
+  return readMeta(database, 'open') === 1;
+}
+
+export function noteOpen(database: Connection, isOpen: boolean): void {
+  database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = 'open'`).run(isOpen ? 1 : 0);
+}
+
 /** Hexadecimal digits; `random` gives [0, 1). */
 export function randomDigits(digits: number, random: () => number): string {
   return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
@@ -57,7 +67,7 @@ export function randomDigits(digits: number, random: () => number): string {
 
 /** What a store of today has and one of before may not. */
 function bear(database: Connection, random: () => number): void {
-  const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, cache_id: randomDigits(cacheIdDigits, random) };
+  const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, open: 0, cache_id: randomDigits(cacheIdDigits, random) };
   for (const [name, value] of Object.entries(born)) {
     database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`).run(name, value);
   }

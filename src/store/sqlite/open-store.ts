@@ -1,16 +1,15 @@
-/** Opens the SQLite engine: lock, migrations, the store's life so far, the committer's thread, then the store. */
+/** Opens the SQLite engine: lock, what is in the directory (enter-store.ts), the committer's thread, then the store. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { deferred } from '../../domain/deferred.js';
 import type { CommitterOptions } from './committer-messages.js';
-import { openReader, openWriter } from './database.js';
-import type { EpochParts } from './epochs.js';
-import { begin, type Life } from './life.js';
-import { acquireLock } from './lock.js';
-import { migrate } from './migrate.js';
-import { ensurePrivate, tighten } from './private-files.js';
+import { openReader } from './database.js';
+import { enterStore } from './enter-store.js';
+import { lockStore } from './lock.js';
+import { tighten } from './private-files.js';
 import { SqliteStore } from './store.js';
+import { databaseName } from './store-files.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 
 const momentIntervalMs = 60_000;
@@ -18,29 +17,17 @@ const momentIntervalMs = 60_000;
 /** Opens or creates the store in `directory`. Throws a CacheError that says what is wrong. */
 export async function openStore(directory: string, migrations: string, limits: StoreLimits, parts: StoreParts): Promise<SqliteStore> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const lockFile = join(directory, 'strata.lock');
-  ensurePrivate(lockFile);
-  const lock = acquireLock(lockFile, directory);
+  const lock = lockStore(directory);
   try {
-    const databaseFile = join(directory, 'strata.db');
+    const databaseFile = join(directory, databaseName);
     tighten(directory, parts);
-    ensurePrivate(databaseFile);
-    const life = enter(databaseFile, migrations, { nowMs: parts.clock.now(), random: parts.random });
+    const { startCheckBytesMax } = limits;
+    const life = await enterStore(directory, migrations, { ...parts, nowMs: parts.clock.now(), startCheckBytesMax });
     const worker = await startCommitter({ databaseFile, momentIntervalMs });
     return new SqliteStore({ lock, life, worker, reader: openReader(databaseFile) }, limits, parts);
   } catch (error) {
     lock.release();
     throw error;
-  }
-}
-
-function enter(databaseFile: string, migrations: string, parts: EpochParts): Life {
-  const database = openWriter(databaseFile);
-  try {
-    migrate(database, migrations);
-    return begin(database, parts);
-  } finally {
-    database.close();
   }
 }
 
