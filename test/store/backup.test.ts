@@ -300,6 +300,37 @@ test('the log of a newer store beside an older file is found, not served (S2)', 
   await t.throwsAsync(SqliteEngine.start(t, {}, { directory }), { instanceOf: DamagedStore });
 });
 
+test('a first start that was cut short before there was a schema is begun anew', async (t) => {
+  const directory = storeDirectory(t);
+  openWriter(join(directory, 'strata.db')).close();
+  t.true(statSync(join(directory, 'strata.db')).size > 0);
+
+  const engine = await SqliteEngine.start(t, {}, { directory });
+
+  t.is(engine.store.published, 0);
+});
+
+test('a store that meets damage while it runs ends, whoever meets it, and the next start sets it aside', async (t) => {
+  const meet: Readonly<Record<string, (engine: SqliteEngine) => Promise<unknown>>> = {
+    reading: (engine) => listTexts(engine.store, aScope()),
+    writing: (engine) => engine.store.submit(aPut({ name: 'one-more' }, 'absent')),
+  };
+  for (const [name, act] of Object.entries(meet)) {
+    const engine = await SqliteEngine.start(t);
+    await write(engine, 300, 'n', 3_000);
+    await engine.restart();
+    const { failed } = engine.store;
+    const bytes = statSync(engine.file('strata.db')).size;
+    for (let at = 8192; at + 8192 <= bytes; at += 8192) flip(engine.file('strata.db'), at);
+
+    await t.notThrowsAsync(Promise.race([act(engine).catch(() => {}), failed]), name);
+
+    t.regex((await failed).message, /the store is damaged/, name);
+    await engine.store.close();
+    await t.throwsAsync(engine.open(), { instanceOf: DamagedStore }, name);
+  }
+});
+
 test('a store that is larger than a start may check is not checked, and the log says so', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 5);

@@ -1,10 +1,11 @@
 /** The committer's thread: takes one message at a time, answers each with one. It dies with the first bug it meets. */
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
-import { unreachable } from '../../domain/errors.js';
+import { CacheError, unreachable } from '../../domain/errors.js';
 import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-messages.js';
 import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
+import { isDamage } from './damage.js';
 import { openWriter } from './database.js';
 import { noteOpen } from './life.js';
 import { unpackBatch } from './wire-batch.js';
@@ -66,9 +67,10 @@ function leave(): void {
   }
 }
 
-/** What the disk or SQLite refused is told; anything else is a bug and ends the thread. */
+/** What the disk or SQLite refused is told; damage, and anything else, which is a bug, ends the thread. */
 function refusalOf(error: unknown): { message: string; code: string } {
   const code = (error as { code?: unknown }).code;
+  if (isDamage(error)) throw new CacheError(`the store is damaged: ${error.message}`);
   if (typeof code === 'string' && code.startsWith('SQLITE_')) return { message: (error as Error).message, code };
   throw error;
 }

@@ -32,7 +32,7 @@ export async function enterStore(directory: string, migrations: string, parts: E
   if (damaged !== undefined && (bytesOf(file) ?? 0) === 0) throw damaged;
   ensurePrivate(file);
   try {
-    if (bytesOf(file) !== 0) checkIfLeftOpen(file, parts);
+    if ((bytesOf(file) ?? 0) > 0) checkIfLeftOpen(file, migrations, parts);
     return await migrateAndBegin(directory, migrations, parts);
   } catch (error) {
     if (isDamage(error)) throw setDamagedAside(directory, error.message, parts.nowMs);
@@ -41,14 +41,15 @@ export async function enterStore(directory: string, migrations: string, parts: E
 }
 
 /** Through a connection that only reads, so that what is damaged stays as it was found. */
-function checkIfLeftOpen(file: string, { log, startCheckBytesMax }: EnterParts): void {
+function checkIfLeftOpen(file: string, migrations: string, { log, startCheckBytesMax }: EnterParts): void {
   const database = openReader(file);
   try {
     const schema = schemaOf(database);
     const bytes = bytesOf(file) ?? 0;
-    if (schema > 0 && !wasLeftOpen(database)) return;
+    // Schema 0: its very first start was cut short.
+    if (schema === 0 || !wasLeftOpen(database)) return;
     if (bytes > startCheckBytesMax) return log.warn('store.not-checked', { file, bytes, startCheckBytesMax });
-    const problem = firstProblem(database);
+    const problem = firstProblem(database, schema < knownSchema(migrations));
     if (problem !== undefined) throw new Unsound(problem);
     log.info('store.checked', { file, bytes });
   } finally {
@@ -56,8 +57,9 @@ function checkIfLeftOpen(file: string, { log, startCheckBytesMax }: EnterParts):
   }
 }
 
-function firstProblem(database: Connection): string | undefined {
-  for (const { problems } of checkDatabase(database, { thorough: false })) if (problems.length > 0) return problems[0];
+/** What the tables of an older schema should hold is not known here. */
+function firstProblem(database: Connection, isOlder: boolean): string | undefined {
+  for (const { problems } of checkDatabase(database, { thorough: false })) if (isOlder || problems.length > 0) return problems[0];
   return undefined;
 }
 

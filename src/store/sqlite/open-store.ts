@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { deferred } from '../../domain/deferred.js';
 import type { CommitterOptions } from './committer-messages.js';
-import { openReader } from './database.js';
 import { enterStore } from './enter-store.js';
+import { openGuardedReader } from './guarded-reader.js';
 import { lockStore } from './lock.js';
 import { tighten } from './private-files.js';
 import { SqliteStore } from './store.js';
@@ -24,7 +24,9 @@ export async function openStore(directory: string, migrations: string, limits: S
     const { startCheckBytesMax } = limits;
     const life = await enterStore(directory, migrations, { ...parts, nowMs: parts.clock.now(), startCheckBytesMax });
     const worker = await startCommitter({ databaseFile, momentIntervalMs });
-    return new SqliteStore({ lock, life, worker, reader: openReader(databaseFile) }, limits, parts);
+    const reader = openGuardedReader(databaseFile, (error) => store.damaged(error));
+    const store = new SqliteStore({ lock, life, worker, reader }, limits, parts);
+    return store;
   } catch (error) {
     lock.release();
     throw error;

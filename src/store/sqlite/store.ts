@@ -154,6 +154,12 @@ export class SqliteStore implements Store {
     return this.#failure.promise;
   }
 
+  /** A read has met damage: nothing more is served. The committer's end is that of the store. */
+  damaged(error: Error): void {
+    this.#failure.resolve(new CacheError('the store is damaged', { cause: error }));
+    void this.#worker.terminate();
+  }
+
   format(revision: Revision): string {
     return this.#epochs.format(revision);
   }
