@@ -3,7 +3,7 @@
  * what a server does whose store is damaged.
  */
 import { execFile } from 'node:child_process';
-import { closeSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
@@ -153,7 +153,7 @@ test.serial(
     await server.kill();
     rmSync(join(dataOf(server), 'strata.db-wal'));
     rmSync(join(dataOf(server), 'strata.db'));
-    renameSync(file, join(dataOf(server), 'strata.db'));
+    copyFileSync(file, join(dataOf(server), 'strata.db'));
     damage(server);
 
     for (let i = 0; i < 2; i += 1) {
@@ -167,6 +167,7 @@ test.serial(
       t.is(listed.status, 503);
       t.like(JSON.parse(listed.text), { kind: 'Status', reason: 'ServiceUnavailable' });
       if (i === 1) t.is((await strata(server, 'check')).code, 1, 'nothing is where the store was, and the server has no lock on it');
+      if (i === 1) t.is((await strata(server, 'restore', file)).code, 0, 'beside the server that stands aside');
       await server.stop();
       await starting;
     }
@@ -174,5 +175,7 @@ test.serial(
     const aside = readdirSync(dataOf(server)).filter((name) => name.startsWith('strata.db.damaged-'));
     t.is(aside.length, 1);
     t.is((await strata(server, 'check', join(dataOf(server), aside[0]!))).code, 1);
+    await server.resume();
+    t.is((await namesIn(server.client())).length, 200);
   },
 );
