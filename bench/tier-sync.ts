@@ -11,6 +11,7 @@ import { group, resource } from './harness/objects.js';
 import { pushTargetOf, readStatus } from './harness/push-target.js';
 import { PushingShard, putBatches, statement } from './harness/pushing-shard.js';
 import { median } from './harness/jobs.js';
+import { metric } from './harness/metrics-text.js';
 import { check, type Question } from './harness/question.js';
 import { TreeProcesses } from './harness/tree-processes.js';
 
@@ -86,7 +87,9 @@ async function untilRevision(child: StrataProcess, changes: number, before = 0):
     const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
     const publishedMs = Date.now() - (slice?.changedAgoMs ?? 0);
     const openedMs = (await connections(child)).slice(before).at(-1);
-    if (Number(cache.resourceVersion.slice(-12)) >= changes && openedMs !== undefined) return publishedMs - openedMs;
+    const { text } = await client.raw('GET', '/metrics');
+    const published = metric(text, 'strata_published_revision');
+    if (published >= changes && openedMs !== undefined) return publishedMs - openedMs;
     if (performance.now() > deadline) throw new Error(`the child is at ${cache.resourceVersion}`);
     await sleep(pollMs);
   }

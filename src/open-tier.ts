@@ -32,6 +32,7 @@ export type OpenTierParts = Readonly<{
 
 const statusIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
+const awayRetryMs = 100;
 /** A parent that comes back is soon found: behind a link there are many shards, and of children fewer than of shards. */
 const reconnectBounds = { backoffMaxMs: 5_000, lastedMs: 2_000 };
 /** A frame of a link holds no more, so that several slices share the way. */
@@ -51,6 +52,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       boundedLog: new BoundedLog({ clock, log }),
       intake: parts.context,
       localFreshness: (slice) => sessions.freshness(slice),
+      sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
       // Read anew each time: certificates are renewed where they lie.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),
     },

@@ -2,7 +2,6 @@
  * Opens every room, hands out ports, and closes in reverse. The only file that knows all rooms; tests start this very
  * function.
  */
-import { fileURLToPath } from 'node:url';
 import { callerOf } from './certificates/caller-from-certificate.js';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
@@ -32,6 +31,9 @@ import { Freshness } from './intake/freshness.js';
 import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
 import { ShardRemoval } from './intake/shard-removal.js';
+import { standAside } from './stand-aside.js';
+import { DamagedStore, unlessDamaged } from './store/sqlite/damage.js';
+import { ownMigrations } from './store/sqlite/migrate.js';
 import { openStore } from './store/sqlite/open-store.js';
 import type { StoreLimits } from './store/sqlite/store-options.js';
 import { version } from './version.js';
@@ -64,7 +66,6 @@ export type ServerParts = Readonly<{
   watchPolicies?: (tell: (policies: LinkPolicies) => void) => Reloadable | undefined;
 }>;
 
-const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 /** A snapshot in progress holds compaction back no longer than this. */
 const snapshotHoldMs = 300_000;
@@ -87,12 +88,22 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const metrics = createMetrics({ processMetrics: true });
   const health = new Health();
   const certificates = await openCertificates(settings, { clock, log });
-  const store = await openStore(settings.dataDirectory, migrations, storeLimits(settings), {
-    log,
-    clock,
-    random,
-    observe: storeObserver(metrics),
-  });
+  const quotas = new Quotas(
+    {
+      requests: settings.requestsInFlightMax,
+      watches: settings.openWatchesMax,
+      connections: settings.connectionsMax,
+      bufferedBytes: settings.bufferedBytesMax,
+      selectorBytes: settings.openSelectorBytesMax,
+    },
+    settings,
+  );
+  const storeParts = { log, clock, random, observe: storeObserver(metrics) };
+  const store = await unlessDamaged(openStore(settings.dataDirectory, ownMigrations, storeLimits(settings), storeParts));
+  if (store instanceof DamagedStore) {
+    const aside = await standAside(settings, store, { log, clock, metrics, health, certificates, quotas });
+    return { ...aside, url: urlOf(settings, aside.port) };
+  }
 
   const catalogue = new Catalogue(kcpTypes);
   const pace = new Pace(turnBytesMax);
@@ -174,16 +185,6 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     limits: { ...settings, pieceBytesMax },
   };
   const app = createApp({ ports, freshness, shards, log, metrics, health, version: version() }, settings);
-  const quotas = new Quotas(
-    {
-      requests: settings.requestsInFlightMax,
-      watches: settings.openWatchesMax,
-      connections: settings.connectionsMax,
-      bufferedBytes: settings.bufferedBytesMax,
-      selectorBytes: settings.openSelectorBytesMax,
-    },
-    settings,
-  );
   const listener = new Listener(
     certificates.serving.pair,
     {
@@ -233,7 +234,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     delay.close();
   };
   const reload = (): ReadonlyMap<string, Reloaded> => new Map(reloadables.map(([what, reloadable]) => [what, reloadable.reload()]));
-  return { url: `https://${urlHost(settings.bindAddress)}:${listener.port}`, port: listener.port, reload, stop, failed: store.failed };
+  return { url: urlOf(settings, listener.port), port: listener.port, reload, stop, failed: store.failed };
 }
 
 function storeLimits(settings: Settings): StoreLimits {
@@ -257,6 +258,7 @@ function storeLimits(settings: Settings): StoreLimits {
     snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax },
     snapshotHoldMs,
     recentBytesMax: settings.recentBytesMax,
+    startCheckBytesMax: settings.startCheckBytesMax,
   };
 }
 
@@ -272,7 +274,7 @@ function storeObserver(metrics: Metrics) {
   };
 }
 
-function urlHost(bindAddress: string): string {
-  if (bindAddress === '0.0.0.0' || bindAddress === '::') return 'localhost';
-  return bindAddress.includes(':') ? `[${bindAddress}]` : bindAddress;
+function urlOf({ bindAddress }: Settings, port: number): string {
+  if (bindAddress === '0.0.0.0' || bindAddress === '::') return `https://localhost:${port}`;
+  return `https://${bindAddress.includes(':') ? `[${bindAddress}]` : bindAddress}:${port}`;
 }

@@ -25,6 +25,12 @@ export const certOptions = {
   force: bare({ flag: 'force', help: 'Replaces a certificate and a key that are there already.' }),
 } as const;
 
+/** `strata backup`, `strata restore`, `strata check`: where the store lies, as `strata serve` has it. */
+export const storeFileOptions = {
+  rootDirectory: directory({ flag: 'root-directory', default: options.rootDirectory.default, help: options.rootDirectory.help }),
+  dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
+} as const;
+
 /** Whatever asks a cache as an operator does. */
 export const operatorOptions = {
   cache: parsedBy({

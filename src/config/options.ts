@@ -30,6 +30,15 @@ export const options = {
     help: 'Where a serving certificate is made and kept when no files are given.',
   }),
 
+  startCheckBytesMax: bytes({
+    flag: 'start-check-bytes-max',
+    yaml: 'files.startCheckBytesMax',
+    default: '4GiB',
+    min: '0B',
+    max: '64TiB',
+    help: 'How large a store may be to be checked by a start behind a crash; 1 GiB takes some seconds. `strata check` checks any.',
+  }),
+
   ...listenOptions,
 
   clientCaFile: file({

@@ -2,7 +2,8 @@
  * What crosses a websocket: frames, each one msgpack array, one per websocket message. A closed union with one reader
  * (read-frame.ts) and one writer (write-frame.ts).
  *
- *   frame    = [1,  protocol, role, name, incarnation, route, slices, [], agent, credit | nil, limits | nil]  hello
+ *   frame    = [1,  protocol, role, name, incarnation, route, slices, [], agent, credit | nil, limits | nil,
+ *                 position?]                                                                   hello
  *            | [2,  protocol, cacheId, epoch, stated, credit, limits]                              welcome
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
@@ -14,7 +15,7 @@
  *            | [10, route]                                                                         route
  *            | [11, up, down]                                                                      policy
  *            | [12, sequence, slice, value]                                                        digest
- *            | [13, sequence, credit]                                                              ack
+ *            | [13, sequence, credit, position?]                                                   ack
  *            | [14, sequence, reason, message]                                                     refuse
  *            | [15, freshness]                                                                     status
  *            | [16, reason, message, retryAfterMs | nil]                                           bye
@@ -37,12 +38,16 @@
  * the progress, or with the put or delete, that names it. It is stored together with what it came with. A digest holds for what was sent
  * before it. Order is all they need.
  *
+ * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
+ * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as stated.
+ *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
  * Ladder. Frames are additive: a new member goes to the end, an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
  *   v1: all of the above. What only caches say was settled before any cache spoke it; the empty list in hello was to be positions. Who
- *       ignores the position of a put or delete learns a later one with the next progress.
+ *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack states everything anew
+ *       whenever it connects.
  */
 import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -98,6 +103,8 @@ export type Frame =
       /** Of a cache: for what comes down to it. */
       credit: Credit | undefined;
       limits: FrameLimits | undefined;
+      /** Of a shard: that of the last ack. */
+      position?: string;
     }>
   | Readonly<{
       kind: 'welcome';
@@ -126,7 +133,7 @@ export type Frame =
   /** What this side lets through, both ways: the rules as JSON text (tier/edge-policy.ts). */
   | Readonly<{ kind: 'policy'; up: string; down: string }>
   | Readonly<{ kind: 'digest'; sequence: number; slice: Slice; value: string }>
-  | Readonly<{ kind: 'ack'; sequence: number; credit: Credit }>
+  | Readonly<{ kind: 'ack'; sequence: number; credit: Credit; position?: string }>
   /** That mutation only. `reason` is one of domain/errors.ts. */
   | Readonly<{ kind: 'refuse'; sequence: number; reason: string; message: string }>
   | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[] }>

@@ -57,6 +57,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         agent: asText(member(7, 'agent')),
         credit: asAdded(member(8, 'credit'), asCredit),
         limits: asAdded(member(9, 'limits'), asLimits),
+        ...position(member(10, 'position')),
       };
     case 'welcome':
       return {
@@ -125,7 +126,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         value: asText(member(2, 'value')),
       };
     case 'ack':
-      return { kind, sequence: asCount(member(0, 'sequence')), credit: asCredit(member(1, 'credit')) };
+      return { kind, sequence: asCount(member(0, 'sequence')), credit: asCredit(member(1, 'credit')), ...position(member(2, 'position')) };
     case 'refuse':
       return {
         kind,

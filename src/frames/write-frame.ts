@@ -15,7 +15,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'hello': {
       const { protocol, role, name, incarnation, route, slices, agent } = frame;
       const granted = [orNil(frame.credit, credit), orNil(frame.limits, limits)];
-      return [protocol, role, text(name), incarnation, route.map(text), slices.map(slice), [], text(agent), ...granted];
+      return [protocol, role, text(name), incarnation, route.map(text), slices.map(slice), [], text(agent), ...granted, ...position(frame)];
     }
     case 'welcome': {
       const { protocol, cacheId, epoch, stated } = frame;
@@ -42,7 +42,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'digest':
       return [frame.sequence, slice(frame.slice), text(frame.value)];
     case 'ack':
-      return [frame.sequence, credit(frame.credit)];
+      return [frame.sequence, credit(frame.credit), ...position(frame)];
     case 'refuse':
       return [frame.sequence, text(frame.reason), message(frame.message)];
     case 'status':
@@ -60,7 +60,7 @@ function slice({ shard, resource }: Slice): readonly string[] {
   return [shard, resource.group, resource.resource, resource.identity];
 }
 
-function position({ position: at }: FrameOf<'put' | 'delete'>): readonly string[] {
+function position({ position: at }: FrameOf<'hello' | 'put' | 'delete' | 'ack'>): readonly string[] {
   return at === undefined ? [] : [text(at)];
 }
 

@@ -10,10 +10,11 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
-import type { Clock, PushLane, Pushes, StoreIdentity } from '../domain/ports.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Clock, PushLane, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
+import type { Incarnation, Push } from '../domain/push.js';
+import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice } from '../domain/slice.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import { unreachable } from '../domain/errors.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
@@ -26,7 +27,7 @@ import { greeting, step } from './session.js';
 import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
 
 export type PushSessionParts = Readonly<{
-  store: Pushes & StoreIdentity;
+  store: Pushes & StoreIdentity & Revisions;
   sessions: PushSessions;
   clock: Clock;
   /** Shared by all sessions: what they do is bounded in all. */
@@ -113,9 +114,9 @@ export class PushSession {
   async #run(effect: SessionEffect): Promise<void> {
     switch (effect.kind) {
       case 'send':
-        return effect.frame.kind === 'ack' ? this.#acks.add(effect.frame) : this.#connection.send(effect.frame);
+        return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
       case 'claim':
-        return this.#claim(effect.shard, effect.incarnation);
+        return this.#claim(effect);
       case 'push':
         return this.#push(effect.work);
       case 'again':
@@ -134,13 +135,17 @@ export class PushSession {
     }
   }
 
-  async #claim(shard: ShardName, incarnation: Incarnation): Promise<void> {
+  #acknowledge(ack: FrameOf<'ack'>): void {
+    const { store } = this.#parts;
+    this.#acks.add({ ...ack, position: store.format(store.published) });
+  }
+
+  async #claim({ shard, incarnation, position }: SessionEffect & { kind: 'claim' }): Promise<void> {
     const { sessions, store, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
     const [outcome] = await lane.push([{ kind: 'claim', shard, side: 'local', incarnation, moves: 0, removed: false }]);
     if (outcome === undefined) throw new Error('the store decides every push');
-    const slices = await store.slices();
-    const stated = slices.filter(({ slice, stated: by }) => slice.shard === shard && by === incarnation).map(({ slice }) => slice);
+    const stated = outcome.kind === 'unchanged' ? await this.#stated(shard, incarnation, { position, lane }) : [];
     if (outcome.kind === 'unchanged' && this.#state.phase === 'claiming') {
       const holder: Holder = {
         incarnation,
@@ -153,6 +158,21 @@ export class PushSession {
       log.info('push.connected', { ...this.#who(), stated: stated.length });
     }
     return this.#take({ kind: 'claimed', outcome, stated, cacheId: store.cacheId, epoch: store.epoch });
+  }
+
+  /** Slices that this incarnation has stated here. None, and it is noted so, when some of what it was acknowledged is lost. */
+  async #stated(
+    shard: ShardName,
+    incarnation: Incarnation,
+    { position, lane }: Readonly<{ position: string; lane: PushLane }>,
+  ): Promise<readonly Slice[]> {
+    const { store, log } = this.#parts;
+    const slices = await store.slices();
+    const stated = slices.filter(({ slice, stated: by }) => slice.shard === shard && by === incarnation).map(({ slice }) => slice);
+    if (stated.length === 0 || (isResourceVersion(position) && store.locate(position).kind === 'ours')) return stated;
+    await lane.push(stated.map((slice): Push => ({ kind: 'doubt', slice, by: { kind: 'pusher', incarnation } })));
+    log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices: stated.length });
+    return [];
   }
 
   /** Resolves once the store has room for it; acknowledged when it and all before it are settled. */

@@ -77,6 +77,11 @@ export class PushSessions {
     this.#entries.get(shard)?.holder?.bye(reason, message, retryAfterMs);
   }
 
+  /** Ends every session, to come back. */
+  evictAll(reason: ByeReason, message: string, retryAfterMs: number): void {
+    for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
+  }
+
   /** Tells every session that a type is gone: should it come back, its slices are to be stated anew. */
   drop(resource: Resource): void {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);

@@ -32,7 +32,7 @@ export type Work = Readonly<{ pushes: readonly Push[]; slice: Slice; last: numbe
 
 export type SessionEvent =
   | Readonly<{ kind: 'frame'; frame: Frame }>
-  /** The store's answer to a claim; `stated`: slices of the shard that this incarnation has stated. */
+  /** The store's answer to a claim; `stated`: slices of the shard that this incarnation has stated, if all that it was acknowledged is here. */
   | Readonly<{ kind: 'claimed'; outcome: PushOutcome; stated: readonly Slice[]; cacheId: string; epoch: number }>
   /** A type is gone, and what was stated of it. */
   | Readonly<{ kind: 'dropped'; resource: Resource }>
@@ -40,7 +40,8 @@ export type SessionEvent =
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>;
 
 export type SessionEffect =
-  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation }>
+  /** `position`: up to where it was acknowledged; '' when it does not know. */
+  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation; position: string }>
   | Readonly<{ kind: 'send'; frame: Frame }>
   | Readonly<{ kind: 'push'; work: Work }>
   /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */

@@ -15,6 +15,7 @@
  *    that is refused, the form that is held stays.
  * J3 A session writes for its own shard alone, in its incarnation; the store fences both once more.
  * J4 `end` with another count than was put asks for the slice again and removes nothing.
+ * J5 What this store has acknowledged and lost, because it was rolled back, the pusher states anew: its last position tells.
  * Bounds: the credit, of what is not settled yet.
  */
 import type { ServedType } from '../domain/catalogue.js';
@@ -66,7 +67,7 @@ function greet(frame: Frame, { mayWriteFor, nowMs }: SessionContext): Stepped {
   if (frame.incarnation > nowMs + incarnationAheadMaxMs) return bye('protocol', 'the incarnation lies too far ahead: is a clock wrong?');
   return {
     state: { phase: 'claiming', shard, incarnation: frame.incarnation },
-    effects: [{ kind: 'claim', shard, incarnation: frame.incarnation }],
+    effects: [{ kind: 'claim', shard, incarnation: frame.incarnation, position: frame.position ?? '' }],
   };
 }
 

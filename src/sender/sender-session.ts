@@ -19,7 +19,7 @@ import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import type { Bell } from './bell.js';
 import { pause } from '../domain/pause.js';
 import type { Parting } from './reconnect.js';
-import { isSameLife, resume, type CacheLife } from './resume.js';
+import { resume } from './resume.js';
 import type { SenderOptions } from './sender-options.js';
 import type { SliceFeed } from './slice-feed.js';
 import { Window } from './window.js';
@@ -31,12 +31,16 @@ export type SenderSessionParts = Readonly<{
   clock: Clock;
   log: Log;
   bell: Bell;
+  /** That of the last ack of all connections, '' before the first. */
+  position: string;
   /** Told once, when the cache has answered. */
-  welcomed: (sinceMs: number, life: CacheLife) => void;
+  welcomed: (sinceMs: number, cache: Readonly<{ cacheId: string; epoch: number }>) => void;
+  /** Told where the cache stands whenever it acknowledges something. */
+  acknowledged: (position: string) => void;
 }>;
 
 /** What the welcome began. */
-type Welcomed = Readonly<{ life: CacheLife; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
+type Welcomed = Readonly<{ cacheId: string; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
 
 export class SenderSession {
   readonly #parts: SenderSessionParts;
@@ -90,7 +94,9 @@ export class SenderSession {
     const { shard, incarnation, agent } = this.#options;
     const slices = [...this.#parts.feeds.values()].map(({ slice }) => slice);
     const granted = { credit: undefined, limits: undefined };
-    return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, agent, ...granted };
+    const { position } = this.#parts;
+    const told = { ...granted, ...(position === '' ? {} : { position }) };
+    return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, agent, ...told };
   }
 
   async #listen(): Promise<void> {
@@ -129,21 +135,21 @@ export class SenderSession {
   #welcome({ protocol, cacheId, epoch, stated, credit, limits }: FrameOf<'welcome'>): void {
     if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
     const { feeds, clock, log, welcomed } = this.#parts;
-    const life: CacheLife = { cacheId, epoch };
     const sinceMs = clock.now();
-    this.#welcomed = { life, limits, window: new Window(credit), sinceMs };
+    this.#welcomed = { cacheId, limits, window: new Window(credit), sinceMs };
     const statedThere = new Set(stated.map(formatSlice));
-    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { life, statedThere: statedThere.has(name) }) === 'state');
+    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, statedThere: statedThere.has(name) }) === 'state');
     for (const [, feed] of anew) void feed.close();
     log.info('sender.connected', { cacheId, epoch, slices: feeds.size, stating: anew.length });
-    welcomed(sinceMs, life);
+    welcomed(sinceMs, { cacheId, epoch });
     this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#tellStatus())]);
   }
 
-  #acknowledge({ sequence, credit }: FrameOf<'ack'>): void {
+  #acknowledge({ sequence, credit, position }: FrameOf<'ack'>): void {
     const done = this.#welcomed?.window.acknowledge(sequence, credit);
     if (this.#welcomed === undefined || done === undefined) return this.#leave('protocol', `${sequence} was acknowledged and never sent`);
-    for (const { owner, item } of done) owner.acknowledge(item, this.#welcomed.life);
+    for (const { owner, item } of done) owner.acknowledge(item, this.#welcomed.cacheId);
+    this.#parts.acknowledged(position ?? '');
     this.#parts.bell.ring();
     if (this.#isDraining && this.#welcomed.window.unacknowledged.mutations === 0) this.#leave('shutdown', 'the sender is stopping');
   }
@@ -175,10 +181,10 @@ export class SenderSession {
 
   /** Sends what is next in turn, having asked for what may come behind it. False: nothing can be sent before something changes. */
   #sendNext(welcomed: Welcomed): boolean {
-    const { window, life, limits } = welcomed;
+    const { window, cacheId, limits } = welcomed;
     const feeds = [...this.#parts.feeds.values()];
     for (const feed of feeds) {
-      if (feed.mayOpen && this.#isDue(feed, life)) feed.open();
+      if (feed.mayOpen && this.#isDue(feed, cacheId)) feed.open();
       if (feed.mayRead && window.hasRoom) feed.read();
     }
 
@@ -197,9 +203,9 @@ export class SenderSession {
     return true;
   }
 
-  #isDue({ after }: SliceFeed, life: CacheLife): boolean {
+  #isDue({ after }: SliceFeed, cacheId: string): boolean {
     const first = after === undefined ? undefined : this.#parts.feeds.get(after);
-    return first === undefined || isSameLife(first.statedAt, life);
+    return first === undefined || first.statedAt === cacheId;
   }
 
   async #tellStatus(): Promise<void> {

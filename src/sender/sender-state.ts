@@ -20,7 +20,7 @@ export type SenderConnection =
   | Readonly<{ kind: 'idle' }>
   /** Until the cache's welcome. */
   | Readonly<{ kind: 'connecting'; url: string; sinceMs: number }>
-  /** `epoch`: which life of the cache's store it is. */
+  /** `epoch`: which life of the cache's store it is, from one of its starts to the next. */
   | Readonly<{ kind: 'connected'; url: string; sinceMs: number; cacheId: string; epoch: number }>
   /** `message`: how the last connection ended. `url`: which comes next. */
   | Readonly<{ kind: 'waiting'; url: string; untilMs: number; message: string }>;

@@ -49,6 +49,8 @@ export class Sender {
   #incarnation: Incarnation;
   /** The URL. */
   #welcomedAt: string | undefined;
+  /** Up to where the last cache has acknowledged: it tells from it whether it has lost anything since. */
+  #position = '';
 
   /** Throws when `urls` is empty. Does nothing until `run`. */
   constructor(parts: SenderParts, options: SenderOptions) {
@@ -178,8 +180,10 @@ export class Sender {
       this.#welcomedAt = url;
       this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
     };
-    const parts = { connection, feeds: this.#feeds, clock, log: log.child({ url }), bell: this.#bell, welcomed };
-    this.#session = new SenderSession(parts, { ...this.#options, incarnation: this.#incarnation });
+    const acknowledged = (position: string): void => void (this.#position = position);
+    const parts = { connection, feeds: this.#feeds, clock, log: log.child({ url }), bell: this.#bell };
+    const told = { position: this.#position, welcomed, acknowledged };
+    this.#session = new SenderSession({ ...parts, ...told }, { ...this.#options, incarnation: this.#incarnation });
     try {
       return await this.#session.run(signal);
     } finally {

@@ -17,7 +17,7 @@ import type { Frame } from '../frames/frame.js';
 import { batchFrame, cutBatch, toldBytes, toldKey, type Batch, type BatchBounds, type Pending } from './batch.js';
 import type { Bell } from './bell.js';
 import { OpenSource } from './open-source.js';
-import type { CacheLife, SliceKnowledge } from './resume.js';
+import type { SliceKnowledge } from './resume.js';
 import { RestatePace } from './restate-pace.js';
 import type { SliceProgress } from './sender-state.js';
 import type { SliceSource, Told } from './source.js';
@@ -49,7 +49,7 @@ export class SliceFeed {
   /** Of the last statement whose begin was sent and that can still become stated. */
   #statementSent = 0;
   #objects = 0;
-  #statedAt: CacheLife | undefined;
+  #statedAt: string | undefined;
   #refused = 0;
   #refusedSinceBegin = 0;
 
@@ -70,7 +70,8 @@ export class SliceFeed {
     return this.#source.connected;
   }
 
-  get statedAt(): CacheLife | undefined {
+  /** The id of the cache where it is. */
+  get statedAt(): string | undefined {
     return this.#statedAt;
   }
 
@@ -188,9 +189,9 @@ export class SliceFeed {
     this.#pending = [...items.filter(({ statement }) => statement >= this.#firstStatement), ...this.#pending];
   }
 
-  acknowledge({ told, statement }: Pending, life: CacheLife): void {
+  acknowledge({ told, statement }: Pending, cacheId: string): void {
     if (told.kind !== 'end' || statement !== this.#statementSent) return;
-    this.#statedAt = life;
+    this.#statedAt = cacheId;
     this.#pace.stated();
     this.#parts.log.info('sender.stated', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
   }

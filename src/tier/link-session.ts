@@ -37,6 +37,8 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
     /** The policies of this link have come, or changed. */
     settled: () => void;
     conflict: (claim: Claim, holder: ShardState) => void;
+    /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
+    isRolledBack: (side: LinkSide, position: string) => boolean;
   }>;
 
 /** The cache at the other end, as the greeting has told. */
@@ -259,6 +261,8 @@ export class LinkSession {
   #start(): void {
     if (this.#edges === undefined || this.#position === undefined || this.#outflow !== undefined) return;
     const { side, credit, limits } = this.#peer;
+    // Nothing is told over it any more: it ends with all others once everything is doubted.
+    if (this.#parts.isRolledBack(side, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
     this.#outflow = new Outflow(
       { ...this.#parts, connection: this.#connection },

@@ -3,16 +3,14 @@
  * from a peer.
  */
 import type { Revisions } from '../domain/ports.js';
-import type { Revision } from '../domain/revision.js';
-
-const positionPattern = /^[1-9][0-9]{0,19}$/;
+import { isResourceVersion, type Revision } from '../domain/revision.js';
 
 /**
  * The revision here that a position names; undefined when what follows it cannot be told: it is of another life of this store, or of another
  * store, or behind the log.
  */
 export function locatePosition(store: Revisions, position: string): Revision | undefined {
-  if (!positionPattern.test(position)) return undefined;
+  if (!isResourceVersion(position)) return undefined;
   const located = store.locate(position);
   return located.kind === 'ours' && located.revision >= store.compacted ? located.revision : undefined;
 }

@@ -29,6 +29,7 @@ import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
 import type { OutflowOptions } from './outflow-options.js';
+import { Rollback, type RollbackParts } from './rollback.js';
 import { ToldFreshness } from './told-freshness.js';
 import type { FreshnessOf } from './changed-freshness.js';
 
@@ -38,8 +39,9 @@ export type TierParts = Readonly<{
   /** Of what is pushed to this very cache. */
   localFreshness: FreshnessOf;
 }> &
-  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'store'> &
-  Pick<LinkParts, 'connect'>;
+  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'isRolledBack' | 'store'> &
+  Pick<LinkParts, 'connect'> &
+  Pick<RollbackParts, 'sendPushersAway'>;
 
 export type TierOptions = OutflowOptions &
   Omit<LinkOptions, 'hello'> &
@@ -60,6 +62,7 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #conflicts = new Conflicts();
+  readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
   readonly #parentLane: PushLane;
@@ -79,6 +82,7 @@ export class Tier {
     this.#startedMs = clock.now();
     this.#told = new ToldFreshness(this.#startedMs);
     this.#parentLane = store.lane();
+    this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
       pushes: store,
       clock,
@@ -223,6 +227,7 @@ export class Tier {
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
         settled: () => this.#lookAgainSoon(),
+        isRolledBack: (from, position) => this.#rollback.notice(from, position),
         conflict: (claim, holder) => this.#noteConflict(claim, holder),
       },
       this.#options,

@@ -630,7 +630,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await counted(again), [`${formatSlice(aSlice())} 0 0`]);
   });
 
-  test('a cache has an id of 16 digits that stays, and the epoch is that of its versions', async (t) => {
+  test('a cache has an id of 16 digits that stays; every start begins an epoch, which is that of its versions', async (t) => {
     const engine = await open(t, {});
     const { cacheId, epoch } = engine.store;
 
@@ -638,8 +638,10 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.regex(cacheId, /^[0-9a-f]{16}$/);
     t.is(again.cacheId, cacheId);
-    t.is(again.epoch, epoch);
+    t.true(again.epoch > epoch);
     t.true(again.format(0).startsWith(String(epoch)));
+    const { resourceVersion } = await mustWrite(again, aPut({}, 'absent'));
+    t.true(resourceVersion.startsWith(String(again.epoch)));
   });
 
   // Lanes

@@ -46,6 +46,8 @@ export class ModelShard {
   readonly #feeds = new Set<(type: ModelType, told: Told) => void>();
   readonly #pushings = new Set<Pushing>();
   #incarnation = 0;
+  /** How often a slice was opened to be stated. */
+  statements = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -53,6 +55,14 @@ export class ModelShard {
 
   get objects(): readonly ModelObject[] {
     return [...this.#objects.values()];
+  }
+
+  /** What a list of one type would show, as `name turn`, in order. */
+  get truth(): readonly string[] {
+    return this.objects
+      .filter(({ type }) => type === modelTypes[0])
+      .map(({ name, turn }) => `${name} ${turn}`)
+      .toSorted();
   }
 
   find(type: ModelType, name: string): ModelObject | undefined {
@@ -71,7 +81,7 @@ export class ModelShard {
   }
 
   /** A process of this shard, later than all before, pushes into the cache until it is stopped or fenced. */
-  push({ process }: TierCache): Pushing {
+  push({ process }: Pick<TierCache, 'process'>): Pushing {
     this.#incarnation = Math.max(Date.now(), this.#incarnation + 1);
     const { certificate, key } = process.master;
     // Read anew each time: a cache that lost its disk shows another one.
@@ -119,6 +129,7 @@ export class ModelShard {
   }
 
   async *#tell(type: ModelType, signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+    this.statements += 1;
     let waiting: Told[] = [];
     let wake = (): void => {};
     const feed = (changed: ModelType, told: Told): void => {

@@ -86,11 +86,10 @@ export class TierCache {
     await this.process.resume();
   }
 
-  /** As an operator does it: without the witness the store knows that it is an older one. */
+  /** As when the snapshot of a volume is put back. */
   async restore(): Promise<void> {
     await this.loseDisk();
     await cp(this.#backup, this.process.dataFolder, { recursive: true });
-    await rm(join(this.process.dataFolder, 'data', 'strata.witness'), { force: true });
   }
 
   get #backup(): string {

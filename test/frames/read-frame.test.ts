@@ -19,14 +19,16 @@ const unusedOfHello = 7;
 
 /** How many members this frame may lack, because they came later. */
 function addedTo(frame: Frame): number {
-  if (frame.kind === 'put' || frame.kind === 'delete') return frame.position === undefined ? 0 : 1;
-  return frame.kind === 'hello' ? 2 : 0;
+  const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
+  if (frame.kind === 'hello') return 2 + positions;
+  return frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'ack' ? positions : 0;
 }
 
 /** The members of a frame that are known, as the reader has them who knows them all. */
 function allMembers(frame: Frame): readonly unknown[] {
   const members = unpack(writeFrame(frame)) as unknown[];
-  const isLacking = (frame.kind === 'put' || frame.kind === 'delete') && frame.position === undefined;
+  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack'];
+  const isLacking = mayLack.includes(frame.kind) && !('position' in frame && frame.position !== undefined);
   return isLacking ? [...members, null] : members;
 }
 
@@ -81,7 +83,7 @@ test('a frame that lacks any of its members is refused', (t) => {
 });
 
 test('a hello from before caches spoke, without credit and limits, is read as one that has none', (t) => {
-  for (const frame of someFrames.filter(({ kind }) => kind === 'hello')) {
+  for (const frame of someFrames.filter((each) => each.kind === 'hello' && each.position === undefined)) {
     const members = unpack(writeFrame(frame)) as unknown[];
     for (const lacking of [1, 2]) {
       const read = readFrame(pack(members.slice(0, -lacking)));

@@ -103,6 +103,20 @@ export const someFrames: readonly Frame[] = [
   },
   aPut({ sequence: 304, position: '1043' }),
   { kind: 'delete', sequence: 305, slice: exportsOfAmber, keys: [{ cluster: 'root', namespace: '', name: 'today' }], position: '1044' },
+  { kind: 'ack', sequence: 306, credit: { mutations: 2048, bytes: 8_388_608 }, position: '1045' },
+  {
+    kind: 'hello',
+    protocol: 1,
+    role: 'shard',
+    name: 'amber',
+    incarnation: 1_795_000_000_000,
+    route: [],
+    slices: [],
+    agent: 'strata 0.1.0',
+    credit: undefined,
+    limits: undefined,
+    position: '1045',
+  },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -134,18 +148,22 @@ const key = { cluster: text, namespace: text, name: fc.oneof(text, fc.constant('
 const body = fc.option(fc.uint8Array({ maxLength: 400 }), { nil: undefined });
 
 export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
-  fc.record({
-    kind: fc.constant('hello' as const),
-    protocol: positive,
-    role: fc.constantFrom('shard' as const, 'cache' as const),
-    name: text,
-    incarnation: positive,
-    route: list(text),
-    slices: list(slice),
-    agent: text,
-    credit: fc.option(credit, { nil: undefined }),
-    limits: fc.option(limits, { nil: undefined }),
-  }),
+  fc.record(
+    {
+      kind: fc.constant('hello' as const),
+      protocol: positive,
+      role: fc.constantFrom('shard' as const, 'cache' as const),
+      name: text,
+      incarnation: positive,
+      route: list(text),
+      slices: list(slice),
+      agent: text,
+      credit: fc.option(credit, { nil: undefined }),
+      limits: fc.option(limits, { nil: undefined }),
+      position: text,
+    },
+    { requiredKeys: ['kind', 'protocol', 'role', 'name', 'incarnation', 'route', 'slices', 'agent', 'credit', 'limits'] },
+  ),
   fc.record({
     kind: fc.constant('welcome' as const),
     protocol: positive,
@@ -184,7 +202,10 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({ kind: fc.constant('route' as const), route: list(text) }),
   fc.record({ kind: fc.constant('policy' as const), up: text, down: text }),
   fc.record({ kind: fc.constant('digest' as const), sequence: positive, slice, value: text }),
-  fc.record({ kind: fc.constant('ack' as const), sequence: count, credit }),
+  fc.record(
+    { kind: fc.constant('ack' as const), sequence: count, credit, position: text },
+    { requiredKeys: ['kind', 'sequence', 'credit'] },
+  ),
   fc.record({ kind: fc.constant('refuse' as const), sequence: positive, reason: text, message: text }),
   fc.record({
     kind: fc.constant('status' as const),

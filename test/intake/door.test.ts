@@ -93,7 +93,7 @@ test('a process that comes back goes on where it was; a new process states every
   first.socket.terminate();
 
   const same = await RawPusher.connect(server);
-  same.hello({ incarnation: 5 });
+  same.hello({ incarnation: 5, position: first.position });
   t.deepEqual((await same.expect('welcome')).stated, [exports]);
   await same.acknowledged(same.put(exports, [pushedExport('two')]));
   const next = await RawPusher.connect(server);
@@ -355,6 +355,24 @@ test('a shard that is removed leaves with one DELETED for each object, its old p
   t.deepEqual(await names(restarted), ['amber one']);
 });
 
+test('a pusher that was acknowledged what the cache does not know states everything, and nothing counts as stated until then', async (t) => {
+  const server = await aServer(t);
+  const first = await RawPusher.open(server, { incarnation: 5 });
+  await first.state(exports, [pushedExport('one')]);
+  first.socket.terminate();
+  const lost = String(BigInt(first.position!) + 1n);
+
+  for (const position of [lost, undefined, '', 'x', '0', '1', `0${first.position}`]) {
+    const again = await RawPusher.connect(server);
+    again.hello({ incarnation: 5, position });
+    t.deepEqual((await again.expect('welcome')).stated, [], String(position));
+    const amber = (await status(server)).shards.find(({ shard }) => shard === 'amber');
+    t.is(amber?.slices[0]?.stated, 'earlier', String(position));
+    await again.state(exports, [pushedExport('one')]);
+    again.socket.terminate();
+  }
+});
+
 test('a server that stops sends its pushers away, and what was acknowledged is there when it is back', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server, { incarnation: 5 });
@@ -365,7 +383,7 @@ test('a server that stops sends its pushers away, and what was acknowledged is t
 
   t.is(reason, 'shutdown');
   const back = await RawPusher.connect(restarted);
-  back.hello({ incarnation: 5 });
+  back.hello({ incarnation: 5, position: pusher.position });
   t.deepEqual((await back.expect('welcome')).stated, [exports]);
   t.deepEqual(await names(restarted), ['amber one']);
 });

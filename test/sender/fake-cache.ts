@@ -17,6 +17,8 @@ const generous: Credit = { mutations: 1000, bytes: 1_000_000 };
 export class FakeCache {
   readonly cacheId: string;
   epoch = 1;
+  /** Of all connections: what a position counts. */
+  durable = 0;
   credit: Credit = generous;
   limits: FrameLimits = { frameBytesMax: 100_000, frameMutationsMax: 100, bodyBytesMax: 10_000 };
   protocol = 1;
@@ -203,12 +205,13 @@ class FakeConnection implements FrameConnection {
       else {
         if (!each.ignored) this.#apply(each.frame);
         this.#durable = each.frame.sequence + sizeOf(each.frame).mutations - 1;
+        this.#cache.durable += 1;
       }
     }
     this.#credit = this.#cache.credit;
     if (!acknowledged || this.#durable === this.#acknowledged) return;
     this.#acknowledged = this.#durable;
-    this.say({ kind: 'ack', sequence: this.#durable, credit: this.#credit });
+    this.say({ kind: 'ack', sequence: this.#durable, credit: this.#credit, position: `${this.#cache.epoch}${this.#cache.durable}` });
   }
 
   #receive(frame: Frame): void {

@@ -549,6 +549,22 @@ test('a statement that was interrupted is begun anew', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
+test('a sender that comes back says up to where it was acknowledged, by whichever connection', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+  const positions = (): unknown[] => rig.cache.received.flatMap((frame) => (frame.kind === 'hello' ? [frame.position] : []));
+
+  for (let i = 0; i < 2; i += 1) {
+    rig.cache.drop();
+    await rig.advance(1_000);
+  }
+
+  t.deepEqual(positions(), [undefined, '13', '13'], 'three frames are durable in the first life');
+  t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'hello', 'hello'], 'and it goes on');
+});
+
 test('a cache that lost its memory is told everything again', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);

@@ -39,7 +39,6 @@ export class SimCache {
   readonly #sides = new Map<ShardName, Side | undefined>();
   #policies: ModelCache;
   #disk: MemoryDisk;
-  #isRolledBack = false;
   #process: SimProcess | undefined;
 
   constructor(world: SimWorld, policies: ModelCache, options: SimCacheOptions = {}) {
@@ -89,9 +88,8 @@ export class SimCache {
     const store = new MemoryStore(
       this.#disk,
       { clock: life, soon: life.soon, random: this.#random, digestOf: this.#world.digestOf },
-      { ...this.#options.store, rolledBack: this.#isRolledBack },
+      this.#options.store,
     );
-    this.#isRolledBack = false;
     await this.#follow(store);
     const process = await this.#open(life, store);
     this.#process = process;
@@ -137,7 +135,6 @@ export class SimCache {
   restore(disk: MemoryDisk): void {
     this.#mustBeDown();
     this.#disk = disk.copy();
-    this.#isRolledBack = true;
   }
 
   wipe(): void {
@@ -200,6 +197,12 @@ export class SimCache {
         store,
         random: this.#random,
         localFreshness: ({ shard }: Slice) => ({ connected: isPushed(shard), lagMs: 0 }),
+        sendPushersAway: () => {
+          for (const party of this.#parties) {
+            party.leave();
+            if (this.#process !== undefined) this.#run(party, this.#process);
+          }
+        },
       },
       linkPolicies(this.#policies),
       {

@@ -22,6 +22,7 @@ export type SimProcessParts = Readonly<{
   store: MemoryStore;
   random: () => number;
   localFreshness: FreshnessOf;
+  sendPushersAway: () => void;
 }>;
 
 const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyBytesMax: 3 * 1024 * 1024 };
@@ -52,7 +53,7 @@ export class SimProcess implements PartyPlace {
   }
 
   static async open(parts: SimProcessParts, policies: LinkPolicies, options: TierOptions): Promise<SimProcess> {
-    const { world, name, store, life, random, localFreshness } = parts;
+    const { world, name, store, life, random, localFreshness, sendPushersAway } = parts;
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = await KnownShards.open(store);
@@ -67,6 +68,7 @@ export class SimProcess implements PartyPlace {
         boundedLog: new BoundedLog({ clock: life, log }),
         metrics: world.metrics,
         localFreshness,
+        sendPushersAway,
         intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
         connect: (url, signal) => world.network.connect(name, url, signal),
       },

@@ -8,7 +8,6 @@ import { Compaction } from '../../src/store/sqlite/compaction.js';
 import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
 import { begin } from '../../src/store/sqlite/life.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
-import { Witness } from '../../src/store/sqlite/witness.js';
 import { projectFile } from '../support/project.js';
 import { storeDirectory } from '../support/test-store.js';
 
@@ -22,10 +21,9 @@ export function aWritingHalf(t: ExecutionContext, nowMs = 1_000_000): WritingHal
   const directory = storeDirectory(t);
   const database = openWriter(join(directory, 'strata.db'));
   migrate(database, projectFile('migrations'));
-  begin(database, undefined, 'nonce', () => 0);
-  const witness = new Witness(join(directory, 'strata.witness'), { nonce: 'nonce', revision: 0, epoch: 1_000_000 });
-  const committer = new Committer(database, witness, 60_000);
-  t.teardown(() => (witness.close(), database.close()));
+  begin(database, { nowMs, random: () => 0 });
+  const committer = new Committer(database, 60_000);
+  t.teardown(() => database.close());
   return { database, compaction: new Compaction(database), commit: (...batch) => committer.commit(batch, nowMs) };
 }
 

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { openReader } from '../../src/store/sqlite/database.js';
 import { Refused } from '../../src/domain/errors.js';
-import { listTexts, mustWrite } from '../contract/read-all.js';
+import { changesBehind, listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aPut, aScope } from '../support/objects.js';
 import { aClaim, aState, mustPush } from '../support/pushes.js';
 import { SqliteEngine } from './sqlite-engine.js';

@@ -1,16 +1,18 @@
-/** What a store takes itself for when it starts: the same one as before, or one that may have been rolled back (D2, F17, F27). */
-import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+/** What a store takes itself for when it starts: another life of what its disk holds, whatever was there before (D2, F17, F27). */
+import { copyFileSync, cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openWriter } from '../../src/store/sqlite/database.js';
-import { begin } from '../../src/store/sqlite/life.js';
-import { readWitness, wasRolledBack } from '../../src/store/sqlite/witness.js';
+import { Committer } from '../../src/store/sqlite/committer.js';
+import { Epochs } from '../../src/store/sqlite/epochs.js';
+import { begin, readEpochs } from '../../src/store/sqlite/life.js';
 import { changesBehind, listTexts, mustWrite } from '../contract/read-all.js';
-import { aPut, aScope } from '../support/objects.js';
-import { SqliteEngine, type Surroundings } from './sqlite-engine.js';
+import { aDelete, aPut, aScope } from '../support/objects.js';
+import { aWritingHalf } from './a-database.js';
+import { SqliteEngine } from './sqlite-engine.js';
 
-const epochOf = (resourceVersion: string): number => Number(resourceVersion.slice(0, 7));
+const epochOf = (resourceVersion: string): number => Number(resourceVersion.slice(0, 9));
 
 /** Writes objects until the store has come to `revision`; answers the versions that were acknowledged. */
 async function writeUpTo({ store }: SqliteEngine, revision: number, tag = ''): Promise<string[]> {
@@ -23,9 +25,16 @@ async function writeUpTo({ store }: SqliteEngine, revision: number, tag = ''): P
 const nextVersion = async ({ store }: SqliteEngine): Promise<string> =>
   (await mustWrite(store, aPut({ name: `next${store.published}` }, 'absent'))).resourceVersion;
 
-/** An engine that has written ten objects, a copy of its database then, and ten more. */
-async function aBackup(t: ExecutionContext, surroundings: Surroundings = {}) {
-  const engine = await SqliteEngine.start(t, {}, surroundings);
+function epochsIn(engine: SqliteEngine): number[] {
+  const database = openWriter(engine.file('strata.db'));
+  const epochs = database.prepare<[], number>('SELECT epoch FROM epochs ORDER BY epoch').pluck().all();
+  database.close();
+  return epochs;
+}
+
+/** An engine that has written ten objects, a copy of its database then, and ten more in another life. */
+async function aBackup(t: ExecutionContext) {
+  const engine = await SqliteEngine.start(t);
   const kept = await writeUpTo(engine, 10);
   await engine.store.close();
   const backup = `${engine.file('strata.db')}.backup`;
@@ -40,12 +49,6 @@ async function aBackup(t: ExecutionContext, surroundings: Surroundings = {}) {
   return { engine, kept, lost, restore };
 }
 
-test('a store is born with a random epoch of 7 digits', async (t) => {
-  const engine = await SqliteEngine.start(t, {}, { random: () => 0.5 });
-
-  t.is(epochOf(engine.store.format(0)), 4_500_000);
-});
-
 test('after a clean stop the database file alone is the whole store', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 50);
@@ -53,61 +56,102 @@ test('after a clean stop the database file alone is the whole store', async (t) 
   await engine.store.close();
 
   const elsewhere = mkdtempSync(join(tmpdir(), 'strata-store-'));
-  for (const name of ['strata.db', 'strata.witness'] as const) copyFileSync(engine.file(name), join(elsewhere, name));
+  copyFileSync(engine.file('strata.db'), join(elsewhere, 'strata.db'));
   const copy = await SqliteEngine.start(t, {}, { directory: elsewhere });
   t.is(copy.store.published, 50);
   t.is(copy.store.format(50), texts.at(-1)!);
 });
 
-test('a clean restart keeps the epoch', async (t) => {
+test('every start begins an epoch, and every version of before stays what it was', async (t) => {
   const engine = await SqliteEngine.start(t);
-  const texts = await writeUpTo(engine, 3);
+  const texts = [engine.store.format(0)];
 
-  for (let i = 0; i < 3; i++) await engine.restart();
-
-  t.is(epochOf(await nextVersion(engine)), epochOf(texts[0]!));
-});
-
-test('a start that is cut short between the two nonces keeps the epoch, however often', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  const texts = await writeUpTo(engine, 3);
-  await engine.store.close();
-
-  for (let i = 0; i < 3; i++) {
-    const database = openWriter(engine.file('strata.db'));
-    t.false(begin(database, readWitness(engine.file('strata.witness')), `cut short ${i}`, Math.random).rolledBack, `time ${i}`);
-    database.close();
+  for (let i = 0; i < 4; i++) {
+    texts.push(await nextVersion(engine), await nextVersion(engine));
+    await engine.restart();
   }
 
-  await engine.open();
-  t.is(epochOf(await nextVersion(engine)), epochOf(texts[0]!));
+  t.is(new Set(texts.slice(1).map(epochOf)).size, 4);
+  t.deepEqual(
+    texts.map((text) => engine.store.locate(text)),
+    texts.map((_, revision) => ({ kind: 'ours', revision })),
+  );
+  t.deepEqual(
+    texts.map((_, revision) => engine.store.format(revision)),
+    texts,
+  );
+  t.is((await changesBehind(engine.store, aScope(), 3)).length, 5);
 });
 
-test('an older database under a witness of later writes begins a higher epoch; what was lost is not ours, the common part still is', async (t) => {
+test('an epoch in which nothing was written leaves no row behind, however often the store starts', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  const born = engine.store.format(0);
+  for (let i = 0; i < 3; i++) await engine.restart();
+  t.deepEqual(engine.store.locate(born), { kind: 'ours', revision: 0 }, 'an empty store has a version too');
+  t.is(epochsIn(engine).length, 2);
+  const written = await nextVersion(engine);
+
+  for (let i = 0; i < 5; i++) await engine.restart();
+
+  t.is(epochsIn(engine).length, 3, 'of the birth, of the change, and of now');
+  t.is(engine.store.format(1), written);
+  t.true(engine.store.epoch > epochOf(written));
+});
+
+test('an epoch goes once nothing of it is left, and its versions are then refused like any that is too old', (t) => {
+  const { database, commit } = aWritingHalf(t);
+  const start = (): ReturnType<typeof begin> => begin(database, { nowMs: 0, random: () => 0 });
+  const epochs = (): number[] => start().epochs.map(({ firstRevision }) => firstRevision);
+  commit(aPut({ name: 'stays' }, 'absent'));
+  start();
+  commit(aPut({ name: 'goes' }, 'absent'));
+  start();
+  commit(aDelete({ name: 'goes' }));
+  start();
+  commit(aPut({ name: 'last' }, 'absent'));
+  t.deepEqual(epochs(), [1, 2, 3, 4, 5]);
+
+  database.exec(`DELETE FROM changes WHERE revision IN (2, 3); UPDATE meta SET value = 3 WHERE name = 'tombstones_from'`);
+
+  t.deepEqual(epochs(), [1, 3, 4, 5], 'who has seen revision 3 can still be told what was deleted since');
+  database.exec(`UPDATE meta SET value = 4 WHERE name = 'tombstones_from'`);
+  t.deepEqual(epochs(), [1, 4, 5], 'the first holds an object, which keeps its version');
+});
+
+test('counts that could run out begin another epoch with the next commit, and versions go on rising', (t) => {
+  const { database, commit } = aWritingHalf(t);
+  const first = commit(aPut({ name: 'first' }, 'absent'));
+  database.exec(`UPDATE epochs SET nonce = 9998999999`);
+  const committer = new Committer(database, 60_000);
+
+  const second = committer.commit([aPut({ name: 'second' }, 'absent')], 1_000_000);
+  const third = committer.commit([aPut({ name: 'third' }, 'absent')], 1_000_000);
+
+  t.deepEqual([first.begun, second.begun?.firstRevision, third.begun], [undefined, 2, undefined]);
+  const epochs = new Epochs(readEpochs(database));
+  const texts = [1, 2, 3].map((revision) => epochs.format(revision));
+  t.deepEqual(
+    texts.map((text) => epochs.locate(text, 3)),
+    [1, 2, 3].map((revision) => ({ kind: 'ours', revision })),
+  );
+  t.deepEqual(texts.toSorted(), texts);
+  t.is(texts[0]!.slice(9), '9999000000');
+});
+
+test('an older database has a higher epoch than any before; what was lost is not ours, the common part still is', async (t) => {
   const { engine, kept, lost, restore } = await aBackup(t);
 
   restore();
   const store = await engine.open();
 
   t.is(store.published, 10);
-  t.deepEqual(
-    lost.map((text) => store.locate(text).kind),
-    lost.map(() => 'above'),
-  );
+  t.true(lost.every((text) => store.locate(text).kind !== 'ours'));
   const again = await writeUpTo(engine, 25, 'again');
-  t.true(epochOf(again[0]!) > epochOf(lost[0]!));
-  t.deepEqual(
-    lost.map((text) => store.locate(text).kind),
-    lost.map(() => 'below'),
-  );
+  t.notDeepEqual(new Set(again.map(epochOf)), new Set(lost.map(epochOf)));
+  t.true(lost.every((text) => store.locate(text).kind !== 'ours'));
   t.deepEqual(
     kept.map((text) => store.locate(text)),
     kept.map((_, i) => ({ kind: 'ours', revision: i + 1 })),
-  );
-  t.deepEqual(
-    [...kept, ...lost, ...again].map(BigInt),
-    [...kept, ...lost, ...again].map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)),
-    'versions never fall',
   );
   t.is((await changesBehind(store, aScope(), 5)).length, 20);
   t.true((await listTexts(store, aScope(), { revision: 7 })).length === 7);
@@ -116,46 +160,20 @@ test('an older database under a witness of later writes begins a higher epoch; w
   t.is(engine.store.format(10), kept.at(-1)!);
 });
 
-test('the same backup restored twice begins a higher epoch each time, whatever the dice say', async (t) => {
-  let dice = 0.5;
-  const { engine, lost, restore } = await aBackup(t, { random: () => dice });
+test('the same backup put back again and again within a second: no life takes the versions of another', async (t) => {
+  const { engine, lost, restore } = await aBackup(t);
+  const versions = [lost];
 
-  dice = 0.9;
-  restore();
-  await engine.open();
-  const first = await writeUpTo(engine, 15, 'first');
-  await engine.store.close();
-  dice = 0;
-  restore();
-  await engine.open();
-  const second = await writeUpTo(engine, 15, 'second');
-
-  t.true(epochOf(first[0]!) > epochOf(lost[0]!));
-  t.true(epochOf(second[0]!) > epochOf(first[0]!));
-  t.is(engine.store.locate(first[0]!).kind, 'below');
-});
-
-test('a database without its witness, or with one that says nothing, may be any copy and begins a new epoch', async (t) => {
-  for (const spoil of [
-    (file: string) => rmSync(file),
-    (file: string) => writeFileSync(file, ''),
-    (file: string) => writeFileSync(file, 'x y z'),
-  ]) {
-    const engine = await SqliteEngine.start(t);
-    const texts = await writeUpTo(engine, 3);
-    await engine.store.close();
-
-    spoil(engine.file('strata.witness'));
+  for (let i = 0; i < 5; i++) {
+    restore();
     await engine.open();
-
-    t.true(epochOf(await nextVersion(engine)) > epochOf(texts[0]!));
-    t.is(engine.store.locate(texts[2]!).kind, 'ours');
-    await engine.restart();
-    t.is(epochOf(await nextVersion(engine)), epochOf(engine.store.format(4)), 'once, not with every start');
+    versions.push(await writeUpTo(engine, 15, `turn ${i}`));
+    for (const others of versions.slice(0, -1)) t.true(others.every((text) => engine.store.locate(text).kind !== 'ours'));
+    await engine.store.close();
   }
 });
 
-test('a database that is copied elsewhere is another store from there on, and the original stays what it is', async (t) => {
+test('a database that is copied elsewhere is another store from there on', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 3);
   await engine.store.close();
@@ -164,25 +182,16 @@ test('a database that is copied elsewhere is another store from there on, and th
 
   const copy = await SqliteEngine.start(t, {}, { directory: elsewhere });
   await engine.open();
+  const [here, there] = [await nextVersion(engine), await nextVersion(copy)];
 
-  t.is(epochOf(await nextVersion(engine)), epochOf(texts[0]!));
-  t.true(epochOf(await nextVersion(copy)) > epochOf(texts[0]!));
+  t.not(here, there);
+  t.not(copy.store.locate(here).kind, 'ours');
+  t.not(engine.store.locate(there).kind, 'ours');
+  for (const { store } of [engine, copy]) t.is(store.locate(texts[2]!).kind, 'ours');
 });
 
-test('a database under the witness of another store begins an epoch above both', async (t) => {
-  const [low, high] = [await SqliteEngine.start(t, {}, { random: () => 0.1 }), await SqliteEngine.start(t, {}, { random: () => 0.7 })];
-  const texts = [await writeUpTo(low, 3), await writeUpTo(high, 3)].flat();
-  for (const engine of [low, high]) await engine.store.close();
-
-  copyFileSync(high.file('strata.witness'), low.file('strata.witness'));
-  await low.open();
-
-  const version = await nextVersion(low);
-  for (const text of texts) t.true(BigInt(version) > BigInt(text));
-});
-
-test('a wiped database is born anew above what its witness has seen, and knows nothing of before (F17)', async (t) => {
-  const engine = await SqliteEngine.start(t, {}, { random: () => 0.9 });
+test('a wiped database is born anew, and knows nothing of before (F17)', async (t) => {
+  const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 5);
   await engine.store.close();
 
@@ -190,14 +199,10 @@ test('a wiped database is born anew above what its witness has seen, and knows n
   await engine.open();
 
   t.is(engine.store.published, 0);
-  t.deepEqual(
-    texts.map((text) => engine.store.locate(text).kind),
-    texts.map(() => 'below'),
-  );
-  t.true(epochOf(engine.store.format(0)) > epochOf(texts[0]!));
+  t.true(texts.every((text) => engine.store.locate(text).kind !== 'ours'));
 });
 
-test('a log that lost its tail is a valid prefix, and begins a new epoch (F3, F5)', async (t) => {
+test('a log that lost its tail is a valid prefix, and what is lost is foreign, also behind new writes (F3, F5)', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 40);
   const elsewhere = mkdtempSync(join(tmpdir(), 'strata-store-'));
@@ -210,31 +215,7 @@ test('a log that lost its tail is a valid prefix, and begins a new epoch (F3, F5
   const { published } = copy.store;
   t.true(published > 0 && published < 40, `at ${published}`);
   t.is((await listTexts(copy.store, aScope())).length, published);
+  await writeUpTo(copy, 50, 'again');
   t.deepEqual(copy.store.locate(texts[published - 1]!), { kind: 'ours', revision: published });
-  t.is(copy.store.locate(texts[published]!).kind, 'above');
-  t.true(epochOf(await nextVersion(copy)) > epochOf(texts[0]!));
-});
-
-test('the witness says what is published, in one line of fixed length', async (t) => {
-  const engine = await SqliteEngine.start(t);
-  const texts = await writeUpTo(engine, 12);
-
-  const testimony = readWitness(engine.file('strata.witness'));
-
-  t.like(testimony, { revision: 12, epoch: epochOf(texts[0]!) });
-  t.is(readFileSync(engine.file('strata.witness'), 'utf8').length, 64);
-  t.is(readWitness(join(engine.directory, 'nothing')), undefined);
-});
-
-test('who was rolled back: a table', (t) => {
-  const store = { nonce: 'b', previousNonce: 'a', revision: 10 };
-  const witness = (nonce: string, revision: number) => ({ nonce, revision, epoch: 1 });
-
-  t.false(wasRolledBack(store, witness('b', 10)));
-  t.false(wasRolledBack(store, witness('b', 9)), 'the witness may lag');
-  t.true(wasRolledBack(store, witness('b', 11)));
-  t.false(wasRolledBack(store, witness('a', 10)), 'cut short before the witness had the new nonce');
-  t.true(wasRolledBack(store, witness('a', 11)));
-  t.true(wasRolledBack(store, witness('c', 1)));
-  t.true(wasRolledBack(store, undefined));
+  for (const text of texts.slice(published)) t.not(copy.store.locate(text).kind, 'ours');
 });

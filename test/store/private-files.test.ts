@@ -17,7 +17,7 @@ test('every file of a store is its owner’s alone, in a folder that others may 
   t.teardown(() => store.close());
 
   const modes = modesIn(directory);
-  for (const name of ['strata.db', 'strata.db-wal', 'strata.db-shm', 'strata.lock', 'strata.witness']) t.is(modes[name], '600', name);
+  for (const name of ['strata.db', 'strata.db-wal', 'strata.db-shm', 'strata.lock']) t.is(modes[name], '600', name);
   t.deepEqual(new Set(Object.values(modes)), new Set(['600']));
   t.is(statSync(directory).mode & 0o777, 0o755, 'a folder that was there is its maker’s');
 });

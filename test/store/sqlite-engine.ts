@@ -23,6 +23,7 @@ export type Bounds = Readonly<{
   snapshot?: Partial<StoreLimits['snapshot']>;
   snapshotHoldMs?: number;
   recentBytesMax?: number;
+  startCheckBytesMax?: number;
 }>;
 
 export type Surroundings = Readonly<{ clock?: ManualClock; random?: () => number; log?: Log; directory?: string }>;
@@ -58,19 +59,21 @@ export class SqliteEngine {
     return engine;
   }
 
-  file(name: 'strata.db' | 'strata.db-wal' | 'strata.witness' | 'strata.lock'): string {
+  file(name: 'strata.db' | 'strata.db-wal' | 'strata.lock'): string {
     return join(this.directory, name);
   }
 
   async open(): Promise<SqliteStore> {
     // Without memory of recent objects: what a test reads is what the disk has.
     const { history, queue, snapshot, snapshotHoldMs = storeLimits.snapshotHoldMs, recentBytesMax = 0 } = this.#bounds;
+    const { startCheckBytesMax = storeLimits.startCheckBytesMax } = this.#bounds;
     const limits: StoreLimits = {
       history: { ...storeLimits.history, ...history },
       queue: { ...storeLimits.queue, ...queue },
       snapshot: { ...storeLimits.snapshot, ...snapshot },
       snapshotHoldMs,
       recentBytesMax,
+      startCheckBytesMax,
     };
     const observe = {
       committed: () => {},

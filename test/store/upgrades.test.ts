@@ -73,7 +73,7 @@ const changesOfFirst =
 /** Fills a database of an earlier schema from one of this release: tables that every schema has. */
 function goBack(database: Connection, directory: string): void {
   database.exec(`ATTACH '${join(directory, 'strata.db')}' AS now`);
-  for (const table of ['meta', 'epochs', 'resources', 'paths', 'moments']) {
+  for (const table of ['meta', 'resources', 'paths', 'moments']) {
     database.exec(`INSERT INTO main.${table} SELECT * FROM now.${table}`);
   }
   database.exec(`INSERT INTO main.changes (${changesOfFirst}) SELECT ${changesOfFirst} FROM now.changes`);
@@ -83,6 +83,8 @@ function goBack(database: Connection, directory: string): void {
 function backToSecond(database: Connection, directory: string): void {
   goBack(database, directory);
   database.exec(`
+    INSERT INTO main.epochs VALUES (4500000, 1);
+    INSERT INTO main.meta VALUES ('nonce', 'a'), ('previous_nonce', 'b');
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision FROM now.objects;
     INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, stated, synced FROM now.slices;
     INSERT INTO main.shards SELECT shard, incarnation, removed FROM now.shards WHERE plain = 0`);
@@ -119,7 +121,10 @@ test('a store from before there were sides: digests are those of the same object
   database.close();
   const upgraded = await SqliteEngine.start(t, {}, { directory });
 
-  // Without its witness the store was rolled back as far as it knows: nothing counts as stated.
+  const { store } = upgraded;
+  t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the form before are foreign');
+  t.regex(store.format(1), new RegExp(`^${store.epoch}`));
+  t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
   t.deepEqual((await upgraded.store.slices()).map(sliceText).toSorted(), slices.map(sliceText).toSorted());
   t.deepEqual((await upgraded.store.shards()).toSorted(byName), shards.toSorted(byName));
   await mustPush(upgraded.store.lane(), [aState({}, { spec: 'new' }), aState({}, { spec: 0 })]);

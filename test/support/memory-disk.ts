@@ -3,14 +3,14 @@
  * at a time is open on it.
  *
  *   blank ─▶ store ─crash─▶ the same disk ─▶ store               a process that dies
- *                 └─copy─▶ older disk ─▶ store, rolledBack       a backup that is put back
+ *                 └─copy─▶ older disk ─▶ store                   a backup that is put back
  *                                   blank ─▶ store               a disk that was lost: another cache
  */
 import type { ShardState } from '../../src/domain/claim.js';
 import type { LinkState } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { LinkSide } from '../../src/domain/side.js';
-import { firstEpoch, nextEpoch, type Epoch } from '../../src/store/sqlite/epochs.js';
+import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../../src/store/sqlite/epochs.js';
 import { randomDigits } from '../../src/store/sqlite/life.js';
 import { MemoryLog } from './memory-log.js';
 import { MemoryPaths } from './memory-paths.js';
@@ -45,11 +45,11 @@ export class MemoryDisk {
     this.resources = contents.resources;
   }
 
-  /** An empty one: of a new cache, in its first epoch. `random` gives [0, 1). */
+  /** An empty one, of a new cache. `random` gives [0, 1). */
   static blank(random: () => number): MemoryDisk {
     return new MemoryDisk({
       cacheId: randomDigits(cacheIdDigits, random),
-      epochs: [{ epoch: firstEpoch(random), firstRevision: 1 }],
+      epochs: [],
       log: new MemoryLog(),
       slices: new MemorySlices(),
       paths: new MemoryPaths(),
@@ -75,12 +75,11 @@ export class MemoryDisk {
     });
   }
 
-  /** What was answered may have been rolled back: nobody can go on with changes. */
-  beginEpoch(random: () => number): void {
-    const epoch = nextEpoch(this.epochs.at(-1)?.epoch ?? 0, random);
-    this.epochs.push({ epoch, firstRevision: this.log.revision + 1 });
-    for (const { slice } of this.slices.all()) this.slices.state(slice, { stated: 0, edge: '' });
-    this.slices.told();
-    for (const [side, link] of this.links) this.links.set(side, { ...link, position: '' });
+  /** As every start does. Of the one before nobody can hold a resourceVersion if nothing was written in it. */
+  beginEpoch(parts: EpochParts): void {
+    const firstRevision = this.log.revision + 1;
+    const last = this.epochs.at(-1);
+    if (last?.firstRevision === firstRevision && this.epochs.length > 1) this.epochs.pop();
+    this.epochs.push({ epoch: nextEpoch(last?.epoch ?? 0, parts), firstRevision, nonce: nextNonce(parts) });
   }
 }

@@ -20,8 +20,6 @@ export type MemoryStoreParts = Readonly<{
 export type MemoryStoreOptions = Readonly<{
   /** How long the disk takes for a commit; 0: until the next turn. */
   commitMs: number;
-  /** The disk may be older than what was answered: another epoch begins. */
-  rolledBack: boolean;
   queue: QueueLimits;
   page: MemoryPageLimits;
   /** What `compact` leaves unless it is told how far to go. */
@@ -34,7 +32,6 @@ const mebibyte = 1024 * 1024;
 
 export const memoryStoreOptions: MemoryStoreOptions = {
   commitMs: 0,
-  rolledBack: false,
   queue: queueLimits,
   page: { rowsMax: 500, bytesMax: mebibyte / 4 },
   historyChangesMax: 1_000_000,

@@ -60,7 +60,7 @@ export class MemoryStore implements Store {
     this.#disk = disk;
     this.#parts = parts;
     this.#options = { ...memoryStoreOptions, ...options };
-    if (this.#options.rolledBack) disk.beginEpoch(parts.random);
+    disk.beginEpoch({ nowMs: parts.clock.now(), random: parts.random });
     this.#epochs = new Epochs(disk.epochs);
     this.#reader = new MemoryReader(disk, (revision) => this.format(revision));
     this.#committer = new MemoryCommitter(disk, parts.digestOf ?? digestOf);

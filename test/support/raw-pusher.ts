@@ -14,6 +14,8 @@ export class RawPusher {
   readonly socket: FrameSocket;
   readonly #frames: AsyncIterator<Frame>;
   #next = 1;
+  /** That of the last ack. */
+  position: string | undefined;
 
   private constructor(socket: FrameSocket) {
     this.socket = socket;
@@ -40,8 +42,12 @@ export class RawPusher {
     return pusher;
   }
 
-  hello({ name = 'amber', incarnation = 1_000 } = {}): void {
-    const granted = { credit: undefined, limits: undefined };
+  hello({
+    name = 'amber',
+    incarnation = 1_000,
+    position,
+  }: { name?: string; incarnation?: number; position?: string | undefined } = {}): void {
+    const granted = { credit: undefined, limits: undefined, ...(position === undefined ? {} : { position }) };
     this.socket.send({ kind: 'hello', protocol: 1, role: 'shard', name, incarnation, route: [], slices: [], agent: 'raw', ...granted });
   }
 
@@ -92,6 +98,7 @@ export class RawPusher {
   async next(): Promise<Frame> {
     const { value, done } = await this.#frames.next();
     if (done === true) throw new Error('the connection has ended');
+    if (value.kind === 'ack') this.position = value.position;
     return value;
   }
 

@@ -27,6 +27,7 @@ export const storeLimits: StoreLimits = {
   snapshot: { rowsMax: 500, bytesMax: 262_144 },
   snapshotHoldMs: 60_000,
   recentBytesMax: 8 * mebibyte,
+  startCheckBytesMax: 1024 * mebibyte,
 };
 
 export const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => silent };

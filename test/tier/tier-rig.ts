@@ -74,6 +74,7 @@ export class TierRig {
         boundedLog: new BoundedLog({ clock, log }),
         metrics: createMetrics({ processMetrics: false }),
         localFreshness: () => ({ connected: true, lagMs: 0 }),
+        sendPushersAway: () => {},
         intake: { typeOf, credit, limits, systemClusters: new Set() },
         connect: (url) => this.#connect(url, name),
       },

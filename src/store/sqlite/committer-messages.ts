@@ -6,16 +6,11 @@ import type { Outcome } from '../../domain/mutation.js';
 import type { LinkState, PushOutcome, SliceState } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { CompactionOrder, CompactionStep } from './compaction.js';
+import type { Epoch } from './epochs.js';
 import type { WireBatch } from './wire-batch.js';
 import type { WireDecisions } from './wire-decisions.js';
 
-export type CommitterOptions = Readonly<{
-  databaseFile: string;
-  witnessFile: string;
-  nonce: string;
-  epoch: number;
-  momentIntervalMs: number;
-}>;
+export type CommitterOptions = Readonly<{ databaseFile: string; momentIntervalMs: number }>;
 
 export type ToCommitter =
   | Readonly<{ kind: 'commit'; batch: WireBatch; nowMs: number }>
@@ -57,6 +52,8 @@ export type Committed = Readonly<{
   slices: readonly SliceState[];
   links: readonly LinkState[];
   logBytes: number;
+  /** It has begun before the first of these changes, because counts of the one before could have run out. */
+  begun: Epoch | undefined;
 }>;
 
 export type FromCommitter =

@@ -1,24 +1,23 @@
 /** The committer's thread: takes one message at a time, answers each with one. It dies with the first bug it meets. */
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
-import { unreachable } from '../../domain/errors.js';
+import { CacheError, unreachable } from '../../domain/errors.js';
 import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-messages.js';
 import { Committer } from './committer.js';
 import { Compaction } from './compaction.js';
+import { isDamage } from './damage.js';
 import { isRefusal, openWriter } from './database.js';
-import { readMeta } from './meta.js';
+import { noteOpen } from './life.js';
 import { WalFile } from './wal-file.js';
 import { unpackBatch } from './wire-batch.js';
 import { packDecisions } from './wire-decisions.js';
-import { Witness } from './witness.js';
 
-const { databaseFile, witnessFile, nonce, epoch, momentIntervalMs } = workerData as CommitterOptions;
+const { databaseFile, momentIntervalMs } = workerData as CommitterOptions;
 const port = parentPort;
 if (port === null) throw new Error('the committer runs in a worker thread');
 
 const database = openWriter(databaseFile);
-const witness = new Witness(witnessFile, { nonce, epoch, revision: readMeta(database, 'revision') });
-const committer = new Committer(database, witness, momentIntervalMs);
+const committer = new Committer(database, momentIntervalMs);
 const compaction = new Compaction(database);
 const wal = new WalFile(database, databaseFile);
 
@@ -52,7 +51,7 @@ function answer(message: ToCommitter): FromCommitter {
         return { kind: 'probed', failure: refusalOf(error).message };
       }
     case 'close':
-      witness.close();
+      leave();
       // The reader is still open, so closing does not do it; a copy of the database file alone is then a whole backup.
       database.pragma('wal_checkpoint(TRUNCATE)');
       database.close();
@@ -63,8 +62,18 @@ function answer(message: ToCommitter): FromCommitter {
   }
 }
 
-/** What the disk or SQLite refused is told; anything else is a bug and ends the thread. */
+/** On a disk that takes nothing the next start checks what it finds. */
+function leave(): void {
+  try {
+    noteOpen(database, false);
+  } catch (error) {
+    refusalOf(error);
+  }
+}
+
+/** What the disk or SQLite refused is told; damage, and anything else, which is a bug, ends the thread. */
 function refusalOf(error: unknown): { message: string; code: string } {
+  if (isDamage(error)) throw new CacheError(`the store is damaged: ${error.message}`);
   if (!isRefusal(error)) throw error;
   const { message, code } = error;
   return { message, code };

@@ -1,7 +1,7 @@
 /**
  * The only writer (D3): one transaction per batch, with the decision on each mutation and push inside it, in queue order.
  *
- * I3 A batch is durable, and the witness knows it, before anyone hears of it. A batch that fails leaves no trace: what is held in
+ * I3 A batch is durable before anyone hears of it. A batch that fails leaves no trace: what is held in
  *    memory is as before, and statements under way are forgotten, for some of what they heard is lost. So are the removals that
  *    were in the batch: whoever asked is told.
  */
@@ -11,16 +11,16 @@ import type { Asked } from './asked.js';
 import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { Decider } from './decider.js';
+import { isUsedUp, type Epoch } from './epochs.js';
 import { Fence } from './fence.js';
+import { beginEpoch, readEpochs } from './life.js';
 import { LinkTable } from './link-table.js';
 import { SliceTable } from './slice-table.js';
 import { Statements } from './statements.js';
 import { Sweep } from './sweep.js';
-import type { Witness } from './witness.js';
 
 export class Committer {
   readonly #database: Connection;
-  readonly #witness: Witness;
   readonly #momentIntervalMs: number;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #underWay = new Statements();
@@ -29,11 +29,11 @@ export class Committer {
   readonly #slices: SliceTable;
   readonly #writer: ChangeWriter;
   readonly #decider: Decider;
+  #epoch: Epoch | undefined;
   #momentMs: number;
 
-  constructor(database: Connection, witness: Witness, momentIntervalMs: number) {
+  constructor(database: Connection, momentIntervalMs: number) {
     this.#database = database;
-    this.#witness = witness;
     this.#momentIntervalMs = momentIntervalMs;
     this.#statements = prepare(database);
     this.#fence = new Fence(database);
@@ -48,6 +48,7 @@ export class Committer {
       sweep: new Sweep(database, this.#writer),
       underWay: this.#underWay,
     });
+    this.#epoch = readEpochs(database).at(-1);
     this.#momentMs = this.#statements.lastMoment.get() ?? 0;
   }
 
@@ -58,14 +59,15 @@ export class Committer {
     this.#slices.open(nowMs);
     this.#underWay.open();
     this.#decider.open();
-    let done: Pick<Committed, 'decided' | 'slices'>;
+    let done: Pick<Committed, 'decided' | 'slices' | 'begun'>;
     try {
       done = this.#database
         .transaction(() => {
+          const begun = this.#nextEpoch(nowMs);
           const decided = batch.map((asked) => this.#decider.decide(asked));
           const slices = this.#slices.write();
           if (this.#writer.written > 0) this.#note(nowMs);
-          return { decided, slices };
+          return { decided, slices, begun };
         })
         .immediate();
     } catch (error) {
@@ -91,17 +93,24 @@ export class Committer {
     this.#statements.countProbe.run();
   }
 
-  #committed(done: Pick<Committed, 'decided' | 'slices'>): Committed {
+  #committed(done: Pick<Committed, 'decided' | 'slices' | 'begun'>): Committed {
     const { revision, written, restated, moves, logBytes } = this.#writer;
     const { swept } = this.#decider;
     const asked = done.decided.filter(({ kind }) => kind === 'written').length;
     assert.equal(written, asked + restated.length + swept.length, 'I2');
-    if (written > 0) this.#witness.testify(revision);
+    this.#epoch = done.begun ?? this.#epoch;
     const [shards, links] = [this.#fence.changed, this.#links.changed];
     this.#slices.keep();
     this.#fence.keep();
     this.#links.keep();
     return { revision, ...done, restated, swept, moves, shards, links, logBytes };
+  }
+
+  #nextEpoch(nowMs: number): Epoch | undefined {
+    const { revision } = this.#writer;
+    if (this.#epoch === undefined || !isUsedUp(this.#epoch, revision)) return undefined;
+    // Two lives that began together do not come here, nine thousand million changes later, in one second.
+    return beginEpoch(this.#database, this.#epoch, revision + 1, { nowMs, random: () => 0 });
   }
 
   #note(nowMs: number): void {

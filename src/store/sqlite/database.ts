@@ -35,6 +35,11 @@ export function openReader(file: string): Connection {
   return database;
 }
 
+/** As SQLite opens it: for a file that is no store yet, or that no store has open. */
+export function openPlain(file: string): Connection {
+  return open(file, false);
+}
+
 /** Throws a CacheError on a library that may lose commits. */
 export function assertSqliteVersion(version: string): void {
   const parts = version.split('.').map(Number);

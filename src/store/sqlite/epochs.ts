@@ -1,55 +1,118 @@
 /**
- * The text of a revision: its epoch in 7 digits, the revision in 12, a plain decimal below 2^63 (D2).
+ * The text of a revision, its resourceVersion: an epoch in 9 digits, then a count in 10. A plain decimal below 2^63.
  *
- *   epoch 1234567 from 1 ──────┐ epoch 1234890 from 501 ─────▶ revision      I1 (e, r) is ours exactly when r lies in e's
- *             r = 1 … 500      │         r = 501 …                             recorded range and is not in the future.
+ *   epoch 217000123 from 1 ────────┐ epoch 217086554 from 501 ────▶ revision
+ *         count = nonce + 1 … 500  │       count = nonce + 1 …
+ *
+ * An epoch is one life of a store, from start to start. Whatever brings an older state back (an old file, a snapshot of the volume, recovery) comes
+ * with a start, so that what was written in the life that is lost has an epoch or a count that this store never gave.
+ *
+ * I1 A resourceVersion is ours exactly when its epoch is and its count lies in the range of that epoch.
+ * I21 No resourceVersion is given twice. Of two starts from one state the later has the higher epoch, by the clock. Within `spread` seconds of
+ *     each other, or without a clock, they differ by chance; should they not, their counts begin at different nonces.
  */
+import { CacheError } from '../../domain/errors.js';
 import type { Located, Revision } from '../../domain/revision.js';
 
-export type Epoch = Readonly<{ epoch: number; firstRevision: Revision }>;
+/** The first count is `nonce + 1`, that of `firstRevision`; `nonce` stands for the state in which the epoch began. */
+export type Epoch = Readonly<{ epoch: number; firstRevision: Revision; nonce: number }>;
 
-const epochDigits = 7;
-const revisionDigits = 12;
-const bornMin = 1_000_000;
-const bornSpan = 7_000_000;
-const stepMax = 1000;
+export type EpochParts = Readonly<{
+  /** Milliseconds since 1970, by a clock that may be wrong. */
+  nowMs: number;
+  /** In [0, 1). */
+  random: () => number;
+}>;
 
-/** The epoch a new store is born with; `random` gives [0, 1). */
-export function firstEpoch(random: () => number): number {
-  return bornMin + Math.floor(random() * bornSpan);
+const epochDigits = 9;
+const countDigits = 10;
+const countMax = 10 ** countDigits - 1;
+const nonceMax = 10 ** (countDigits - 1);
+/** Above every change that one commit can make. */
+const commitChangesMax = 1_000_000;
+
+const startMs = Date.UTC(2020, 0, 1);
+const epochMin = 10 ** (epochDigits - 1);
+/** With any count behind it, below 2^63. */
+const epochMax = 922_337_202;
+/** The year 2045 in seconds since 2020: a clock beyond it would use the epochs up, so it is not believed. */
+const clockMax = (Date.UTC(2045, 0, 1) - startMs) / 1000;
+const spread = 10_000;
+/** Beyond the clock's part of the epochs, what is left lasts for a million starts. */
+const spreadAtLast = 100;
+
+/** The epoch of a start; `last` is the highest that the store knows, 0 at its birth. Throws a CacheError when none is left. */
+export function nextEpoch(last: number, { nowMs, random }: EpochParts): number {
+  const seconds = Math.floor((nowMs - startMs) / 1000);
+  const least = Math.max(last + 1, epochMin, seconds < clockMax ? seconds : 0);
+  const epoch = least + Math.floor(random() * (least < clockMax ? spread : spreadAtLast));
+  if (epoch > epochMax) throw new CacheError('the store has used up its epochs: begin with an empty data directory');
+  return epoch;
 }
 
-/** The epoch that follows when history may have been rolled back. */
-export function nextEpoch(epoch: number, random: () => number): number {
-  return epoch + 1 + Math.floor(random() * stepMax);
+export function nextNonce({ random }: Pick<EpochParts, 'random'>): number {
+  return Math.floor(random() * nonceMax);
+}
+
+/** Whether the next commit could run out of counts. */
+export function isUsedUp({ firstRevision, nonce }: Epoch, revision: Revision): boolean {
+  return nonce + revision - firstRevision + 1 > countMax - commitChangesMax;
 }
 
 export class Epochs {
-  readonly #epochs: readonly Epoch[];
+  readonly #epochs: Epoch[];
+  readonly #places: Map<number, number>;
 
   /** In rising order; the last one is the current one. */
   constructor(epochs: readonly Epoch[]) {
-    this.#epochs = epochs;
+    this.#epochs = [...epochs];
+    this.#places = new Map(epochs.map(({ epoch }, at) => [epoch, at]));
   }
 
+  get current(): number {
+    return this.#epochs.at(-1)?.epoch ?? 0;
+  }
+
+  add(epoch: Epoch): void {
+    this.#places.set(epoch.epoch, this.#epochs.length);
+    this.#epochs.push(epoch);
+  }
+
+  /** Of an object that never changes it is the same in every life: an epoch that began since says nothing of older revisions. */
   format(revision: Revision): string {
-    const epoch = this.#epochs.findLast(({ firstRevision }) => firstRevision <= revision) ?? this.#epochs[0];
+    const epoch = this.#epochs[this.#placeOf(revision)];
     if (epoch === undefined) throw new Error('a store has at least one epoch');
-    return `${epoch.epoch}${String(revision).padStart(revisionDigits, '0')}`;
+    return `${epoch.epoch}${String(countOf(epoch, revision)).padStart(countDigits, '0')}`;
   }
 
   /** Where `text`, a decimal above zero, stands when everything up to `published` is visible. */
   locate(text: string, published: Revision): Located {
-    if (text.length === epochDigits + revisionDigits) {
-      const epoch = Number(text.slice(0, epochDigits));
-      const revision = Number(text.slice(epochDigits));
-      const at = this.#epochs.findIndex((each) => each.epoch === epoch);
-      const found = this.#epochs[at];
-      const end = this.#epochs[at + 1]?.firstRevision ?? published + 1;
+    const place = text.length === epochDigits + countDigits ? this.#places.get(Number(text.slice(0, epochDigits))) : undefined;
+    const epoch = place === undefined ? undefined : this.#epochs[place];
+    if (epoch !== undefined && place !== undefined) {
+      const revision = Number(text.slice(epochDigits)) - epoch.nonce + epoch.firstRevision - 1;
+      const end = this.#epochs[place + 1]?.firstRevision ?? published + 1;
       // The first epoch of a store also covers revision 0: an empty store has a version too.
-      const from = at === 0 ? 0 : (found?.firstRevision ?? 0);
-      if (found !== undefined && revision >= from && revision < end) return { kind: 'ours', revision };
+      const from = place === 0 ? epoch.firstRevision - 1 : epoch.firstRevision;
+      if (revision >= from && revision < end) return { kind: 'ours', revision };
     }
     return { kind: BigInt(text) > BigInt(this.format(published)) ? 'above' : 'below' };
   }
+
+  /** Almost always the current one; otherwise found by halving, because old objects are read as often as new ones. */
+  #placeOf(revision: Revision): number {
+    let high = this.#epochs.length - 1;
+    if ((this.#epochs[high]?.firstRevision ?? 0) <= revision) return high;
+    let low = 0;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#epochs[middle]?.firstRevision ?? 0) <= revision) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+}
+
+function countOf({ firstRevision, nonce }: Epoch, revision: Revision): number {
+  return nonce + revision - firstRevision + 1;
 }

@@ -1,60 +1,63 @@
 /**
  * A store's life: its birth, its epochs, and what it holds when it is opened. Runs before the committer does, with the
  * lock held, and leaves a database that every other file here may rely on.
+ *
+ * Bound: an epoch for each start behind which something was written that is still here or remembered.
  */
 import type { Revision } from '../../domain/revision.js';
-import { readMeta } from './meta.js';
 import type { Connection } from './database.js';
-import { firstEpoch, nextEpoch, type Epoch } from './epochs.js';
-import { wasRolledBack, type Testimony } from './witness.js';
+import { nextEpoch, nextNonce, type Epoch, type EpochParts } from './epochs.js';
+import { readMeta } from './meta.js';
 
 export type Life = Readonly<{
-  nonce: string;
   /** Made once, at birth; a copy has it too. */
   cacheId: string;
+  /** The last one has begun now. */
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;
   logBytes: number;
-  /** True when a new epoch began because what the store acknowledged may have been rolled back. */
-  rolledBack: boolean;
 }>;
 
 const cacheIdDigits = 16;
 
-/** `nonce` is new with every start; `random` gives [0, 1). */
-export function begin(database: Connection, testimony: Testimony | undefined, nonce: string, random: () => number): Life {
+export function begin(database: Connection, parts: EpochParts): Life {
   return database
     .transaction((): Life => {
-      const isNew = database.prepare(/*sql*/ `SELECT 1 FROM epochs LIMIT 1`).get() === undefined;
-      const later = (epoch: number): number => nextEpoch(Math.max(epoch, testimony?.epoch ?? 0), random);
-      if (isNew) bear(database, nonce, testimony === undefined ? firstEpoch(random) : later(0));
-      const rolledBack = !isNew && wasRolledBack(facts(database), testimony);
-      const epochs = readEpochs(database);
+      bear(database, parts.random);
+      noteOpen(database, true);
       const revision = readMeta(database, 'revision');
-      if (rolledBack) epochs.push(addEpoch(database, later(epochs.at(-1)?.epoch ?? 0), revision + 1));
-      // Of what pushers and links have told some may be lost, so that nobody can go on with changes.
-      const unstate = database.prepare(/*sql*/ `UPDATE slices SET stated = 0, edge = ''`);
-      const unreach = database.prepare(/*sql*/ `UPDATE links SET position = ''`);
-      if (rolledBack) for (const statement of [unstate, unreach]) statement.run();
-      // A store of the first schema has none yet.
-      database
-        .prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES ('cache_id', ?) ON CONFLICT (name) DO NOTHING`)
-        .run(randomDigits(cacheIdDigits, random));
-      // Until the witness has the new nonce, the one it has now must go on matching, however often a start is cut short.
-      setText(database, 'previous_nonce', isNew || rolledBack || testimony === undefined ? readText(database, 'nonce') : testimony.nonce);
-      setText(database, 'nonce', nonce);
+      const last = readEpochs(database).at(-1);
+      dropEpochs(database, revision);
+      // What is there without an epoch has had a resourceVersion of another form, which nobody is to take for one of now.
+      beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       return {
-        nonce,
-        cacheId: readText(database, 'cache_id'),
-        epochs,
+        cacheId: String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = 'cache_id'`).pluck().get()),
+        epochs: readEpochs(database),
         revision,
         compacted: readMeta(database, 'compacted'),
         logBytes: readMeta(database, 'log_bytes'),
-        rolledBack,
       };
     })
     .immediate();
+}
+
+/** Within a transaction: the epoch that counts from `firstRevision` on. */
+export function beginEpoch(database: Connection, last: Epoch | undefined, firstRevision: Revision, parts: EpochParts): Epoch {
+  const epoch = { epoch: nextEpoch(last?.epoch ?? 0, parts), firstRevision, nonce: nextNonce(parts) };
+  database
+    .prepare(/*sql*/ `INSERT INTO epochs (epoch, first_revision, nonce) VALUES (?, ?, ?)`)
+    .run(epoch.epoch, epoch.firstRevision, epoch.nonce);
+  return epoch;
+}
+
+/** Whether the last life has ended without closing: the process was killed, or this is a copy of a store that was open. */
+export function wasLeftOpen(database: Connection): boolean {
+  return readMeta(database, 'open') === 1;
+}
+
+export function noteOpen(database: Connection, isOpen: boolean): void {
+  database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = 'open'`).run(isOpen ? 1 : 0);
 }
 
 /** Hexadecimal digits; `random` gives [0, 1). */
@@ -62,38 +65,33 @@ export function randomDigits(digits: number, random: () => number): string {
   return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
 }
 
-function bear(database: Connection, nonce: string, epoch: number): void {
-  addEpoch(database, epoch, 1);
-  const born = { nonce, previous_nonce: nonce, revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0 };
+/** What a store of today has and one of before may not. */
+function bear(database: Connection, random: () => number): void {
+  const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, open: 0, cache_id: randomDigits(cacheIdDigits, random) };
   for (const [name, value] of Object.entries(born)) {
-    database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?)`).run(name, value);
+    database.prepare(/*sql*/ `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`).run(name, value);
   }
 }
 
-function facts(database: Connection): { nonce: string; previousNonce: string; revision: number } {
-  return {
-    nonce: readText(database, 'nonce'),
-    previousNonce: readText(database, 'previous_nonce'),
-    revision: readMeta(database, 'revision'),
-  };
+/**
+ * Drops epochs that nobody can hold a resourceVersion of, because nothing was written in them, and those of which nothing is left: no row, and no
+ * revision behind which deletes are still remembered. A resourceVersion of theirs is then foreign, which comes to the same: 410.
+ */
+function dropEpochs(database: Connection, revision: Revision): void {
+  const epochs = readEpochs(database);
+  const remembered = readMeta(database, 'tombstones_from');
+  const anyRow = database.prepare<[Revision, Revision], number>(
+    /*sql*/ `SELECT 1 FROM changes WHERE revision >= ? AND revision <= ? LIMIT 1`,
+  );
+  const drop = database.prepare(/*sql*/ `DELETE FROM epochs WHERE epoch = ?`);
+  epochs.forEach(({ epoch, firstRevision }, i) => {
+    const end = (epochs[i + 1]?.firstRevision ?? revision + 1) - 1;
+    // An empty store has a resourceVersion too, that of its birth.
+    const isUnused = end < firstRevision && i > 0;
+    if (isUnused || (end < remembered && anyRow.get(firstRevision, end) === undefined)) drop.run(epoch);
+  });
 }
 
-function addEpoch(database: Connection, epoch: number, firstRevision: Revision): Epoch {
-  database.prepare(/*sql*/ `INSERT INTO epochs (epoch, first_revision) VALUES (?, ?)`).run(epoch, firstRevision);
-  return { epoch, firstRevision };
-}
-
-function readEpochs(database: Connection): Epoch[] {
-  return database
-    .prepare<[], { epoch: number; first_revision: number }>(/*sql*/ `SELECT epoch, first_revision FROM epochs ORDER BY epoch`)
-    .all()
-    .map(({ epoch, first_revision: firstRevision }) => ({ epoch, firstRevision }));
-}
-
-function readText(database: Connection, name: string): string {
-  return String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = ?`).pluck().get(name));
-}
-
-function setText(database: Connection, name: string, value: string): void {
-  database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`).run(value, name);
+export function readEpochs(database: Connection): readonly Epoch[] {
+  return database.prepare<[], Epoch>(/*sql*/ `SELECT epoch, first_revision AS firstRevision, nonce FROM epochs ORDER BY epoch`).all();
 }

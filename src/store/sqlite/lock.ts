@@ -3,12 +3,17 @@
  * drops it when the process ends, however it ends, so it can never be stale.
  */
 import Database from 'better-sqlite3';
+import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
+import { ensurePrivate } from './private-files.js';
+import { lockName } from './store-files.js';
 
 export type Lock = Readonly<{ release: () => void }>;
 
-/** Throws a CacheError when another server holds the directory. */
-export function acquireLock(file: string, directory: string): Lock {
+/** Throws a CacheError when a server, or whoever else, holds the directory. */
+export function lockStore(directory: string): Lock {
+  const file = join(directory, lockName);
+  ensurePrivate(file);
   const database = new Database(file, { timeout: 0 });
   try {
     database.pragma('locking_mode = EXCLUSIVE');

@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -12,11 +13,22 @@ import { isRefusal, type Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
+/** How many steps a database has taken. */
+export function schemaOf(database: Connection): number {
+  return Number(database.pragma('user_version', { simple: true }));
+}
+
+/** How many steps this release knows. */
+export function knownSchema(directory: string): number {
+  return stepsIn(directory).length;
+}
+
+/** Where the steps of this release lie. */
+export const ownMigrations = fileURLToPath(new URL('../../../../migrations', import.meta.url));
+
 export function migrate(database: Connection, directory: string): void {
-  const steps = readdirSync(directory)
-    .filter((name) => fileName.test(name))
-    .toSorted();
-  const taken = Number(database.pragma('user_version', { simple: true }));
+  const steps = stepsIn(directory);
+  const taken = schemaOf(database);
   if (taken > steps.length) {
     throw new CacheError(`the data was written by a newer release (schema ${taken}, this one knows ${steps.length})`);
   }
@@ -41,6 +53,12 @@ function rewrite(database: Connection): void {
   } catch (error) {
     if (!isRefusal(error)) throw error;
   }
+}
+
+function stepsIn(directory: string): readonly string[] {
+  return readdirSync(directory)
+    .filter((name) => fileName.test(name))
+    .toSorted();
 }
 
 /** Gives SQL the halves of an object's digest, for what a database holds from before it kept digests. */

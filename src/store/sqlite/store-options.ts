@@ -12,6 +12,8 @@ export type StoreLimits = Readonly<{
   snapshot: SnapshotLimits;
   snapshotHoldMs: number;
   recentBytesMax: number;
+  /** A database beyond it is not checked by a start behind an unclean end. */
+  startCheckBytesMax: number;
 }>;
 
 export type StoreParts = Readonly<{

@@ -54,7 +54,6 @@ const failed: Refusal = { reason: 'ServiceUnavailable', message: 'the store has 
 
 export class SqliteStore implements Store {
   readonly cacheId: string;
-  readonly epoch: number;
   readonly #lock: Lock;
   readonly #worker: Worker;
   readonly #reader: Connection;
@@ -94,7 +93,6 @@ export class SqliteStore implements Store {
     this.#limits = limits;
     this.#parts = parts;
     this.cacheId = life.cacheId;
-    this.epoch = life.epochs.at(-1)?.epoch ?? 0;
     this.#epochs = new Epochs(life.epochs);
     this.#published = life.revision;
     this.#compacted = life.compacted;
@@ -133,6 +131,10 @@ export class SqliteStore implements Store {
     this.#finishRemovals();
   }
 
+  get epoch(): number {
+    return this.#epochs.current;
+  }
+
   get published(): Revision {
     return this.#published;
   }
@@ -158,6 +160,12 @@ export class SqliteStore implements Store {
   /** Resolves when the committer has died: nothing can be written any more. */
   get failed(): Promise<Error> {
     return this.#failure.promise;
+  }
+
+  /** A read has met damage: nothing more is served. The committer's end is that of the store. */
+  damaged(error: Error): void {
+    this.#failure.resolve(new CacheError('the store is damaged', { cause: error }));
+    void this.#worker.terminate();
   }
 
   format(revision: Revision): string {
@@ -313,6 +321,7 @@ export class SqliteStore implements Store {
     const batch = this.#inFlight;
     this.#inFlight = [];
     const decided = unpackDecisions(committed.decisions);
+    if (committed.begun !== undefined) this.#epochs.add(committed.begun);
     const { changes, answers } = this.#publication.of(batch, { ...committed, decided });
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;

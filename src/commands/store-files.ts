@@ -1,0 +1,89 @@
+/**
+ * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work where the store lies, as the user who may
+ * read its files; no server is asked, and none has to run.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { storeFileOptions } from '../config/command-options.js';
+import type { CommandValues } from '../config/command-values.js';
+import { formatBytes } from '../config/quantity.js';
+import { SettingsError } from '../config/settings-error.js';
+import { CacheError } from '../domain/errors.js';
+import type { Checked } from '../store/sqlite/check.js';
+import { command, type Command } from './command.js';
+
+type StoreFileValues = CommandValues<typeof storeFileOptions>;
+
+export const backup: Command = command({
+  words: ['backup'],
+  operands: '<file>',
+  help: 'Copy the store into a file, while a server runs on it or not',
+  options: storeFileOptions,
+  run: async ({ operands: [file = ''], options }, { print, clock }) => {
+    const from = databaseOf(options);
+    if (existsSync(file)) throw new SettingsError([`${file} is there already; a backup takes no other file's place`]);
+    const { copyDatabase } = await import('../store/sqlite/backup.js');
+    const beganMs = clock.now();
+    const bytes = await copyDatabase(from, file);
+    print(`Copied ${from} to ${file}: ${formatBytes(bytes)} in ${seconds(clock.now() - beganMs)}.\n`);
+  },
+});
+
+export const restore: Command = command({
+  words: ['restore'],
+  operands: '<file>',
+  help: 'Put a backup in the place of the store of a server that is stopped; what was there is kept under another name',
+  options: storeFileOptions,
+  run: async ({ operands: [file = ''], options }, { print, clock }) => {
+    const directory = directoryOf(options);
+    const [{ restoreStore }, { ownMigrations }] = await Promise.all([
+      import('../store/sqlite/restore.js'),
+      import('../store/sqlite/migrate.js'),
+    ]);
+    const { before, resourceVersion } = await restoreStore(file, directory, { migrations: ownMigrations, nowMs: clock.now() });
+    const at = resourceVersion === undefined ? '' : `, which stands at resourceVersion ${resourceVersion}`;
+    print(`Restored ${file}${at}.\n`);
+    if (before !== undefined) print(`What was there before is kept: ${before}\n`);
+  },
+});
+
+export const check: Command = command({
+  words: ['check'],
+  operands: '[file]',
+  help: 'Look for damage in a backup, or in the store of a server that is stopped; exits with 1 if there is any',
+  options: storeFileOptions,
+  run: async ({ operands: [file], options }, { print }) => {
+    const [{ inspect, inspectStopped }, { ownMigrations }] = await Promise.all([
+      import('../store/sqlite/inspect.js'),
+      import('../store/sqlite/migrate.js'),
+    ]);
+    const name = file ?? databaseOf(options);
+    const how = { thorough: true };
+    const { schema, resourceVersion, checks } =
+      file === undefined ? inspectStopped(directoryOf(options), ownMigrations, how) : inspect(file, ownMigrations, how);
+    print(
+      `${name}${schema > 0 ? `: schema ${schema}` : ''}${resourceVersion === undefined ? '' : `, at resourceVersion ${resourceVersion}`}\n`,
+    );
+    for (const each of checks) print(formatChecked(each));
+    const problems = checks.reduce((sum, each) => sum + each.problems.length, 0);
+    if (problems > 0) throw new CacheError(`${name} is damaged: restore a backup with strata restore`);
+    print('No damage was found.\n');
+  },
+});
+
+function formatChecked({ what, looked, problems }: Checked): string {
+  const head = `${what.padEnd(8)} ${problems.length === 0 ? 'sound' : 'DAMAGED'}  ${looked} looked at\n`;
+  return head + problems.map((problem) => `         ${problem.replaceAll('\n', ' ')}\n`).join('');
+}
+
+function directoryOf({ rootDirectory, dataDirectory }: StoreFileValues): string {
+  return dataDirectory ?? join(rootDirectory, 'data');
+}
+
+function databaseOf(options: StoreFileValues): string {
+  return join(directoryOf(options), 'strata.db');
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,83 @@
+/**
+ * Copies a database while it is written to, by SQLite's online backup, page by page, through a connection of its own that only reads.
+ *
+ * The copy is of one moment, which is held until it is done. The writer waits for nothing meanwhile; but its log (-wal) cannot begin anew, and
+ * grows by what is written. Without holding the moment SQLite begins the copy anew after each commit, and never ends.
+ *
+ * K1 What bears the name that was asked for is whole and on the disk: until then it has another one.
+ * Bound: the copy is given up once the log has grown by `logGrowthBytesMax` meanwhile.
+ */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { CacheError } from '../../domain/errors.js';
+import { openPlain, openReader, type Connection } from './database.js';
+import { ensurePrivate } from './private-files.js';
+import { bytesOf } from './store-files.js';
+
+/** 2 MiB: a few milliseconds. */
+const pagesInStep = 256;
+const logGrowthBytesMax = 1024 * 1024 * 1024;
+
+/** The bytes of the copy, which takes the place of whatever was there. */
+export async function copyDatabase(from: string, to: string, growthBytesMax = logGrowthBytesMax): Promise<number> {
+  const unfinished = `${to}.partial`;
+  removeDatabase(unfinished);
+  try {
+    const source = openReader(from);
+    try {
+      ensurePrivate(unfinished);
+      await copyPages(source, { from, to: unfinished, growthBytesMax });
+    } finally {
+      source.close();
+    }
+    // One file that can be read wherever it lies; a store makes it its own when it opens it.
+    const copy = openPlain(unfinished);
+    copy.pragma('journal_mode = DELETE');
+    copy.close();
+    sync(unfinished);
+    rename(unfinished, to);
+    return bytesOf(to) ?? 0;
+  } catch (error) {
+    removeDatabase(unfinished);
+    throw error;
+  }
+}
+
+/** Removes a database with all that belongs to it. */
+export function removeDatabase(file: string): void {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(file + suffix, { force: true });
+}
+
+/** In a way that outlasts a loss of power. */
+export function rename(from: string, to: string): void {
+  renameSync(from, to);
+  sync(dirname(to));
+}
+
+async function copyPages(
+  source: Connection,
+  { from, to, growthBytesMax }: Readonly<{ from: string; to: string; growthBytesMax: number }>,
+): Promise<void> {
+  const log = `${from}-wal`;
+  source.exec('BEGIN');
+  // The first read chooses the moment.
+  source.pragma('schema_version');
+  const before = bytesOf(log) ?? 0;
+  await source.backup(to, {
+    progress: () => {
+      if ((bytesOf(log) ?? 0) - before > growthBytesMax)
+        throw new CacheError(`more than ${growthBytesMax} bytes were written while ${from} was copied; it is tried best at a quieter time`);
+      return pagesInStep;
+    },
+  });
+  source.exec('ROLLBACK');
+}
+
+function sync(path: string): void {
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Looks for damage in a database that nobody writes to: first whether it is a sound file of SQLite's, then whether its tables agree with the
+ * change log, which is the truth.
+ *
+ *   quick      the structure of every page, and counts; reads the file once. What a start does behind an unclean end.
+ *   thorough   also that indexes name the rows they should, that every body is the JSON that was scanned, and that it has its digest
+ *
+ * Bounds: `problemsMax` of each step are told. Memory: the sums of the slices.
+ */
+import { scanObject } from '../../domain/object-text.js';
+import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
+import type { Key } from '../../domain/key.js';
+import type { Connection } from './database.js';
+import { isDamage } from './damage.js';
+import { readEpochs } from './life.js';
+import { readMeta } from './meta.js';
+import { put, tombstone } from './row-kind.js';
+
+/** What one step has looked at, and what it found wrong. */
+export type Checked = Readonly<{ what: string; looked: number; problems: readonly string[] }>;
+
+const problemsMax = 20;
+/** What came in was deeper than no admitted object is. */
+const nestingMax = 10_000;
+
+/** Steps as they are done; behind one that finds the file itself unsound there is none. */
+export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<Checked> {
+  const file = checked('file', (found) => checkFile(database, thorough, found));
+  yield file;
+  if (file.problems.length > 0) return;
+  yield checked('epochs', (found) => checkEpochs(database, found));
+  yield checked('objects', (found) => checkObjects(database, found));
+  yield checked('slices', (found) => checkSlices(database, found));
+  if (!thorough) return;
+  yield checked('changes', (found) => checkChanges(database, found));
+  yield checked('bodies', (found) => checkBodies(database, found));
+  yield checked('paths', (found) => checkPaths(database, found));
+}
+
+type Found = (problem: string) => void;
+
+/** `look` answers how many it has looked at. */
+function checked(what: string, look: (found: Found) => number): Checked {
+  const problems: string[] = [];
+  const found = (problem: string): void => void (problems.length < problemsMax && problems.push(problem));
+  try {
+    return { what, looked: look(found), problems };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { what, looked: 0, problems: [...problems, error.message] };
+  }
+}
+
+function checkFile(database: Connection, thorough: boolean, found: Found): number {
+  const rows = database.pragma(`${thorough ? 'integrity_check' : 'quick_check'}(${problemsMax})`) as readonly Record<string, string>[];
+  for (const problem of rows.flatMap((row) => Object.values(row))) if (problem !== 'ok') found(problem);
+  return Number(database.pragma('page_count', { simple: true }));
+}
+
+function checkEpochs(database: Connection, found: Found): number {
+  const revision = readMeta(database, 'revision');
+  const highest = database.prepare<[], number | null>(/*sql*/ `SELECT max(revision) FROM changes`).pluck().get() ?? 0;
+  if (highest > revision) found(`the log goes to revision ${highest}, the store to ${revision}`);
+  const epochs = readEpochs(database);
+  epochs.forEach(({ epoch, firstRevision }, i) => {
+    if (firstRevision > revision + 1) found(`epoch ${epoch} begins at revision ${firstRevision}, the store is at ${revision}`);
+    if (firstRevision < (epochs[i - 1]?.firstRevision ?? 1)) found(`epoch ${epoch} begins before the one before it`);
+  });
+  return epochs.length;
+}
+
+/** I4: every current object is a put of the same key. */
+function checkObjects(database: Connection, found: Found): number {
+  const wrong = database.prepare<[number, number], Place & { revision: number }>(/*sql*/ `
+    SELECT o.shard, o.cluster, o.namespace, o.name, o.revision FROM objects AS o LEFT JOIN changes AS c ON c.revision = o.revision
+    WHERE c.kind IS NOT ? OR c.resource <> o.resource OR c.shard <> o.shard OR c.cluster <> o.cluster
+       OR c.namespace <> o.namespace OR c.name <> o.name LIMIT ?`);
+  for (const row of wrong.all(put, problemsMax)) found(`${placeOf(row)} names revision ${row.revision}, which is no put of it`);
+  return countOf(database, 'objects');
+}
+
+type SliceRow = Digest & { shard: string; resource: number; objects: number; bytes: number };
+
+/** I15: what a slice counts is what its objects come to. */
+function checkSlices(database: Connection, found: Found): number {
+  const sums = new Map<string, SliceRow>();
+  const objects = database.prepare<[], Digest & { shard: string; resource: number; bytes: number }>(/*sql*/ `
+    SELECT o.shard, o.resource, o.digest_high AS high, o.digest_low AS low, length(c.body) AS bytes
+    FROM objects AS o JOIN changes AS c ON c.revision = o.revision`);
+  for (const { shard, resource, bytes, high, low } of objects.iterate()) {
+    const key = `${shard} ${resource}`;
+    const sum = sums.get(key) ?? { shard, resource, objects: 0, bytes: 0, ...emptyDigest };
+    sums.set(key, { shard, resource, objects: sum.objects + 1, bytes: sum.bytes + bytes, ...addDigest(sum, { high, low }) });
+  }
+  const rows = database.prepare<[], SliceRow>(
+    /*sql*/ `SELECT shard, resource, objects, bytes, digest_high AS high, digest_low AS low FROM slices`,
+  );
+  for (const { shard, resource, objects: count, bytes, high, low } of rows.all()) {
+    const sum = sums.get(`${shard} ${resource}`) ?? { objects: 0, bytes: 0, ...emptyDigest };
+    sums.delete(`${shard} ${resource}`);
+    const slice = `the slice of type ${resource} on ${shard}`;
+    if (count !== sum.objects || bytes !== sum.bytes)
+      found(`${slice} counts ${count} objects of ${bytes} bytes; it has ${sum.objects} of ${sum.bytes}`);
+    else if (high !== sum.high || low !== sum.low) found(`${slice} has another digest than its objects`);
+  }
+  for (const { shard, resource, objects: count } of sums.values())
+    found(`nothing counts the ${count} objects of type ${resource} on ${shard}`);
+  return countOf(database, 'slices');
+}
+
+/** Every row is of a known kind and type, and a put is current, or something has replaced it. */
+function checkChanges(database: Connection, found: Found): number {
+  const strange = database.prepare<[number, number, number], number>(/*sql*/ `
+    SELECT revision FROM changes WHERE kind NOT IN (?, ?) OR replaced >= revision OR resource NOT IN (SELECT id FROM resources) LIMIT ?`);
+  for (const revision of strange.pluck().all(put, tombstone, problemsMax)) found(`revision ${revision} is no change`);
+  const lost = database.prepare<[number, number], number>(/*sql*/ `
+    SELECT revision FROM changes WHERE kind = ? AND revision NOT IN (SELECT revision FROM objects)
+       AND revision NOT IN (SELECT replaced FROM changes) LIMIT ?`);
+  for (const revision of lost.pluck().all(put, problemsMax)) found(`revision ${revision} is neither current nor replaced`);
+  return countOf(database, 'changes');
+}
+
+type BodyRow = Place & {
+  revision: number;
+  version: string;
+  start: number;
+  end: number;
+  body: Uint8Array | null;
+  high: number | null;
+  low: number;
+};
+
+/** Every put has the text that was scanned when it came in; of current objects the digest tells every bit. */
+function checkBodies(database: Connection, found: Found): number {
+  const rows = database.prepare<[number], BodyRow>(/*sql*/ `
+    SELECT c.revision, c.shard, c.cluster, c.namespace, c.name, c.version, c.metadata_start AS start, c.metadata_end AS "end", c.body,
+           o.digest_high AS high, o.digest_low AS low
+    FROM changes AS c LEFT JOIN objects AS o ON o.resource = c.resource AND o.shard = c.shard AND o.cluster = c.cluster
+       AND o.namespace = c.namespace AND o.name = c.name AND o.revision = c.revision
+    WHERE c.kind = ?`);
+  let looked = 0;
+  for (const row of rows.iterate(put)) {
+    looked += 1;
+    if (row.body === null || !isAsScanned(row.body, row)) found(`revision ${row.revision}: ${placeOf(row)} is not the text that came in`);
+    else if (row.high !== null && !hasDigest(row, row.body)) found(`revision ${row.revision}: ${placeOf(row)} has another digest`);
+  }
+  return looked;
+}
+
+/** A canonical path is kept as long as its logical cluster has objects on the shard. */
+function checkPaths(database: Connection, found: Found): number {
+  const idle = database.prepare<[number], { shard: string; cluster: string; path: string }>(/*sql*/ `
+    SELECT shard, cluster, path FROM paths AS p
+    WHERE NOT EXISTS (SELECT 1 FROM objects AS o WHERE o.cluster = p.cluster AND o.shard = p.shard) LIMIT ?`);
+  for (const { shard, cluster, path } of idle.all(problemsMax)) found(`the path ${path} leads to ${cluster} on ${shard}, where nothing is`);
+  return countOf(database, 'paths');
+}
+
+function isAsScanned(body: Uint8Array, { start, end }: Pick<BodyRow, 'start' | 'end'>): boolean {
+  try {
+    const { metadata } = scanObject(body, nestingMax);
+    return metadata?.start === start && metadata.end === end;
+  } catch {
+    return false;
+  }
+}
+
+function hasDigest({ cluster, namespace, name, version, high, low }: BodyRow, bytes: Uint8Array): boolean {
+  const digest = digestOf({ cluster, namespace, name }, { bytes, version });
+  return digest.high === high && digest.low === low;
+}
+
+type Place = Readonly<{ shard: string; cluster: Key['cluster']; namespace: string; name: string }>;
+
+function placeOf({ shard, cluster, namespace, name }: Place): string {
+  return [shard, cluster, namespace, name].map((part) => JSON.stringify(part)).join('/');
+}
+
+function countOf(database: Connection, table: 'objects' | 'slices' | 'changes' | 'paths'): number {
+  return database.prepare<[], number>(/*sql*/ `SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+}

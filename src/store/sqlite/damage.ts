@@ -1,0 +1,52 @@
+/**
+ * A database that is not what was written: it is set aside, whole and with its log, and neither served nor deleted. What becomes of the store is
+ * for an operator to say, because an empty one would look like the truth.
+ */
+import { join } from 'node:path';
+import { CacheError } from '../../domain/errors.js';
+import { databaseName, namesOf, setAside, stampOf } from './store-files.js';
+
+const damaged = `${databaseName}.damaged-`;
+
+/** `file`: where the damaged database lies now. */
+export class DamagedStore extends CacheError {
+  readonly file: string;
+  readonly problem: string;
+
+  constructor(file: string, problem: string) {
+    super(`the store is damaged (${problem}); it lies in ${file}`);
+    this.file = file;
+    this.problem = problem;
+  }
+}
+
+/** What a check has found. */
+export class Unsound extends CacheError {}
+
+/** Whether it says that the file is none of SQLite's, or a broken one; not that the disk is full or fails, or somebody else has it. */
+export function isDamage(error: unknown): error is Error {
+  const code = (error as { code?: unknown }).code;
+  return error instanceof Unsound || (typeof code === 'string' && (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'));
+}
+
+/** What could be opened, or what could not because it is damaged. */
+export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | DamagedStore> {
+  try {
+    return await opening;
+  } catch (error) {
+    if (error instanceof DamagedStore) return error;
+    throw error;
+  }
+}
+
+export function setDamagedAside(directory: string, problem: string, nowMs: number): DamagedStore {
+  const name = damaged + stampOf(nowMs);
+  setAside(directory, name);
+  return new DamagedStore(join(directory, name), problem);
+}
+
+/** One that a start before has set aside and that nobody has taken away. */
+export function damagedBefore(directory: string): DamagedStore | undefined {
+  const name = namesOf(directory, damaged).at(-1);
+  return name === undefined ? undefined : new DamagedStore(join(directory, name), 'found by a start before this one');
+}

@@ -1,0 +1,88 @@
+/**
+ * From the files in a data directory to a database that the committer can open: goes on with a restore, looks for damage behind an end that was
+ * no end, keeps a copy from before a migration, and begins a life. The lock is held.
+ *
+ *   closed cleanly       nothing is checked
+ *   not closed           checked quickly, if it is no larger than `startCheckBytesMax`
+ *   damaged              set aside; no store opens here until an operator has put one back, or has taken the damaged one away
+ */
+import { join } from 'node:path';
+import type { Log } from '../../diagnostics/log.js';
+import { copyDatabase, removeDatabase } from './backup.js';
+import { checkDatabase } from './check.js';
+import { damagedBefore, isDamage, setDamagedAside, Unsound } from './damage.js';
+import { openReader, openWriter, type Connection } from './database.js';
+import type { EpochParts } from './epochs.js';
+import { begin, wasLeftOpen, type Life } from './life.js';
+import { knownSchema, migrate, schemaOf } from './migrate.js';
+import { ensurePrivate } from './private-files.js';
+import { finishRestore } from './restore.js';
+import { bytesOf, databaseName, namesOf } from './store-files.js';
+
+export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
+
+const olderSchema = `${databaseName}.schema-`;
+
+/** Throws DamagedStore. */
+export async function enterStore(directory: string, migrations: string, parts: EnterParts): Promise<Life> {
+  const replaced = finishRestore(directory);
+  if (replaced !== undefined) parts.log.warn('store.restore-finished', { replaced });
+  const file = join(directory, databaseName);
+  const damaged = damagedBefore(directory);
+  if (damaged !== undefined && (bytesOf(file) ?? 0) === 0) throw damaged;
+  ensurePrivate(file);
+  try {
+    if ((bytesOf(file) ?? 0) > 0) checkIfLeftOpen(file, migrations, parts);
+    return await migrateAndBegin(directory, migrations, parts);
+  } catch (error) {
+    if (isDamage(error)) throw setDamagedAside(directory, error.message, parts.nowMs);
+    throw error;
+  }
+}
+
+/** Through a connection that only reads, so that what is damaged stays as it was found. */
+function checkIfLeftOpen(file: string, migrations: string, { log, startCheckBytesMax }: EnterParts): void {
+  const database = openReader(file);
+  try {
+    const schema = schemaOf(database);
+    const bytes = bytesOf(file) ?? 0;
+    // Schema 0: its very first start was cut short.
+    if (schema === 0 || !wasLeftOpen(database)) return;
+    if (bytes > startCheckBytesMax) return log.warn('store.not-checked', { file, bytes, startCheckBytesMax });
+    const problem = firstProblem(database, schema < knownSchema(migrations));
+    if (problem !== undefined) throw new Unsound(problem);
+    log.info('store.checked', { file, bytes });
+  } finally {
+    database.close();
+  }
+}
+
+/** What the tables of an older schema should hold is not known here. */
+function firstProblem(database: Connection, isOlder: boolean): string | undefined {
+  for (const { problems } of checkDatabase(database, { thorough: false })) if (isOlder || problems.length > 0) return problems[0];
+  return undefined;
+}
+
+async function migrateAndBegin(directory: string, migrations: string, parts: EnterParts): Promise<Life> {
+  const file = join(directory, databaseName);
+  const database = openWriter(file);
+  try {
+    const [from, to] = [schemaOf(database), knownSchema(migrations)];
+    const isOlder = from > 0 && from < to;
+    const copy = `${olderSchema}${from}`;
+    if (isOlder) await copyDatabase(file, join(directory, copy));
+    migrate(database, migrations);
+    if (isOlder) {
+      dropCopies(directory, copy);
+      parts.log.info('store.migrated', { from, to, copy: join(directory, copy) });
+    }
+    return begin(database, parts);
+  } finally {
+    database.close();
+  }
+}
+
+/** One copy is kept, that of before the last migration, until an operator removes it. */
+function dropCopies(directory: string, kept: string): void {
+  for (const name of namesOf(directory, olderSchema)) if (name !== kept) removeDatabase(join(directory, name));
+}

@@ -1,0 +1,59 @@
+/** Opens a database to look at it and nothing else: what it is, and whether it is sound. */
+import { join } from 'node:path';
+import { CacheError } from '../../domain/errors.js';
+import { checkDatabase, type Checked } from './check.js';
+import { isDamage } from './damage.js';
+import { openReader } from './database.js';
+import { readEpochs } from './life.js';
+import { knownSchema, schemaOf } from './migrate.js';
+import { readMeta } from './meta.js';
+import { Epochs } from './epochs.js';
+import { lockStore } from './lock.js';
+import { bytesOf, databaseName } from './store-files.js';
+
+export type Inspected = Readonly<{
+  schema: number;
+  /** Undefined for a schema of before: only a start that migrates it can read more of it than SQLite does. */
+  resourceVersion: string | undefined;
+  checks: readonly Checked[];
+}>;
+
+/** The store in a directory, which nobody may have open: a copy of one that is written to can be made and checked instead. Throws a CacheError. */
+export function inspectStopped(directory: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
+  if (bytesOf(join(directory, databaseName)) === undefined) throw new CacheError(`there is no store in ${directory}`);
+  const lock = lockStore(directory);
+  try {
+    return inspect(join(directory, databaseName), migrations, how);
+  } finally {
+    lock.release();
+  }
+}
+
+/** Throws a CacheError when the file is no store, or one of a newer release. Damage is among the checks. */
+export function inspect(file: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
+  try {
+    const database = openReader(file);
+    try {
+      const schema = schemaOf(database);
+      if (schema === 0) throw new CacheError(`${file} is no store of strata`);
+      const known = knownSchema(migrations);
+      if (schema > known) throw new CacheError(`${file} was written by a newer release (schema ${schema}, this one knows ${known})`);
+      const checks: Checked[] = [];
+      for (const check of checkDatabase(database, how)) {
+        checks.push(check);
+        // What the tables of an older schema should hold is not known here.
+        if (schema < known) break;
+      }
+      const isSound = checks.every(({ problems }) => problems.length === 0);
+      const resourceVersion =
+        schema === known && isSound ? new Epochs(readEpochs(database)).format(readMeta(database, 'revision')) : undefined;
+      return { schema, resourceVersion, checks };
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    if (isDamage(error)) return { schema: 0, resourceVersion: undefined, checks: [{ what: 'file', looked: 0, problems: [error.message] }] };
+    if ((error as { code?: unknown }).code === 'SQLITE_CANTOPEN') throw new CacheError(`${file} cannot be opened`, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Puts a copy in the place of a store that nobody has open.
+ *
+ *   copy ─▶ strata.db.restoring ─checked─▶ strata.db.restored-TIME ─▶ strata.db aside, as strata.db.replaced-TIME ─▶ strata.db
+ *                                                   └── from here on whoever comes next finishes it, however often it is cut short
+ *
+ * K2 The log of the old database never meets the new one. K3 What was there is kept, and so is the copy.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { CacheError } from '../../domain/errors.js';
+import { copyDatabase, removeDatabase, rename } from './backup.js';
+import { isDamage } from './damage.js';
+import { inspect } from './inspect.js';
+import { lockStore } from './lock.js';
+import { bytesOf, databaseName, namesOf, setAside, stampOf } from './store-files.js';
+
+const restored = `${databaseName}.restored-`;
+
+/** Where what was there before lies now, if anything was, and where the restored store stands. Throws a CacheError, and then nothing has changed. */
+export async function restoreStore(
+  file: string,
+  directory: string,
+  { migrations, nowMs }: Readonly<{ migrations: string; nowMs: number }>,
+): Promise<Readonly<{ before: string | undefined; resourceVersion: string | undefined }>> {
+  if (bytesOf(file) === undefined) throw new CacheError(`${file} is not there`);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const lock = lockStore(directory);
+  const copy = join(directory, `${databaseName}.restoring`);
+  try {
+    finishRestore(directory);
+    removeDatabase(copy);
+    await copyDatabase(file, copy);
+    const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });
+    const [problem] = checks.flatMap(({ problems }) => problems);
+    if (problem !== undefined) throw new CacheError(`${file} is damaged and was not restored: ${problem}`);
+    rename(copy, join(directory, restored + stampOf(nowMs)));
+    return { before: finishRestore(directory), resourceVersion };
+  } catch (error) {
+    if (isDamage(error)) throw new CacheError(`${file} is damaged and was not restored`, { cause: error });
+    throw error;
+  } finally {
+    removeDatabase(copy);
+    lock.release();
+  }
+}
+
+/** Goes on with a restore that was cut short; where what was there before lies now, if anything was. The lock is held. */
+export function finishRestore(directory: string): string | undefined {
+  const name = namesOf(directory, restored).at(-1);
+  if (name === undefined) return undefined;
+  const before = `${databaseName}.replaced-${name.slice(restored.length)}`;
+  setAside(directory, before);
+  rename(join(directory, name), join(directory, databaseName));
+  return bytesOf(join(directory, before)) === undefined ? undefined : join(directory, before);
+}

@@ -1,0 +1,42 @@
+/**
+ * The files of a store in its directory, and how a database changes its name with what belongs to it: SQLite finds the log of a database by the
+ * name, so the two go together, the log last. A log that is left alone would be replayed onto whatever database comes to its name.
+ *
+ *   strata.db, -wal, -shm            the database
+ *   strata.lock                      held by whoever has the store open
+ *   strata.db.schema-N               what it was before the last migration
+ *   strata.db.damaged-TIME           set aside by a start that found it so; as long as it is there no empty store begins
+ *   strata.db.restored-TIME          about to become the database: a start or another restore goes on with it
+ *   strata.db.replaced-TIME          what was there before that
+ */
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const databaseName = 'strata.db';
+export const lockName = 'strata.lock';
+
+/** 20261122T061500Z: sorts by time, and is a name everywhere. */
+export function stampOf(nowMs: number): string {
+  return new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+}
+
+/** The databases in the directory whose names begin so, the newest last. */
+export function namesOf(directory: string, start: string): readonly string[] {
+  return readdirSync(directory)
+    .filter((name) => name.startsWith(start) && !/-(?:wal|shm|journal)$/.test(name))
+    .toSorted();
+}
+
+/** Gives the database another name, with its log, as far as they are there. */
+export function setAside(directory: string, as: string): void {
+  for (const suffix of ['', '-wal']) {
+    const file = join(directory, databaseName + suffix);
+    if (bytesOf(file) !== undefined) renameSync(file, join(directory, as + suffix));
+  }
+  rmSync(join(directory, `${databaseName}-shm`), { force: true });
+}
+
+/** Undefined where there is none. */
+export function bytesOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.size;
+}

@@ -1,0 +1,181 @@
+/**
+ * What docs/backup.md tells an operator to do, done as written with real processes: back up a server under load, check, restore behind a kill -9, and
+ * what a server does whose store is damaged.
+ */
+import { execFile } from 'node:child_process';
+import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import type { KubeClient } from '../support/kube-client.js';
+import { builtMain } from '../support/project.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
+
+const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
+
+type Ran = Readonly<{ code: number; printed: string; said: string }>;
+
+/** `strata …`, a process of its own. */
+function strata(server: StrataProcess, ...words: readonly string[]): Promise<Ran> {
+  return new Promise((resolve) => {
+    const env = { ...process.env, STRATA_ROOT_DIRECTORY: server.dataFolder };
+    execFile(process.execPath, [builtMain(), ...words], { env }, (error, printed, said) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, printed, said }),
+    );
+  });
+}
+
+async function write(client: KubeClient, name: string, bytes = 100): Promise<string> {
+  const annotations = { filler: 'x'.repeat(bytes) };
+  const object = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name, annotations } };
+  return (await client.create(collection, object)).metadata.resourceVersion!;
+}
+
+const namesIn = async (client: KubeClient): Promise<readonly string[]> =>
+  (await client.list(collection)).items.map(({ metadata }) => metadata.name!);
+
+let runs = 0;
+
+/** Writers that go on until they are stopped; answers how long each write took. */
+function load(client: KubeClient, writers: number): Readonly<{ stop: () => Promise<readonly number[]> }> {
+  runs += 1;
+  let isStopped = false;
+  const tookMs: number[] = [];
+  const running = Array.from({ length: writers }, async (_, writer) => {
+    for (let i = 0; !isStopped; i += 1) {
+      const beganMs = performance.now();
+      await write(client, `load-${runs}-${writer}-${i}`, 2_000);
+      tookMs.push(performance.now() - beganMs);
+    }
+  });
+  return {
+    stop: async () => {
+      isStopped = true;
+      await Promise.all(running);
+      return tookMs.toSorted((a, b) => a - b);
+    },
+  };
+}
+
+const dataOf = (server: StrataProcess): string => join(server.dataFolder, 'data');
+
+function damage(server: StrataProcess): void {
+  const fd = openSync(join(dataOf(server), 'strata.db'), 'r+');
+  for (let page = 1; page < 4; page += 1) writeSync(fd, Buffer.alloc(8192, 0x5a), 0, 8192, page * 8192);
+  closeSync(fd);
+}
+
+test.serial('a server under load is backed up, killed, and restored; writers notice the backup by some milliseconds', async (t) => {
+  await using server = await StrataProcess.start();
+  const client = server.client();
+  for (let i = 0; i < 2_000; i += 50) await Promise.all(Array.from({ length: 50 }, (_, k) => write(client, `before-${i + k}`, 20_000)));
+  const quiet = load(client, 8);
+  await sleep(2_000);
+  const quietMs = await quiet.stop();
+  const file = join(server.folder, 'backup.db');
+  const logFile = join(dataOf(server), 'strata.db-wal');
+
+  const busy = load(server.client(), 8);
+  for (let i = 0; i < 5; i += 1) {
+    const ran = await strata(server, 'backup', `${file}.${i}`);
+    t.is(ran.code, 0, ran.said);
+    t.regex(ran.printed, /^Copied .*strata\.db to .*: [\d.]+ MiB in [\d.]+ s\.\n$/);
+  }
+  const busyMs = await busy.stop();
+  const at = (sorted: readonly number[], part: number): string => `${sorted[Math.floor(sorted.length * part)]?.toFixed(1)} ms`;
+  t.log(
+    `a write without a backup: p50 ${at(quietMs, 0.5)}, p99 ${at(quietMs, 0.99)}; beside five: p50 ${at(busyMs, 0.5)}, p99 ${at(busyMs, 0.99)}`,
+  );
+  t.log(`${statSync(`${file}.4`).size} bytes copied, the log has ${statSync(logFile).size}`);
+  t.true(busyMs.length > 100, 'writers went on');
+  const again = load(server.client(), 8);
+  await sleep(1_000);
+  await again.stop();
+  t.true(statSync(logFile).size < 128 * 1024 * 1024, 'the log begins anew behind a backup');
+
+  const lost = await write(client, 'lost');
+  await server.kill();
+  const checked = await strata(server, 'check', `${file}.4`);
+  t.is(checked.code, 0, checked.said);
+  t.regex(checked.printed, /at resourceVersion \d{19}\n(?:\w+ +sound +\d+ looked at\n){7}No damage was found\.\n$/);
+  const left = await strata(server, 'check');
+  t.is(left.code, 0, left.said);
+  const restored = await strata(server, 'restore', `${file}.4`);
+  t.is(restored.code, 0, restored.said);
+  t.regex(
+    restored.printed,
+    /^Restored .*backup\.db\.4, which stands at resourceVersion \d{19}\.\nWhat was there before is kept: .*strata\.db\.replaced-/,
+  );
+  await server.resume();
+  const names = await namesIn(client);
+  t.true(names.length > 2_000);
+  t.false(names.includes('lost'));
+  t.like(JSON.parse((await client.raw('GET', `${collection}?resourceVersion=${lost}&resourceVersionMatch=Exact`)).text), {
+    kind: 'Status',
+  });
+  await write(client, 'again');
+});
+
+test.serial('commands refuse what they should: a server that runs, a file that is there, a file that is none', async (t) => {
+  await using server = await StrataProcess.start();
+  await write(server.client(), 'one');
+  const file = join(server.folder, 'backup.db');
+  t.is((await strata(server, 'backup', file)).code, 0);
+
+  const refusals: readonly (readonly [readonly string[], number, RegExp])[] = [
+    [['restore', file], 1, /in use/],
+    [['check'], 1, /in use/],
+    [['backup', file], 2, /is there already/],
+    [['backup'], 2, /missing required argument/],
+    [['restore'], 2, /missing required argument/],
+    [['check', join(server.folder, 'nothing')], 1, /cannot be opened/],
+    [['check', server.certificateFile], 1, /is damaged/],
+    [['backup', join(server.folder, 'no', 'folder')], 1, /ENOENT/],
+  ];
+  for (const [words, code, said] of refusals) {
+    const ran = await strata(server, ...words);
+    t.is(ran.code, code, words.join(' '));
+    t.regex(ran.said, said, words.join(' '));
+    t.is(ran.said.trimEnd().split('\n').length, 1, 'in one line');
+  }
+  t.is((await strata(server, 'check', file)).code, 0);
+});
+
+test.serial(
+  'a damaged store is set aside and not served; the server lives, is not ready and says why, until one is restored',
+  async (t) => {
+    await using server = await StrataProcess.start();
+    const client = server.client();
+    for (let i = 0; i < 200; i += 1) await write(client, `n${i}`, 2_000);
+    const file = join(server.folder, 'backup.db');
+    t.is((await strata(server, 'backup', file)).code, 0);
+    await server.kill();
+    rmSync(join(dataOf(server), 'strata.db-wal'));
+    rmSync(join(dataOf(server), 'strata.db'));
+    copyFileSync(file, join(dataOf(server), 'strata.db'));
+    damage(server);
+
+    for (let i = 0; i < 2; i += 1) {
+      const starting = server.resume().catch(() => {});
+      const probe = server.client();
+      await until(async () => (await probe.raw('GET', '/livez').catch(() => undefined))?.status === 200, 30_000);
+      const ready = await probe.raw('GET', '/readyz');
+      t.is(ready.status, 500);
+      t.regex(ready.text, /\[-\]store failed: the store is damaged and was set aside/);
+      const listed = await probe.raw('GET', collection);
+      t.is(listed.status, 503);
+      t.like(JSON.parse(listed.text), { kind: 'Status', reason: 'ServiceUnavailable' });
+      if (i === 1) t.is((await strata(server, 'check')).code, 1, 'nothing is where the store was, and the server has no lock on it');
+      if (i === 1) t.is((await strata(server, 'restore', file)).code, 0, 'beside the server that stands aside');
+      await server.stop();
+      await starting;
+    }
+    t.regex(await server.log(), /strata\.db\.damaged-.*"store\.damaged"/);
+    const aside = readdirSync(dataOf(server)).filter((name) => name.startsWith('strata.db.damaged-'));
+    t.is(aside.length, 1);
+    t.is((await strata(server, 'check', join(dataOf(server), aside[0]!))).code, 1);
+    await server.resume();
+    t.is((await namesIn(server.client())).length, 200);
+  },
+);

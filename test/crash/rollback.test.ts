@@ -1,0 +1,199 @@
+/**
+ * A server is given an older state of its disk, in each way that happens, and started (F27, S3). Clients come back at once with
+ * resourceVersions of what is lost, and again behind new writes that go as far: nothing that is lost is taken for anything that is there. A
+ * pusher whose acknowledgements are lost states everything by itself; one whose were not goes on.
+ */
+import { copyFile, cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import type { KubeClient, WatchEvent } from '../support/kube-client.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
+import { aModelShard, modelTypes } from './model-shard.js';
+
+const collection = (shard: string): string =>
+  `/services/cache/shards/${shard}/clusters/${shard === '*' ? '*' : 'acme'}/apis/${modelTypes[0].group}/${modelTypes[0].version}/${modelTypes[0].resource}`;
+const pushed = 20;
+const written = 5;
+
+type Ways = Readonly<Record<string, Readonly<{ take: (disk: Disk) => Promise<void>; restore: (disk: Disk) => Promise<void> }>>>;
+
+/** The data folder of a server, and where its copies lie. */
+class Disk {
+  readonly server: StrataProcess;
+
+  constructor(server: StrataProcess) {
+    this.server = server;
+  }
+
+  get data(): string {
+    return join(this.server.dataFolder, 'data');
+  }
+
+  file(suffix = ''): string {
+    return join(this.data, `strata.db${suffix}`);
+  }
+
+  copy(suffix = ''): string {
+    return join(this.server.folder, `copy${suffix}`);
+  }
+
+  async forget(...suffixes: readonly string[]): Promise<void> {
+    for (const suffix of suffixes) await rm(this.file(suffix), { force: true });
+  }
+}
+
+const ways: Ways = {
+  'the file alone': {
+    take: async (disk) => {
+      await disk.server.stop();
+      await copyFile(disk.file(), disk.copy());
+      await disk.server.resume();
+    },
+    restore: async (disk) => {
+      await disk.forget('-wal', '-shm');
+      await copyFile(disk.copy(), disk.file());
+    },
+  },
+  'the file and its log': {
+    take: async (disk) => {
+      await disk.server.kill();
+      for (const suffix of ['', '-wal']) await copyFile(disk.file(suffix), disk.copy(suffix));
+      await disk.server.resume();
+    },
+    restore: async (disk) => {
+      await disk.forget('-shm');
+      for (const suffix of ['', '-wal']) await copyFile(disk.copy(suffix), disk.file(suffix));
+    },
+  },
+  'a snapshot of the running folder': {
+    take: async (disk) => {
+      // Frozen, as a snapshot of a volume sees it: every file at one moment.
+      process.kill(disk.server.pid, 'SIGSTOP');
+      await cp(disk.data, disk.copy('-folder'), { recursive: true });
+      process.kill(disk.server.pid, 'SIGCONT');
+    },
+    restore: async (disk) => {
+      await rm(disk.data, { recursive: true, force: true });
+      await cp(disk.copy('-folder'), disk.data, { recursive: true });
+    },
+  },
+};
+
+for (const [way, { take, restore }] of Object.entries(ways)) {
+  test.serial(`what is rolled back is foreign, and pushers make it good by themselves: ${way}`, async (t) => {
+    await using server = await StrataProcess.start();
+    const disk = new Disk(server);
+    const client = server.client();
+    const shard = aModelShard(t, 'amber');
+    for (let i = 0; i < pushed; i += 1) shard.put(`pushed-${i}`);
+    const { sender } = shard.push({ process: server });
+    await until(async () => (await truthOf(client, 'amber')).length === pushed);
+    const first = await write(client, 'kept');
+
+    await take(disk);
+    await until(async () => sender.state.connection.kind === 'connected');
+    const opened = shard.statements;
+    shard.delete('pushed-1');
+    shard.put('pushed-2', { turn: 9 });
+    shard.put('pushed-new');
+    const lost = await write(client, 'lost');
+    await until(async () => (await truthOf(client, 'amber')).includes('pushed-new 0'));
+    const last = (await client.list(collection('*'))).metadata.resourceVersion!;
+
+    await server.kill();
+    await restore(disk);
+    await server.resume();
+
+    for (const resourceVersion of [...lost, last]) await isForeign(t, client, resourceVersion);
+    t.deepEqual(await seenBehind(client, first[0]!, first.slice(1)), first.slice(1), 'what was before resumes');
+    const again = await write(client, 'again');
+    for (let more = 0; more < 3; more += 1) again.push(...(await write(client, `more-${more}`)));
+    for (const resourceVersion of [...lost, last]) await isForeign(t, client, resourceVersion);
+    t.is(new Set([...first, ...lost, ...again]).size, first.length + lost.length + again.length, 'no version is given twice');
+    await until(async () => (await truthOf(client, 'amber')).join() === shard.truth.join());
+    t.true(shard.statements > opened, 'it was stated anew');
+    t.deepEqual(await truthOf(client, 'birch', 'lost'), []);
+  });
+}
+
+test.serial('over a kill and over a stop pushers go on where they were acknowledged, and watches behind what they saw', async (t) => {
+  await using server = await StrataProcess.start();
+  const client = server.client();
+  const shard = aModelShard(t, 'amber');
+  for (let i = 0; i < pushed; i += 1) shard.put(`pushed-${i}`);
+  const { sender } = shard.push({ process: server });
+  await until(async () => (await truthOf(client, 'amber')).length === pushed);
+  const versions = await write(client, 'first');
+  const { statements } = shard;
+
+  for (const how of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
+    await server.restart(how);
+    await until(async () => sender.state.connection.kind === 'connected');
+    shard.put('pushed-1', { turn: shard.find(modelTypes[0], 'pushed-1')!.turn + 1 });
+    await until(async () => (await truthOf(client, 'amber')).join() === shard.truth.join());
+    versions.push(...(await write(client, `behind-${how.toLowerCase()}-${versions.length}`)));
+    t.deepEqual(await seenBehind(client, versions[0]!, versions.slice(1)), versions.slice(1), how);
+  }
+
+  t.is(shard.statements, statements, 'nothing was stated anew');
+  t.deepEqual(
+    versions.map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)),
+    versions.map(BigInt),
+    'versions rise across lives',
+  );
+});
+
+/** Creates some objects of the shard birch; answers their resourceVersions. */
+async function write(client: KubeClient, name: string): Promise<string[]> {
+  const versions: string[] = [];
+  for (let i = 0; i < written; i += 1) {
+    const created = await client.create(collection('birch'), {
+      apiVersion: `${modelTypes[0].group}/${modelTypes[0].version}`,
+      kind: modelTypes[0].kind,
+      metadata: { name: `${name}-${i}` },
+    });
+    versions.push(created.metadata.resourceVersion!);
+  }
+  return versions;
+}
+
+/** Names and turns of what the cache holds of a shard, in order. */
+async function truthOf(client: KubeClient, shard: string, prefix = ''): Promise<readonly string[]> {
+  const { items } = await client.list(collection(shard));
+  return items
+    .map(({ metadata }) => `${metadata.name} ${metadata.labels?.['turn'] ?? ''}`)
+    .filter((text) => text.startsWith(prefix))
+    .toSorted();
+}
+
+/** S14a: a watch is told to begin anew, a list is refused only where it would have to wait, and an exact one always. */
+async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersion: string): Promise<void> {
+  for (const allowWatchBookmarks of ['true', 'false']) {
+    const events: WatchEvent[] = [];
+    for await (const event of client.watch(collection('*'), { query: { resourceVersion, allowWatchBookmarks, timeoutSeconds: '5' } }))
+      events.push(event);
+    t.like(events, [{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }], `a watch from ${resourceVersion}`);
+    t.is(events.length, 1);
+  }
+  const now = BigInt((await client.list(collection('*'))).metadata.resourceVersion!);
+  const { status } = await client.raw('GET', `${collection('*')}?resourceVersion=${resourceVersion}`);
+  t.is(status, BigInt(resourceVersion) > now ? 504 : 200);
+  const exact = await client.raw('GET', `${collection('*')}?resourceVersion=${resourceVersion}&resourceVersionMatch=Exact`);
+  t.is(exact.status, BigInt(resourceVersion) > now ? 504 : 410);
+}
+
+/** The versions of events of birch behind a version, until the last of those that are expected. */
+async function seenBehind(client: KubeClient, resourceVersion: string, expected: readonly string[]): Promise<readonly string[]> {
+  const seen: string[] = [];
+  const abort = new AbortController();
+  for await (const { type, object } of client.watch(collection('birch'), {
+    query: { resourceVersion, timeoutSeconds: '5' },
+    signal: abort.signal,
+  })) {
+    seen.push(type === 'ADDED' ? object.metadata.resourceVersion! : `${type} ${JSON.stringify(object)}`);
+    if (seen.length >= expected.length) break;
+  }
+  abort.abort();
+  return seen;
+}
