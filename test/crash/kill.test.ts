@@ -7,8 +7,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
 import { validate } from '../support/validators.js';
-import { positionOf, seenList, truthOf, WatchRecorder, type Covered, type SeenList, type SeenWatch } from '../support/watch-history.js';
-import { reused, unacknowledgedOrLost } from './judge.js';
+import {
+  positionOf,
+  seenList,
+  truthOf,
+  WatchRecorder,
+  type Covered,
+  type Position,
+  type SeenList,
+  type SeenWatch,
+  type Sighting,
+} from '../support/watch-history.js';
 import { seeded } from './random.js';
 import { wildcardPath, Writer } from './writers.js';
 
@@ -86,46 +95,24 @@ test('a server that is killed keeps every promise it has made', async (t) => {
     `${kills} kills, ${acknowledged.length} acknowledged writes, ${truth.length} changes, ${events} events on ${watches.length} watches`,
   );
   t.true(acknowledged.length > kills * 5, 'enough was written to mean something');
-  t.deepEqual(unacknowledgedOrLost(truth, acknowledged, kills), []);
-  t.deepEqual(validate({ truth, watches, lists }), []);
-  const told = [
-    ...acknowledged.flatMap((write) => (write.kind === 'put' ? [{ position: write.position, what: `${write.key} ${write.turn}` }] : [])),
-    ...watches.flatMap(({ id, events: seen }) =>
-      id.startsWith('red')
-        ? []
-        : seen
-            .filter(({ type }) => type === 'ADDED' || type === 'MODIFIED')
-            .map(({ position, key, labels }) => ({ position, what: `${key} ${labels['turn']}` })),
+  const sightings = [
+    ...acknowledged.flatMap((write) => (write.kind === 'put' ? [seenOnce(write.position, `${write.key} ${write.turn}`)] : [])),
+    ...watches.flatMap(({ events: seen }) =>
+      seen
+        .filter(({ type }) => type === 'ADDED' || type === 'MODIFIED')
+        .map(({ position, key, labels }) => seenOnce(position, `${key} ${labels['turn']}`)),
     ),
   ];
-  t.deepEqual(reused(told), []);
-  const epochs = new Set(told.map(({ position }) => position / 10n ** 12n));
+  t.deepEqual(validate({ truth, watches, lists, acknowledged, unansweredMax: kills, sightings }), []);
+  const epochs = new Set(sightings.map(({ position }) => position / 10n ** 12n));
   t.is(epochs.size, 1, 'no new epoch: nobody has to start over');
   t.false((await server.log()).includes('store.rolled-back'));
 });
 
-test('the judge finds what is lost, what nobody was told of, and a version that is used twice', (t) => {
-  const put = (position: bigint, turn: string) => ({ kind: 'put', key: 'k', position, turn }) as const;
-  const change = (kind: 'put' | 'delete', position: bigint, turn = '') => ({ kind, key: 'k', position, labels: { turn } }) as const;
-  const truth = [change('put', 1n, 'a'), change('delete', 2n), change('put', 3n, 'b')];
-
-  t.deepEqual(unacknowledgedOrLost(truth, [put(1n, 'a'), { kind: 'delete', key: 'k', behind: 1n }, put(3n, 'b')], 0), []);
-  t.deepEqual(unacknowledgedOrLost(truth, [put(1n, 'a'), put(3n, 'b')], 1), []);
-  t.is(unacknowledgedOrLost(truth, [put(1n, 'a'), put(3n, 'b')], 0).length, 1);
-  t.is(unacknowledgedOrLost(truth, [put(1n, 'a'), put(4n, 'c')], 9).length, 1);
-  t.is(unacknowledgedOrLost(truth, [put(3n, 'b'), put(1n, 'a')], 9).length, 1, 'out of order');
-  t.is(unacknowledgedOrLost(truth, [{ kind: 'delete', key: 'k', behind: 2n }], 9).length, 1);
-  t.is(unacknowledgedOrLost(truth, [], 1).length, 1);
-  t.deepEqual(
-    reused([
-      { position: 1n, what: 'a' },
-      { position: 1n, what: 'a' },
-      { position: 2n, what: 'b' },
-      { position: 1n, what: 'c' },
-    ]),
-    ['1 was a and then c'],
-  );
-});
+/** Something that happened at a revision, whenever that was. */
+function seenOnce(position: Position, what: string): Sighting {
+  return { position, what, askedMs: 0, answeredMs: 0 };
+}
 
 function begin(
   client: ReturnType<StrataProcess['client']>,
