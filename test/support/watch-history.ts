@@ -121,6 +121,8 @@ export class WatchRecorder {
   readonly #resumes: string | undefined;
   readonly #finished: Promise<void>;
   #wake: () => void = () => {};
+  #paused = Promise.resolve();
+  #release: () => void = () => {};
 
   constructor(
     client: KubeClient,
@@ -171,6 +173,15 @@ export class WatchRecorder {
     }
   }
 
+  /** Stops reading until `resume`: the socket fills, and the server has a slow reader. */
+  pause(): void {
+    this.#paused = new Promise((resolve) => (this.#release = resolve));
+  }
+
+  resume(): void {
+    this.#release();
+  }
+
   /** Resolves when the server has ended the stream. */
   async ended(): Promise<void> {
     await this.#finished;
@@ -178,6 +189,7 @@ export class WatchRecorder {
 
   async close(): Promise<SeenWatch> {
     this.#stop.abort();
+    this.resume();
     await this.#finished.catch(() => {});
     return this.seen();
   }
@@ -196,6 +208,7 @@ export class WatchRecorder {
     for await (const event of client.watch(path, { ...options, signal: this.#stop.signal })) {
       this.#events.push(seenEvent(event));
       this.#wake();
+      await this.#paused;
     }
   }
 }
