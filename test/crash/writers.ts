@@ -89,6 +89,6 @@ function keyAt({ shard, cluster, name }: Place): ObjectKey {
   return `${shard}|${cluster}||${name}`;
 }
 
-function collectionPath(shard: string, cluster: string): string {
+export function collectionPath(shard: string, cluster: string): string {
   return `/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`;
 }

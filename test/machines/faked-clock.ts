@@ -13,9 +13,13 @@ const library = ['/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1', '/usr/
 /** Undefined where libfaketime is not installed (Debian: `apt-get install faketime`). */
 export const canFakeClock = library !== undefined;
 
+/** It begins ahead of the time, and never falls behind it: the clients' certificates are not valid earlier. */
+const beginMs = 2 * 3_600_000;
+const offsetMsMax = 4 * 3_600_000;
+
 export class FakedClock implements SteppedClock {
   readonly #file: string;
-  #offsetMs = 0;
+  #offsetMs = beginMs;
 
   constructor(file: string) {
     this.#file = file;
@@ -34,7 +38,7 @@ export class FakedClock implements SteppedClock {
   }
 
   async step(byMs: number): Promise<void> {
-    this.#offsetMs += byMs;
+    this.#offsetMs = Math.min(offsetMsMax, Math.max(0, this.#offsetMs + byMs));
     const seconds = this.#offsetMs / 1000;
     await writeFile(this.#file, `${seconds < 0 ? '' : '+'}${seconds}\n`);
   }

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { Ending, ListForm, ModelledServer, WatchForm } from './modelled-server.js';
 import type { Write } from './role-model.js';
-import { everywhere, selectors, type Content, type Place, type RoleScope } from './roles.js';
+import { selectors, type Content, type Place, type RoleScope } from './roles.js';
 
 export type Real = { readonly server: ModelledServer; readonly clock: SteppedClock | undefined };
 
@@ -123,7 +123,7 @@ export const commands: fc.Arbitrary<Iterable<Command>> = fc.commands(
 
 function command(text: string, run: (real: Real) => Promise<void>): Command {
   const traced = async (_: Nothing, real: Real): Promise<void> => {
-    if (isTraced) console.error(`${(performance.now() / 1000).toFixed(2)} ${text}`);
+    if (isTraced) process.stderr.write(`${(performance.now() / 1000).toFixed(2)} ${text}\n`);
     await run(real);
   };
   return { check: () => true, run: traced, toString: () => text };

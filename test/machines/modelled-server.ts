@@ -46,7 +46,7 @@ const lateMsMax = 8_000;
 type Open = { recorder: WatchRecorder; scope: RoleScope; selector: string; covered: Covered; mayExpire: boolean; isPaused: boolean };
 
 /** A write under way. Nobody answers when the server is killed. */
-type Sent = Readonly<{ expected: Expected; answer: Answer | undefined }>;
+type Sent = Readonly<{ expected: Expected; answer: Answer | undefined; error?: unknown }>;
 
 export type ListForm = 'present' | 'zero' | 'exact' | 'notOlder' | 'bare' | 'future' | 'foreign';
 export type WatchForm = 'behind' | 'initial' | 'healing';
@@ -106,7 +106,7 @@ export class ModelledServer {
     }
     const sent = await Promise.all(sending);
     if (killAfterMs !== undefined) await this.#comeBack();
-    assert.ok(killAfterMs !== undefined || sent.every(({ answer }) => answer !== undefined), 'a write was not answered');
+    else for (const { error } of sent) assert.equal(error, undefined, `a write was not answered: ${String(error)}`);
     await this.#happened(sent);
   }
 
@@ -246,8 +246,8 @@ export class ModelledServer {
   async #send(write: Write): Promise<Sent> {
     const expected = this.model.expect(write);
     const { method, path, body, headers } = this.#request(write);
-    const answer = await this.#client.raw(method, path, { body, headers }).catch(() => undefined);
-    if (answer === undefined) return { expected, answer };
+    const answer = await this.#client.raw(method, path, { body, headers }).catch((error: unknown) => ({ error }));
+    if ('error' in answer) return { expected, answer: undefined, error: answer.error };
     assert.ok(answer.status === expected.status || answer.status === 429, `${write.kind}: ${answer.status} ${answer.text}`);
     if (answer.status > 299 || write.kind === 'delete') return { expected, answer };
     const object = JSON.parse(answer.text) as KubeObject;

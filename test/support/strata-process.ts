@@ -10,7 +10,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -104,6 +104,11 @@ export class StrataProcess {
   /** The serving certificate, which vouches for itself: what a child or a pusher trusts. */
   get certificateFile(): string {
     return join(this.dataFolder, 'apiserver.crt');
+  }
+
+  /** Its text. */
+  get certificate(): string {
+    return readFileSync(this.certificateFile, 'utf8');
   }
 
   get pid(): number {

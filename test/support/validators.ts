@@ -300,7 +300,7 @@ function isChange(event: SeenEvent): boolean {
 
 function isThe(change: Change, write: Acknowledged): boolean {
   if (write.kind === 'delete') return change.kind === 'delete' && change.position > write.behind;
-  return change.kind === 'put' && change.position === write.position && change.labels['turn'] === write.turn;
+  return change.kind === 'put' && change.labels['turn'] === write.turn && change.position === (write.position ?? change.position);
 }
 
 function byKey<T extends { readonly key: ObjectKey }>(all: readonly T[]): ReadonlyMap<ObjectKey, readonly T[]> {

@@ -48,14 +48,17 @@ export type SeenList = Covered &
 export type Change = Readonly<{ kind: 'put' | 'delete'; key: ObjectKey; position: Position; labels: Readonly<Record<string, string>> }>;
 
 /**
- * A write that was answered. Each key has one writer at a time. `turn` is the label that tells its puts apart; the answer to a DELETE names no
- * revision, so a delete has only that of what it deleted, `behind`.
+ * A write that was answered. Each key has one writer at a time. `turn` is the label that tells its puts apart. The acknowledgement of a push names no
+ * revision; nor does the answer to a DELETE, so a delete has only that of what it deleted, `behind`.
  */
 export type Acknowledged = Readonly<
-  { kind: 'put'; key: ObjectKey; position: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
+  { kind: 'put'; key: ObjectKey; position?: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
 >;
 
-/** A revision that an answer showed as the present one, and when the client asked and got it. `what` is what was written at that revision. */
+/**
+ * A revision that an answer showed as the present one, and when the client asked and got it. `what` is what was written at that revision. What
+ * shows no more than this is asked for at 0 and answered at Infinity.
+ */
 export type Sighting = Readonly<{ position: Position; askedMs: number; answeredMs: number; what?: string }>;
 
 /**
