@@ -29,13 +29,15 @@ export class PushingWriter {
     this.#incarnation = Date.now();
   }
 
-  /** Until the connection ends. */
-  async run(): Promise<void> {
+  /** Until the connection ends, or the signal fires. */
+  async run(signal?: AbortSignal): Promise<void> {
     const slice = sliceOf('apiexports', { shard: this.#shard });
     const sent: Readonly<{ sequence: number; write: Acknowledged }>[] = [];
     let pusher: RawPusher | undefined;
+    const leave = (): void => pusher?.socket.terminate();
     try {
       pusher = await RawPusher.connect(this.#server);
+      signal?.addEventListener('abort', leave);
       pusher.hello({ name: this.#shard, incarnation: this.#incarnation });
       await pusher.expect('welcome');
       await pusher.state(
@@ -62,10 +64,11 @@ export class PushingWriter {
         this.acknowledged.push(...sent.splice(0, left < 0 ? sent.length : left).map(({ write }) => write));
       }
     } catch (error) {
-      if (error instanceof Error && /^(?:bye (?!shutdown)|refuse)/.test(error.message)) throw error;
+      if (error instanceof Error && /^(?:bye (?!shutdown|unavailable)|refuse)/.test(error.message)) throw error;
       this.unanswered += sent.length;
     } finally {
-      pusher?.socket.terminate();
+      signal?.removeEventListener('abort', leave);
+      leave();
     }
   }
 

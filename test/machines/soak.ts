@@ -27,7 +27,7 @@ const pushed = { objects: 4_000, bytes: pushedBytes };
 const httpClients = 4;
 const writersPerClient = 4;
 const placesPerWriter = 20;
-const crowdSize = 60;
+const crowdSize = 200;
 const crowdAwayMs = 1_000;
 const checkMs = 2_000;
 const sampleMs = 250;
@@ -70,12 +70,9 @@ export async function soak(
   ];
   const crowdClients = Array.from({ length: httpClients }, () => server.client({ http2: true }));
   const crowd = Array.from({ length: crowdSize }, (_, index) => {
-    const cluster = `${shards[index % shards.length]}-${index % clusters}`;
-    return watch(crowdClients[index % httpClients]!, {
-      id: `crowd ${index}`,
-      path: collectionPath('%2A', cluster),
-      covered: ofCluster(cluster),
-    });
+    const query = { fieldSelector: `metadata.name=p${index}` };
+    const covered: Covered = { covers: (key) => key.endsWith(`|p${index}`) };
+    return watch(crowdClients[index % httpClients]!, { id: `crowd ${index}`, path: wildcardPath, query, covered });
   });
   const watches = [...stay, ...crowd];
   for (const each of [full, ...watches]) each.come();
