@@ -75,6 +75,8 @@ const watching = fc.record({
   slow: fc.constantFrom(false, false, false, true),
 });
 
+/** TEST_WITHOUT=restore,clock leaves these commands out, so that a defect that is known does not hide others. */
+const leftOut = (process.env['TEST_WITHOUT'] ?? '').split(',').filter((name) => name !== '');
 /** TEST_TRACE=1 prints each command as it begins. */
 const isTraced = process.env['TEST_TRACE'] === '1';
 
@@ -126,7 +128,8 @@ function command(text: string, run: (real: Real) => Promise<void>): Command {
     if (isTraced) process.stderr.write(`${(performance.now() / 1000).toFixed(2)} ${text}\n`);
     await run(real);
   };
-  return { check: () => true, run: traced, toString: () => text };
+  const isWanted = !leftOut.some((name) => text.startsWith(name));
+  return { check: () => isWanted, run: traced, toString: () => text };
 }
 
 function written(server: ModelledServer, all: readonly Asked[]): readonly Write[] {

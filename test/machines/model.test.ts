@@ -2,7 +2,7 @@
  * A real server against the model of it, over both protocols: whatever happens in whatever order, every answer and every watch is what the model
  * says. Each run has a server of its own, so a failure is made smaller by leaving commands out.
  *
- * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer.
+ * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer. TEST_WITHOUT and TEST_TRACE: model-commands.ts.
  */
 import { rm } from 'node:fs/promises';
 import { mkdtemp } from 'node:fs/promises';
