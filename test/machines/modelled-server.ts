@@ -60,10 +60,13 @@ export class ModelledServer {
   readonly #born: Position;
   readonly #copies: { readonly folder: string; readonly copy: Copy }[] = [];
   readonly #open: Open[] = [];
-  readonly #sightings: Sighting[] = [];
+  /** Of all lives: what each revision named. */
+  readonly #names: Sighting[] = [];
   readonly #violations: Violation[] = [];
   #watches: SeenWatch[] = [];
   #lists: SeenList[] = [];
+  /** Of this life: a store that was rolled back may begin below what was lost, and says so with 504 (contract S14a). */
+  #sightings: Sighting[] = [];
   #full: WatchRecorder;
   /** How many events of the watch of everything the model knows. */
   #taken = 0;
@@ -233,7 +236,7 @@ export class ModelledServer {
   async finish(): Promise<void> {
     await this.list(everywhere, '', { form: 'present', which: 0, limit: 0, between: [] });
     await this.#endLife();
-    this.#violations.push(...validate({ truth: [], watches: [], lists: [], sightings: this.#sightings }, ['G9']));
+    this.#violations.push(...validate({ truth: [], watches: [], lists: [], sightings: this.#names }, ['G9']));
     assert.deepEqual(this.#violations.slice(0, 10), []);
   }
 
@@ -382,9 +385,10 @@ export class ModelledServer {
     const { truth } = this.model;
     const isComplete = truthOf(full.events).every(({ position }) => truth.some((change) => change.position === position));
     assert.ok(isComplete, 'an event came that nobody caused');
-    this.#violations.push(...validate({ truth, watches: this.#watches, lists: this.#lists }));
-    for (const { position, key, labels } of truth)
-      this.#sightings.push({ position, askedMs: 0, answeredMs: Infinity, what: `${key} ${labels['turn']}` });
+    this.#violations.push(...validate({ truth, watches: this.#watches, lists: this.#lists, sightings: this.#sightings }));
+    const names = [...this.#sightings, ...truth.map(({ position, key, labels }) => ({ position, what: `${key} ${labels['turn']}` }))];
+    this.#names.push(...names.map((each) => ({ ...each, askedMs: 0, answeredMs: Infinity })));
+    this.#sightings = [];
     this.#watches = [];
     this.#lists = [];
   }

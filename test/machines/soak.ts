@@ -103,7 +103,7 @@ export async function soak(
     violations.push(...history.check().map(({ guarantee, watch: of, message }) => `${guarantee} ${of}: ${message}`));
   };
   const deadline = performance.now() + forMs;
-  for (let checks = 0; performance.now() < deadline && violations.length === 0; checks += 1) {
+  for (let checks = 0; performance.now() < deadline && violations.length === 0 && full.failure === undefined; checks += 1) {
     const until = performance.now() + checkMs;
     const isAway = checks % checksBetweenCrowds === 1;
     if (isAway) await Promise.all(crowd.map((each) => each.leave()));
@@ -131,7 +131,8 @@ export async function soak(
     after = await sample(client, server);
   }
   await check();
-  violations.push(...[full, ...watches].flatMap(({ failure }) => failure ?? []));
+  // Without its truth nothing else can be said.
+  violations.unshift(...[full, ...watches].flatMap(({ failure }) => failure ?? []));
   const objectsAfter = (await client.list(wildcardPath)).items.length;
   const { changes, events } = history;
   return { load, after, violations, changes, events, objectsAfter };
