@@ -1,6 +1,6 @@
 /** Tests that start processes and kill them: one file at a time, with patience. `npm run test:slow`. */
 export default {
-  files: ['build/test/{crash,e2e,clients}/**/*.test.js', 'build/test/hostile/slow/**/*.test.js', 'build/test/simulation/random-tree.test.js'],
+  files: ['build/test/{crash,e2e,clients}/**/*.test.js', 'build/test/hostile/slow/**/*.test.js', 'build/test/simulation/random-tree.test.js', 'build/test/machines/**/*.test.js'],
   environmentVariables: { TEST_TREES: process.env['TEST_TREES'] ?? '200' },
   timeout: '10m',
   concurrency: 1,

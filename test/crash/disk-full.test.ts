@@ -1,45 +1,95 @@
-/** A server whose disk is full, as its clients and its operator see it (F4). */
+/**
+ * A server whose disk becomes full under its writers, as they, its informers and its operator see it (F4): writes are answered 503 and did not happen,
+ * reads go on, what was answered before is there, and everything goes on when there is room.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { aServer, hurried, until } from '../support/test-server.js';
+import { LongWatch } from '../machines/long-watch.js';
 import { fill, filler, smallDisk } from '../store/small-disk.js';
+import { KubeError } from '../support/kube-client.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
+import { validate } from '../support/validators.js';
+import { positionOf, seenList, truthOf } from '../support/watch-history.js';
+import { PushingWriter } from './pushing-writer.js';
+import { seeded } from './random.js';
+import { wildcardPath, Writer } from './writers.js';
 
-const path = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const everything = { covers: () => true };
+const fullMs = 3_000;
+const againMs = 20;
 
-function anExport(name: string): unknown {
-  return { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec: { filling: 'x'.repeat(300_000) } };
-}
+test('while the disk is full writes are answered 503 and reads go on; the server is not ready, lives, and heals by itself', async (t) => {
+  t.timeout(120_000);
+  t.log(`TEST_SEED=${seed}`);
+  const disk = smallDisk(t);
+  if (disk === undefined) {
+    t.pass();
+    return;
+  }
+  await using server = await StrataProcess.start({ flags: [`--data-directory=${join(disk, 'data')}`, '--bookmark-interval=100ms'] });
+  const client = server.client({ http2: true });
+  const statusOf = async (endpoint: string): Promise<number> => (await client.raw('GET', endpoint)).status;
+  const position = positionOf(await client.list(wildcardPath));
+  const full = new LongWatch(client, { id: 'full', path: wildcardPath, position, covered: everything });
+  full.come();
+  t.teardown(() => full.leave());
 
-for (const http2 of [false, true]) {
-  test(`while the disk is full writes over HTTP/${http2 ? 2 : 1.1} are answered 503 and reads go on; the server is not ready, lives, and heals by itself`, async (t) => {
-    const disk = smallDisk(t);
-    if (disk === undefined) {
-      t.pass();
-      return;
-    }
-    const server = await aServer(t, { flags: { 'data-directory': join(disk, 'data') }, clock: hurried(10) });
-    const client = server.client({ http2 });
-    const statusOf = async (endpoint: string): Promise<number> => (await client.raw('GET', endpoint)).status;
-    await client.create(path, anExport('first'));
-    t.is(await statusOf('/readyz'), 200);
+  const stop = new AbortController();
+  const writers = Array.from(
+    { length: 4 },
+    (_, index) => new Writer(server.client({ http2: index % 2 === 0 }), seeded(seed + index), { index, places: 10 }),
+  );
+  const pusher = new PushingWriter(server, seeded(seed - 1), { shard: 'cedar', objects: 10 });
+  const refusals: KubeError[] = [];
+  const writing = Promise.all([
+    ...writers.map(async (writer) => {
+      while (!stop.signal.aborted) {
+        await writer.run(stop.signal).catch((error: unknown) => {
+          if (!(error instanceof KubeError) || error.status !== 503) throw error;
+          refusals.push(error);
+        });
+        await sleep(againMs);
+      }
+    }),
+    (async () => {
+      while (!stop.signal.aborted) {
+        await pusher.run(stop.signal);
+        await sleep(againMs);
+      }
+    })(),
+  ]);
+  await sleep(500);
+  t.is(await statusOf('/readyz'), 200);
 
-    fill(disk);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => client.raw('POST', path, { body: anExport(`n${i}`) })));
-    const refused = answers.filter(({ status }) => status !== 201);
-    t.true(refused.length > 0);
-    for (const { status, text } of refused) {
-      t.is(status, 503);
-      t.like(JSON.parse(text), { kind: 'Status', reason: 'ServiceUnavailable', message: 'the store cannot write (SQLITE_FULL)' });
-    }
-    t.is(await statusOf('/readyz'), 500);
-    t.is(await statusOf('/livez'), 200, 'a restart would not help');
-    t.is((await client.list(path)).items.length, 1 + answers.length - refused.length);
+  fill(disk);
+  await until(() => refusals.length > 0, 10_000);
+  t.is(refusals[0]?.reason, 'ServiceUnavailable');
+  t.is(await statusOf('/readyz'), 500);
+  t.is(await statusOf('/livez'), 200, 'a restart would not help');
+  await client.list(wildcardPath);
+  await sleep(fullMs);
 
-    rmSync(join(disk, filler));
-    await until(async () => (await statusOf('/readyz')) === 200, 10_000);
+  rmSync(join(disk, filler));
+  await until(async () => (await statusOf('/readyz')) === 200, 30_000);
+  const whileFull = writers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
+  await until(() => writers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0) > whileFull, 10_000);
+  stop.abort();
+  await writing;
 
-    t.truthy((await client.create(path, anExport('healed'))).metadata.resourceVersion);
-    t.deepEqual(server.logged.filter(({ event }) => event === 'store.writes-again').length, 1);
-  });
-}
+  const list = await client.list(wildcardPath);
+  await until(() => full.position >= positionOf(list), 10_000);
+  const watch = full.take(full.position);
+  const truth = truthOf(watch.events);
+  const lists = [seenList('list', list, everything)];
+  const isPushed = ({ key }: { key: string }): boolean => key.startsWith('cedar|');
+  const ofHttp = { truth: truth.filter((each) => !isPushed(each)), acknowledged: writers.flatMap(({ acknowledged }) => acknowledged) };
+  t.deepEqual(validate({ truth, watches: [watch], lists }), []);
+  t.deepEqual(validate({ ...ofHttp, watches: [], lists: [] }, ['G1']), [], 'what was answered happened, and what was refused did not');
+  const { acknowledged } = pusher;
+  t.deepEqual(validate({ truth: truth.filter(isPushed), acknowledged, unansweredMax: Infinity, watches: [], lists: [] }, ['G1']), []);
+  t.log(`${refusals.length} refusals, ${ofHttp.acknowledged.length} writes and ${acknowledged.length} pushes acknowledged`);
+});

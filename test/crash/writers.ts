@@ -2,16 +2,11 @@
  * Writers that create, update and delete over HTTP until the server is gone, and remember what was acknowledged.
  *
  * Each key has one writer, which goes from what was answered last. A request that died with the server may or may not have
- * happened: its writer looks again before it goes on (`lookAgain`), and the judge allows both.
+ * happened: its writer looks again before it goes on (`lookAgain`), and the validator allows both.
  */
 import { KubeError, type KubeClient, type KubeObject } from '../support/kube-client.js';
-import { keyOf, positionOf, type ObjectKey, type Position } from '../support/watch-history.js';
+import { keyOf, positionOf, type Acknowledged, type ObjectKey } from '../support/watch-history.js';
 import type { Random } from './random.js';
-
-/** `turn` is the label that tells a put apart. Who deletes is told no position, only that of what was deleted, `behind`. */
-export type Acknowledged = Readonly<
-  { kind: 'put'; key: ObjectKey; position: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
->;
 
 type Place = Readonly<{ shard: string; cluster: string; name: string }>;
 
@@ -94,6 +89,6 @@ function keyAt({ shard, cluster, name }: Place): ObjectKey {
   return `${shard}|${cluster}||${name}`;
 }
 
-function collectionPath(shard: string, cluster: string): string {
+export function collectionPath(shard: string, cluster: string): string {
   return `/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`;
 }

@@ -238,7 +238,12 @@ export class KubeClient {
     // Who waits for the answer or reads it is told; an abort when nobody does is no error.
     stream.on('error', () => {});
     if (bytes !== undefined) stream.end(bytes);
-    const [received] = (await once(stream, 'response')) as [Record<string, string | string[] | number>];
+    const received = await new Promise<Record<string, string | string[] | number>>((resolve, reject) => {
+      stream.once('response', (headers) => resolve(headers as Record<string, string | string[] | number>));
+      stream.once('error', reject);
+      // A server that is killed closes its streams without an error.
+      stream.once('close', () => reject(new Error('the stream ended before the answer')));
+    });
     return { status: Number(received[':status']), headers: flat(received), stream, abort: () => stream.close() };
   }
 

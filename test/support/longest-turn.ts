@@ -22,15 +22,16 @@ export async function longestTurnMs(
   for (let round = 0; round < roundsMax && shortest > enoughMs; round++) {
     await prepare();
     await sleep(20);
-    const before = turns(folder).length;
+    const before = turnsMs(folder).length;
     await work(round);
     await sleep(20);
-    shortest = Math.min(shortest, Math.max(0, ...turns(folder).slice(before)));
+    shortest = Math.min(shortest, Math.max(0, ...turnsMs(folder).slice(before)));
   }
   return shortest;
 }
 
-function turns(folder: string): readonly number[] {
+/** How long each turn worked that was not short, from the start of the server. */
+export function turnsMs(folder: string): readonly number[] {
   const file = turnsFile(folder);
   return existsSync(file) ? readFileSync(file, 'latin1').split('\n').filter(Boolean).map(Number) : [];
 }

@@ -6,9 +6,11 @@ import type { FrameSocket } from '../../src/frames/frame-socket.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { shardName } from './objects.js';
-import type { TestServer } from './test-server.js';
 
 export type PusherCertificate = Readonly<{ certificate: string; key: string }>;
+
+/** A server to push into; `certificate` is what it shows. */
+export type PushTarget = Readonly<{ url: string; certificate: string; master: PusherCertificate }>;
 
 export class RawPusher {
   readonly socket: FrameSocket;
@@ -23,7 +25,7 @@ export class RawPusher {
   }
 
   /** Rejects with UpgradeRefused when the server will not have it. */
-  static async connect(server: TestServer, { certificate, key }: PusherCertificate = server.master): Promise<RawPusher> {
+  static async connect(server: PushTarget, { certificate, key }: PusherCertificate = server.master): Promise<RawPusher> {
     const signal = new AbortController().signal;
     const identity = { ca: server.certificate, certificate, key };
     return new RawPusher(
@@ -33,7 +35,7 @@ export class RawPusher {
 
   /** Connected and welcomed. */
   static async open(
-    server: TestServer,
+    server: PushTarget,
     { as = server.master, ...hello }: { as?: PusherCertificate; name?: string; incarnation?: number } = {},
   ): Promise<RawPusher> {
     const pusher = await RawPusher.connect(server, as);

@@ -10,7 +10,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -106,6 +106,11 @@ export class StrataProcess {
     return join(this.dataFolder, 'apiserver.crt');
   }
 
+  /** Its text. */
+  get certificate(): string {
+    return readFileSync(this.certificateFile, 'utf8');
+  }
+
   get pid(): number {
     return this.#child?.pid ?? 0;
   }
@@ -118,14 +123,14 @@ export class StrataProcess {
     return client;
   }
 
-  /** Starts the child on the data that is there. */
-  async resume(): Promise<void> {
+  /** Starts the child on the data that is there. Rejects, and ends it, when it is not ready in time. */
+  async resume(withinMs = startMsMax): Promise<void> {
     if (this.#child !== undefined) throw new Error('the server is running already');
     const log = openSync(this.logFile, 'a');
     const [program, ...flags] = this.#command;
     this.#child = spawn(program!, flags, { cwd: this.folder, stdio: ['ignore', log, log], env: { ...process.env, ...this.#environment } });
     closeSync(log);
-    await this.#ready(this.#child);
+    await this.#ready(this.#child, withinMs);
   }
 
   /** SIGTERM: the server says goodbye to its clients and exits. Answers the exit code. */
@@ -169,9 +174,9 @@ export class StrataProcess {
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  async #ready(child: ChildProcess): Promise<void> {
+  async #ready(child: ChildProcess, withinMs: number): Promise<void> {
     const probe = this.client();
-    const deadline = performance.now() + startMsMax;
+    const deadline = performance.now() + withinMs;
     for (;;) {
       const answer = await probe.raw('GET', '/readyz', { timeoutMs: 1_000 }).catch(() => undefined);
       if (answer?.status === 200) break;

@@ -1,7 +1,7 @@
 /** Each validator accepts a good history and finds the one violation it is there for. */
 import test from 'ava';
 import { isHealedDeletion, validate, validators, type Guarantee } from './validators.js';
-import type { Change, History, SeenEvent, SeenList, SeenWatch } from './watch-history.js';
+import type { Change, History, SeenEvent, SeenList, SeenWatch, Sighting } from './watch-history.js';
 
 const gold = { tier: 'gold' };
 const one = 'amber|acme||one';
@@ -27,6 +27,17 @@ const full = [
   event('ADDED', three, 6n),
 ];
 
+/** `one` as its writer made it: a, then deleted, then b. */
+const turns: readonly Change[] = [
+  { kind: 'put', key: one, position: 1n, labels: { turn: 'a' } },
+  { kind: 'delete', key: one, position: 2n, labels: { turn: 'a' } },
+  { kind: 'put', key: one, position: 3n, labels: { turn: 'b' } },
+];
+
+/** A client that had revision 3 begins again at 5, when `one` is gone. */
+const heals = { kind: 'initial', named: 3n, isHealed: true } as const;
+const relisted = [event('ADDED', two, 4n), bookmark(5n, true), event('DELETED', one, 5n), bookmark(5n)];
+
 test('a history without faults violates nothing', (t) => {
   const selected = [event('ADDED', two, 2n), event('ADDED', one, 3n), event('DELETED', two, 4n), event('DELETED', one, 5n)];
   const watchList = [
@@ -45,7 +56,9 @@ test('a history without faults violates nothing', (t) => {
       behind('first half', 0n, full.slice(0, 3)),
       { ...behind('second half', 3n, full.slice(3)), resumes: 'first half' },
       behind('from the list', 2n, full.slice(2)),
+      { ...behind('heals', 0n, relisted), began: heals },
     ],
+    sightings: [sighting(1n, 0, 'a'), sighting(1n, 1), sighting(3n, 2, 'b'), { ...sighting(2n, 3), askedMs: 1.2 }],
     lists: [
       list(
         2n,
@@ -62,6 +75,42 @@ test('a history without faults violates nothing', (t) => {
 });
 
 const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: History; says: RegExp }>[] = [
+  {
+    guarantee: 'G1',
+    title: 'a write that was answered and is gone',
+    history: history({ truth: turns, acknowledged: [put(1n, 'a'), put(4n, 'c')], unansweredMax: 9 }),
+    says: /lost: c of amber\|acme\|\|one at 4/,
+  },
+  {
+    guarantee: 'G1',
+    title: 'writes of one key in another order than their writer was answered',
+    history: history({ truth: turns, acknowledged: [put(3n, 'b'), put(1n, 'a')], unansweredMax: 9 }),
+    says: /lost: a of/,
+  },
+  {
+    guarantee: 'G1',
+    title: 'another content at an answered revision',
+    history: history({ truth: turns, acknowledged: [put(1n, 'x')], unansweredMax: 9 }),
+    says: /lost: x of/,
+  },
+  {
+    guarantee: 'G1',
+    title: 'a deletion that was answered and did not happen',
+    history: history({ truth: turns, acknowledged: [{ kind: 'delete', key: one, behind: 2n }], unansweredMax: 9 }),
+    says: /lost: the deletion of amber\|acme\|\|one behind 2/,
+  },
+  {
+    guarantee: 'G1',
+    title: 'a change that nobody was answered',
+    history: history({ truth: turns, acknowledged: [put(1n, 'a'), put(3n, 'b')] }),
+    says: /has 1 changes without an answer, at most 0/,
+  },
+  {
+    guarantee: 'G1',
+    title: 'an object that nobody wrote',
+    history: history({ truth: [...turns, { ...truth[1]!, position: 4n }], acknowledged: [put(1n, 'a'), put(3n, 'b')], unansweredMax: 0 }),
+    says: /nobody wrote birch/,
+  },
   {
     guarantee: 'G2',
     title: 'an event behind a later one',
@@ -132,6 +181,37 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
       ],
     }),
     says: /should be at 1, is 3/,
+  },
+  {
+    guarantee: 'G4',
+    title: 'an event with another content',
+    history: history({ watches: [behind('w', 0n, full.with(2, { ...full[2]!, labels: {} }))] }),
+    says: /MODIFIED amber\|acme\|\|one at 3 has the labels .*gold.*, came with \[\]/,
+  },
+  {
+    guarantee: 'G5',
+    title: 'an object that a list holds twice',
+    history: history({
+      lists: [
+        list(1n, [
+          [one, 1n],
+          [one, 1n],
+        ]),
+      ],
+    }),
+    says: /comes twice/,
+  },
+  {
+    guarantee: 'G5',
+    title: 'a deletion that a client which relists is not told',
+    history: history({ watches: [{ ...behind('w', 0n, relisted.toSpliced(2, 1)), began: heals }] }),
+    says: /acme\|\|one is gone and was not told/,
+  },
+  {
+    guarantee: 'G5',
+    title: 'an object that a client which relists is told as gone',
+    history: history({ watches: [{ ...behind('w', 0n, [...relisted, event('DELETED', two, 5n)]), began: heals }] }),
+    says: /acme\|\|two is there and was told as gone/,
   },
   {
     guarantee: 'G5',
@@ -205,6 +285,18 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
     history: history({ watches: [selecting([event('ADDED', two, 2n), event('ADDED', one, 3n), event('DELETED', one, 5n)])] }),
     says: /DELETED birch\|acme\|\|two at 4 is missing/,
   },
+  {
+    guarantee: 'G9',
+    title: 'a revision that names two changes',
+    history: history({ sightings: [sighting(1n, 0, 'a'), sighting(2n, 1, 'b'), sighting(1n, 2), sighting(2n, 3, 'c')] }),
+    says: /2 was b and then c/,
+  },
+  {
+    guarantee: 'G9',
+    title: 'a revision that falls',
+    history: history({ sightings: [sighting(5n, 0), sighting(4n, 1)] }),
+    says: /4 was shown as the present after 5/,
+  },
 ];
 
 for (const { guarantee, title, history: bad, says } of broken) {
@@ -232,6 +324,13 @@ test('a healed deletion is exempt from G2 and G7, and only where the watch named
   t.true(validators.G7(history({ watches: [elsewhere] })).length > 0);
 });
 
+test('what was answered and what may have happened without an answer is durable', (t) => {
+  const all = [put(1n, 'a'), { kind: 'delete', key: one, behind: 1n }, put(3n, 'b')] as const;
+
+  t.deepEqual(validators.G1(history({ truth: turns, acknowledged: all })), []);
+  t.deepEqual(validators.G1(history({ truth: turns, acknowledged: [all[0], all[2]], unansweredMax: 1 })), []);
+});
+
 test('a healed deletion that comes twice is not exempt from G3', (t) => {
   const events = [
     event('ADDED', two, 4n),
@@ -246,6 +345,14 @@ test('a healed deletion that comes twice is not exempt from G3', (t) => {
 
 function history(parts: Partial<History>): History {
   return { truth, watches: [], lists: [], ...parts };
+}
+
+function put(position: bigint, turn: string) {
+  return { kind: 'put', key: one, position, turn } as const;
+}
+
+function sighting(position: bigint, askedMs: number, what?: string): Sighting {
+  return { position, askedMs, answeredMs: askedMs + 0.5, ...(what === undefined ? {} : { what }) };
 }
 
 function behind(id: string, position: bigint, events: readonly SeenEvent[]): SeenWatch {
@@ -266,8 +373,9 @@ function list(position: bigint, entries: readonly (readonly [string, bigint])[],
   };
 }
 
+/** Its labels are those of the truth. */
 function event(type: SeenEvent['type'], key: string, position: bigint): SeenEvent {
-  return { type, key, position, labels: {}, initialEventsEnd: false };
+  return { type, key, position, labels: position === 2n || position === 3n ? gold : {}, initialEventsEnd: false };
 }
 
 function bookmark(position: bigint, initialEventsEnd = false): SeenEvent {

@@ -1,33 +1,41 @@
 /**
- * The guarantees of a watch (design §6), each as a named validator over a recorded history; the idea is etcd's
+ * The guarantees (src/ARCHITECTURE.md), each as a named validator over a recorded history; the idea is etcd's
  * tests/robustness/validate/watch.go. A validator answers every violation it finds and never throws.
  *
+ *   G1 durable    every answered write is in the truth, in its writer's order, and little else
  *   G2 ordered    events come in rising revision            G6 resumable   a chain of resumed watches has no gap, no repeat, no 410
  *   G3 unique     no event comes twice                      G7 bookmarks   never overtake an event, and never fall
  *   G4 reliable   nothing between two seen ones is missing  G8 filters     a selector's view = the full stream filtered, flips included
  *   G5 atomic     list at R, then watch from R: the whole story
+ *   G9 revisions  never name two things, and never fall from one answer to a later request
  *
  * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
  * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated bookmark, for what
  * the client may still hold from an older revision. `isHealedDeletion` names these; G2 and G7 exempt nothing else.
  */
-import type { Change, History, ObjectKey, Position, SeenEvent, SeenWatch } from './watch-history.js';
+import { Truth } from './truth.js';
+import type { Acknowledged, Change, History, ObjectKey, Position, SeenEvent, SeenWatch } from './watch-history.js';
 
-export type Guarantee = 'G2' | 'G3' | 'G4' | 'G5' | 'G6' | 'G7' | 'G8';
+export type Guarantee = 'G1' | 'G2' | 'G3' | 'G4' | 'G5' | 'G6' | 'G7' | 'G8' | 'G9';
 
 export type Violation = Readonly<{ guarantee: Guarantee; watch: string; message: string }>;
 
 export const validators: Readonly<Record<Guarantee, (history: History) => readonly Violation[]>> = {
+  G1: durable,
   G2: ({ watches }) => watches.flatMap(ordered),
   G3: ({ watches }) => watches.flatMap(unique),
-  G4: (history) => history.watches.filter((watch) => watch.selects === undefined).flatMap((watch) => complete('G4', watch, history)),
+  G4: ({ truth, watches }) => allComplete('G4', new Truth(truth), watches),
   G5: atomic,
   G6: resumable,
-  G7: (history) => history.watches.flatMap((watch) => bookmarked(watch, history)),
-  G8: (history) => history.watches.filter((watch) => watch.selects !== undefined).flatMap((watch) => complete('G8', watch, history)),
+  G7: ({ truth, watches }) => {
+    const known = new Truth(truth);
+    return watches.flatMap((watch) => bookmarked(watch, known));
+  },
+  G8: ({ truth, watches }) => allComplete('G8', new Truth(truth), watches),
+  G9: ({ sightings = [] }) => [...named(sightings), ...fallen(sightings)],
 };
 
-/** Every violation of every guarantee, or of the named ones: without a truth only G2, G3 and G7 can be told. */
+/** Every violation of every guarantee, or of the named ones: without a truth only G2, G3, G7 and G9 can be told. */
 export function validate(
   history: History,
   guarantees: readonly Guarantee[] = Object.keys(validators) as Guarantee[],
@@ -37,16 +45,34 @@ export function validate(
 
 /** A DELETED that heals a client which named an old revision: behind the annotated bookmark, at that bookmark's revision (D4). */
 export function isHealedDeletion(watch: Pick<SeenWatch, 'began' | 'events'>, index: number): boolean {
-  const event = watch.events[index];
-  const end = endOfInitialEvents(watch);
-  return (
-    watch.began.kind === 'initial' &&
-    watch.began.named !== undefined &&
-    event?.type === 'DELETED' &&
-    end >= 0 &&
-    index > end &&
-    event.position === watch.events[end]?.position
-  );
+  return healedDeletions(watch).has(index);
+}
+
+function durable({ truth, acknowledged = [], unansweredMax = 0 }: History): readonly Violation[] {
+  const violations: Violation[] = [];
+  const report = (message: string): void => void violations.push({ guarantee: 'G1', watch: '', message });
+  if (acknowledged.length === 0) return violations;
+  const { histories } = new Truth(truth);
+  const writes = byKey(acknowledged);
+  for (const [key, ofKey] of writes) {
+    const history = histories.get(key) ?? [];
+    let at = 0;
+    let unanswered = 0;
+    for (const write of ofKey) {
+      const found = history.findIndex((change, index) => index >= at && isThe(change, write));
+      if (found < 0) {
+        report(`lost: ${written(write)}`);
+        continue;
+      }
+      unanswered += found - at;
+      at = found + 1;
+    }
+    unanswered += history.length - at;
+    if (unanswered > unansweredMax) report(`${key} has ${unanswered} changes without an answer, at most ${unansweredMax} can be`);
+  }
+  for (const [key, history] of histories)
+    if (!writes.has(key) && history.length > unansweredMax) report(`nobody wrote ${key}, and it has ${history.length} changes`);
+  return violations;
 }
 
 function ordered(watch: SeenWatch): readonly Violation[] {
@@ -65,49 +91,58 @@ function ordered(watch: SeenWatch): readonly Violation[] {
 
 function unique(watch: SeenWatch): readonly Violation[] {
   const seen = new Set<string>();
+  const healed = healedDeletions(watch);
   return watch.events.flatMap((event, index) => {
     if (!isChange(event)) return [];
-    const id = `${isHealedDeletion(watch, index) ? 'healed ' : ''}${event.key}@${event.position}`;
+    const id = `${healed.has(index) ? 'healed ' : ''}${event.key}@${event.position}`;
     if (seen.has(id)) return [violation('G3', watch, `${describe(event)} came twice`)];
     seen.add(id);
     return [];
   });
 }
 
+function allComplete(guarantee: 'G4' | 'G8', truth: Truth, watches: readonly SeenWatch[]): readonly Violation[] {
+  return watches
+    .filter(({ selects }) => (selects === undefined) === (guarantee === 'G4'))
+    .flatMap((watch) => complete(guarantee, watch, truth));
+}
+
 /** What was delivered is exactly what the truth says between the watch's begin and the last position it showed. */
-function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, { truth }: History): readonly Violation[] {
+function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): readonly Violation[] {
   const violations: Violation[] = [];
+  const report = (message: string): void => void violations.push(violation(guarantee, watch, message));
   const end = endOfInitialEvents(watch);
   if (watch.began.kind === 'initial' && end < 0) return violations;
   const from = watch.began.kind === 'behind' ? watch.began.position : watch.events[end]!.position;
 
   if (watch.began.kind === 'initial') {
     const stated = new Map(watch.events.slice(0, end).map((event) => [event.key, event.position]));
-    violations.push(
-      ...differences(stateAt(truth, watch, from), stated).map((text) => violation(guarantee, watch, `initial events at ${from}: ${text}`)),
-    );
+    for (const text of differences(truth.stateAt(watch, from), stated)) report(`initial events at ${from}: ${text}`);
   }
 
   const live = liveEvents(watch).filter(isChange);
   const upTo = lastPosition(watch, from);
-  const wanted = new Map(expectedEvents(truth, watch, { after: from, upTo }).map((event) => [idOf(event), event]));
+  const wanted = new Map(truth.events(watch, from, upTo).map((event) => [idOf(event), event]));
   const got = new Map(live.map((event) => [idOf(event), event]));
-  for (const [id, event] of wanted)
-    if (!got.has(id)) violations.push(violation(guarantee, watch, `${describe(event)} is missing between ${from} and ${upTo}`));
-  for (const [id, event] of got)
-    if (!wanted.has(id)) violations.push(violation(guarantee, watch, `${describe(event)} came, and no such change is known`));
+  for (const [id, event] of wanted) {
+    const seen = got.get(id);
+    if (seen === undefined) report(`${describe(event)} is missing between ${from} and ${upTo}`);
+    // A flip's DELETED carries what the object was before (contract S15).
+    else if (seen.type !== 'DELETED' && labelsText(seen) !== labelsText(event))
+      report(`${describe(event)} has the labels ${labelsText(event)}, came with ${labelsText(seen)}`);
+  }
+  for (const [id, event] of got) if (!wanted.has(id)) report(`${describe(event)} came, and no such change is known`);
   return violations;
 }
 
 /** The list is the state at its revision; with the events of its watch it becomes the state at the last one. */
 function atomic(history: History): readonly Violation[] {
-  return history.lists.flatMap((list) => {
+  const truth = new Truth(history.truth);
+  const ofLists = history.lists.flatMap((list) => {
     const held = new Map(list.entries.map((entry) => [entry.key, entry.position]));
-    const found = differences(stateAt(history.truth, list, list.position), held).map((text): Violation => ({
-      guarantee: 'G5',
-      watch: list.id,
-      message: `list at ${list.position}: ${text}`,
-    }));
+    const report = (message: string): Violation => ({ guarantee: 'G5', watch: list.id, message });
+    const found = differences(truth.stateAt(list, list.position), held).map((text) => report(`list at ${list.position}: ${text}`));
+    if (held.size < list.entries.length) found.push(report(`list at ${list.position}: an object comes twice`));
     const watch = history.watches.find((candidate) => candidate.id === list.watchedBy);
     if (watch === undefined) return found;
 
@@ -117,15 +152,39 @@ function atomic(history: History): readonly Violation[] {
       else state.set(event.key, event.position);
     }
     const upTo = lastPosition(watch, list.position);
-    const after = differences(stateAt(history.truth, watch, upTo), state).map((text) =>
+    const after = differences(truth.stateAt(watch, upTo), state).map((text) =>
       violation('G5', watch, `list at ${list.position} and the watch up to ${upTo}: ${text}`),
     );
     return [...found, ...after];
   });
+  return [...ofLists, ...history.watches.flatMap((watch) => relisted(watch, truth))];
+}
+
+/** A client that forgets nothing on a relist and names what it has ends with the state, by its own keys, which have no shard (R21, R24). */
+function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
+  const { began, events } = watch;
+  if (began.kind !== 'initial' || began.named === undefined || began.isHealed !== true) return [];
+  const end = endOfInitialEvents(watch);
+  const at = events[end]?.position;
+  const isOver = at !== undefined && events.some(({ type, position }, index) => index > end && (type === 'BOOKMARK' || position > at));
+  if (!isOver) return [];
+  const held = new Set([...truth.stateAt(watch, began.named).keys()].map(clientKey));
+  for (const event of events.filter(isChange)) {
+    if (event.type === 'DELETED') held.delete(clientKey(event.key));
+    else held.add(clientKey(event.key));
+  }
+  const upTo = lastPosition(watch, at);
+  const wanted = new Set([...truth.stateAt(watch, upTo).keys()].map(clientKey));
+  const wrong = [
+    ...[...held].filter((key) => !wanted.has(key)).map((key) => `${key} is gone and was not told`),
+    ...[...wanted].filter((key) => !held.has(key)).map((key) => `${key} is there and was told as gone`),
+  ];
+  return wrong.map((text) => violation('G5', watch, `a client that had ${began.named}, at ${upTo}: ${text}`));
 }
 
 /** Watches that go on from one another are judged as one. */
 function resumable(history: History): readonly Violation[] {
+  const truth = new Truth(history.truth);
   return history.watches.flatMap((watch) => {
     if (watch.resumes === undefined) return [];
     const gone = watch.events
@@ -138,10 +197,10 @@ function resumable(history: History): readonly Violation[] {
     const joined: SeenWatch = {
       ...before,
       id: watch.id,
-      events: [...before.events, ...watch.events.filter((event) => event.type !== 'ERROR')],
+      events: [...before.events, ...watch.events].filter(({ type }) => type !== 'ERROR'),
     };
     const kind = joined.selects === undefined ? 'G4' : 'G8';
-    const broken = [...ordered(joined), ...unique(joined), ...complete(kind, joined, history)];
+    const broken = [...ordered(joined), ...unique(joined), ...complete(kind, joined, truth)];
     return [
       ...gone,
       ...broken.map((found): Violation => ({ ...found, guarantee: 'G6', message: `behind ${before.id}: ${found.message}` })),
@@ -149,20 +208,23 @@ function resumable(history: History): readonly Violation[] {
   });
 }
 
-function bookmarked(watch: SeenWatch, { truth }: History): readonly Violation[] {
+function bookmarked(watch: SeenWatch, truth: Truth): readonly Violation[] {
   const violations: Violation[] = [];
   const delivered = new Set<string>();
-  const start = watch.began.kind === 'behind' ? watch.began.position : (watch.events[endOfInitialEvents(watch)]?.position ?? 0n);
+  const healed = healedDeletions(watch);
+  let overtaken = watch.began.kind === 'behind' ? watch.began.position : (watch.events[endOfInitialEvents(watch)]?.position ?? 0n);
   let bookmark = 0n;
   for (const [index, event] of watch.events.entries()) {
     if (event.type === 'BOOKMARK') {
       if (event.position === 0n) violations.push(violation('G7', watch, 'a bookmark without a resourceVersion'));
       if (event.position < bookmark) violations.push(violation('G7', watch, `a bookmark fell from ${bookmark} to ${event.position}`));
-      const owed = expectedEvents(truth, watch, { after: start, upTo: event.position }).filter((change) => !delivered.has(idOf(change)));
-      for (const change of owed) violations.push(violation('G7', watch, `the bookmark at ${event.position} overtook ${describe(change)}`));
+      for (const change of truth.events(watch, overtaken, event.position))
+        if (!delivered.has(idOf(change)))
+          violations.push(violation('G7', watch, `the bookmark at ${event.position} overtook ${describe(change)}`));
+      overtaken = event.position > overtaken ? event.position : overtaken;
       bookmark = event.position;
     } else if (isChange(event)) {
-      if (event.position <= bookmark && !isHealedDeletion(watch, index))
+      if (event.position <= bookmark && !healed.has(index))
         violations.push(violation('G7', watch, `${describe(event)} came behind the bookmark at ${bookmark}`));
       delivered.add(idOf(event));
     }
@@ -170,35 +232,29 @@ function bookmarked(watch: SeenWatch, { truth }: History): readonly Violation[] 
   return violations;
 }
 
-/** The events a watch owes for the changes after < position ≤ upTo: the full stream, filtered, with flips (contract S15). */
-function expectedEvents(
-  truth: readonly Change[],
-  watch: SeenWatch,
-  { after, upTo }: Readonly<{ after: Position; upTo: Position }>,
-): readonly SeenEvent[] {
-  const inView = new Set<ObjectKey>();
-  const owed: SeenEvent[] = [];
-  for (const change of truth) {
-    if (change.position > upTo || !watch.covers(change.key)) continue;
-    const was = inView.has(change.key);
-    const is = change.kind === 'put' && (watch.selects?.(change) ?? true);
-    if (is) inView.add(change.key);
-    else inView.delete(change.key);
-    if (change.position <= after || (!was && !is)) continue;
-    const type = is ? (was ? 'MODIFIED' : 'ADDED') : 'DELETED';
-    owed.push({ type, key: change.key, position: change.position, labels: change.labels, initialEventsEnd: false });
-  }
-  return owed;
+/** A revision names one change for ever: whoever saw it, in whichever life of the server, saw the same. */
+function named(sightings: NonNullable<History['sightings']>): readonly Violation[] {
+  const first = new Map<Position, string>();
+  return sightings.flatMap(({ position, what }) => {
+    if (what === undefined) return [];
+    const known = first.get(position);
+    first.set(position, known ?? what);
+    return known === undefined || known === what ? [] : [aboutAll(`${position} was ${known} and then ${what}`)];
+  });
 }
 
-function stateAt(truth: readonly Change[], covered: Pick<SeenWatch, 'covers' | 'selects'>, at: Position): ReadonlyMap<ObjectKey, Position> {
-  const state = new Map<ObjectKey, Position>();
-  for (const change of truth) {
-    if (change.position > at || !covered.covers(change.key)) continue;
-    if (change.kind === 'put' && (covered.selects?.(change) ?? true)) state.set(change.key, change.position);
-    else state.delete(change.key);
+/** Whoever asks after an answer has come sees nothing older than that answer. */
+function fallen(sightings: NonNullable<History['sightings']>): readonly Violation[] {
+  const answers = sightings.toSorted((a, b) => a.answeredMs - b.answeredMs);
+  const violations: Violation[] = [];
+  let highest = 0n;
+  let next = 0;
+  for (const { position, askedMs } of sightings.toSorted((a, b) => a.askedMs - b.askedMs)) {
+    for (; next < answers.length && answers[next]!.answeredMs < askedMs; next += 1)
+      if (answers[next]!.position > highest) highest = answers[next]!.position;
+    if (position < highest) violations.push(aboutAll(`${position} was shown as the present after ${highest} had been`));
   }
-  return state;
+  return violations;
 }
 
 function differences(want: ReadonlyMap<ObjectKey, Position>, got: ReadonlyMap<ObjectKey, Position>): readonly string[] {
@@ -214,12 +270,23 @@ function endOfInitialEvents(watch: Pick<SeenWatch, 'events'>): number {
   return watch.events.findIndex((event) => event.initialEventsEnd);
 }
 
+/** Their indexes. */
+function healedDeletions(watch: Pick<SeenWatch, 'began' | 'events'>): ReadonlySet<number> {
+  const { began, events } = watch;
+  if (began.kind !== 'initial' || began.named === undefined) return new Set();
+  const end = endOfInitialEvents(watch);
+  const isHealed = ({ type, position }: SeenEvent, index: number): boolean =>
+    end >= 0 && index > end && type === 'DELETED' && position === events[end]!.position;
+  return new Set(events.flatMap((event, index) => (isHealed(event, index) ? [index] : [])));
+}
+
 /** What came behind the initial events, healed deletions left out. A WatchList that never ended its initial events has none. */
 function liveEvents(watch: SeenWatch): readonly SeenEvent[] {
   const end = endOfInitialEvents(watch);
   if (watch.began.kind === 'initial' && end < 0) return [];
+  const healed = healedDeletions(watch);
   return watch.events.filter(
-    (event, index) => (watch.began.kind === 'behind' || index > end) && event.type !== 'ERROR' && !isHealedDeletion(watch, index),
+    (event, index) => (watch.began.kind === 'behind' || index > end) && event.type !== 'ERROR' && !healed.has(index),
   );
 }
 
@@ -231,12 +298,46 @@ function isChange(event: SeenEvent): boolean {
   return event.type === 'ADDED' || event.type === 'MODIFIED' || event.type === 'DELETED';
 }
 
+function isThe(change: Change, write: Acknowledged): boolean {
+  if (write.kind === 'delete') return change.kind === 'delete' && change.position > write.behind;
+  return change.kind === 'put' && change.labels['turn'] === write.turn && change.position === (write.position ?? change.position);
+}
+
+function byKey<T extends { readonly key: ObjectKey }>(all: readonly T[]): ReadonlyMap<ObjectKey, readonly T[]> {
+  const groups = new Map<ObjectKey, T[]>();
+  for (const each of all) {
+    const group = groups.get(each.key);
+    if (group === undefined) groups.set(each.key, [each]);
+    else group.push(each);
+  }
+  return groups;
+}
+
+/** What kcp's informers key an object by. */
+function clientKey(key: ObjectKey): string {
+  return key.slice(key.indexOf('|') + 1);
+}
+
+function labelsText({ labels }: Pick<SeenEvent, 'labels'>): string {
+  return JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 function idOf(event: SeenEvent): string {
   return `${event.type} ${event.key}@${event.position}`;
 }
 
 function describe(event: SeenEvent): string {
   return `${event.type} ${event.key} at ${event.position}`;
+}
+
+function written(write: Acknowledged): string {
+  return write.kind === 'put'
+    ? `${write.turn} of ${write.key} at ${write.position}`
+    : `the deletion of ${write.key} behind ${write.behind}`;
+}
+
+function aboutAll(message: string): Violation {
+  return { guarantee: 'G9', watch: '', message };
 }
 
 function violation(guarantee: Guarantee, watch: SeenWatch, message: string): Violation {

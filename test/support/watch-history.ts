@@ -27,8 +27,11 @@ export type SeenEvent = Readonly<{
 /** What a watch covers. A selector that is left out selects everything. */
 export type Covered = Readonly<{ covers: (key: ObjectKey) => boolean; selects?: (change: Pick<Change, 'key' | 'labels'>) => boolean }>;
 
-/** How a watch began: behind a revision, or with initial events (`named` is the old revision it carried, if any). */
-export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position }>;
+/**
+ * How a watch began: behind a revision, or with initial events. `named` is the old revision it carried, if any; `isHealed` when the server
+ * still remembers all deletions since, so that a client which forgets nothing ends with the state (D4).
+ */
+export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position; isHealed?: boolean }>;
 
 export type SeenWatch = Covered &
   Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; /** The watch this one goes on from. */ resumes?: string }>;
@@ -44,8 +47,32 @@ export type SeenList = Covered &
 /** One change of the store. A put's labels are those it wrote. */
 export type Change = Readonly<{ kind: 'put' | 'delete'; key: ObjectKey; position: Position; labels: Readonly<Record<string, string>> }>;
 
-/** `truth` is complete from the birth of the store up to the last position anybody saw. */
-export type History = Readonly<{ truth: readonly Change[]; watches: readonly SeenWatch[]; lists: readonly SeenList[] }>;
+/**
+ * A write that was answered. Each key has one writer at a time. `turn` is the label that tells its puts apart. The acknowledgement of a push names no
+ * revision; nor does the answer to a DELETE, so a delete has only that of what it deleted, `behind`.
+ */
+export type Acknowledged = Readonly<
+  { kind: 'put'; key: ObjectKey; position?: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
+>;
+
+/**
+ * A revision that an answer showed as the present one, and when the client asked and got it. `what` is what was written at that revision. What
+ * shows no more than this is asked for at 0 and answered at Infinity.
+ */
+export type Sighting = Readonly<{ position: Position; askedMs: number; answeredMs: number; what?: string }>;
+
+/**
+ * `truth` is complete up to the last position anybody saw: from the birth of the store, or from a state whose objects it names by their last
+ * put. `unansweredMax` is how many writes of one key may have happened without an answer.
+ */
+export type History = Readonly<{
+  truth: readonly Change[];
+  watches: readonly SeenWatch[];
+  lists: readonly SeenList[];
+  acknowledged?: readonly Acknowledged[];
+  unansweredMax?: number;
+  sightings?: readonly Sighting[];
+}>;
 
 export function keyOf(object: KubeObject): ObjectKey {
   const { annotations = {}, namespace = '', name = '' } = object.metadata;
@@ -97,6 +124,8 @@ export class WatchRecorder {
   readonly #resumes: string | undefined;
   readonly #finished: Promise<void>;
   #wake: () => void = () => {};
+  #paused = Promise.resolve();
+  #release: () => void = () => {};
 
   constructor(
     client: KubeClient,
@@ -147,6 +176,15 @@ export class WatchRecorder {
     }
   }
 
+  /** Stops reading until `resume`: the socket fills, and the server has a slow reader. */
+  pause(): void {
+    this.#paused = new Promise((resolve) => (this.#release = resolve));
+  }
+
+  resume(): void {
+    this.#release();
+  }
+
   /** Resolves when the server has ended the stream. */
   async ended(): Promise<void> {
     await this.#finished;
@@ -154,6 +192,7 @@ export class WatchRecorder {
 
   async close(): Promise<SeenWatch> {
     this.#stop.abort();
+    this.resume();
     await this.#finished.catch(() => {});
     return this.seen();
   }
@@ -172,6 +211,7 @@ export class WatchRecorder {
     for await (const event of client.watch(path, { ...options, signal: this.#stop.signal })) {
       this.#events.push(seenEvent(event));
       this.#wake();
+      await this.#paused;
     }
   }
 }

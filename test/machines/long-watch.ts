@@ -1,0 +1,96 @@
+/**
+ * One informer's watch over hours: when its connection ends it goes on from its last revision, and what it saw is one history, so a gap or a repeat
+ * at a seam is found like any other. What has been validated is forgotten, so memory does not grow with time.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KubeError, type KubeClient } from '../support/kube-client.js';
+import { seenEvent, type Covered, type Position, type SeenEvent, type SeenWatch } from '../support/watch-history.js';
+
+const againMs = 20;
+const revisionMax = 2n ** 63n;
+
+export type LongWatchOptions = Readonly<{
+  id: string;
+  path: string;
+  query?: Readonly<Record<string, string>>;
+  position: Position;
+  covered: Covered;
+}>;
+
+export class LongWatch {
+  readonly #client: KubeClient;
+  readonly #options: LongWatchOptions;
+  #began: Position;
+  #position: Position;
+  #events: SeenEvent[] = [];
+  #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  /** What ended it for good: the server no longer knew its revision, or refused it. */
+  failure: string | undefined;
+
+  /** Reads nothing until `come`. */
+  constructor(client: KubeClient, options: LongWatchOptions) {
+    this.#client = client;
+    this.#options = options;
+    this.#began = options.position;
+    this.#position = options.position;
+  }
+
+  get position(): Position {
+    return this.#position;
+  }
+
+  get events(): readonly SeenEvent[] {
+    return this.#events;
+  }
+
+  come(): void {
+    if (this.failure !== undefined) return;
+    this.#stop = new AbortController();
+    this.#running = this.#follow(this.#stop.signal);
+  }
+
+  async leave(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** What it saw since it was last asked and up to a revision, which is forgotten here. */
+  take(upTo: Position): SeenWatch {
+    const index = this.#events.findIndex(({ position }) => position > upTo);
+    const events = this.#events.splice(0, index < 0 ? this.#events.length : index);
+    const { id, covered } = this.#options;
+    const taken: SeenWatch = { id, began: { kind: 'behind', position: this.#began }, events, ...covered };
+    this.#began = upTo > this.#began ? upTo : this.#began;
+    return taken;
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { path, query } = this.#options;
+    while (!signal.aborted) {
+      const from = { ...query, resourceVersion: String(this.#position), allowWatchBookmarks: 'true' };
+      try {
+        for await (const event of this.#client.watch(path, { query: from, signal })) {
+          const seen = seenEvent(event);
+          if (seen.type === 'ERROR') {
+            this.#fail(seen.code);
+            break;
+          }
+          this.#events.push(seen);
+          this.#position = seen.position;
+        }
+      } catch (error) {
+        // A server that starts or stops may say so; its clients come again.
+        if (error instanceof KubeError && error.status < 500) this.#fail(error.status);
+      }
+      if (!signal.aborted) await sleep(againMs);
+    }
+  }
+
+  /** It holds nobody back from then on. */
+  #fail(code: number | undefined): void {
+    this.failure = `${this.#options.id} ended with ${code} at ${this.#position}`;
+    this.#position = revisionMax;
+    this.#stop.abort();
+  }
+}

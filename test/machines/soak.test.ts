@@ -1,0 +1,76 @@
+/**
+ * Ageing: a real server under all the writes it takes, on the real clock, with bounds that are small but otherwise those of an operator. Throughout,
+ * history stays within a tenth of its bound, memory and disk stay flat, no turn of the event loop is long, and every watch is valid. Then nine of ten
+ * objects go, and memory and disk come back.
+ *
+ * TEST_SOAK_MINUTES=n shares n minutes among the bounds; `npm run soak` takes ten. TEST_SEED=n repeats the choices of the writers.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { meteredEnvironment, turnsMs } from '../support/longest-turn.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { pushedBytes, soak } from './soak.js';
+import { growth, overBounds, type HistoryBound, type Sample } from './vitals.js';
+
+const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
+const soakMs = Number(process.env['TEST_SOAK_MINUTES'] ?? 1) * 60_000;
+const turnMsMax = 50;
+/** The write-ahead log, and pages that are free and not given back yet. */
+const diskSlackMiB = 40;
+const mebibyte = 1024 * 1024;
+
+const bounds: readonly Readonly<{ title: string; flag: string; bound: HistoryBound }>[] = [
+  { title: 'changes', flag: '--history-changes-max=20000', bound: { changesMax: 20_000 } },
+  { title: 'age', flag: '--history-age-max=6s', bound: { ageMaxMs: 6_000 } },
+  { title: 'bytes', flag: '--history-bytes-max=32MiB', bound: { bytesMax: 32 * mebibyte } },
+];
+
+for (const { title, flag, bound } of bounds) {
+  test(`a history that is bounded by ${title} stays within it at full speed, and so does everything else`, async (t) => {
+    const forMs = soakMs / bounds.length;
+    t.timeout(forMs + 180_000);
+    t.log(`TEST_SEED=${seed}`);
+    const folder = await mkdtemp(join(tmpdir(), 'strata-soak-'));
+    t.teardown(() => rm(folder, { recursive: true }));
+    await using server = await StrataProcess.start({
+      flags: [flag, '--tombstones-max=20000', '--bookmark-interval=100ms'],
+      environment: meteredEnvironment(folder),
+    });
+    const started = turnsMs(folder).length;
+    const historyMiB = (bound.bytesMax ?? (bound.changesMax ?? 0) * pushedBytes) / mebibyte;
+    const isGivenBack = ({ diskMiB }: Sample): boolean => diskMiB < 1.3 * historyMiB + diskSlackMiB;
+    const { load, after, violations, changes, events, objectsAfter } = await soak(server, {
+      forMs,
+      seed,
+      isGivenBack,
+      onEnd: (close) => t.teardown(close),
+    });
+
+    const most = (what: 'memoryMiB' | 'diskMiB' | 'turnMs'): number => Math.round(Math.max(...load.map((each) => each[what])));
+    const longTurns = turnsMs(folder)
+      .slice(started)
+      .filter((turnMs) => turnMs > turnMsMax);
+    t.log(
+      `${changes} changes, ${Math.round((changes * 1000) / forMs)} a second, ${events} events; at most ${most('memoryMiB')} MiB of memory, ${most('diskMiB')} MiB of disk; ` +
+        `strata_event_loop_delay_max ${most('turnMs')} ms, turns that worked over ${turnMsMax} ms: ${longTurns.length === 0 ? 'none' : longTurns.slice(0, 20).join(' ')}`,
+    );
+    t.log(
+      `with ${objectsAfter} objects left: ${Math.round(after.memoryMiB)} MiB of memory, ${Math.round(after.diskMiB)} MiB of disk, ` +
+        `${after.published - after.compacted} changes of history`,
+    );
+    t.true(objectsAfter < 2_000, 'nine of ten are gone');
+    t.deepEqual(violations.slice(0, 10), [], 'every watch is valid');
+    t.deepEqual(
+      [
+        ...overBounds(load, bound, pushedBytes),
+        ...growth(load),
+        ...(longTurns.length === 0 ? [] : [`${longTurns.length} turns worked over ${turnMsMax} ms`]),
+        ...(isGivenBack(after) ? [] : [`${Math.round(after.diskMiB)} MiB of disk are not given back`]),
+        ...(after.memoryMiB <= most('memoryMiB') * 1.25 + 64 ? [] : [`${Math.round(after.memoryMiB)} MiB of memory are not given back`]),
+      ],
+      [],
+    );
+  });
+}
