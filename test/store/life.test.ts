@@ -62,6 +62,21 @@ test('after a clean stop the database file alone is the whole store', async (t) 
   t.is(copy.store.format(50), texts.at(-1)!);
 });
 
+test('what was noted ahead of a clock that was set back since counts as noted when the store opens', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await writeUpTo(engine, 10);
+  await engine.store.close();
+  const database = openWriter(engine.file('strata.db'));
+  t.teardown(() => database.close());
+  const latest = (sql: string): number => Number(database.prepare(sql).pluck().get());
+  const notedMs = latest('SELECT max(at_ms) FROM moments');
+
+  begin(database, { nowMs: notedMs - 3_600_000, random: () => 0.5 });
+
+  t.is(latest('SELECT max(at_ms) FROM moments'), notedMs - 3_600_000);
+  t.is(latest('SELECT max(changed_ms) FROM slices'), notedMs - 3_600_000);
+});
+
 test('every start begins an epoch, and every version of before stays what it was', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = [engine.store.format(0)];

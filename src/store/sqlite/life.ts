@@ -26,6 +26,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
     .transaction((): Life => {
       bear(database, parts.random);
       noteOpen(database, true);
+      forgetFuture(database, parts.nowMs);
       const revision = readMeta(database, 'revision');
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
@@ -58,6 +59,12 @@ export function wasLeftOpen(database: Connection): boolean {
 
 export function noteOpen(database: Connection, isOpen: boolean): void {
   database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = 'open'`).run(isOpen ? 1 : 0);
+}
+
+/** A clock that was set back since counts what was noted ahead of it as noted now: else nothing would age until it is there again. */
+function forgetFuture(database: Connection, nowMs: number): void {
+  database.prepare(/*sql*/ `UPDATE moments SET at_ms = @nowMs WHERE at_ms > @nowMs`).run({ nowMs });
+  database.prepare(/*sql*/ `UPDATE slices SET changed_ms = @nowMs WHERE changed_ms > @nowMs`).run({ nowMs });
 }
 
 /** Hexadecimal digits; `random` gives [0, 1). */
