@@ -121,6 +121,7 @@ export class Listener {
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     // Before Node's own listener, which makes an HTTP/2 session with the settings that stand by then.
     this.#server.prependListener('secureConnection', (socket) => this.#introduce(socket));
+    this.#server.on('secureConnection', takeBytesOnlyWhenAsked);
     this.#server.on('session', (session) => this.#carry(session));
     this.#server.on('sessionError', () => {});
     this.#server.on('tlsClientError', (_, socket) => socket.destroy());
@@ -293,4 +294,13 @@ export class Listener {
       this.#parts.handle(exchange, refusal);
     }
   }
+}
+
+/**
+ * Node pauses a connection of HTTP/1.1 whose last answer is still on its way when the next request comes. Its parser takes bytes from TLS itself,
+ * though, and those of the same read are an error to it then (HPE_PAUSED), which loses a request that may not be sent again. With a listener of
+ * our own for the bytes they wait in the stream, which Node does pause.
+ */
+function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
+  if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }
