@@ -36,6 +36,8 @@ export function describeServer(server: DescribedServer): void {
     metrics.pushSessions.set(door.openSessions);
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);
+    metrics.historyChanges.set(store.history.changes);
+    metrics.historyBytes.set(store.history.bytes);
     metrics.queueLength.set(store.waiting.mutations);
     metrics.queueBytes.set(store.waiting.bytes);
     metrics.openWatches.set(hub.openWatches);

@@ -143,6 +143,13 @@ export const metricTable = {
     labels: [],
   },
   compactedRevision: { kind: 'gauge', name: 'strata_compacted_revision', help: 'The revision up to which history is gone.', labels: [] },
+  historyChanges: {
+    kind: 'gauge',
+    name: 'strata_history_changes',
+    help: 'Changes in the log on the disk, those included that nobody may read any more.',
+    labels: [],
+  },
+  historyBytes: { kind: 'gauge', name: 'strata_history_bytes', help: 'Bytes of their bodies.', labels: [] },
   eventLoopDelayP99Seconds: {
     kind: 'gauge',
     name: 'strata_event_loop_delay_p99_seconds',

@@ -1,9 +1,8 @@
 /**
- * A process that writes and compacts without end, on a clock that runs fast, and tells line by line what it was told: what
+ * A process that writes and compacts without end, and tells line by line what it was told: what
  * was acknowledged, and how far history is compacted. It stays until it is killed.
  */
 import { systemClock } from '../../src/clock.js';
-import type { Clock } from '../../src/domain/ports.js';
 import { openStore } from '../../src/store/sqlite/open-store.js';
 import { aDelete, aPut } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
@@ -15,17 +14,16 @@ export type Told = Readonly<{ revision?: number; name?: string; kind?: 'put' | '
 const [directory = '', seed = '0'] = process.argv.slice(2);
 const names = 12;
 const random = seeded(Number(seed));
-/** Ten seconds between two compactions become two milliseconds. */
-const fast: Clock = {
-  now: () => systemClock.now(),
-  wallMs: () => systemClock.wallMs(),
-  after: (delayMs, task) => systemClock.after(Math.min(delayMs, 2), task),
-};
 
 const tell = (told: Told): void => void process.stdout.write(`${JSON.stringify(told)}\n`);
 const limits = { ...storeLimits, history: { ...storeLimits.history, historyChangesMax: 30, tombstonesMax: 5 } };
 const observe = { committed: () => {}, compacted: (revision: number) => tell({ compacted: revision }) };
-const store = await openStore(directory, projectFile('migrations'), limits, { log: silent, clock: fast, random: Math.random, observe });
+const store = await openStore(directory, projectFile('migrations'), limits, {
+  log: silent,
+  clock: systemClock,
+  random: Math.random,
+  observe,
+});
 
 for (;;) {
   const wanted = Array.from({ length: 1 + random.below(20) }, () => {

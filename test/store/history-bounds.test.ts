@@ -50,10 +50,17 @@ async function patch(
   await looking;
 }
 
-async function revisions(server: TestServer): Promise<{ published: number; compacted: number }> {
+type Told = Readonly<{ published: number; compacted: number; onDisk: number; bytes: number }>;
+
+async function ask(server: TestServer): Promise<Told> {
   const { text } = await server.client().raw('GET', '/metrics');
-  const read = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
-  return { published: read('strata_published_revision'), compacted: read('strata_compacted_revision') };
+  const read = (name: string): number => Number(new RegExp(`^strata_${name} (\\S+)$`, 'm').exec(text)?.[1]);
+  return {
+    published: read('published_revision'),
+    compacted: read('compacted_revision'),
+    onDisk: read('history_changes'),
+    bytes: read('history_bytes'),
+  };
 }
 
 test.serial('history keeps its bound of changes at full write speed, in the file too (S1)', async (t) => {
@@ -61,15 +68,18 @@ test.serial('history keeps its bound of changes at full write speed, in the file
   const rows = bounded.database.prepare<[], number>('SELECT count(*) FROM changes').pluck();
   let longest = 0;
   let rowsMax = 0;
+  let toldMax = 0;
 
   await patch(bounded, { patches: 2_000, bytes: 100 }, async () => {
-    const { published, compacted } = await revisions(bounded.server);
+    const { published, compacted, onDisk } = await ask(bounded.server);
+    toldMax = Math.max(toldMax, onDisk);
     longest = Math.max(longest, published - compacted);
     rowsMax = Math.max(rowsMax, rows.get() ?? Infinity);
   });
 
   t.log(`at most ${longest} changes readable and ${rowsMax} rows, of a bound of 100 and ${writers} objects`);
   t.true(longest <= 100 * slack, `${longest} changes`);
+  t.true(toldMax >= longest && toldMax <= 100 * slack + writers, `${toldMax} changes on the disk`);
   t.true(longest >= 90, 'history is not given up below its bound');
   // The objects themselves, and a commit: it may bring as many as there are writers.
   t.true(rowsMax <= 100 * slack + writers + writers, `${rowsMax} rows`);
@@ -82,13 +92,16 @@ test.serial('history keeps its bound of bytes at full write speed (S1)', async (
     `SELECT coalesce(sum(length(body)), 0) FROM changes WHERE revision > (SELECT value FROM meta WHERE name = 'compacted')`,
   );
   let most = 0;
+  let toldMax = 0;
 
   await patch(bounded, { patches: 2_500, bytes: 10_000 }, async () => {
+    toldMax = Math.max(toldMax, (await ask(bounded.server)).bytes);
     most = Math.max(most, bytes.pluck().get() ?? Infinity);
   });
 
   t.log(`at most ${(most / 1024 / 1024).toFixed(2)} MiB of 25 MB written, of a bound of 4 MiB`);
   t.true(most <= bytesMax * slack, `${most} bytes`);
+  t.true(toldMax >= bytesMax * 0.9 && toldMax <= bytesMax * slack, `${toldMax} bytes are told`);
   t.true(most >= bytesMax * 0.9, 'history is not given up below its bound');
 });
 
@@ -100,7 +113,7 @@ test.serial('history keeps its bound of age at full write speed (S1)', async (t)
 
   await patch(bounded, { forMs: 6_000, bytes: 100 }, async () => {
     const askedMs = performance.now();
-    const { published, compacted } = await revisions(bounded.server);
+    const { published, compacted } = await ask(bounded.server);
     // The oldest change that is readable was there when that one was answered.
     const oldest = reached.find(({ revision }) => revision > compacted);
     oldestMs = Math.max(oldestMs, askedMs - (oldest?.atMs ?? askedMs));
@@ -124,6 +137,6 @@ test.serial('what a lowered bound leaves over goes by itself, though nothing is 
   t.teardown(() => server.close());
   await sleep(3_000);
 
-  const { published, compacted } = await revisions(server);
+  const { published, compacted } = await ask(server);
   t.is(published - compacted, 100);
 });

@@ -14,7 +14,7 @@ import { projectFile } from '../support/project.js';
 import { silent, storeLimits } from '../support/test-store.js';
 import { ManualClock } from './manual-clock.js';
 
-/** The committer asks for a compaction this often when there is nothing to do. */
+/** Longer than compaction ever waits for its next step. */
 const compactIntervalMs = 10_000;
 
 export type Bounds = Readonly<{

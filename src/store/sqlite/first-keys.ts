@@ -34,8 +34,9 @@ export class FirstKeys {
     this.#held = this.#held.length === 0 ? run : [...this.#held, ...run];
     if (last !== undefined && (this.#last === undefined || this.#order(last, this.#last) < 0)) this.#last = last;
     if (this.#held.length <= this.#max) return;
-    this.#held = this.inOrder().slice(0, this.#max);
-    this.#last = this.#held.at(-1)?.key ?? this.#last;
+    const within = this.inOrder();
+    this.#held = within.slice(0, this.#max);
+    if (within.length > this.#max) this.#last = this.#held.at(-1)?.key;
   }
 
   /** Each key once, up to `last`. */

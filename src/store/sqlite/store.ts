@@ -148,6 +148,11 @@ export class SqliteStore implements Store {
     return { mutations: this.#queue.length, bytes: this.#queue.bytes };
   }
 
+  /** What the log holds on the disk. */
+  get history(): Readonly<{ changes: number; bytes: number }> {
+    return { changes: this.#published - this.#compactedOnDisk, bytes: this.#logBytes };
+  }
+
   get isOpen(): boolean {
     return this.#reader.open;
   }
