@@ -4,8 +4,7 @@
  *
  * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer. TEST_WITHOUT and TEST_TRACE: model-commands.ts.
  */
-import { rm } from 'node:fs/promises';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
@@ -13,8 +12,9 @@ import fc from 'fast-check';
 import { StrataProcess } from '../support/strata-process.js';
 import { TestAuthority } from '../support/test-authority.js';
 import { canFakeClock, FakedClock } from './faked-clock.js';
-import { commands } from './model-commands.js';
+import { commands, type Real } from './model-commands.js';
 import { ModelledServer } from './modelled-server.js';
+import type { Write } from './role-model.js';
 
 const runs = Number(process.env['TEST_RUNS'] ?? 12);
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
@@ -43,22 +43,11 @@ test('a server does what the model says, through compactions, restarts, kills, r
 
   await fc.assert(
     fc.asyncProperty(commands, fc.boolean(), fc.constantFrom('100ms', '60s'), async (steps, http2, bookmarkInterval) => {
-      const clock = canFakeClock ? new FakedClock(join(folder, 'clock')) : undefined;
-      await clock?.step(0);
-      const environment = clock?.environment ?? {};
-      await using process = await StrataProcess.start({
-        authority,
-        environment,
-        flags: [...flags, `--bookmark-interval=${bookmarkInterval}`],
+      await modelled({ folder, authority, http2, bookmarkInterval }, async (real) => {
+        await fc.asyncModelRun(() => ({ model: {}, real }), steps);
+        await real.server.finish();
+        changes += real.server.model.truth.length;
       });
-      const server = await ModelledServer.begin(process, { changesMax, http2 });
-      try {
-        await fc.asyncModelRun(() => ({ model: {}, real: { server, clock } }), steps);
-        await server.finish();
-        changes += server.model.truth.length;
-      } finally {
-        await server.close();
-      }
     }),
     { numRuns: runs, seed, skipAllAfterTimeLimit: shrinkMsMax, includeErrorInReport: true },
   );
@@ -66,3 +55,61 @@ test('a server does what the model says, through compactions, restarts, kills, r
   t.log(`${runs} runs, ${changes} changes`);
   t.true(changes > 0);
 });
+
+/** What the model found once. */
+const found: Readonly<Record<string, (real: Real) => Promise<unknown>>> = {
+  'an older copy of the folder is put back': async ({ server }) => {
+    await server.copy('SIGTERM');
+    for (const name of ['a', 'b', 'c']) await server.write([aCreate(server, name)]);
+    await server.restore(0, 'SIGTERM');
+    await server.write([aCreate(server, 'd')]);
+  },
+  'the clock steps back by an hour': async ({ server, clock }) => {
+    await server.write([aCreate(server, 'a')]);
+    await clock?.step(-3_600_000);
+    for (const name of ['b', 'c', 'd']) await server.write([aCreate(server, name)]);
+  },
+};
+
+for (const [title, happen] of Object.entries(found)) {
+  test(`a server does what the model says when ${title}`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'strata-model-'));
+    t.teardown(() => rm(folder, { recursive: true }));
+    const authority = await TestAuthority.create(folder);
+    await modelled({ folder, authority, http2: true, bookmarkInterval: '60s' }, async (real) => {
+      await happen(real);
+      await real.server.finish();
+      t.true(real.server.model.truth.length > 0);
+    });
+  });
+}
+
+async function modelled(
+  {
+    folder,
+    authority,
+    http2,
+    bookmarkInterval,
+  }: Readonly<{ folder: string; authority: TestAuthority; http2: boolean; bookmarkInterval: string }>,
+  run: (real: Real) => Promise<void>,
+): Promise<void> {
+  const clock = canFakeClock ? new FakedClock(join(folder, 'clock')) : undefined;
+  await clock?.step(0);
+  const environment = clock?.environment ?? {};
+  await using process = await StrataProcess.start({ authority, environment, flags: [...flags, `--bookmark-interval=${bookmarkInterval}`] });
+  const server = await ModelledServer.begin(process, { changesMax, http2 });
+  try {
+    await run({ server, clock });
+  } finally {
+    await server.close();
+  }
+}
+
+function aCreate(server: ModelledServer, name: string): Write {
+  const turn = server.turn();
+  return {
+    kind: 'create',
+    place: { shard: 'amber', cluster: 'acme', namespace: 'x', name },
+    content: { turn, tier: '', rules: { turn, count: 0 } },
+  };
+}

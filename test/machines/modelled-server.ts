@@ -89,7 +89,9 @@ export class ModelledServer {
   ): Promise<ModelledServer> {
     const client = server.client({ http2 });
     const born = positionOf(await client.list(scopePath(everywhere)));
-    return new ModelledServer(server, client, { changesMax, http2, born });
+    const modelled = new ModelledServer(server, client, { changesMax, http2, born });
+    await modelled.#full.opened;
+    return modelled;
   }
 
   /** A label that no other write has. */
@@ -172,6 +174,7 @@ export class ModelledServer {
           ? { kind: 'initial' }
           : { kind: 'initial', named: position, isHealed: isRemembered };
     const recorder = this.#record(`watch ${++this.#ids} ${form}`, began, scope, selector, bookmarks || form !== 'behind');
+    await recorder.opened;
     if (!isOurs && form !== 'initial') {
       await this.#refused(recorder, form);
       return;
@@ -214,7 +217,7 @@ export class ModelledServer {
     this.model.restore(chosen.copy);
     await this.#server.resume();
     const position = this.model.truth.at(-1)?.position ?? this.#born;
-    this.#follow(this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, ''));
+    await this.#follow(this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, ''));
   }
 
   /** More watches than may be open: those beyond are refused, the others are not disturbed. */
@@ -337,15 +340,16 @@ export class ModelledServer {
     const position = changes[this.#taken - 1]?.position ?? (before.began.kind === 'behind' ? before.began.position : 0n);
     // What came before the kill and nobody has asked for comes once more: the position is the last that the model knows.
     const again = this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, '');
-    this.#follow(again);
+    await this.#follow(again);
     for (const event of late)
       await again.until(({ key, position: at, type }) => key === event.key && at === event.position && type === event.type);
     await this.#goOn([...this.#open]);
   }
 
-  #follow(recorder: WatchRecorder): void {
+  async #follow(recorder: WatchRecorder): Promise<void> {
     this.#full = recorder;
     this.#taken = 0;
+    await recorder.opened;
   }
 
   /** Each watch ends, and another goes on from its last revision. One whose initial events never ended is forgotten. */
@@ -361,6 +365,7 @@ export class ModelledServer {
       const { position } = each.recorder;
       const { scope, selector } = each;
       const recorder = this.#record(`watch ${++this.#ids}`, { kind: 'behind', position }, scope, selector, true, seen.id);
+      await recorder.opened;
       const next = { ...each, recorder, isPaused: false, mayExpire: !this.model.isRemembered(position) };
       this.#open.push(next);
       await this.#caughtUp(next);

@@ -117,6 +117,8 @@ export function truthOf(full: readonly SeenEvent[]): readonly Change[] {
 /** A watch that writes its events down until it is closed or the server ends it. */
 export class WatchRecorder {
   readonly id: string;
+  /** Resolves once the server watches, or the watch has ended. */
+  readonly opened: Promise<void>;
   readonly #events: SeenEvent[] = [];
   readonly #stop = new AbortController();
   readonly #began: Began;
@@ -135,7 +137,9 @@ export class WatchRecorder {
     this.#began = watch.began;
     this.#covered = watch.covered;
     this.#resumes = watch.resumes;
-    this.#finished = this.#read(client, watch.path, watch.options ?? {});
+    let opened = (): void => {};
+    this.opened = new Promise((resolve) => (opened = resolve));
+    this.#finished = this.#read(client, watch.path, { ...watch.options, opened }).finally(opened);
   }
 
   get events(): readonly SeenEvent[] {
