@@ -20,6 +20,7 @@ import { deferred } from '../domain/deferred.js';
 import { Connection, type ConnectionOptions, type ConnectionParts, type TrustedAuthorities } from './connection.js';
 import type { Exchange } from './exchange.js';
 import { hasShortHeaders, sessionSettings } from './session-settings.js';
+import { takeBytesOnlyWhenAsked } from './transport.js';
 import { Turns } from './turns.js';
 import { endOf, UnprovenSockets, type End } from './unproven-sockets.js';
 
@@ -294,13 +295,4 @@ export class Listener {
       this.#parts.handle(exchange, refusal);
     }
   }
-}
-
-/**
- * Node pauses a connection of HTTP/1.1 whose last answer is still on its way when the next request comes. Its parser takes bytes from TLS itself,
- * though, and those of the same read are an error to it then (HPE_PAUSED), which loses a request that may not be sent again. With a listener of
- * our own for the bytes they wait in the stream, which Node does pause.
- */
-function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
-  if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }

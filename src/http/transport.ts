@@ -7,6 +7,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 
 export type TransportEvents = Readonly<{
   /** The peer's side of the connection has taken the whole answer. */
@@ -129,6 +130,15 @@ class Http2 implements Transport {
   cut(): void {
     this.#stream.destroy(new Error('the answer was cut'));
   }
+}
+
+/**
+ * Node pauses a connection of HTTP/1.1 whose last answer is still on its way when the next request comes. Its parser takes bytes from TLS itself,
+ * though, and those of the same read are an error to it then (HPE_PAUSED), which loses a request that may not be sent again. With a listener of
+ * our own for the bytes they wait in the stream, which Node does pause.
+ */
+export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
+  if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }
 
 /** What went wrong is told by the end that follows. */
