@@ -2,9 +2,9 @@
  * Watchers that are behind read the change log together. Those of one type at the same position are a cohort: the log is read once for all of
  * them, and each change goes only to those whom it concerns, as if they were live.
  *
- *   revision ──┬──────────┬────────────────┬──────▶      C1 A cohort reads up to where the next one stands, at most, and becomes one with it there:
+ *   revision ──┬──────────┬────────────────┬──────▶      W8 A cohort reads up to where the next one stands, at most, and becomes one with it there:
  *     cohort A ┘─────▶ B ─┘      published ┘                a stretch of the log is read once for all who wait at its beginning.
- *                                                        C2 It waits `patienceMs` for members that have much to take, then reads on without
+ *                                                        W9 It waits `patienceMs` for members that have much to take, then reads on without
  *                                                           them. They enter again where they stand: whoever is slow pays alone.
  * In each round every cohort reads a chunk, the one that is furthest behind first. The event loop goes to others after each slice.
  */
@@ -161,7 +161,7 @@ export class CatchUp<Member extends Follower> {
     }
   }
 
-  /** C1. */
+  /** W8. */
   #reachOf(cohort: Cohort<Member>): Revision {
     let reach = this.#parts.revisions.published;
     for (const position of this.#standing.get(textOf(cohort.type))?.keys() ?? [])

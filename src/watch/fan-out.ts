@@ -4,7 +4,7 @@
  *
  *   publish ─▶ changes of each place ─▶ due groups ─▶ matched and encoded once for a group ─▶ offered to its members
  *
- * F1 Whoever joins gets what is published from then on; F2 in order, each change once. F3 Changes wait for a place's slowest group, `waitingMax`
+ * W5 Whoever joins gets what is published from then on; W6 in order, each change once. W7 Changes wait for a place's slowest group, `waitingMax`
  * and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
  */
 import type { Change } from '../domain/change.js';

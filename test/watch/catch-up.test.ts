@@ -41,7 +41,7 @@ function assertReadOnce(t: ExecutionContext, reads: Counting['reads'], after: nu
   t.is(sorted.at(-1)?.upTo, upTo);
 }
 
-test('those who stand at the same position read the log once, and share every encoded byte', async (t) => {
+test('W8 those who stand at the same position read the log once, and share every encoded byte', async (t) => {
   const { hub, reads } = aHubWith(30, 10);
   const representation = plainEvents();
 
@@ -53,7 +53,7 @@ test('those who stand at the same position read the log once, and share every en
   t.is(representation.encoded, 3);
 });
 
-test('those who stand at different positions read each stretch of the log once: who is further behind joins the others', async (t) => {
+test('W8 those who stand at different positions read each stretch of the log once: who is further behind joins the others', async (t) => {
   const { hub, reads } = aHubWith(40, 4);
 
   const readers = Array.from({ length: 40 }, (_, i) => new Reader(hub.open(aWatch({ start: { kind: 'after', revision: i } }))));
@@ -80,7 +80,7 @@ test('selectors and scopes of one type share the reading, and each gets its own 
   assertReadOnce(t, reads, 0, 20);
 });
 
-test('who does not take what it got is left behind after a while, and goes on alone', async (t) => {
+test('W9 who does not take what it got is left behind after a while, and goes on alone', async (t) => {
   const { hub, store, clock } = aHubWith(30, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   const slow = new Reader(hub.open(aWatch()));

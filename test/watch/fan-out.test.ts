@@ -103,7 +103,7 @@ test('a group is handed a bounded part at once, and then waits for the others', 
   for (const { revisions } of sinks) t.is(revisions.length, 1_000);
 });
 
-test('F3 when more waits than may, the groups that are furthest behind fall back to where they stood, and the others go on', (t) => {
+test('W7 when more waits than may, the groups that are furthest behind fall back to where they stood, and the others go on', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const plain = new Sink(aView());
   const picky = Array.from({ length: 3 }, (_, i) => new Sink(aView({}, `team!=t${i}`)));
@@ -144,7 +144,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('handOut' as const), visits: fc.integer({ min: 1, max: 3 }) }) },
 ); // prettier-ignore
 
-test('F1 F2 whoever joins, leaves or is flushed whenever: each gets its part of what came since, in order, once', (t) => {
+test('W5 W6 whoever joins, leaves or is flushed whenever: each gets its part of what came since, in order, once', (t) => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
       const fanOut = new FanOut<Sink>(0);
