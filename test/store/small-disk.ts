@@ -8,11 +8,11 @@ import type { ExecutionContext } from 'ava';
 /** The file that fills it. */
 export const filler = 'filler';
 
-/** A disk of 16 MiB, or undefined (said aloud) where this user may not mount one. */
-export function smallDisk(t: ExecutionContext): string | undefined {
+/** A disk of so many MiB, or undefined (said aloud) where this user may not mount one. */
+export function smallDisk(t: ExecutionContext, mebibytes = 16): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'strata-disk-'));
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', folder], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
     t.log(`SKIPPED: no disk can be mounted here: ${(error as Error).message.split('\n').join(' ')}`);
     rmSync(folder, { recursive: true });
