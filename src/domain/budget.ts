@@ -59,7 +59,9 @@ export class Budget {
   /** Serves those who wait here; whoever is held up by another budget of theirs goes on waiting there. */
   #wake(): void {
     for (const waiting of this.#waiting) {
-      const full = waiting.budget.#fullFor(waiting.amount);
+      const { budget, amount } = waiting;
+      const here = budget.#path.indexOf(this);
+      const full = budget.#path.find((each, i) => each.#isFullFor(amount) || (i > here && each.#waiting.size > 0));
       if (full === this) return;
       this.#waiting.delete(waiting);
       if (full === undefined) {

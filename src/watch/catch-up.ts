@@ -39,6 +39,8 @@ class Cohort<Member extends Follower> {
   readonly members = new Set<Member>();
   /** Members that have much to take. */
   readonly taking = new Set<Member>();
+  /** When it reads on without them. */
+  patienceEndMs = Infinity;
   cancelPatience = (): void => {};
 
   constructor(type: LogType, position: Revision) {
@@ -202,14 +204,19 @@ export class CatchUp<Member extends Follower> {
     }
     standing.set(larger.position, larger);
     if (larger.taking.size === 0) return this.#makeReady(larger);
+    // Whoever joins has no patience of its own: else one slow member and newcomers could hold the others up for ever.
+    const nowMs = this.#parts.clock.now();
+    larger.patienceEndMs = Math.min(larger.patienceEndMs, smaller?.patienceEndMs ?? Infinity, nowMs + patienceMs);
+    if (nowMs >= larger.patienceEndMs) return this.#makeReady(larger);
     // It may have been about to read on, before it was joined by somebody who has something to take.
     this.#ready.delete(larger);
     larger.cancelPatience();
-    larger.cancelPatience = this.#parts.clock.after(patienceMs, () => this.#makeReady(larger));
+    larger.cancelPatience = this.#parts.clock.after(larger.patienceEndMs - nowMs, () => this.#makeReady(larger));
   }
 
   #unstand(cohort: Cohort<Member>): void {
     cohort.cancelPatience();
+    cohort.patienceEndMs = Infinity;
     const type = textOf(cohort.type);
     const standing = this.#standing.get(type);
     standing?.delete(cohort.position);

@@ -46,9 +46,9 @@ export class FanOut<Member extends Receiver> {
   }
 
   join(view: View, member: Member): void {
-    const group = this.#index.groupOf(view, this.#revision);
-    this.#finish(group);
-    group.members.add(member);
+    // Members who have no room for what is handed out now leave, and may take their group along.
+    this.flush(view);
+    this.#index.groupOf(view, this.#revision).members.add(member);
   }
 
   leave(view: View, member: Member): void {
@@ -90,6 +90,12 @@ export class FanOut<Member extends Receiver> {
     return this.#plain.size === 0 && this.#selective.size === 0;
   }
 
+  /** Up to where the members of a view have been handed everything. */
+  reached(view: View): Revision {
+    const group = this.#index.find(view);
+    return group !== undefined && this.#dueOf(group).has(group) ? group.after : this.#revision;
+  }
+
   /** Hands the members of a view everything that is published. */
   flush(view: View): void {
     const group = this.#index.find(view);
@@ -102,6 +108,7 @@ export class FanOut<Member extends Receiver> {
 
   #visit(group: Group<Member>): void {
     const { changes } = group.place;
+    if (group.after < group.place.from) return this.#giveUp(group);
     const from = firstBehind(changes, group.after);
     let to = from;
     for (let bytes = 0; to < changes.length && to - from < visitChangesMax && bytes < visitBytesMax; to += 1) bytes += bytesOf(changes[to]);
@@ -139,19 +146,24 @@ export class FanOut<Member extends Receiver> {
     return isEverything(selector) ? this.#plain : this.#selective;
   }
 
-  /** Drops the changes that every group has got; if too many are left, also those of the older half that some have not. */
+  /** Some of what it has not got was dropped. */
+  #giveUp(group: Group<Member>): void {
+    const { after } = group;
+    group.after = this.#revision;
+    this.#settle(group);
+    for (const member of group.members) member.fallBack(after);
+  }
+
+  /**
+   * Drops the changes that every group has got; if too many are left, also those of the older half that some have not. These groups find out
+   * when it is their turn.
+   */
   #shed(place: Place<Member>): void {
     const waiting = [...place.groups.values()].filter((group) => this.#dueOf(group).has(group));
     keep(place, place.changes.slice(firstBehind(place.changes, Math.min(...waiting.map(({ after }) => after)))));
     if (place.changes.length <= waitingMax / 2 && place.bytes <= waitingBytesMax / 2) return;
-    const middle = place.changes[Math.floor(place.changes.length / 2)]?.revision ?? 0;
-    for (const group of waiting.filter(({ after }) => after < middle)) {
-      const { after } = group;
-      group.after = this.#revision;
-      this.#settle(group);
-      for (const member of group.members) member.fallBack(after);
-    }
-    keep(place, place.changes.slice(firstBehind(place.changes, middle - 1)));
+    place.from = place.changes[Math.floor(place.changes.length / 2)]?.revision ?? place.from;
+    keep(place, place.changes.slice(firstBehind(place.changes, place.from)));
   }
 }
 

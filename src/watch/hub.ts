@@ -3,8 +3,8 @@
  * by `CatchUp`, which hands them over in the tick in which they have got everything published.
  *
  *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
- *   commit ─┐                                   flood of small commits becomes a few writes to each socket. Whoever joins,
- *   commit ─┴▶ together, a little later         ends or gets a bookmark has everything handed out first (W2, W4).
+ *   commit ─┐                                   flood of small commits becomes a few writes to each socket. Whoever joins or
+ *   commit ─┴▶ together, a little later         ends has everything handed out first (W2); a bookmark tells how far that is (W4).
  *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
  */
@@ -72,11 +72,12 @@ export class Hub implements Watches, ChangeStream {
     return true;
   }
 
-  flush(watcher: Watcher): boolean {
-    if (!this.#isLive.has(watcher)) return false;
-    this.#live.flush(watcher.request);
-    // It may have been offered more than it has room for.
-    return this.#isLive.has(watcher);
+  flush(watcher: Watcher): void {
+    if (this.#isLive.has(watcher)) this.#live.flush(watcher.request);
+  }
+
+  reached(watcher: Watcher): Revision | undefined {
+    return this.#isLive.has(watcher) ? this.#live.reached(watcher.request) : undefined;
   }
 
   drained(watcher: Watcher): void {

@@ -39,8 +39,10 @@ export interface ChangeStream {
   enter(watcher: Watcher, after: Revision): void;
   /** True when it was live. */
   leave(watcher: Watcher): boolean;
-  /** Offers a live watcher all that is published. False when it is not live. */
-  flush(watcher: Watcher): boolean;
+  /** Offers a live watcher all that is published. */
+  flush(watcher: Watcher): void;
+  /** Up to where a live watcher was offered everything; undefined when it is not live. */
+  reached(watcher: Watcher): Revision | undefined;
   /** The watcher has handed out all that it was offered. */
   drained(watcher: Watcher): void;
 }
@@ -119,12 +121,12 @@ export class Watcher implements OpenWatch, Receiver {
     this.#wake();
   }
 
-  /** A sign that everything published is on its way. A watcher that is still catching up gets none. */
+  /** A sign of how far what it was offered reaches. A watcher that is still catching up gets none. */
   bookmark(): void {
-    if (!this.#parts.stream.flush(this)) return;
-    const { published } = this.#parts.revisions;
-    const bytes = this.request.representation.bookmark(this.#parts.revisions.format(published), false);
-    this.offer({ bytes, events: 0, after: published, upTo: published });
+    const reached = this.#parts.stream.reached(this);
+    if (reached === undefined) return;
+    const bytes = this.request.representation.bookmark(this.#parts.revisions.format(reached), false);
+    this.offer({ bytes, events: 0, after: reached, upTo: reached });
   }
 
   /** Ends the stream behind what is queued. */
@@ -188,23 +190,29 @@ export class Watcher implements OpenWatch, Receiver {
     }
   }
 
-  /** Waits for the room that was missing, holding nothing meanwhile. False when the client went away. */
+  /** Waits for the room that was missing, holding nothing meanwhile. False when the client went away, or the watch was ended. */
   async #hasRoom(): Promise<boolean> {
+    const { room } = this.request;
     const wanted = this.#wantedBytes;
     this.#wantedBytes = 0;
     if (wanted === 0) return true;
-    if (!(await this.request.room.take(wanted))) return false;
-    this.#reservedBytes += wanted;
+    const taking = room.take(wanted);
+    const ended = new Promise<'ended'>((resolve) => (this.#wake = () => resolve('ended')));
+    const first = await Promise.race([taking, ended]);
+    if (first === 'ended') void taking.then((isTaken) => isTaken && room.give(wanted));
+    if (first !== true) return false;
+    this.#reservedBytes = wanted;
     return true;
   }
 
+  /** Of the room that was waited for nothing is kept, whether it is enough or not. */
   #takeRoom(bytes: number): boolean {
     const { room } = this.request;
-    const missing = bytes - this.#reservedBytes;
-    if (missing > 0 && !room.tryTake(missing)) return false;
-    if (missing < 0) room.give(-missing);
+    const reserved = this.#reservedBytes;
     this.#reservedBytes = 0;
-    return true;
+    const fits = bytes <= reserved || room.tryTake(bytes - reserved);
+    room.give(fits ? Math.max(0, reserved - bytes) : reserved);
+    return fits;
   }
 
   /** A small piece that goes out whatever else waits. */

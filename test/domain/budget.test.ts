@@ -74,6 +74,23 @@ test('nobody who waits is overtaken in a budget above by somebody who takes litt
   t.is(all.used, 9);
 });
 
+test('who was held up by a budget below comes behind those who wait above it', (t) => {
+  const all = new Budget(10);
+  const [one, two, three] = [new Budget(4, all), new Budget(10, all), new Budget(10, all)];
+  const served: string[] = [];
+  one.add(4);
+  two.add(6);
+  three.take(5, () => served.push('large'));
+  one.take(3, () => served.push('small'));
+
+  one.give(4);
+  t.deepEqual(served, []);
+  two.give(6);
+
+  t.deepEqual(served, ['large', 'small']);
+  t.is(all.used, 8);
+});
+
 type Step = Readonly<{ kind: 'try' | 'take' | 'give' | 'giveUp'; leaf: number; amount: number }>;
 
 const steps: fc.Arbitrary<readonly Step[]> = fc.array(

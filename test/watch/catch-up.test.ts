@@ -100,6 +100,21 @@ test('W9 who does not take what it got is left behind after a while, and goes on
   t.deepEqual(told(slow.events), names(0, 31));
 });
 
+test('W9 one slow member and newcomers that are slow as well do not hold the others up for longer', async (t) => {
+  const { hub, clock } = aHubWith(60, 10, { pieceBytesMax: 100 });
+  const fast = new Reader(hub.open(aWatch()));
+  await new Reader(hub.open(aWatch())).step();
+
+  for (let i = 0; i < 12; i += 1) {
+    await fast.drain();
+    await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: (fast.events.length || 1) - 1 } }))).step();
+    clock.advance(40);
+  }
+  await fast.drain();
+
+  t.true(fast.events.length > 30, `${fast.events.length} of 60`);
+});
+
 test('whoever leaves while the log is read leaves the others alone, and nothing open', async (t) => {
   const { hub, store, clock } = aHubWith(30, 3);
   const timers = clock.timers;

@@ -87,6 +87,33 @@ test('who joins a group that is still due gets nothing of before, and those in i
   t.deepEqual([first.revisions, second.revisions], [[1, 2], [2]]);
 });
 
+test('W5 who joins a group whose members all leave over what they are handed then is in a group that is found', (t) => {
+  const fanOut = new FanOut<Sink>(0);
+  const [full, next] = [new Sink(aView()), new Sink(aView())];
+  full.offer = () => fanOut.leave(full.view, full);
+  fanOut.join(full.view, full);
+  fanOut.publish([aPutAt(1, { name: 'one' })], 1);
+
+  fanOut.join(next.view, next);
+  fanOut.publish([aPutAt(2, { name: 'one' })], 2);
+  while (!fanOut.handOut(after(1)));
+
+  t.deepEqual(next.revisions, [2]);
+});
+
+test('how far a group was handed everything is told without handing it the rest', (t) => {
+  const fanOut = new FanOut<Sink>(0);
+  const sink = new Sink(aView({}, 'a=1'));
+  fanOut.join(sink.view, sink);
+
+  fanOut.publish([aPutAt(1, {}, { a: '1' })], 1);
+  t.deepEqual([fanOut.reached(sink.view), sink.revisions], [0, []]);
+  fanOut.handOut(after(1));
+  t.is(fanOut.reached(sink.view), 1);
+  fanOut.publish([], 7);
+  t.is(fanOut.reached(sink.view), 7);
+});
+
 test('a group is handed a bounded part at once, and then waits for the others', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const sinks = [new Sink(aView()), new Sink(aView({ name: 'one' }))];

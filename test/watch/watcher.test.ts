@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { Room } from '../../src/domain/room.js';
 import { aScope } from '../support/objects.js';
 import { aHub, aWatch, everything, initial, selecting } from './a-hub.js';
 import type { MemoryStore } from './memory-store.js';
@@ -311,6 +312,86 @@ test('what changes while a WatchList is told what is gone is judged as it stood 
   const seen = await reader.drain();
 
   t.deepEqual(seen.slice(2), ['BOOKMARK@6!', 'DELETED c@6', 'MODIFIED a@7', 'DELETED b@8', 'ADDED c@9']);
+});
+
+/** Has room when the test says so, and notes what is held while somebody waits for it. */
+class ScarceRoom implements Room {
+  held = 0;
+  isFull = false;
+  readonly heldAtWaits: number[] = [];
+  #grants: (() => void)[] = [];
+
+  tryTake(bytes: number): boolean {
+    if (!this.isFull) this.held += bytes;
+    return !this.isFull;
+  }
+
+  take(bytes: number): Promise<boolean> {
+    if (this.tryTake(bytes)) return Promise.resolve(true);
+    this.heldAtWaits.push(this.held);
+    return new Promise((resolve) =>
+      this.#grants.push(() => {
+        this.held += bytes;
+        resolve(true);
+      }),
+    );
+  }
+
+  add(bytes: number): void {
+    this.held += bytes;
+  }
+
+  give(bytes: number): void {
+    this.held -= bytes;
+  }
+
+  settle(): void {}
+
+  grant(): void {
+    for (const grant of this.#grants.splice(0)) grant();
+  }
+}
+
+test('a watch that waits for room holds none, also when what it waited for is too little by then', async (t) => {
+  const { hub, store } = aHub();
+  const room = new ScarceRoom();
+  const reader = new Reader(hub.open(aWatch({ room })));
+  await reader.drain();
+
+  room.isFull = true;
+  store.commit({ put: { name: 'n1' } });
+  await reader.drain();
+  for (let i = 2; i <= 5; i++) store.commit({ put: { name: `n${i}` } });
+  room.grant();
+  await reader.drain();
+  t.deepEqual(room.heldAtWaits, [0, 0]);
+  room.isFull = false;
+  room.grant();
+
+  t.deepEqual(
+    await reader.drain(),
+    [1, 2, 3, 4, 5].map((i) => `ADDED n${i}@${i}`),
+  );
+});
+
+test('a watch that is ended while it waits for room ends at once, and gives back what it is granted later', async (t) => {
+  const { hub, store } = aHub();
+  const room = new ScarceRoom();
+  const open = hub.open(aWatch({ room }));
+  const reader = new Reader(open);
+  await reader.drain();
+  room.isFull = true;
+  store.commit(one);
+  await reader.drain();
+
+  open.end();
+  await reader.drain();
+
+  t.true(reader.ended);
+  t.is(hub.openWatches, 0);
+  room.grant();
+  await turns(1);
+  t.is(room.held, 0);
 });
 
 test('a reader that leaves at any point leaves nothing open', async (t) => {
