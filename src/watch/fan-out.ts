@@ -90,10 +90,13 @@ export class FanOut<Member extends Receiver> {
     return this.#plain.size === 0 && this.#selective.size === 0;
   }
 
-  /** Up to where the members of a view have been handed everything. */
-  reached(view: View): Revision {
+  /** Up to where the members of a view have been handed everything; undefined when some of it was dropped. */
+  reached(view: View): Revision | undefined {
     const group = this.#index.find(view);
-    return group !== undefined && this.#dueOf(group).has(group) ? group.after : this.#revision;
+    if (group === undefined || !this.#dueOf(group).has(group)) return this.#revision;
+    const { changes, from } = group.place;
+    const next = changes[firstBehind(changes, group.after)];
+    return group.after < from || next === undefined ? undefined : next.revision - 1;
   }
 
   /** Hands the members of a view everything that is published. */

@@ -112,6 +112,8 @@ test('how far a group was handed everything is told without handing it the rest'
   t.is(fanOut.reached(sink.view), 1);
   fanOut.publish([], 7);
   t.is(fanOut.reached(sink.view), 7);
+  fanOut.publish([aPutAt(8, {}, { a: '1' }), aPutAt(9, {}, { a: '1' })], 9);
+  t.is(fanOut.reached(sink.view), 7, 'it never falls');
 });
 
 test('a group is handed a bounded part at once, and then waits for the others', (t) => {

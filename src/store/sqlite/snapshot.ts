@@ -56,6 +56,8 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
+    // Also of a type that holds nothing: it may have held something then.
+    this.#assertCovered();
     const resources = this.#walks.resources(this.#scope, after);
     for (const [i, resource] of resources.entries()) {
       const stretch = { scope: this.#scope, resource, after: i === 0 ? after : undefined, rowsMax: this.#limits.rowsMax };
