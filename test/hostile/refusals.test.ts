@@ -141,10 +141,13 @@ async function overHttp1(t: ExecutionContext, refused: Refused, { body, hasLengt
 /** On the server where one request is too many another one is under way meanwhile, which never gets its body. */
 async function takeOnlySlot(t: ExecutionContext): Promise<void> {
   const { taken } = await known;
+  const isTaken = async (): Promise<boolean> => (await taken.client().raw('GET', aPath())).status === 429;
+  // The one of the test before is gone.
+  await until(async () => !(await isTaken()));
   const slow = await RawHttp1.open({ port: taken.port, as: taken.master });
   t.teardown(() => slow.destroy());
   slow.head('POST', aPath(), { ...json, 'content-length': '1000' });
-  await until(async () => (await taken.client().raw('GET', aPath())).status === 429);
+  await until(isTaken);
 }
 
 for (const refused of refusals) {
