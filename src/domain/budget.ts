@@ -26,7 +26,7 @@ export class Budget {
 
   /** False, and nothing taken, when this budget or one above it is full. */
   tryTake(amount: number): boolean {
-    if (this.#fullFor(amount) !== undefined) return false;
+    if (this.#path.some((budget) => budget.#isFullFor(amount))) return false;
     this.add(amount);
     return true;
   }
@@ -38,7 +38,7 @@ export class Budget {
 
   /** Calls `go` with the amount taken, at once or when there is room. The result gives up waiting. */
   take(amount: number, go: () => void): () => void {
-    const full = this.#path.find((budget) => budget.#waiting.size > 0 || budget.#isFullFor(amount));
+    const full = this.#heldUpBy(amount, 0);
     if (full === undefined) {
       this.add(amount);
       go();
@@ -60,8 +60,7 @@ export class Budget {
   #wake(): void {
     for (const waiting of this.#waiting) {
       const { budget, amount } = waiting;
-      const here = budget.#path.indexOf(this);
-      const full = budget.#path.find((each, i) => each.#isFullFor(amount) || (i > here && each.#waiting.size > 0));
+      const full = budget.#heldUpBy(amount, budget.#path.indexOf(this) + 1);
       if (full === this) return;
       this.#waiting.delete(waiting);
       if (full === undefined) {
@@ -74,9 +73,9 @@ export class Budget {
     }
   }
 
-  /** The lowest budget on the way up without room for the amount. */
-  #fullFor(amount: number): Budget | undefined {
-    return this.#path.find((budget) => budget.#isFullFor(amount));
+  /** The lowest budget on the way up without room for the amount; from the place `queuedFrom` on also one that others wait for. */
+  #heldUpBy(amount: number, queuedFrom: number): Budget | undefined {
+    return this.#path.find((budget, i) => budget.#isFullFor(amount) || (i >= queuedFrom && budget.#waiting.size > 0));
   }
 
   #isFullFor(amount: number): boolean {
