@@ -45,6 +45,11 @@ export class FanOut<Member extends Receiver> {
     return this.#revision;
   }
 
+  /** Whether every group has got everything. */
+  get isIdle(): boolean {
+    return this.#plain.size === 0 && this.#selective.size === 0;
+  }
+
   join(view: View, member: Member): void {
     // Members who have no room for what is handed out now leave, and may take their group along.
     this.flush(view);
@@ -87,7 +92,7 @@ export class FanOut<Member extends Receiver> {
         if (isTimeUp()) break;
       }
     }
-    return this.#plain.size === 0 && this.#selective.size === 0;
+    return this.isIdle;
   }
 
   /** Up to where the members of a view have been handed everything; undefined when some of it was dropped. */

@@ -139,7 +139,7 @@ export class Hub implements Watches, ChangeStream {
 
   #publish({ changes, revision }: Commit): void {
     this.#live.publish(changes, revision);
-    if (this.#cancelHandOut !== undefined) return;
+    if (this.#live.isIdle || this.#cancelHandOut !== undefined) return;
     const waitMs = this.#flushedMs + this.#limits.flushIntervalMs - this.#parts.clock.now();
     if (waitMs <= 0) this.#handOut();
     else this.#cancelHandOut = this.#parts.clock.after(waitMs, () => this.#handOut());

@@ -172,6 +172,17 @@ test('the first commit after a quiet time goes out at once, what follows closely
   t.is(representation.encoded, 2);
 });
 
+test('what concerns nobody does not make the next change wait', async (t) => {
+  const { hub, store } = aHub({ flushIntervalMs: 50 });
+  const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'acme' }) })));
+  await reader.drain();
+
+  store.commit({ put: { cluster: 'beta' } });
+  store.commit({ put: { cluster: 'acme' } });
+
+  t.deepEqual(await reader.drain(), ['ADDED one@2']);
+});
+
 test('a bookmark tells how far the stream was handed out, an end hands out the rest, and who joins meanwhile gets nothing twice', async (t) => {
   const { hub, store, clock } = aHub({ flushIntervalMs: 60_001 });
   const open = hub.open(aWatch());
