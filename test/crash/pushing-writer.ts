@@ -25,7 +25,8 @@ export class PushingWriter {
     this.#server = server;
     this.#random = random;
     this.#shard = shard;
-    this.#names = Array.from({ length: objects }, (_, index) => `p${index}`);
+    // No other shard has namesakes: a delete beside one is two changes (D4), and who counts changes would not know how many to expect.
+    this.#names = Array.from({ length: objects }, (_, index) => `${shard}-${index}`);
     this.#incarnation = Date.now();
   }
 
