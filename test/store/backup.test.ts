@@ -209,8 +209,10 @@ test('a check finds what is wrong with tables though SQLite finds nothing wrong'
   await mustWrite(engine.store, aPut({ name: 'n0' }, 1, { spec: 2 }));
   await engine.store.close();
   const cases: readonly (readonly [string, RegExp])[] = [
-    [`UPDATE changes SET body = CAST(replace(CAST(body AS TEXT), 'n1', 'n9') AS BLOB) WHERE revision = 2`, /another digest/],
-    [`UPDATE changes SET body = x'7b' WHERE revision = 2`, /not the text|counts/],
+    [`UPDATE changes SET body = CAST(replace(CAST(body AS TEXT), 'n1', 'n9') AS BLOB) WHERE revision = 2`, /body of revision 2 is not/],
+    [`UPDATE changes SET body = x'7b' WHERE revision = 2`, /body of revision 2 is not/],
+    [`UPDATE changes SET name = 'n9' WHERE revision = 2`, /revision 2 is not/],
+    [`UPDATE objects SET digest_low = digest_low + 1 WHERE revision = 2; UPDATE slices SET digest_low = digest_low + 1`, /than its body/],
     [`UPDATE objects SET revision = 999 WHERE revision = 2`, /no put of it|counts/],
     [`DELETE FROM objects WHERE revision = 2`, /counts/],
     [`UPDATE slices SET objects = objects + 1`, /counts/],

@@ -11,9 +11,9 @@ import type { Key } from '../../domain/key.js';
 import type { LogChunk, LogType, Touch } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
-import { tombstone } from './row-kind.js';
+import { summedColumns, tombstone, type ChangeRow, type SummedRow } from './change-row.js';
 import type { Connection } from './database.js';
-import type { ChangeRow, Rows } from './rows.js';
+import type { Rows } from './rows.js';
 
 const rowsMax = 256;
 const chunkBytesMax = 256 * 1024;
@@ -27,7 +27,7 @@ type Reading = Readonly<{ isWanted: (key: Key) => boolean; assertCovered: (posit
 type ChunkReading = Reading & Readonly<{ chunkBytesMax: number; takesMoves?: boolean }>;
 
 /** With what the change did to its cluster's canonical path: null when nothing, '' where there was or is none. */
-type LogRow = ChangeRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
+type LogRow = SummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
 export class ChangeLog {
   readonly #rows: Rows;
@@ -123,20 +123,20 @@ export class ChangeLog {
     const [only] = ids;
     if (only === undefined) return [];
     return ids.length === 1
-      ? this.#statements.ofResourceBack.all(only, after, upTo, rowsMax)
-      : this.#statements.ofAllBack.all(after, upTo, rowsMax);
+      ? this.#rows.sound(this.#statements.ofResourceBack.all(only, after, upTo, rowsMax), only)
+      : this.#rows.sound(this.#statements.ofAllBack.all(after, upTo, rowsMax));
   }
 
   #page(type: LogType, { after, upTo }: Range): readonly LogRow[] {
     const ids = this.#rows.resourceIds(type);
     const [only] = ids;
     if (only === undefined) return [];
-    if (ids.length === 1) return this.#statements.ofResource.all(only, after, upTo, rowsMax);
+    if (ids.length === 1) return this.#rows.sound(this.#statements.ofResource.all(only, after, upTo, rowsMax), only);
     return this.#everything({ after, upTo });
   }
 
   #everything({ after, upTo }: Range): readonly LogRow[] {
-    return this.#statements.ofAll.all(after, upTo, rowsMax);
+    return this.#rows.sound(this.#statements.ofAll.all(after, upTo, rowsMax));
   }
 }
 
@@ -146,9 +146,7 @@ function once<T>(read: () => T): () => T {
 }
 
 function prepare(database: Connection) {
-  const keyColumns = 'revision, resource, kind, replaced, shard, cluster, namespace, name';
-  const columns =
-    'c.revision, c.resource, c.kind, c.replaced, c.shard, c.cluster, c.namespace, c.name, m.before AS pathBefore, m.after AS pathAfter';
+  const columns = `c.${summedColumns.replaceAll(', ', ', c.')}, m.before AS pathBefore, m.after AS pathAfter`;
   return {
     rememberedFrom: database.prepare<[], Revision>(/*sql*/ `SELECT value FROM meta WHERE name = 'tombstones_from'`).pluck(),
     ofResource: database.prepare<
@@ -158,11 +156,11 @@ function prepare(database: Connection) {
                WHERE c.resource = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision LIMIT ?`),
     ofResourceBack: database.prepare<
       [number, Revision, Revision, number],
-      ChangeRow
-    >(/*sql*/ `SELECT ${keyColumns} FROM changes INDEXED BY changes_by_resource
+      SummedRow
+    >(/*sql*/ `SELECT ${summedColumns} FROM changes INDEXED BY changes_by_resource
                WHERE resource = ? AND revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`),
-    ofAllBack: database.prepare<[Revision, Revision, number], ChangeRow>(
-      /*sql*/ `SELECT ${keyColumns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`,
+    ofAllBack: database.prepare<[Revision, Revision, number], SummedRow>(
+      /*sql*/ `SELECT ${summedColumns} FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision DESC LIMIT ?`,
     ),
     ofAll: database.prepare<
       [Revision, Revision, number],

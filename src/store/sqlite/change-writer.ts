@@ -12,10 +12,11 @@ import type { Key } from '../../domain/key.js';
 import type { Body } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
+import { bodyChecksumOf, checksumOf, put, teachChecksums, tombstone, type ChangeRow } from './change-row.js';
 import type { Byproduct, PathMove } from './committer-messages.js';
+import { Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import { readMeta } from './meta.js';
-import { put, tombstone } from './row-kind.js';
 import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';
 import type { Statements } from './statements.js';
@@ -108,16 +109,20 @@ export class ChangeWriter {
     const revision = this.#next();
     const { bytes, version, marks } = body;
     const [resource, ...names] = place;
+    const replaced = held?.revision ?? 0;
+    const checksum = checksumAt(place, { revision, kind: put, replaced });
     this.#statements.appendPut.run(
       revision,
       resource,
-      held?.revision ?? 0,
+      replaced,
       ...names,
+      checksum,
       version,
       marks.metadataStart,
       marks.metadataEnd,
       marks.annotationsAt,
       marks.revisionAt,
+      bodyChecksumOf(checksum, body),
       bytes,
     );
     const digest = digestOf(key, body);
@@ -132,7 +137,8 @@ export class ChangeWriter {
   delete(key: Key, place: Place, held: Held): Revision {
     const revision = this.#next();
     const [resource, ...names] = place;
-    this.#statements.appendDelete.run(revision, resource, held.revision, ...names, held.born);
+    const checksum = checksumAt(place, { revision, kind: tombstone, replaced: held.revision });
+    this.#statements.appendDelete.run(revision, resource, held.revision, ...names, checksum, held.born);
     this.#statements.removeCurrent.run(...place);
     this.#slices.count(key, resource, undefined, held);
     this.#restateSurvivor(key, resource);
@@ -158,7 +164,9 @@ export class ChangeWriter {
     if (survivor === undefined) return;
     const { shard, revision: replaced } = survivor;
     const revision = this.#next();
-    this.#logBytes += this.#statements.restate.get(revision, replaced) ?? 0;
+    const bytes = this.#statements.restate.get({ revision, replaced });
+    if (bytes === undefined) throw new Unsound(`revision ${replaced} is not the row that was written`);
+    this.#logBytes += bytes;
     const { versions } = this.#age(survivor, revision);
     this.#statements.moveCurrent.run(revision, versions, resource, shard, key.cluster, key.namespace, key.name);
     this.#slices.count({ shard, resource: key.resource }, resource, undefined, undefined);
@@ -198,6 +206,12 @@ export class ChangeWriter {
   }
 }
 
+function checksumAt([resource, shard, cluster, namespace, name]: Place, { revision, kind, replaced }: Changed): number {
+  return checksumOf({ revision, resource, kind, replaced, shard, cluster, namespace, name });
+}
+
+type Changed = Pick<ChangeRow, 'revision' | 'kind' | 'replaced'>;
+
 type HeldRow = [revision: Revision, bytes: number, high: number, low: number, born: Revision, versions: number];
 
 function heldOf([revision, bytes, high, low, born, versions]: HeldRow | [...HeldRow, isSame: number]): Held {
@@ -206,6 +220,7 @@ function heldOf([revision, bytes, high, low, born, versions]: HeldRow | [...Held
 }
 
 function prepare(database: Connection) {
+  teachChecksums(database);
   const pluck = <Parameters extends unknown[], Result>(sql: string) => database.prepare<Parameters, Result>(sql).pluck();
   return {
     // Of a current object the row stands, so the join finds it.
@@ -225,17 +240,22 @@ function prepare(database: Connection) {
                WHERE o.resource = ? AND o.shard = ? AND o.cluster = ? AND o.namespace = ? AND o.name = ?`)
       .raw(),
     appendPut:
-      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)
+               VALUES (?, ?, ${put}, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`),
     appendDelete:
-      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body, born)
-               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, NULL, ?)`),
+      database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)
+               VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, 0, NULL)`),
+    // Only what is sound is copied.
     restate: pluck<
-      [Revision, Revision],
+      [{ revision: Revision; replaced: Revision }],
       number
-    >(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body)
-               SELECT ?, resource, kind, revision, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
-               FROM changes WHERE revision = ? RETURNING length(body)`),
+    >(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)
+               SELECT @revision, resource, kind, revision, shard, cluster, namespace, name, fresh, born, version, metadata_start, metadata_end, annotations_at, revision_at,
+                      body_checksum(fresh, version, body, metadata_start, metadata_end, annotations_at, revision_at), body
+               FROM (SELECT *, row_checksum(@revision, resource, kind, revision, shard, cluster, namespace, name) AS fresh FROM changes WHERE revision = @replaced)
+               WHERE checksum = row_checksum(revision, resource, kind, replaced, shard, cluster, namespace, name)
+                 AND body_checksum = body_checksum(checksum, version, body, metadata_start, metadata_end, annotations_at, revision_at)
+               RETURNING length(body)`),
     setCurrent:
       database.prepare(/*sql*/ `INSERT INTO objects (resource, shard, cluster, namespace, name, revision, digest_high, digest_low, born, versions)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

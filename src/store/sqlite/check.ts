@@ -2,26 +2,24 @@
  * Looks for damage in a database that nobody writes to: first whether it is a sound file of SQLite's, then whether its tables agree with the
  * change log, which is the truth.
  *
- *   quick      the structure of every page, and counts; reads the file once. What a start does behind an unclean end.
- *   thorough   also that indexes name the rows they should, that every body is the JSON that was scanned, and that it has its digest
+ *   quick      the structure of every page, that every row of the log is the one that was written, and counts. What a start does behind an
+ *              unclean end.
+ *   thorough   also that indexes name the rows they should, and that bodies have their digests
  *
  * Bounds: `problemsMax` of each step are told. Memory: the sums of the slices.
  */
-import { scanObject } from '../../domain/object-text.js';
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
 import type { Connection } from './database.js';
 import { isDamage } from './damage.js';
 import { readEpochs } from './life.js';
 import { readMeta } from './meta.js';
-import { put, tombstone } from './row-kind.js';
+import { bodyColumns, put, soundBody, tombstone, type BodyRow, type ChangeRow } from './change-row.js';
 
 /** What one step has looked at, and what it found wrong. */
 export type Checked = Readonly<{ what: string; looked: number; problems: readonly string[] }>;
 
 const problemsMax = 20;
-/** What came in was deeper than no admitted object is. */
-const nestingMax = 10_000;
 
 /** Steps as they are done; behind one that finds the file itself unsound there is none. */
 export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<Checked> {
@@ -31,9 +29,10 @@ export function* checkDatabase(database: Connection, { thorough }: Readonly<{ th
   yield checked('epochs', (found) => checkEpochs(database, found));
   yield checked('objects', (found) => checkObjects(database, found));
   yield checked('slices', (found) => checkSlices(database, found));
+  yield checked('rows', (found) => checkRows(database, found));
   if (!thorough) return;
   yield checked('changes', (found) => checkChanges(database, found));
-  yield checked('bodies', (found) => checkBodies(database, found));
+  yield checked('digests', (found) => checkDigests(database, found));
   yield checked('paths', (found) => checkPaths(database, found));
 }
 
@@ -120,29 +119,34 @@ function checkChanges(database: Connection, found: Found): number {
   return countOf(database, 'changes');
 }
 
-type BodyRow = Place & {
-  revision: number;
-  version: string;
-  start: number;
-  end: number;
-  body: Uint8Array | null;
-  high: number | null;
-  low: number;
-};
-
-/** Every put has the text that was scanned when it came in; of current objects the digest tells every bit. */
-function checkBodies(database: Connection, found: Found): number {
-  const rows = database.prepare<[number], BodyRow>(/*sql*/ `
-    SELECT c.revision, c.shard, c.cluster, c.namespace, c.name, c.version, c.metadata_start AS start, c.metadata_end AS "end", c.body,
-           o.digest_high AS high, o.digest_low AS low
-    FROM changes AS c LEFT JOIN objects AS o ON o.resource = c.resource AND o.shard = c.shard AND o.cluster = c.cluster
-       AND o.namespace = c.namespace AND o.name = c.name AND o.revision = c.revision
-    WHERE c.kind = ?`);
+/** Every row is the one that was written, by its checksums. */
+function checkRows(database: Connection, found: Found): number {
   let looked = 0;
-  for (const row of rows.iterate(put)) {
+  for (const row of database.prepare<[], BodyRow>(/*sql*/ `SELECT ${bodyColumns} FROM changes`).iterate()) {
     looked += 1;
-    if (row.body === null || !isAsScanned(row.body, row)) found(`revision ${row.revision}: ${placeOf(row)} is not the text that came in`);
-    else if (row.high !== null && !hasDigest(row, row.body)) found(`revision ${row.revision}: ${placeOf(row)} has another digest`);
+    try {
+      soundBody(row);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      found(`${placeOf(row)}: ${error.message}`);
+    }
+  }
+  return looked;
+}
+
+type CurrentRow = Pick<Key, 'cluster' | 'namespace' | 'name'> &
+  Readonly<{ shard: string; high: number; low: number; version: string; bytes: Uint8Array }>;
+
+/** I15: every current object has the digest of its body. */
+function checkDigests(database: Connection, found: Found): number {
+  const rows = database.prepare<[], CurrentRow>(/*sql*/ `
+    SELECT o.shard, o.cluster, o.namespace, o.name, o.digest_high AS high, o.digest_low AS low, c.version, c.body AS bytes
+    FROM objects AS o JOIN changes AS c ON c.revision = o.revision`);
+  let looked = 0;
+  for (const row of rows.iterate()) {
+    looked += 1;
+    const { high, low } = digestOf(row, row);
+    if (high !== row.high || low !== row.low) found(`${placeOf(row)} has another digest than its body`);
   }
   return looked;
 }
@@ -156,21 +160,7 @@ function checkPaths(database: Connection, found: Found): number {
   return countOf(database, 'paths');
 }
 
-function isAsScanned(body: Uint8Array, { start, end }: Pick<BodyRow, 'start' | 'end'>): boolean {
-  try {
-    const { metadata } = scanObject(body, nestingMax);
-    return metadata?.start === start && metadata.end === end;
-  } catch {
-    return false;
-  }
-}
-
-function hasDigest({ cluster, namespace, name, version, high, low }: BodyRow, bytes: Uint8Array): boolean {
-  const digest = digestOf({ cluster, namespace, name }, { bytes, version });
-  return digest.high === high && digest.low === low;
-}
-
-type Place = Readonly<{ shard: string; cluster: Key['cluster']; namespace: string; name: string }>;
+type Place = Pick<ChangeRow, 'shard' | 'cluster' | 'namespace' | 'name'>;
 
 function placeOf({ shard, cluster, namespace, name }: Place): string {
   return [shard, cluster, namespace, name].map((part) => JSON.stringify(part)).join('/');

@@ -15,7 +15,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Revision } from '../../domain/revision.js';
 import { readMeta } from './meta.js';
-import { tombstone } from './row-kind.js';
+import { sound, summedColumns, tombstone, type SummedRow } from './change-row.js';
 import type { Connection } from './database.js';
 
 /** C may rise to `upTo`; tombstones at or below C go when they are at or below `tombstonesUpTo`, or not among the `tombstonesMax` newest. */
@@ -34,7 +34,7 @@ const freePagesMin = 1024;
 /** Pages given back between two looks at the time. */
 const vacuumPages = 32;
 
-type Passed = Readonly<{ revision: Revision; kind: number; replaced: Revision; bytes: number | null }>;
+type Passed = SummedRow & Readonly<{ bytes: number | null }>;
 
 export class Compaction {
   readonly #database: Connection;
@@ -85,6 +85,8 @@ export class Compaction {
     const passed: Passed[] = [];
     let bytes = 0;
     for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
+      // What it replaced is about to go: a damaged row would name another.
+      sound(row);
       if (row.replaced > 0) this.#statements.remove.run(row.replaced);
       if (row.kind === tombstone) this.#bury(row.revision);
       passed.push(row);
@@ -148,7 +150,7 @@ function total(passed: readonly Passed[]): number {
 function prepare(database: Connection) {
   return {
     passed: database.prepare<[Revision, Revision, number], Passed>(
-      /*sql*/ `SELECT revision, kind, replaced, length(body) AS bytes FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
+      /*sql*/ `SELECT ${summedColumns}, length(body) AS bytes FROM changes WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?`,
     ),
     remove: database.prepare(/*sql*/ `DELETE FROM changes WHERE revision = ?`),
     // Nobody reads changes at or below C any more.

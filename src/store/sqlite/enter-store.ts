@@ -2,7 +2,8 @@
  * From the files in a data directory to a database that the committer can open: goes on with a restore, looks for damage behind an end that was
  * no end, keeps a copy from before a migration, and begins a life. The lock is held.
  *
- *   closed cleanly       nothing is checked
+ *   small                checked thoroughly
+ *   closed cleanly       not checked
  *   not closed           checked quickly, if it is no larger than `startCheckBytesMax`
  *   damaged              set aside; no store opens here until an operator has put one back, or has taken the damaged one away
  */
@@ -21,6 +22,9 @@ import { bytesOf, databaseName, namesOf } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
+/** Some 200 ms of work. */
+const smallBytesMax = 32 * 1024 * 1024;
+
 const olderSchema = `${databaseName}.schema-`;
 
 /** Throws DamagedStore. */
@@ -32,7 +36,7 @@ export async function enterStore(directory: string, migrations: string, parts: E
   if (damaged !== undefined && (bytesOf(file) ?? 0) === 0) throw damaged;
   ensurePrivate(file);
   try {
-    if ((bytesOf(file) ?? 0) > 0) checkIfLeftOpen(file, migrations, parts);
+    if ((bytesOf(file) ?? 0) > 0) checkAtStart(file, migrations, parts);
     return await migrateAndBegin(directory, migrations, parts);
   } catch (error) {
     if (isDamage(error)) throw setDamagedAside(directory, error.message, parts.nowMs);
@@ -41,15 +45,16 @@ export async function enterStore(directory: string, migrations: string, parts: E
 }
 
 /** Through a connection that only reads, so that what is damaged stays as it was found. */
-function checkIfLeftOpen(file: string, migrations: string, { log, startCheckBytesMax }: EnterParts): void {
+function checkAtStart(file: string, migrations: string, { log, startCheckBytesMax }: EnterParts): void {
   const database = openReader(file);
   try {
     const schema = schemaOf(database);
     const bytes = bytesOf(file) ?? 0;
+    const thorough = bytes <= Math.min(smallBytesMax, startCheckBytesMax);
     // Schema 0: its very first start was cut short.
-    if (schema === 0 || !wasLeftOpen(database)) return;
+    if (schema === 0 || !(thorough || wasLeftOpen(database))) return;
     if (bytes > startCheckBytesMax) return log.warn('store.not-checked', { file, bytes, startCheckBytesMax });
-    const problem = firstProblem(database, schema < knownSchema(migrations));
+    const problem = firstProblem(database, { thorough, isOlder: schema < knownSchema(migrations) });
     if (problem !== undefined) throw new Unsound(problem);
     log.info('store.checked', { file, bytes });
   } finally {
@@ -58,8 +63,8 @@ function checkIfLeftOpen(file: string, migrations: string, { log, startCheckByte
 }
 
 /** What the tables of an older schema should hold is not known here. */
-function firstProblem(database: Connection, isOlder: boolean): string | undefined {
-  for (const { problems } of checkDatabase(database, { thorough: false })) if (isOlder || problems.length > 0) return problems[0];
+function firstProblem(database: Connection, { thorough, isOlder }: { thorough: boolean; isOlder: boolean }): string | undefined {
+  for (const { problems } of checkDatabase(database, { thorough })) if (isOlder || problems.length > 0) return problems[0];
   return undefined;
 }
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
+import { teachChecksums } from './change-row.js';
 import { isRefusal, type Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
@@ -32,7 +33,10 @@ export function migrate(database: Connection, directory: string): void {
   if (taken > steps.length) {
     throw new CacheError(`the data was written by a newer release (schema ${taken}, this one knows ${steps.length})`);
   }
-  if (taken < steps.length) teachDigests(database);
+  if (taken < steps.length) {
+    teachDigests(database);
+    teachChecksums(database);
+  }
   steps.forEach((name, i) => {
     if (i < taken) return;
     if (Number(fileName.exec(name)?.[1]) !== i + 1) throw new CacheError(`migration ${name} is out of order`);

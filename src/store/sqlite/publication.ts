@@ -9,7 +9,7 @@ import type { ChangeLog } from './change-log.js';
 import type { Asked } from './asked.js';
 import type { Byproduct, Committed, Decided, PushDecision } from './committer-messages.js';
 import type { MutationJob, Part, PushPart } from './lane.js';
-import { put } from './row-kind.js';
+import { put } from './change-row.js';
 import type { Rows } from './rows.js';
 
 /** What to tell a writer once everybody else has heard. */

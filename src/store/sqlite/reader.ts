@@ -11,11 +11,11 @@ import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Connection } from './database.js';
-import { tombstone } from './row-kind.js';
-import type { ChangeRow, Rows, Version } from './rows.js';
+import { summedColumns, tombstone, type SummedRow } from './change-row.js';
+import type { Rows, Version } from './rows.js';
 import type { Walks } from './walks.js';
 
-type Deleted = ChangeRow & Version;
+type Deleted = SummedRow & Version;
 
 export type ReaderParts = Readonly<{ rows: Rows; walks: Walks; published: () => Revision }>;
 
@@ -95,7 +95,7 @@ export class Reader {
     const [id] = this.#parts.rows.resourceIds(key.resource);
     if (id === undefined) return undefined;
     const current = this.#statements.current.get(id, key.shard, key.cluster, key.namespace, key.name);
-    return current === undefined || current > this.#parts.published() ? undefined : this.#parts.rows.object(current);
+    return current === undefined || current > this.#parts.published() ? undefined : this.#parts.rows.objectOf(key, current);
   }
 
   #get(key: Key): StoredObject | undefined {
@@ -103,16 +103,16 @@ export class Reader {
     if (id === undefined) return undefined;
     const published = this.#parts.published();
     const current = this.#statements.version.get(id, key.shard, key.cluster, key.namespace, key.name);
-    if (current !== undefined && current.revision <= published) return this.#parts.rows.object(current.revision);
+    if (current !== undefined && current.revision <= published) return this.#parts.rows.objectOf(key, current.revision);
     const later = this.#deletedUnpublished({ ...key, ...key.resource })[0] ?? current;
     const held = later === undefined ? undefined : this.#parts.rows.heldAt(later, published);
-    return held === undefined ? undefined : this.#parts.rows.object(held);
+    return held === undefined ? undefined : this.#parts.rows.objectOf(key, held);
   }
 
   /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
-    return this.#statements.deletedSince
-      .all(this.#parts.published(), this.#limits.commitMax)
+    return this.#parts.rows
+      .sound(this.#statements.deletedSince.all(this.#parts.published(), this.#limits.commitMax))
       .filter((row) => matches(scope, this.#parts.rows.key(row)));
   }
 }
@@ -130,7 +130,7 @@ function prepare(database: Connection) {
     deletedSince: database.prepare<
       [Revision, number],
       Deleted
-    >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, born FROM changes INDEXED BY changes_tombstones
+    >(/*sql*/ `SELECT ${summedColumns}, born FROM changes INDEXED BY changes_tombstones
                WHERE kind = ${tombstone} AND revision > ? ORDER BY revision LIMIT ?`),
     shardsWith: database
       .prepare<[string, number, string, string], string>(

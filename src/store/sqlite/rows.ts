@@ -1,75 +1,70 @@
 /** Reads rows of the change log and makes objects of them. Shared by whoever reads: objects, snapshots, change log. */
 import assert from 'node:assert/strict';
-import type { Key } from '../../domain/key.js';
+import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
+import { bodyColumns, sound, soundBody, summedColumns, type BodyRow, type ChangeRow, type SummedRow } from './change-row.js';
+import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
 
 /** A version of a life of a key, which the revision it was born with names. */
 export type Version = Readonly<{ revision: Revision; born: Revision }>;
 
-/** A row without its body. */
-export type ChangeRow = Readonly<{
-  revision: Revision;
-  resource: number;
-  kind: number;
-  replaced: Revision;
-  shard: string;
-  cluster: string;
-  namespace: string;
-  name: string;
+type RowsParts = Readonly<{
+  recent: RecentObjects;
+  format: (revision: Revision) => string;
+  /** Is told when a row is read that is not the one that was written. */
+  damaged: (error: Error) => void;
 }>;
-
-type BodyRow = ChangeRow & {
-  version: string;
-  metadata_start: number;
-  metadata_end: number;
-  annotations_at: number;
-  revision_at: number;
-  body: Uint8Array | null;
-};
 
 export class Rows {
   readonly database: Connection;
-  readonly #recent: RecentObjects;
-  readonly #format: (revision: Revision) => string;
+  readonly #parts: RowsParts;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #resources = new Map<number, Resource>();
   readonly #ids = new Map<string, readonly number[]>();
 
-  constructor(database: Connection, recent: RecentObjects, format: (revision: Revision) => string) {
+  constructor(database: Connection, parts: RowsParts) {
     this.database = database;
-    this.#recent = recent;
-    this.#format = format;
+    this.#parts = parts;
     this.#statements = prepare(database);
   }
 
   /** The object put at `revision`; undefined when the row is compacted, or is a delete. */
   object(revision: Revision): StoredObject | undefined {
-    const known = this.#recent.get(revision);
+    const { recent, format } = this.#parts;
+    const known = recent.get(revision);
     if (known !== undefined) return known;
     const row = revision > 0 ? this.#statements.body.get(revision) : undefined;
-    if (row === undefined || row.body === null) return undefined;
-    const object: StoredObject = {
-      key: this.key(row),
-      revision,
-      resourceVersion: this.#format(revision),
-      body: {
-        bytes: row.body,
-        version: row.version,
-        marks: {
-          metadataStart: row.metadata_start,
-          metadataEnd: row.metadata_end,
-          annotationsAt: row.annotations_at,
-          revisionAt: row.revision_at,
-        },
-      },
-    };
-    this.#recent.add(object);
+    if (row === undefined) return undefined;
+    const body = this.#told(() => soundBody(row));
+    if (body === undefined) return undefined;
+    const object: StoredObject = { key: this.key(row), revision, resourceVersion: format(revision), body };
+    recent.add(object);
     return object;
+  }
+
+  /** The same of a revision that an index names for that key. */
+  objectOf(key: Key, revision: Revision): StoredObject | undefined {
+    const object = this.object(revision);
+    if (object !== undefined && !isSameKey(object.key, key))
+      this.#told(() => {
+        throw new Unsound(`an index names revision ${revision} for ${formatClientKey(key)}, and it is of ${formatClientKey(object.key)}`);
+      });
+    return object;
+  }
+
+  /** The rows, each as it was written, and of that type if one is named. */
+  sound<Row extends SummedRow>(rows: readonly Row[], resource?: number): readonly Row[] {
+    return this.#told(() => {
+      for (const row of rows)
+        if (sound(row).resource !== (resource ?? row.resource))
+          throw new Unsound(`revision ${row.revision} stands in the index of another type`);
+      return rows;
+    });
   }
 
   /**
@@ -77,10 +72,10 @@ export class Rows {
    * enough for a few steps along `replaced` (0004-lives.sql).
    */
   heldAt({ revision, born }: Version, at: Revision): Revision | undefined {
-    let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
+    let row = this.#row(this.#statements.milestone.get(born, at) ?? revision);
     while (row !== undefined && row.revision > at) {
       assert(row.replaced < row.revision, 'a change replaces an earlier one');
-      row = row.replaced > 0 ? this.#statements.link.get(row.replaced) : undefined;
+      row = row.replaced > 0 ? this.#row(row.replaced) : undefined;
     }
     return row?.revision;
   }
@@ -107,18 +102,30 @@ export class Rows {
     if (ids.length > 0) this.#ids.set(text, ids);
     return ids;
   }
+
+  #row(revision: Revision): ChangeRow | undefined {
+    const row = this.#statements.row.get(revision);
+    return row === undefined ? undefined : this.#told(() => sound(row));
+  }
+
+  #told<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (isDamage(error)) this.#parts.damaged(error);
+      throw error;
+    }
+  }
+}
+
+function isSameKey(a: Key, b: Key): boolean {
+  return a.shard === b.shard && formatClientKey(a) === formatClientKey(b);
 }
 
 function prepare(database: Connection) {
   return {
-    body: database.prepare<
-      [Revision],
-      BodyRow
-    >(/*sql*/ `SELECT revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body
-               FROM changes WHERE revision = ?`),
-    link: database.prepare<[Revision], { revision: Revision; replaced: Revision }>(
-      /*sql*/ `SELECT revision, replaced FROM changes WHERE revision = ?`,
-    ),
+    body: database.prepare<[Revision], BodyRow>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision = ?`),
+    row: database.prepare<[Revision], SummedRow>(/*sql*/ `SELECT ${summedColumns} FROM changes WHERE revision = ?`),
     milestone: database
       .prepare<[Revision, Revision], Revision>(
         /*sql*/ `SELECT revision FROM milestones INDEXED BY milestones_by_life WHERE born = ? AND revision > ? ORDER BY revision LIMIT 1`,

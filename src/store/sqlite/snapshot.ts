@@ -117,7 +117,7 @@ export class SqliteSnapshot implements Snapshot {
     const objects: StoredObject[] = [];
     let bytes = 0;
     for (const { key, revision } of held) {
-      const object = this.#rows.object(revision);
+      const object = this.#rows.objectOf(key, revision);
       if (object === undefined) throw new Refused(expired('the snapshot was compacted away, please start over'));
       objects.push(object);
       bytes += object.body.bytes.length;

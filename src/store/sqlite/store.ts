@@ -99,7 +99,11 @@ export class SqliteStore implements Store {
     this.#compactedOnDisk = life.compacted;
     this.#logBytes = life.logBytes;
     this.#recent = new RecentObjects(limits.recentBytesMax);
-    this.#rows = new Rows(reader, this.#recent, (revision) => this.format(revision));
+    this.#rows = new Rows(reader, {
+      recent: this.#recent,
+      format: (revision) => this.format(revision),
+      damaged: (error) => this.damaged(error),
+    });
     this.#walks = new Walks(this.#rows);
     this.#changeLog = new ChangeLog(this.#rows, (revision) => this.format(revision));
     this.#publication = new Publication(this.#rows, this.#changeLog, (revision) => this.format(revision));

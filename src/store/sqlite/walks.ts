@@ -5,7 +5,7 @@
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
-import { tombstone } from './row-kind.js';
+import { tombstone } from './change-row.js';
 import type { Connection } from './database.js';
 import type { Rows } from './rows.js';
 
