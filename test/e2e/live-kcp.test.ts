@@ -1,6 +1,7 @@
 /**
  * An unmodified kcp of two shards on our cache server: kcp's own tests of replication pass, and a kill -9 of the cache
- * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects.
+ * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects, also behind a
+ * restore of the first one from a backup.
  *
  * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; skipped aloud
  * otherwise. TEST_SERVER puts kcp's own cache server in our place; TEST_KEEP keeps the folder with all logs.
@@ -59,6 +60,7 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
 
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
   if (second !== undefined) await agentsCarryTheSame(t, kcp, second);
+  if (second !== undefined) await aRestoreIsMadeUpFor(t, kcp, second);
 });
 
 /** Before, during and after creates, updates and deletes, and through the death of whatever is between. */
@@ -81,6 +83,28 @@ async function agentsCarryTheSame(t: ExecutionContext, kcp: LiveKcp, second: Sec
   await second.cache.restart('SIGTERM');
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
   await assertSame(t, second, 'after both caches were started again');
+}
+
+/**
+ * The cache goes back to a backup from the middle of kcp's tests: it lacks what was created since, and has what was deleted since. kcp's controllers
+ * make up for both, because their informers list again.
+ */
+async function aRestoreIsMadeUpFor(t: ExecutionContext, kcp: LiveKcp, second: SecondCache): Promise<void> {
+  const backup = kcp.file('backup.db');
+  const testing = kcp.test('e2e-reconciler-cache.test', '^TestReplication$');
+  await sleep(5_000);
+  t.log((await kcp.strata('backup', backup)).trim());
+  assertPassed(t, await testing, { atLeast: 6 });
+  await assertSame(t, second, 'before the restore');
+
+  await kcp.whileCacheIsDown(async () => void t.log((await kcp.strata('restore', backup)).trim()));
+  await sleep(1_000);
+  const differences = await second.differences();
+  t.log(`${differences.length} differences behind the restore`);
+  t.true(differences.length > 0, 'the backup is of another moment');
+  await sleep(backoffMsMax);
+  assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
+  await assertSame(t, second, 'after the restore');
 }
 
 async function assertSame(t: ExecutionContext, second: SecondCache, when: string): Promise<void> {

@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runProgram } from '../clients/installed.js';
 import { KubeClient } from '../support/kube-client.js';
+import { builtMain } from '../support/project.js';
 import { choosingScript, supervisorScript } from './shell-scripts.js';
 
 const readyMsMax = 240_000;
@@ -139,6 +140,28 @@ export class LiveKcp {
     const before = await this.cachePid();
     process.kill(before, 'SIGKILL');
     await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
+  }
+
+  /** kill -9 for the cache server, then whatever is to happen before the supervisor starts it again. Resolves when it has. */
+  async whileCacheIsDown(act: () => Promise<void>): Promise<void> {
+    const supervisor = Number(await readFile(this.file('supervisor.pid'), 'utf8'));
+    process.kill(supervisor, 'SIGSTOP');
+    const before = await this.cachePid();
+    try {
+      process.kill(before, 'SIGKILL');
+      await act();
+    } finally {
+      process.kill(supervisor, 'SIGCONT');
+    }
+    await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
+  }
+
+  /** Runs `strata …` for the store of the cache server; rejects when it fails. */
+  async strata(...words: readonly string[]): Promise<string> {
+    const environment = { STRATA_ROOT_DIRECTORY: this.file('.kcp-cache') };
+    const { code, stdout, stderr } = await runProgram(process.execPath, [builtMain(), ...words], { environment, timeoutMs: stopMsMax });
+    if (code !== 0) throw new Error(`strata ${words.join(' ')} exited with ${code}: ${stderr}`);
+    return stdout;
   }
 
   async cachePid(): Promise<number> {

@@ -211,6 +211,7 @@ test('a check finds what is wrong with tables though SQLite finds nothing wrong'
   const cases: readonly (readonly [string, RegExp])[] = [
     [`UPDATE changes SET body = CAST(replace(CAST(body AS TEXT), 'n1', 'n9') AS BLOB) WHERE revision = 2`, /body of revision 2 is not/],
     [`UPDATE changes SET body = x'7b' WHERE revision = 2`, /body of revision 2 is not/],
+    [`UPDATE changes SET body = NULL WHERE revision = 2`, /body of revision 2 is not/],
     [`UPDATE changes SET name = 'n9' WHERE revision = 2`, /revision 2 is not/],
     [`UPDATE objects SET digest_low = digest_low + 1 WHERE revision = 2; UPDATE slices SET digest_low = digest_low + 1`, /than its body/],
     [`UPDATE objects SET revision = 999 WHERE revision = 2`, /no put of it|counts/],

@@ -111,6 +111,16 @@ for (const read of ['list', 'get'] as const)
     await t.throwsAsync(engine.open(), { instanceOf: DamagedStore });
   });
 
+for (const read of ['list', 'get', 'list of the past'] as const)
+  test(`${read} does not pass over a row that is not there`, async (t) => {
+    const engine = await aStore(t);
+    spoil(engine, `DELETE FROM changes WHERE revision = ${read === 'list of the past' ? gone : fresh}`);
+
+    await t.throwsAsync(async () => reads[read](engine.store), { message: /the row of .* is not there/ });
+
+    t.regex((await engine.store.failed).message, /damaged/);
+  });
+
 test('a compaction takes nothing out by a damaged row', (t) => {
   const { database, compaction, commit } = aWritingHalf(t);
   commit(aPut(place('kept'), 'absent'), aPut(place('old'), 'absent'), aPut(place('old'), 2, { spec: 'second' }));

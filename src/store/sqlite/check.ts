@@ -141,7 +141,7 @@ type CurrentRow = Pick<Key, 'cluster' | 'namespace' | 'name'> &
 function checkDigests(database: Connection, found: Found): number {
   const rows = database.prepare<[], CurrentRow>(/*sql*/ `
     SELECT o.shard, o.cluster, o.namespace, o.name, o.digest_high AS high, o.digest_low AS low, c.version, c.body AS bytes
-    FROM objects AS o JOIN changes AS c ON c.revision = o.revision`);
+    FROM objects AS o JOIN changes AS c ON c.revision = o.revision WHERE typeof(c.body) = 'blob'`);
   let looked = 0;
   for (const row of rows.iterate()) {
     looked += 1;

@@ -10,8 +10,8 @@
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** A key and the revision it held. */
-export type Held = Readonly<{ key: Key; revision: Revision }>;
+/** A key and the revision it held; undefined when that is not to be found. */
+export type Held = Readonly<{ key: Key; revision: Revision | undefined }>;
 
 export class FirstKeys {
   readonly #order: (a: Key, b: Key) => number;

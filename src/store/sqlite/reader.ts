@@ -103,10 +103,10 @@ export class Reader {
     if (id === undefined) return undefined;
     const published = this.#parts.published();
     const current = this.#statements.version.get(id, key.shard, key.cluster, key.namespace, key.name);
-    if (current !== undefined && current.revision <= published) return this.#parts.rows.objectOf(key, current.revision);
+    if (current !== undefined && current.revision <= published) return this.#parts.rows.standing(key, current.revision);
     const later = this.#deletedUnpublished({ ...key, ...key.resource })[0] ?? current;
     const held = later === undefined ? undefined : this.#parts.rows.heldAt(later, published);
-    return held === undefined ? undefined : this.#parts.rows.objectOf(key, held);
+    return held === undefined ? undefined : this.#parts.rows.standing(key, held);
   }
 
   /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */

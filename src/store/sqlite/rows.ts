@@ -47,24 +47,26 @@ export class Rows {
     return object;
   }
 
-  /** The same of a revision that an index names for that key. */
+  /** The object of a key at a revision that an index names for it; undefined when it has gone since. */
   objectOf(key: Key, revision: Revision): StoredObject | undefined {
     const object = this.object(revision);
     if (object !== undefined && !isSameKey(object.key, key))
-      this.#told(() => {
-        throw new Unsound(`an index names revision ${revision} for ${formatClientKey(key)}, and it is of ${formatClientKey(object.key)}`);
-      });
+      this.#fail(`an index names revision ${revision} for ${formatClientKey(key)}, and it is of ${formatClientKey(object.key)}`);
     return object;
+  }
+
+  /** The same in the transaction that the index was read in, or of a revision that is covered: it cannot have gone. */
+  standing(key: Key, revision: Revision | undefined): StoredObject {
+    const object = revision === undefined ? undefined : this.objectOf(key, revision);
+    return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
   }
 
   /** The rows, each as it was written, and of that type if one is named. */
   sound<Row extends SummedRow>(rows: readonly Row[], resource?: number): readonly Row[] {
-    return this.#told(() => {
-      for (const row of rows)
-        if (sound(row).resource !== (resource ?? row.resource))
-          throw new Unsound(`revision ${row.revision} stands in the index of another type`);
-      return rows;
-    });
+    for (const row of rows)
+      if (this.#told(() => sound(row)).resource !== (resource ?? row.resource))
+        this.#fail(`revision ${row.revision} stands in the index of another type`);
+    return rows;
   }
 
   /**
@@ -108,6 +110,12 @@ export class Rows {
     return row === undefined ? undefined : this.#told(() => sound(row));
   }
 
+  #fail(problem: string): never {
+    return this.#told(() => {
+      throw new Unsound(problem);
+    });
+  }
+
   #told<T>(read: () => T): T {
     try {
       return read();
@@ -119,7 +127,8 @@ export class Rows {
 }
 
 function isSameKey(a: Key, b: Key): boolean {
-  return a.shard === b.shard && formatClientKey(a) === formatClientKey(b);
+  if (a.name !== b.name || a.cluster !== b.cluster || a.shard !== b.shard || a.namespace !== b.namespace) return false;
+  return a.resource === b.resource || formatResource(a.resource) === formatResource(b.resource);
 }
 
 function prepare(database: Connection) {

@@ -18,7 +18,6 @@ import type { StoredObject } from '../../domain/object.js';
 import type { Snapshot, SnapshotPage } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
 import { matches, type Scope } from '../../domain/scope.js';
-import { expired, Refused } from '../../domain/errors.js';
 import { FirstKeys, type Held } from './first-keys.js';
 import type { Rows } from './rows.js';
 import type { Entry, Stretch, Walks } from './walks.js';
@@ -102,23 +101,16 @@ export class SqliteSnapshot implements Snapshot {
     const found: Held[] = [];
     for (const { key, revision, born } of entries) {
       if (born > this.revision || !matches(this.#scope, key)) continue;
-      found.push({ key, revision: revision <= this.revision ? revision : this.#heldAt(revision, born) });
+      found.push({ key, revision: revision <= this.revision ? revision : this.#rows.heldAt({ revision, born }, this.revision) });
     }
     return found;
-  }
-
-  #heldAt(revision: Revision, born: Revision): Revision {
-    const held = this.#rows.heldAt({ revision, born }, this.revision);
-    if (held === undefined) throw new Refused(expired('the snapshot was compacted away, please start over'));
-    return held;
   }
 
   #objects(held: readonly Held[], last: Key | undefined): SnapshotPage {
     const objects: StoredObject[] = [];
     let bytes = 0;
     for (const { key, revision } of held) {
-      const object = this.#rows.objectOf(key, revision);
-      if (object === undefined) throw new Refused(expired('the snapshot was compacted away, please start over'));
+      const object = this.#rows.standing(key, revision);
       objects.push(object);
       bytes += object.body.bytes.length;
       if (bytes >= this.#limits.bytesMax && (last !== undefined || key !== held.at(-1)?.key)) return { objects, next: key };
