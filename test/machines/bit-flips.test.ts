@@ -1,6 +1,7 @@
 /**
  * Damage to a stopped store (F5): a bit, or a sector, at a random place of the database or of its write-ahead log. Whatever the server then serves was
- * once so: either nothing has changed, or it refuses, or it is an older state and says so to whoever has seen a newer one.
+ * once so: either nothing has changed, or it refuses, or it is an older state and says so to whoever has seen a newer one. Only where no start has
+ * checked, because the store is too large, may an entry that damage took out of an index be missed.
  *
  * TEST_SEED=n repeats a run, TEST_FLIPS=n damages each file n times.
  */
@@ -19,15 +20,15 @@ const flips = Number(process.env['TEST_FLIPS'] ?? 20);
 const readyMsMax = 6_000;
 const writeMs = 1_500;
 
-for (const { title, file, ending, flags } of [
-  { title: 'strata.db', file: 'strata.db', ending: 'SIGTERM', flags: [] },
+for (const { title, file, ending, flags, mayMiss } of [
+  { title: 'strata.db', file: 'strata.db', ending: 'SIGTERM', flags: [], mayMiss: false },
   {
     title: 'strata.db of a store too large for a start to check',
     file: 'strata.db',
     ending: 'SIGTERM',
     flags: ['--start-check-bytes-max=0B'],
   },
-  { title: 'strata.db-wal', file: 'strata.db-wal', ending: 'SIGKILL', flags: [] },
+  { title: 'strata.db-wal', file: 'strata.db-wal', ending: 'SIGKILL', flags: [], mayMiss: false },
 ] as const)
   test(`whatever is damaged in ${title} is found or harmless, and nothing is served that never was`, async (t) => {
     t.timeout(60_000 + flips * 20_000);
@@ -48,7 +49,7 @@ for (const { title, file, ending, flags } of [
       const what = damage(join(server.dataFolder, 'data', file), random);
       const verdict = await verdictOn(server, story);
       found.set(verdict.kind, (found.get(verdict.kind) ?? 0) + 1);
-      if (verdict.kind === 'wrong') wrong.push(`${what}: ${verdict.why}`);
+      if (verdict.kind === 'wrong' || (verdict.kind === 'incomplete' && !mayMiss)) wrong.push(`${what}: ${verdict.why}`);
     }
     t.log([...found].map(([kind, count]) => `${kind} ${count}`).join(', '));
     t.deepEqual(wrong, []);
@@ -58,13 +59,16 @@ test('a store that is not damaged is found whole, and what it never held is foun
   await using server = await StrataProcess.start({ flags: ['--bookmark-interval=100ms'] });
   const story = await aStory(server);
   const [key = '', text = ''] = [...story.objects].find(([, each]) => each.includes('xx')) ?? [];
-  const lie: Story = { ...story, objects: new Map(story.objects).set(key, text.replace('xx', 'xy')) };
+  const objects = new Map(story.objects).set(key, text.replace('xx', 'xy'));
+  const lie: Story = { ...story, objects, changes: story.changes.map((change) => change.replace(text, text.replace('xx', 'xy'))) };
   await server.restart('SIGKILL');
   const client = server.client();
 
   t.deepEqual(await compareStory(client, wildcardPath, story), { kind: 'whole', why: '' });
   t.is((await compareStory(client, wildcardPath, lie)).kind, 'wrong');
   t.is((await compareStory(client, wildcardPath, { ...story, changes: story.changes.slice(1) })).kind, 'wrong');
+  const longer = [...story.changes.slice(0, 3), 'ADDED\0of\0nothing', ...story.changes.slice(3)];
+  t.is((await compareStory(client, wildcardPath, { ...story, changes: longer })).kind, 'incomplete');
 });
 
 async function verdictOn(server: StrataProcess, story: Story): Promise<Verdict> {

@@ -7,8 +7,8 @@ import { keyOf, positionOf, type Position } from '../support/watch-history.js';
 
 export type Story = Readonly<{ born: Position; position: Position; objects: ReadonlyMap<string, string>; changes: readonly string[] }>;
 
-/** `wrong`: something was served that never was. `refused`: the server says that it cannot. */
-export type Verdict = Readonly<{ kind: 'whole' | 'refused' | 'rolled back' | 'wrong'; why: string }>;
+/** `wrong`: something was served that never was. `incomplete`: something was left out in silence. `refused`: the server says that it cannot. */
+export type Verdict = Readonly<{ kind: 'whole' | 'refused' | 'rolled back' | 'incomplete' | 'wrong'; why: string }>;
 
 const quietMs = 1_500;
 
@@ -25,12 +25,14 @@ export async function compareStory(client: KubeClient, path: string, story: Stor
     const found = new Map(list.items.map((item) => [keyOf(item), textOf(item)]));
     const isWhole = found.size === story.objects.size && [...found].every(([key, text]) => story.objects.get(key) === text);
     const changes = await changesSince(client, path, { after: story.born, upTo: positionOf(list) });
-    const wrong = changes.findIndex((change, index) => change !== story.changes[index]);
-    if (wrong >= 0) return { kind: 'wrong', why: `the watch served ${difference(changes[wrong] ?? '', story.changes[wrong] ?? '')}` };
+    const wrong = firstThatNeverWas(changes, story.changes);
+    if (wrong !== undefined) return { kind: 'wrong', why: `the watch served ${wrong}` };
+    const falseKey = [...found].find(([key, text]) => !story.changes.some((change) => change.endsWith(`\0${key}\0${text}`)))?.[0];
+    if (falseKey !== undefined) return { kind: 'wrong', why: `the list has ${falseKey} as it never was` };
     if (isWhole)
       return changes.length === story.changes.length
         ? { kind: 'whole', why: '' }
-        : { kind: 'wrong', why: `the watch told ${changes.length} of ${story.changes.length} changes` };
+        : { kind: 'incomplete', why: `the watch told ${changes.length} of ${story.changes.length} changes` };
     return await rolledBack(client, path, { story, found, changes });
   } catch (error) {
     if (error instanceof KubeError && error.status < 500) return { kind: 'wrong', why: String(error) };
@@ -51,14 +53,12 @@ async function rolledBack(
     else then.set(key, text);
   }
   const isConsistent = then.size === found.size && [...found].every(([key, text]) => then.get(key) === text);
-  if (!isConsistent || changes.length === story.changes.length) {
-    const [key] = [...found].find(([each, text]) => story.objects.get(each) !== text) ?? [];
-    return { kind: 'wrong', why: `the list has ${found.size} of ${story.objects.size} objects, and ${key} is not as it was` };
-  }
+  if (!isConsistent || changes.length === story.changes.length)
+    return { kind: 'incomplete', why: `the list has ${found.size} of ${story.objects.size} objects` };
   const query = { resourceVersion: String(story.position), allowWatchBookmarks: 'true' };
   for await (const event of client.watch(path, { query, signal: AbortSignal.timeout(quietMs) }))
     if (event.type === 'ERROR') return { kind: 'rolled back', why: `${changes.length} of ${story.changes.length} changes are left` };
-  return { kind: 'wrong', why: 'acknowledged changes are gone, and a client that has seen them is not told' };
+  return { kind: 'incomplete', why: 'acknowledged changes are gone, and a client that has seen them is not told' };
 }
 
 async function changesSince(
@@ -76,6 +76,17 @@ async function changesSince(
     if (positionOf(event.object) >= upTo) return changes;
   }
   throw new Error(`the watch told ${changes.length} changes and then nothing`);
+}
+
+/** What is no change of the story, or comes behind a later one; undefined when there is none. */
+function firstThatNeverWas(changes: readonly string[], story: readonly string[]): string | undefined {
+  let at = 0;
+  for (const change of changes) {
+    const found = story.indexOf(change, at);
+    if (found < 0) return difference(change, story[at] ?? '');
+    at = found + 1;
+  }
+  return undefined;
 }
 
 function changeText({ type, object }: WatchEvent): string {
