@@ -2,7 +2,6 @@
 import { statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { openReader } from '../../src/store/sqlite/database.js';
 import { Refused } from '../../src/domain/errors.js';
 import { changesBehind, listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aPut, aScope } from '../support/objects.js';
@@ -46,33 +45,6 @@ test('the write-ahead log stays small while many read: no page of a list and no 
   t.log(`${reads} reads beside 100 MB of writes; the log grew to ${(walBytesMax / mebibyte).toFixed(1)} MiB`);
   t.true(reads > 20);
   t.true(walBytesMax < 64 * mebibyte, `${(walBytesMax / mebibyte).toFixed(1)} MiB`);
-});
-
-test('when most objects are deleted, the file becomes small again (S14)', async (t) => {
-  const engine = await SqliteEngine.start(t, { history: { historyChangesMax: 100 } });
-  const { store } = engine;
-  const spec = 'x'.repeat(20_000);
-  for (let i = 0; i < 2000; i++) void store.submit(aPut({ name: `n${i}` }, 'absent', { spec }));
-  await mustWrite(store, aPut({ name: 'end' }, 'absent'));
-  const pages = (): number => {
-    const reader = openReader(engine.file('strata.db'));
-    const count = Number(reader.pragma('page_count', { simple: true }));
-    reader.close();
-    return count;
-  };
-  const full = pages();
-
-  for (let i = 0; i < 1800; i++) void store.submit(aDelete({ name: `n${i}` }));
-  await mustWrite(store, aDelete({ name: 'end' }));
-  await engine.compact();
-  const left = pages();
-  await store.close();
-  const bytes = statSync(engine.file('strata.db')).size;
-
-  t.log(`${full} pages of 2,000 objects, ${left} of 200, ${(bytes / mebibyte).toFixed(1)} MiB`);
-  // An eighth of the file, and 8 MiB, may be free.
-  t.true(left < full * 0.1 + 100 * 3 + 1024 + 100, `${left} pages`);
-  t.true(bytes < 20 * mebibyte, `${bytes} bytes`);
 });
 
 test('a snapshot from before more deletes than one bucket of the log has is exact, and gives others their turns (S9)', async (t) => {

@@ -29,7 +29,7 @@ function aSchedule() {
   );
   const stepped = (compacted: number, elapsedMs: number): void => {
     log.compacted = compacted;
-    schedule.stepped({ done: true, tombstonesFrom: 0 }, elapsedMs);
+    schedule.stepped({ done: true, settled: true, tombstonesFrom: 0 }, elapsedMs);
   };
   /** What the life before left is seen to first. */
   clock.advance(1000);
@@ -102,7 +102,7 @@ test('a step works for as much of its time as the disk leaves it', (t) => {
     for (let i = 0; i < 40; i++) {
       log.published = 1_000_000;
       schedule.committed(100);
-      schedule.stepped({ done: false, tombstonesFrom: 0 }, (orders.at(-1)?.budgetMs ?? 0) + syncMs);
+      schedule.stepped({ done: false, settled: false, tombstonesFrom: 0 }, (orders.at(-1)?.budgetMs ?? 0) + syncMs);
     }
     return orders.at(-1)?.budgetMs ?? 0;
   };
@@ -138,6 +138,22 @@ test('what has grown too old is found though nobody writes', (t) => {
     orders.map(({ upTo }) => upTo),
     [10],
   );
+});
+
+test('files that were not short when a step was done are looked at once a second', (t) => {
+  const { clock, orders, schedule } = aSchedule();
+  clock.advance(10_000);
+  t.deepEqual(orders, []);
+  schedule.stepped({ done: true, settled: false, tombstonesFrom: 0 }, 5);
+
+  clock.advance(999);
+  t.is(orders.length, 0);
+  clock.advance(1);
+  t.is(orders.length, 1);
+  schedule.stepped({ done: true, settled: true, tombstonesFrom: 0 }, 5);
+  clock.advance(10_000);
+
+  t.is(orders.length, 1);
 });
 
 test('a closed schedule asks for nothing', (t) => {

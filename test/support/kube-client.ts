@@ -13,6 +13,8 @@ import type { Readable } from 'node:stream';
 
 const requestMsMax = 30_000;
 const connectMsMax = 5_000;
+const goStreamWindowBytes = 4 * 1024 * 1024;
+const goSessionWindowBytes = 1024 * 1024 * 1024;
 
 /** What a client speaks that is not told. */
 const speaksHttp2 = process.env['TEST_HTTP'] === '2';
@@ -24,6 +26,8 @@ export type KubeClientOptions = Readonly<{
   /** Put in front of every path, for example `/services/cache/shards/amber/clusters/acme`. */
   prefix?: string;
   http2?: boolean;
+  /** HTTP/2 windows of Go's transport, as kcp's informers have. Node's own, 64 KiB a stream, soon stop a server whose client does not read. */
+  goWindows?: boolean;
 }>;
 
 export type RequestOptions = Readonly<{
@@ -99,12 +103,14 @@ export class KubeClient {
   readonly #tls: Readonly<{ rejectUnauthorized: false; cert?: string; key?: string }>;
   readonly #agent: Agent;
   readonly #http2: boolean;
+  readonly #goWindows: boolean;
   #session: ClientHttp2Session | undefined;
 
-  constructor({ url, certificate, key, prefix = '', http2 = speaksHttp2 }: KubeClientOptions) {
+  constructor({ url, certificate, key, prefix = '', http2 = speaksHttp2, goWindows = false }: KubeClientOptions) {
     this.#url = new URL(url);
     this.#prefix = prefix;
     this.#http2 = http2;
+    this.#goWindows = goWindows;
     this.#tls = {
       rejectUnauthorized: false,
       ...(certificate === undefined ? {} : { cert: certificate }),
@@ -252,10 +258,14 @@ export class KubeClient {
 
   async #connected(): Promise<ClientHttp2Session> {
     if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
-    const session = connect(this.#url, this.#tls);
+    const session = connect(this.#url, {
+      ...this.#tls,
+      ...(this.#goWindows ? { settings: { initialWindowSize: goStreamWindowBytes } } : {}),
+    });
     this.#session = session;
     session.on('error', () => session.destroy());
     await once(session, 'connect', { signal: AbortSignal.timeout(connectMsMax) });
+    if (this.#goWindows) session.setLocalWindowSize(goSessionWindowBytes);
     return session;
   }
 }

@@ -28,6 +28,9 @@ export type Decided =
   | Exclude<PushOutcome, { kind: 'written' | 'unavailable' }>
   | Unfinished;
 
+/** `settled`: it is done, and the files are no longer than they should be. */
+export type SettledStep = Omit<CompactionStep, 'bytes'> & Readonly<{ settled: boolean }>;
+
 /** What became of a push so far. */
 export type PushDecision = PushOutcome | Unfinished;
 
@@ -62,6 +65,6 @@ export type FromCommitter =
   /** Nothing of the batch was stored. */
   | Readonly<{ kind: 'failed'; message: string; code: string }>
   | Readonly<{ kind: 'not-compacted'; message: string; code: string }>
-  | (Omit<CompactionStep, 'bytes'> & Readonly<{ kind: 'compacted'; logBytes: number; elapsedMs: number }>)
+  | (SettledStep & Readonly<{ kind: 'compacted'; logBytes: number; elapsedMs: number }>)
   | Readonly<{ kind: 'probed'; failure: string | undefined }>
   | Readonly<{ kind: 'closed' }>;

@@ -39,7 +39,8 @@ function answer(message: ToCommitter): FromCommitter {
       try {
         const { bytes, ...step } = compaction.step(message);
         wal.written();
-        return { kind: 'compacted', ...step, logBytes: committer.shrink(bytes), elapsedMs: performance.now() - startedMs };
+        const settled = step.done && wal.cut();
+        return { kind: 'compacted', ...step, settled, logBytes: committer.shrink(bytes), elapsedMs: performance.now() - startedMs };
       } catch (error) {
         return { kind: 'not-compacted', ...refusalOf(error) };
       }

@@ -6,13 +6,14 @@
  * A step is to take `stepMs`, or what it is owed up to `stepMsMax`, its sync to the disk included. How much of that is left to work in
  * depends on the disk, so it is learnt from the steps before.
  *
- *   idle ──over a bound──▶ stepping ──owed nothing──▶ resting ──timer──▶ stepping      The timer of idle finds what has become too old.
- *                           ▲    └──owed a step───┐
+ *   idle ──over a bound──▶ stepping ──owed nothing──▶ resting ──timer──▶ stepping      The timer of idle finds what has become too old,
+ *                           ▲    └──owed a step───┐                                    and files that were not short when a step was done.
  *                           └─────────────────────┘  commits wait
  */
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
-import type { CompactionOrder, CompactionStep } from './compaction.js';
+import type { SettledStep } from './committer-messages.js';
+import type { CompactionOrder } from './compaction.js';
 import { decideCompaction, type HistoryLimits, type LogState } from './compactor.js';
 
 export type CompactionParts = Readonly<{
@@ -40,7 +41,7 @@ export class CompactionSchedule {
   readonly #limits: HistoryLimits;
   readonly #idleMs: number;
   /** At first nobody knows what the life before has left undone. */
-  #isDone = false;
+  #isSettled = false;
   #rememberedFrom: Revision = 0;
   #state: 'idle' | 'stepping' | 'resting' | 'closed' = 'idle';
   #owedMs = 0;
@@ -70,10 +71,10 @@ export class CompactionSchedule {
     if (this.#state === 'idle' || (this.#state === 'resting' && this.#owedMs >= stepMs)) this.#step(upTo);
   }
 
-  stepped({ done, tombstonesFrom }: Pick<CompactionStep, 'done' | 'tombstonesFrom'>, elapsedMs: number): void {
+  stepped({ done, settled, tombstonesFrom }: Pick<SettledStep, 'done' | 'settled' | 'tombstonesFrom'>, elapsedMs: number): void {
     if (this.#state === 'closed') return;
     if (!done) this.#workPart = learnt(this.#workPart, elapsedMs / this.#targetMs);
-    this.#isDone = done;
+    this.#isSettled = settled;
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
     const { upTo, compacted, share } = this.#decide();
@@ -104,7 +105,7 @@ export class CompactionSchedule {
 
   #compact(): void {
     const { upTo, compacted } = this.#decide();
-    if (!this.#isDone || upTo > compacted || this.#tombstonesUpTo(upTo) > this.#rememberedFrom) this.#step(upTo);
+    if (!this.#isSettled || upTo > compacted || this.#tombstonesUpTo(upTo) > this.#rememberedFrom) this.#step(upTo);
     else this.#rest();
   }
 

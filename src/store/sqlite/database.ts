@@ -13,7 +13,7 @@ const pageBytes = 8192;
 const pageCacheKiB = 8192;
 const walPagesBeforeCheckpoint = 2000;
 /** What the file of the write-ahead log is cut to when it starts over. */
-const walKeptBytes = walPagesBeforeCheckpoint * pageBytes;
+export const walKeptBytes = walPagesBeforeCheckpoint * pageBytes;
 export const busyTimeoutMs = 5000;
 
 /** The one connection that writes and checkpoints. */

@@ -8,13 +8,20 @@
  * So behind a commit that finds the file too long the writer waits for the readers in it. Those that come meanwhile read the
  * database file alone, so it waits for no more than two ticks. `journal_size_limit` then cuts the file.
  *
- * Bound: `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`.
+ * Pages that compaction gave back are gone for whoever reads the log, but the database file keeps its length until a checkpoint comes to the
+ * log's end. When nothing more is written no commit brings one, so compaction asks for it behind its last step (`cut`). That waits for nobody:
+ * once writers rest, readers leave the log by themselves.
+ *
+ * Bounds: of the log `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`; of both files together, a second after
+ * compaction is done, the pages of the database and `behindBytesMax`, unless somebody still reads what was before.
  */
-import { statSync } from 'node:fs';
-import { busyTimeoutMs, isRefusal, type Connection } from './database.js';
+import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';
+import { bytesOf } from './store-files.js';
 
 const mebibyte = 1024 * 1024;
 const walBytesMax = 32 * mebibyte;
+/** More than the log that SQLite's own checkpoints leave: with commits under way they are enough. */
+const behindBytesMax = walKeptBytes + 8 * mebibyte;
 /** How long the writer waits for readers. */
 const patienceMs = 100;
 /** After it waited in vain it tries again when the log has grown by so much more. */
@@ -22,26 +29,37 @@ const retryBytes = 8 * mebibyte;
 
 export class WalFile {
   readonly #database: Connection;
+  readonly #databaseFile: string;
   readonly #file: string;
   #triesAt = walBytesMax;
 
   constructor(database: Connection, databaseFile: string) {
     this.#database = database;
+    this.#databaseFile = databaseFile;
     this.#file = `${databaseFile}-wal`;
   }
 
   /** A transaction was committed. */
   written(): void {
-    const bytes = statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0;
+    const bytes = bytesOf(this.#file) ?? 0;
     if (bytes <= this.#triesAt) return;
-    this.#triesAt = this.#startOver() ? walBytesMax : bytes + retryBytes;
+    if (!this.#checkpoint('RESTART', patienceMs)) this.#triesAt = bytes + retryBytes;
   }
 
-  #startOver(): boolean {
-    this.#database.pragma(`busy_timeout = ${patienceMs}`);
+  /** Cuts both files to what they hold when they are much longer. Answers whether they are short. */
+  cut(): boolean {
+    const held = this.#pragma('page_count') * this.#pragma('page_size');
+    const bytes = (bytesOf(this.#databaseFile) ?? 0) + (bytesOf(this.#file) ?? 0);
+    return bytes <= held + behindBytesMax || this.#checkpoint('TRUNCATE', 0);
+  }
+
+  #checkpoint(how: 'RESTART' | 'TRUNCATE', waitMs: number): boolean {
+    this.#database.pragma(`busy_timeout = ${waitMs}`);
     try {
-      const [result] = this.#database.pragma('wal_checkpoint(RESTART)') as { busy: number }[];
-      return result?.busy === 0;
+      const [result] = this.#database.pragma(`wal_checkpoint(${how})`) as { busy: number }[];
+      if (result?.busy !== 0) return false;
+      this.#triesAt = walBytesMax;
+      return true;
     } catch (error) {
       // What was committed stands in the log, whether or not the disk takes it a second time.
       if (isRefusal(error)) return false;
@@ -49,5 +67,9 @@ export class WalFile {
     } finally {
       this.#database.pragma(`busy_timeout = ${busyTimeoutMs}`);
     }
+  }
+
+  #pragma(name: string): number {
+    return Number(this.#database.pragma(name, { simple: true }));
   }
 }
