@@ -13,6 +13,7 @@
  * many tombstones there are, because they are counted once and leave oldest first.
  */
 import { performance } from 'node:perf_hooks';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import { readMeta } from './meta.js';
 import { tombstone } from './row-kind.js';
@@ -53,7 +54,9 @@ export class Compaction {
   step(order: CompactionOrder): CompactionStep {
     const before = this.#tombstones;
     try {
-      return this.#database.transaction(() => this.#step(order)).immediate();
+      const step = this.#database.transaction(() => this.#step(order)).immediate();
+      failpoint('compaction.after');
+      return step;
     } catch (error) {
       this.#tombstones = before;
       throw error;
@@ -77,6 +80,7 @@ export class Compaction {
       done = compacted >= upTo && forgotten.done && this.#giveBack();
     } while (!done && this.#nowMs() < untilMs);
     this.#note({ compacted, tombstonesFrom, bytes });
+    failpoint('compaction.before');
     return { compacted, tombstonesFrom, bytes, done };
   }
 

@@ -11,6 +11,7 @@
  * Bound: `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`.
  */
 import { statSync } from 'node:fs';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { busyTimeoutMs, isRefusal, type Connection } from './database.js';
 
 const mebibyte = 1024 * 1024;
@@ -34,7 +35,9 @@ export class WalFile {
   written(): void {
     const bytes = statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0;
     if (bytes <= this.#triesAt) return;
+    failpoint('log.before-restart');
     this.#triesAt = this.#startOver() ? walBytesMax : bytes + retryBytes;
+    failpoint('log.after-restart');
   }
 
   #startOver(): boolean {
