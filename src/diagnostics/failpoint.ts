@@ -10,6 +10,7 @@ export const failpoints = [
   'commit.after',
   // One step of an `end` or a removal has deleted what it may.
   'sweep.step',
+  // Rows are gone, and the compacted revision has not risen; all is committed.
   'compaction.before',
   'compaction.after',
   // The writer makes the log start over.

@@ -79,8 +79,8 @@ export class Compaction {
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
       done = compacted >= upTo && forgotten.done && this.#giveBack();
     } while (!done && this.#nowMs() < untilMs);
-    this.#note({ compacted, tombstonesFrom, bytes });
     failpoint('compaction.before');
+    this.#note({ compacted, tombstonesFrom, bytes });
     return { compacted, tombstonesFrom, bytes, done };
   }
 
