@@ -1,6 +1,6 @@
 #!/usr/bin/env -S node --max-semi-space-size=4
 /**
- * The command line; the only file that knows `process`.
+ * The command line; the only file that knows `process`, beside a failpoint, which ends it.
  *
  * Exit codes: 0 done, or stopped as asked · 1 could not start, failed, or a second signal cut the stop short · 2 called wrongly.
  * The first line keeps V8 from growing its young generation to 48 MiB, where short-lived buffers would wait for collection.
@@ -20,6 +20,7 @@ import { loadSettings, type SettingsSources } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
 import { describeUpstreamFlags, readUpstreamFlags, upstreamDefaults } from './config/upstream-flags.js';
 import { systemClock } from './clock.js';
+import { failpointVariable } from './diagnostics/failpoint.js';
 import { createLog, type Log } from './diagnostics/log.js';
 import type { Reloaded } from './domain/reloaded.js';
 import type { ServerParts } from './server.js';
@@ -84,6 +85,8 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
     log.warn('client-ca.missing', { consequence: 'everybody is anonymous and refused', ready: settings.allowNoClientCa });
 
   for (const warning of idleLinks(settings)) log.warn('links.idle', { warning });
+  const failpoint = process.env[failpointVariable] ?? '';
+  if (failpoint !== '') log.warn('failpoint.armed', { failpoint, consequence: 'the process kills itself there' });
 
   const stopAsked = surroundings.untilStopped(log);
   void stopAsked.then((signal) => log.info('server.stopping', { signal }));

@@ -30,6 +30,7 @@ import { DeclaredTypes } from './intake/declared-types.js';
 import { Freshness } from './intake/freshness.js';
 import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
+import { RunningSince } from './intake/running-since.js';
 import { ShardRemoval } from './intake/shard-removal.js';
 import { standAside } from './stand-aside.js';
 import { DamagedStore, unlessDamaged } from './store/sqlite/damage.js';
@@ -134,9 +135,11 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     store.resources(),
   );
   const seenMs: SeenElsewhere = (shard, side) => tier.seenMs(shard, side);
-  const home = new Home({ known, clock, seenMs }, { holdMs: settings.parentHoldMs });
+  const running = new RunningSince(clock);
+  const runningSinceMs = (): number => running.ms();
+  const home = new Home({ known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
   const intake = new Intake({ objects: store, writer: store, clock, home });
-  const plainWriters = new PlainWriters({ pushes: store, known, clock, log }, { quietMs: plainQuietMs });
+  const plainWriters = new PlainWriters({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
   const homes = store.follow(({ shards: changed }) => {
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
@@ -226,6 +229,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     hub.close();
     shards.close();
     plainWriters.close();
+    running.close();
     homes.cancel();
     known.close();
     const removalsEnded = declaredTypes.close();

@@ -162,6 +162,7 @@ function observed(connection: FrameConnection, look: (frame: Frame) => void): Fr
       return connection.bufferedBytes;
     },
     send: (frame) => connection.send(frame),
+    silentSinceMs: () => connection.silentSinceMs(),
     drained: () => connection.drained(),
     close: (reason, message, retryAfterMs) => connection.close(reason, message, retryAfterMs),
     terminate: () => connection.terminate(),

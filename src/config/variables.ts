@@ -10,6 +10,7 @@
  *
  * One of them may have the name of an option (a service named strata-secure gives STRATA_SECURE_PORT): the value tells them apart.
  */
+import { failpoints, failpointVariable, parseFailpoint } from '../diagnostics/failpoint.js';
 import * as commandOptions from './command-options.js';
 import { environmentName, type CommandOption } from './option.js';
 import { configFileOption, options } from './options.js';
@@ -28,13 +29,22 @@ const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'fla
   options,
   ...Object.values(commandOptions),
 ];
-const known: ReadonlySet<string> = new Set(tables.flatMap((table) => Object.values(table).map(environmentName)));
+const known: ReadonlySet<string> = new Set([failpointVariable, ...tables.flatMap((table) => Object.values(table).map(environmentName))]);
 
-/** One sentence for each that is neither an option's nor a service's. Empty ones are not set. */
+/** One sentence for each that is neither an option's nor a service's, and for a failpoint that is none. Empty ones are not set. */
 export function unknownVariables(environment: Environment): readonly string[] {
+  return [...unknownNames(environment), ...unknownFailpoint(environment)];
+}
+
+function unknownNames(environment: Environment): readonly string[] {
   return Object.entries(withoutServices(environment))
     .filter(([name, value]) => name.startsWith(prefix) && value !== undefined && value !== '' && !known.has(name))
     .map(([name]) => `unknown environment variable ${name}${suggestion(name, known)}`);
+}
+
+function unknownFailpoint({ [failpointVariable]: text = '' }: Environment): readonly string[] {
+  if (text === '' || parseFailpoint(text) !== undefined) return [];
+  return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one with :N behind it`];
 }
 
 /** The environment without what the kubelet tells of services. */

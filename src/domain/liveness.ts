@@ -4,7 +4,8 @@
  *
  *   ask ── anything heard ── pingIntervalMs ── ask ── pongTimeoutMs ── dead
  *
- * While we do not read, its answer may lie unread: then it gets the time once more.
+ * While we do not read, its answer may lie unread: then it gets the time once more. A process that was paused asks late, and first reads what came
+ * before: only an answer that says when it was asked for tells that the peer was there then (`silentSinceMs`, F7).
  */
 import type { Clock } from '../domain/ports.js';
 
@@ -22,21 +23,31 @@ export class Liveness {
   readonly #peer: LivenessPeer;
   readonly #options: LivenessOptions;
   #asked = false;
+  #thereMs: number;
   #cancel: () => void;
 
   constructor(clock: Clock, peer: LivenessPeer, options: LivenessOptions) {
     this.#clock = clock;
     this.#peer = peer;
     this.#options = options;
+    this.#thereMs = clock.now();
     this.#cancel = this.#askLater();
   }
 
-  /** Something came from the peer. */
-  heard(): void {
+  /** Something came from the peer; it was there at `askedMs`, if that is known. */
+  heard(askedMs?: number): void {
+    this.#thereMs = askedMs ?? this.#thereMs;
     if (!this.#asked) return;
     this.#asked = false;
     this.#cancel();
     this.#cancel = this.#askLater();
+  }
+
+  /** When it was last there for sure, if that is longer ago than between two answers in time; undefined while it counts as there. */
+  silentSinceMs(): number | undefined {
+    const { pingIntervalMs, pongTimeoutMs } = this.#options;
+    const isSilent = this.#peer.listening() && this.#clock.now() - this.#thereMs > pingIntervalMs + 2 * pongTimeoutMs;
+    return isSilent ? this.#thereMs : undefined;
   }
 
   stop(): void {

@@ -12,6 +12,8 @@ export interface FrameConnection {
   readonly peer: string;
   /** Encoded and handed to the socket, but not taken by the network yet. */
   readonly bufferedBytes: number;
+  /** When the peer was there for sure, where that is too long ago for it to count as there: this process was paused, and knows no better yet. */
+  silentSinceMs(): number | undefined;
   /** Resolves once it is closed, by whichever side, with the websocket close code: 1006 when it broke without one. */
   readonly closed: Promise<Readonly<{ code: number }>>;
   /**

@@ -49,7 +49,7 @@ export class FrameSocket implements FrameConnection {
     const { promise, resolve } = deferred<Readonly<{ code: number }>>();
     this.closed = promise;
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
-    socket.on('pong', () => this.#liveness.heard());
+    socket.on('pong', (data) => this.#liveness.heard(Number(data.toString()) || undefined));
     socket.on('error', (error) => this.#break(error));
     socket.on('close', (code) => {
       this.#settle();
@@ -59,6 +59,10 @@ export class FrameSocket implements FrameConnection {
 
   get bufferedBytes(): number {
     return this.#socket.bufferedAmount;
+  }
+
+  silentSinceMs(): number | undefined {
+    return this.#liveness.silentSinceMs();
   }
 
   send(frame: Frame): void {
@@ -112,7 +116,7 @@ export class FrameSocket implements FrameConnection {
   }
 
   #ping(): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping(String(this.#clock.now()));
   }
 
   /** An error of the network is the end of the frames; one that ws calls by a name of its own is the peer's doing. */

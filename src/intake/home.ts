@@ -19,19 +19,18 @@ import type { KnownShards } from './known-shards.js';
 /** What links tell of a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
 export type SeenElsewhere = (shard: ShardName, side: LinkSide) => number;
 
-export type HomeParts = Readonly<{ known: KnownShards; clock: Clock; seenMs: SeenElsewhere }>;
+/** `runningSinceMs`: see RunningSince. */
+export type HomeParts = Readonly<{ known: KnownShards; clock: Clock; seenMs: SeenElsewhere; runningSinceMs: () => number }>;
 
 export class Home {
   readonly #parts: HomeParts;
   readonly #holdMs: number;
-  readonly #startedMs: number;
   /** When a plain writer last wrote to a shard, whether or not that changed anything. Of shards that are known. */
   readonly #heardMs = new Map<ShardName, number>();
 
   constructor(parts: HomeParts, { holdMs }: Readonly<{ holdMs: number }>) {
     this.#parts = parts;
     this.#holdMs = holdMs;
-    this.#startedMs = parts.clock.now();
   }
 
   /** A plain writer asks for something of the shard's: the same PUT again is a sign of life as well. */
@@ -39,18 +38,18 @@ export class Home {
     if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
   }
 
-  /** When one did, in milliseconds of the clock; the start, when none has since. */
+  /** When one did, in milliseconds of the clock; since when any could be heard, when none has. */
   heardMs(shard: ShardName): number {
-    return this.#heardMs.get(shard) ?? this.#startedMs;
+    return Math.max(this.#heardMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }
 
   /** Whether a write is to take the shard over, or why it may not go ahead. */
   judge(shard: ShardName): Readonly<{ kind: 'writes'; takes: boolean }> | Readonly<{ kind: 'refused'; refusal: Refusal }> {
-    const { known, clock, seenMs } = this.#parts;
+    const { known, clock, seenMs, runningSinceMs } = this.#parts;
     const side = known.shard(shard)?.side;
     if (side === undefined || side === 'local') return { kind: 'writes', takes: false };
     const changedMs = Math.max(0, ...[...known.slicesOf(shard)].map((slice) => slice.changedMs));
-    const lastSeenMs = Math.max(this.#startedMs, changedMs, seenMs(shard, side));
+    const lastSeenMs = Math.max(runningSinceMs(), changedMs, seenMs(shard, side));
     if (clock.now() - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
     return { kind: 'refused', refusal: writtenElsewhere(shard, side) };
   }

@@ -14,7 +14,8 @@ import type { ShardState } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import type { KnownShards } from './known-shards.js';
 
-export type PlainWritersParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log }>;
+/** `runningSinceMs`: see RunningSince. */
+export type PlainWritersParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log; runningSinceMs: () => number }>;
 
 const lookIntervalMs = 1_000;
 const writingMsMax = 300_000;
@@ -23,7 +24,6 @@ export class PlainWriters {
   readonly #parts: PlainWritersParts;
   readonly #quietMs: number;
   readonly #lane: PushLane;
-  readonly #startedMs: number;
   /** Since when a shard is known that was not taken as written yet. */
   readonly #writing = new Map<ShardName, number>();
   #cancel: () => void;
@@ -33,7 +33,6 @@ export class PlainWriters {
     this.#parts = parts;
     this.#quietMs = quietMs;
     this.#lane = parts.pushes.lane();
-    this.#startedMs = parts.clock.now();
     this.#cancel = this.#lookLater();
   }
 
@@ -66,7 +65,7 @@ export class PlainWriters {
     const nowMs = this.#parts.clock.now();
     const sinceMs = this.#writing.get(shard) ?? nowMs;
     this.#writing.set(shard, sinceMs);
-    const lastMs = Math.max(this.#startedMs, ...slices.map(({ changedMs }) => changedMs));
+    const lastMs = Math.max(this.#parts.runningSinceMs(), ...slices.map(({ changedMs }) => changedMs));
     return nowMs - lastMs >= this.#quietMs || nowMs - sinceMs >= writingMsMax;
   }
 }

@@ -150,6 +150,7 @@ export class PushSession {
       const holder: Holder = {
         incarnation,
         peer: this.#connection.peer,
+        silentSinceMs: () => this.#connection.silentSinceMs(),
         bye: (...why) => this.bye(...why),
         dropped: (resource) => void this.#take({ kind: 'dropped', resource }),
       };

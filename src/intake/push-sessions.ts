@@ -18,6 +18,7 @@ import type { SliceFreshness } from '../frames/frame.js';
 export type Holder = Readonly<{
   incarnation: Incarnation;
   peer: string;
+  silentSinceMs: () => number | undefined;
   bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
   /** The type is gone, and its objects with it. */
   dropped: (resource: Resource) => void;
@@ -98,10 +99,12 @@ export class PushSessions {
     this.#entry(shard).told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
   }
 
-  /** A shard that nobody has pushed for since the start is away since then. */
+  /** A shard that nobody has pushed for since the start is away since then; one whose pusher is silent, since it was heard. */
   presence(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
     if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, told: new Map() };
+    const silentMs = entry.holder?.silentSinceMs();
+    if (silentMs !== undefined) return { peer: undefined, sinceMs: silentMs, told: entry.told };
     return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, told: entry.told };
   }
 

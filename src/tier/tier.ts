@@ -214,7 +214,7 @@ export class Tier {
   #open(ends: Readonly<{ connection: FrameConnection; lane: PushLane }>, peer: LinkPeer, policy: EndPolicy): LinkSession {
     const { clock, log } = this.#parts;
     const { side } = peer;
-    const down = this.#told.up(side, clock.now());
+    const down = this.#told.up(side, clock.now(), ends.connection);
     void ends.connection.closed.then(() => down(clock.now()));
     return new LinkSession(
       ends,

@@ -1,12 +1,14 @@
 /**
  * What the caches at the other ends of links tell of the freshness of their shards' slices, and since when each is connected.
  *
- * F1 A link that is down makes every shard behind it not connected, and changes nothing else. Bound: one entry per side and slice.
+ * F1 A link that is down, or silent for longer than one that is up can be, makes every shard behind it not connected, and changes nothing else.
+ * Bound: one entry per side and slice.
  * A shard is connected while one of its slices is; since when is known from what was told, one `note` after the other.
  */
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
 import type { SliceFreshness } from '../frames/frame.js';
 
 /** `sinceMs`: since when it is so. `hasTold`: everything was told once. */
@@ -21,6 +23,7 @@ type SideTold = {
   isUp: boolean;
   sinceMs: number;
   hasTold: boolean;
+  readonly connection: Pick<FrameConnection, 'silentSinceMs'>;
   readonly slices: Map<string, SliceFreshness>;
   readonly shards: Map<ShardName, ShardTold>;
 };
@@ -33,9 +36,9 @@ export class ToldFreshness {
     this.#startedMs = nowMs;
   }
 
-  /** A link is open; what is given back says that it is not any more, unless another one has taken its place. */
-  up(side: LinkSide, nowMs: number): (nowMs: number) => void {
-    const told: SideTold = { isUp: true, sinceMs: nowMs, hasTold: false, slices: new Map(), shards: new Map() };
+  /** A link is open, and silent as its connection says; what is given back says that it is not any more, unless another one has taken its place. */
+  up(side: LinkSide, nowMs: number, connection: Pick<FrameConnection, 'silentSinceMs'>): (nowMs: number) => void {
+    const told: SideTold = { isUp: true, sinceMs: nowMs, hasTold: false, connection, slices: new Map(), shards: new Map() };
     this.#sides.set(side, told);
     return (endedMs) => {
       told.isUp = false;
@@ -56,8 +59,11 @@ export class ToldFreshness {
   }
 
   presence(side: LinkSide): SidePresence {
-    const { isUp, sinceMs, hasTold } = this.#sides.get(side) ?? { isUp: false, sinceMs: this.#startedMs, hasTold: false };
-    return { isUp, sinceMs, hasTold };
+    const told = this.#sides.get(side);
+    if (told === undefined) return { isUp: false, sinceMs: this.#startedMs, hasTold: false };
+    const { isUp, sinceMs, hasTold } = told;
+    const silentMs = isUp ? told.connection.silentSinceMs() : undefined;
+    return { isUp: isUp && silentMs === undefined, sinceMs: silentMs ?? sinceMs, hasTold };
   }
 
   /** A shard of which nothing was told is away for as long as the link is open or down. */
@@ -71,9 +77,8 @@ export class ToldFreshness {
 
   /** Undefined when nothing was told of it. */
   slice(side: LinkSide, slice: Slice): Readonly<{ connected: boolean; lagMs: number; synced: boolean }> | undefined {
-    const told = this.#sides.get(side);
-    const freshness = told?.slices.get(formatSlice(slice));
-    return freshness && { ...freshness, connected: freshness.connected && told?.isUp === true };
+    const freshness = this.#sides.get(side)?.slices.get(formatSlice(slice));
+    return freshness && { ...freshness, connected: freshness.connected && this.presence(side).isUp };
   }
 
   /** The slices that a side said are whole there. */

@@ -157,6 +157,14 @@ test('a variable that is no option’s is refused, with the option that was mean
   t.deepEqual(problemsOf({ environment: { STRATA_CACHE_CA_FILE: 'ca.crt', STRATA_SHARD_NAME: 'amber', STRATA_CONFIG: '' } }), []);
 });
 
+test('a failpoint is armed by its name alone; anything else is refused with all that there are', (t) => {
+  t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: 'commit.before:3' } }), []);
+  t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: '' } }), []);
+  const [problem, ...more] = problemsOf({ environment: { STRATA_FAILPOINT: 'commit.befor' } });
+  t.deepEqual(more, []);
+  t.regex(problem!, /^environment variable STRATA_FAILPOINT=commit\.befor: must be one of commit\.before, commit\.after, .*or one with :N/);
+});
+
 test('variables that Kubernetes sets beside services named strata are no error, and no option', (t) => {
   const linksOf = (service: string): Record<string, string> => ({
     [`${service}_SERVICE_HOST`]: '10.0.0.1',

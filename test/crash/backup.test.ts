@@ -2,29 +2,16 @@
  * What docs/backup.md tells an operator to do, done as written with real processes: back up a server under load, check, restore behind a kill -9, and
  * what a server does whose store is damaged.
  */
-import { execFile } from 'node:child_process';
 import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
-import { builtMain } from '../support/project.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
+import { runStrata } from './run-strata.js';
 
 const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
-
-type Ran = Readonly<{ code: number; printed: string; said: string }>;
-
-/** `strata …`, a process of its own. */
-function strata(server: StrataProcess, ...words: readonly string[]): Promise<Ran> {
-  return new Promise((resolve) => {
-    const env = { ...process.env, STRATA_ROOT_DIRECTORY: server.dataFolder };
-    execFile(process.execPath, [builtMain(), ...words], { env }, (error, printed, said) =>
-      resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, printed, said }),
-    );
-  });
-}
 
 async function write(client: KubeClient, name: string, bytes = 100): Promise<string> {
   const annotations = { filler: 'x'.repeat(bytes) };
@@ -78,8 +65,8 @@ test.serial('a server under load is backed up, killed, and restored; writers not
 
   const busy = load(server.client(), 8);
   for (let i = 0; i < 5; i += 1) {
-    const ran = await strata(server, 'backup', `${file}.${i}`);
-    t.is(ran.code, 0, ran.said);
+    const ran = await runStrata(server, ['backup', `${file}.${i}`]);
+    t.is(ran.ended, 0, ran.said);
     t.regex(ran.printed, /^Copied .*strata\.db to .*: [\d.]+ MiB in [\d.]+ s\.\n$/);
   }
   const busyMs = await busy.stop();
@@ -96,13 +83,13 @@ test.serial('a server under load is backed up, killed, and restored; writers not
 
   const lost = await write(client, 'lost');
   await server.kill();
-  const checked = await strata(server, 'check', `${file}.4`);
-  t.is(checked.code, 0, checked.said);
+  const checked = await runStrata(server, ['check', `${file}.4`]);
+  t.is(checked.ended, 0, checked.said);
   t.regex(checked.printed, /at resourceVersion \d{19}\n(?:\w+ +sound +\d+ looked at\n){7}No damage was found\.\n$/);
-  const left = await strata(server, 'check');
-  t.is(left.code, 0, left.said);
-  const restored = await strata(server, 'restore', `${file}.4`);
-  t.is(restored.code, 0, restored.said);
+  const left = await runStrata(server, ['check']);
+  t.is(left.ended, 0, left.said);
+  const restored = await runStrata(server, ['restore', `${file}.4`]);
+  t.is(restored.ended, 0, restored.said);
   t.regex(
     restored.printed,
     /^Restored .*backup\.db\.4, which stands at resourceVersion \d{19}\.\nWhat was there before is kept: .*strata\.db\.replaced-/,
@@ -121,7 +108,7 @@ test.serial('commands refuse what they should: a server that runs, a file that i
   await using server = await StrataProcess.start();
   await write(server.client(), 'one');
   const file = join(server.folder, 'backup.db');
-  t.is((await strata(server, 'backup', file)).code, 0);
+  t.is((await runStrata(server, ['backup', file])).ended, 0);
 
   const refusals: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['restore', file], 1, /in use/],
@@ -134,12 +121,12 @@ test.serial('commands refuse what they should: a server that runs, a file that i
     [['backup', join(server.folder, 'no', 'folder')], 1, /ENOENT/],
   ];
   for (const [words, code, said] of refusals) {
-    const ran = await strata(server, ...words);
-    t.is(ran.code, code, words.join(' '));
+    const ran = await runStrata(server, words);
+    t.is(ran.ended, code, words.join(' '));
     t.regex(ran.said, said, words.join(' '));
     t.is(ran.said.trimEnd().split('\n').length, 1, 'in one line');
   }
-  t.is((await strata(server, 'check', file)).code, 0);
+  t.is((await runStrata(server, ['check', file])).ended, 0);
 });
 
 test.serial(
@@ -149,7 +136,7 @@ test.serial(
     const client = server.client();
     for (let i = 0; i < 200; i += 1) await write(client, `n${i}`, 2_000);
     const file = join(server.folder, 'backup.db');
-    t.is((await strata(server, 'backup', file)).code, 0);
+    t.is((await runStrata(server, ['backup', file])).ended, 0);
     await server.kill();
     rmSync(join(dataOf(server), 'strata.db-wal'));
     rmSync(join(dataOf(server), 'strata.db'));
@@ -166,15 +153,15 @@ test.serial(
       const listed = await probe.raw('GET', collection);
       t.is(listed.status, 503);
       t.like(JSON.parse(listed.text), { kind: 'Status', reason: 'ServiceUnavailable' });
-      if (i === 1) t.is((await strata(server, 'check')).code, 1, 'nothing is where the store was, and the server has no lock on it');
-      if (i === 1) t.is((await strata(server, 'restore', file)).code, 0, 'beside the server that stands aside');
+      if (i === 1) t.is((await runStrata(server, ['check'])).ended, 1, 'nothing is where the store was, and the server has no lock on it');
+      if (i === 1) t.is((await runStrata(server, ['restore', file])).ended, 0, 'beside the server that stands aside');
       await server.stop();
       await starting;
     }
     t.regex(await server.log(), /strata\.db\.damaged-.*"store\.damaged"/);
     const aside = readdirSync(dataOf(server)).filter((name) => name.startsWith('strata.db.damaged-'));
     t.is(aside.length, 1);
-    t.is((await strata(server, 'check', join(dataOf(server), aside[0]!))).code, 1);
+    t.is((await runStrata(server, ['check', join(dataOf(server), aside[0]!)])).ended, 1);
     await server.resume();
     t.is((await namesIn(server.client())).length, 200);
   },

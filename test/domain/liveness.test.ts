@@ -66,3 +66,23 @@ test('a connection that has ended leaves no timer behind', (t) => {
     t.is(clock.pending, 0);
   }
 });
+
+test('a peer that could not be asked in time, because this process was paused, is silent until it is heard', (t) => {
+  const { clock, liveness, reading } = aPeer();
+  clock.advance(110);
+  const askedMs = clock.now() - 10;
+  liveness.heard(askedMs);
+
+  clock.skip(150);
+  t.is(liveness.silentSinceMs(), undefined, 'as long as may pass between two answers');
+  clock.skip(1);
+  t.is(liveness.silentSinceMs(), askedMs);
+  liveness.heard();
+  t.is(liveness.silentSinceMs(), askedMs, 'what came meanwhile may be old');
+  reading.now = false;
+  t.is(liveness.silentSinceMs(), undefined, 'its answer may lie unread');
+  reading.now = true;
+
+  liveness.heard(clock.now() - 1);
+  t.is(liveness.silentSinceMs(), undefined);
+});

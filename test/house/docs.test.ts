@@ -22,6 +22,7 @@ test('what an operator can meet is documented, and what is documented exists', a
   const commandOptions = tablesIn(await exportedBy('config/command-options.js')).filter((entry) => 'flag' in entry);
   const metrics = tablesIn(await exportedBy('diagnostics/metrics.js')).map((entry) => entry['name']);
   const { environmentName } = await exportedBy('config/option.js');
+  const { failpointVariable } = await exportedBy('diagnostics/failpoint.js');
   const text = ['src/ARCHITECTURE.md', 'README.md']
     .map((path) => join(root, path))
     .filter((path) => existsSync(path))
@@ -34,7 +35,7 @@ test('what an operator can meet is documented, and what is documented exists', a
       optionKeys: textsOf(options.map((option) => option['yaml'])),
       variables:
         typeof environmentName === 'function'
-          ? textsOf([...options, ...commandOptions].map((option) => environmentName(option) as unknown))
+          ? textsOf([failpointVariable, ...[...options, ...commandOptions].map((option) => environmentName(option) as unknown)])
           : [],
       metrics: textsOf(metrics).filter((name) => name.startsWith('strata_')),
     },

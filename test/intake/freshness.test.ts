@@ -75,7 +75,7 @@ test('what plain HTTP wrote counts as everything once it is assumed to be, and i
 
 test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
-  const holder = { incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {} };
+  const holder = { incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { stated: 3, synced: true });
   sessions.enter(amber, holder, clock.now());
@@ -99,7 +99,7 @@ function behind(side: LinkSide, tree?: TreeStatus) {
   town.pushes.shardStates.push(aShardState(amber, 3, { side }));
   town.pushes.hold(apiExports, { stated: 3, synced: true, edge: 'e' });
   town.pushes.hold(schemas, { stated: 2, synced: true });
-  const down = town.links.up(side, town.clock.now());
+  const down = town.links.up(side, town.clock.now(), { silentSinceMs: () => undefined });
   const tell = (slice: Slice, connected: boolean, lagMs = 0): void =>
     town.links.note(side, [{ slice, connected, synced: true, lagMs }], town.clock.now());
   return { ...town, tell, down: () => down(town.clock.now()), amber: async () => (await town.freshness.report()).shards[0] };

@@ -17,7 +17,8 @@ async function aHome({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; ch
   pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
   const seen = { ms: 0 };
   const known = await KnownShards.open(pushes);
-  const home = new Home({ known, clock, seenMs: () => seen.ms }, { holdMs });
+  const startedMs = clock.now();
+  const home = new Home({ known, clock, seenMs: () => seen.ms, runningSinceMs: () => startedMs }, { holdMs });
   const judged = (): string => {
     const judgement = home.judge(amber);
     return judgement.kind === 'refused' ? judgement.refusal.reason : judgement.takes ? 'takes' : 'writes';

@@ -20,7 +20,8 @@ async function somePlainWriters(shard: ShardState, { stated = 0 } = {}) {
   const write = (event: string): void => void logged.push(event);
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
   const known = await KnownShards.open(pushes);
-  const writers = new PlainWriters({ pushes, known, clock, log }, { quietMs });
+  const since = { ms: clock.now() };
+  const writers = new PlainWriters({ pushes, known, clock, log, runningSinceMs: () => since.ms }, { quietMs });
   const changed = (): void => {
     const [state] = pushes.sliceStates;
     if (state !== undefined)
@@ -32,7 +33,7 @@ async function somePlainWriters(shard: ShardState, { stated = 0 } = {}) {
       await turn();
     }
   };
-  return { clock, pushes, writers, logged, changed, advance };
+  return { clock, since, pushes, writers, logged, changed, advance };
 }
 
 const plain = aShardState(amber, 5, { plain: true });
@@ -87,4 +88,17 @@ test('closed, it looks no more', async (t) => {
 
   t.deepEqual(pushes.pushed, []);
   t.is(clock.pending, 0);
+});
+
+test('a plain writer that could not be heard during a pause of this process has not been quiet', async (t) => {
+  const { clock, since, pushes, advance, writers } = await somePlainWriters(plain);
+
+  clock.skip(2 * quietMs);
+  since.ms = clock.now();
+  await advance(quietMs - 1_000);
+  t.deepEqual(pushes.pushed, []);
+  await advance(1_000);
+
+  t.deepEqual(pushes.pushed, [{ kind: 'assume', shard: amber }]);
+  writers.close();
 });

@@ -12,6 +12,7 @@ function aHolder(incarnation: number, said: string[]): Holder {
     peer: `peer-${incarnation}`,
     bye: (reason) => void said.push(`${incarnation} ${reason}`),
     dropped: () => void said.push('dropped'),
+    silentSinceMs: () => undefined,
   };
 }
 

@@ -58,7 +58,11 @@ test('a shard is removed by name, behind a fence, and its pusher is sent away', 
   const { pushes, sessions, removal, clock } = setUp(never);
   const said: string[] = [];
   pushes.hold(aSlice('apiexports'));
-  sessions.enter(amber, { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {} }, clock.now());
+  sessions.enter(
+    amber,
+    { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {}, silentSinceMs: () => undefined },
+    clock.now(),
+  );
   pushes.outcomeOf = () => {
     pushes.shardStates.push(aShardState(amber, 2, { removed: true }));
     return { kind: 'swept', removed: 3 };
@@ -81,7 +85,7 @@ test('a shard that nothing is known of is not removed, and a store that cannot w
 
 test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
-  const holder = { incarnation: 1, peer: 'p', bye: () => {}, dropped: () => {} };
+  const holder = { incarnation: 1, peer: 'p', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, holder, clock.now());
 
@@ -187,7 +191,13 @@ test('whoever connects while a shard is emptied is told to come back and state i
   const enter = ({ sessions, clock }: typeof removed, incarnation: number): void =>
     sessions.enter(
       amber,
-      { incarnation, peer: 'p', bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`), dropped: () => {} },
+      {
+        incarnation,
+        peer: 'p',
+        bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`),
+        dropped: () => {},
+        silentSinceMs: () => undefined,
+      },
       clock.now(),
     );
 

@@ -131,6 +131,10 @@ class FakeConnection implements FrameConnection {
     });
   }
 
+  silentSinceMs(): undefined {
+    return undefined;
+  }
+
   drained(): Promise<void> {
     return this.#isOpen && this.bufferedBytes > 0 ? this.#drained.promise : Promise.resolve();
   }

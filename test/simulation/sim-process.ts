@@ -48,7 +48,11 @@ export class SimProcess implements PartyPlace {
     this.tier = tier;
     this.#types = types;
     this.#plainWriters = plainWriters;
-    this.home = new Home({ known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side) }, { holdMs: plainHoldMs });
+    const startedMs = life.now();
+    this.home = new Home(
+      { known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side), runningSinceMs: () => startedMs },
+      { holdMs: plainHoldMs },
+    );
     this.#following = tier.run(this.#stop.signal);
   }
 
@@ -82,7 +86,11 @@ export class SimProcess implements PartyPlace {
       { catalogue, ...ports, watches: noWatches, sessions: { drop: (resource) => tier.drop(resource) }, clock: life, log },
       held,
     );
-    const plainWriters = new PlainWriters({ pushes: store, known, clock: life, log }, { quietMs: plainQuietMs });
+    const startedMs = life.now();
+    const plainWriters = new PlainWriters(
+      { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs },
+      { quietMs: plainQuietMs },
+    );
     const opened = new SimProcess(parts, known, tier, types, plainWriters);
     world.own(`${name}: link`, opened.#following);
     return opened;

@@ -57,6 +57,10 @@ export class SimulatedEnd implements FrameConnection {
     this.#resolveClosed = resolve;
   }
 
+  silentSinceMs(): undefined {
+    return undefined;
+  }
+
   get isOpen(): boolean {
     return this.#state === 'open';
   }

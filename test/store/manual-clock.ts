@@ -35,6 +35,11 @@ export class ManualClock implements Clock {
     return () => this.#tasks.delete(task);
   }
 
+  /** As when the process is paused: time passes and nothing runs. What fell due runs with the next `advance`, late. */
+  skip(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Runs what falls due meanwhile, in the order of time, each at its own moment. */
   advance(ms: number): void {
     const untilMs = this.#nowMs + ms;

@@ -1,12 +1,11 @@
 /** Stores that an earlier release has left: what this one makes of them when it opens them. */
-import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
 import { formatDigest } from '../../src/domain/digest.js';
 import type { SliceState } from '../../src/domain/push.js';
 import { formatSlice } from '../../src/domain/slice.js';
-import { openWriter, type Connection } from '../../src/store/sqlite/database.js';
+import { openWriter } from '../../src/store/sqlite/database.js';
 import { readShards } from '../../src/store/sqlite/fence.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
 import { readSlices } from '../../src/store/sqlite/slice-table.js';
@@ -15,20 +14,13 @@ import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/o
 import { projectFile } from '../support/project.js';
 import { aClaim, aClear, aKeep, anEnd, aBegin, aState, mustPush } from '../support/pushes.js';
 import { storeDirectory } from '../support/test-store.js';
+import { backToSecond, firstSteps, goBack } from './older-store.js';
 import { SqliteEngine } from './sqlite-engine.js';
-
-/** The steps up to that one alone. */
-function firstSteps(t: ExecutionContext, ...names: readonly string[]): string {
-  const folder = join(storeDirectory(t), 'migrations');
-  mkdirSync(folder);
-  for (const name of names) copyFileSync(projectFile(`migrations/${name}`), join(folder, name));
-  return folder;
-}
 
 test('a store from before shards pushed is counted when it is migrated', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
-  migrate(database, firstSteps(t, '0001-change-log.sql'));
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));
   database.exec(`
     INSERT INTO resources (id, api_group, resource, identity) VALUES (1, 'g', 'r', ''), (2, 'g', 's', 'hash');
     INSERT INTO moments (revision, at_ms) VALUES (1, 1000), (4, 2000);`);
@@ -67,29 +59,6 @@ test('a store from before shards pushed is counted when it is migrated', (t) => 
   );
 });
 
-const changesOfFirst =
-  'revision, resource, kind, replaced, shard, cluster, namespace, name, version, metadata_start, metadata_end, annotations_at, revision_at, body';
-
-/** Fills a database of an earlier schema from one of this release: tables that every schema has. */
-function goBack(database: Connection, directory: string): void {
-  database.exec(`ATTACH '${join(directory, 'strata.db')}' AS now`);
-  for (const table of ['meta', 'resources', 'paths', 'moments']) {
-    database.exec(`INSERT INTO main.${table} SELECT * FROM now.${table}`);
-  }
-  database.exec(`INSERT INTO main.changes (${changesOfFirst}) SELECT ${changesOfFirst} FROM now.changes`);
-}
-
-/** Makes a database of the second schema of one of this release, with everything in it that the second one had. */
-function backToSecond(database: Connection, directory: string): void {
-  goBack(database, directory);
-  database.exec(`
-    INSERT INTO main.epochs VALUES (4500000, 1);
-    INSERT INTO main.meta VALUES ('nonce', 'a'), ('previous_nonce', 'b');
-    INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision FROM now.objects;
-    INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, stated, synced FROM now.slices;
-    INSERT INTO main.shards SELECT shard, incarnation, removed FROM now.shards WHERE plain = 0`);
-}
-
 const byName = (a: ShardState, b: ShardState): number => (a.shard < b.shard ? -1 : 1);
 
 function sliceText({ slice, objects, bytes, digest, changedMs, synced, edge }: SliceState): string {
@@ -114,7 +83,7 @@ test('a store from before there were sides: digests are those of the same object
   await engine.store.close();
   const directory = storeDirectory(t);
   const database = openWriter(join(directory, 'strata.db'));
-  migrate(database, firstSteps(t, '0001-change-log.sql', '0002-shards-and-slices.sql'));
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql'));
   backToSecond(database, engine.directory);
 
   migrate(database, projectFile('migrations'));
@@ -135,7 +104,7 @@ test('a store from before there were sides: digests are those of the same object
 test('digests of more objects than 64 bits would hold the sum of are summed up exactly', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
-  migrate(database, firstSteps(t, '0001-change-log.sql', '0002-shards-and-slices.sql'));
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql'));
   const count = 70_000;
   database.exec(`
     INSERT INTO resources (id, api_group, resource, identity) VALUES (1, 'g', 'r', '');
@@ -175,7 +144,7 @@ test('a store from before lives were numbered shows its past as it did', async (
   await store.close();
   const directory = storeDirectory(t);
   const database = openWriter(join(directory, 'strata.db'));
-  migrate(database, firstSteps(t, '0001-change-log.sql', '0002-shards-and-slices.sql', '0003-sides-links-digests.sql'));
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql', '0003-sides-links-digests.sql'));
   goBack(database, engine.directory);
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;

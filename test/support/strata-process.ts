@@ -123,14 +123,24 @@ export class StrataProcess {
     return client;
   }
 
-  /** Starts the child on the data that is there. Rejects, and ends it, when it is not ready in time. */
-  async resume(withinMs = startMsMax): Promise<void> {
+  /** Starts the child on the data that is there. Rejects, and ends it, when it is not ready in time. `environment` is for this once. */
+  async resume(withinMs = startMsMax, environment: Readonly<Record<string, string>> = {}): Promise<void> {
     if (this.#child !== undefined) throw new Error('the server is running already');
     const log = openSync(this.logFile, 'a');
     const [program, ...flags] = this.#command;
-    this.#child = spawn(program!, flags, { cwd: this.folder, stdio: ['ignore', log, log], env: { ...process.env, ...this.#environment } });
+    const env = { ...process.env, ...this.#environment, ...environment };
+    this.#child = spawn(program!, flags, { cwd: this.folder, stdio: ['ignore', log, log], env });
     closeSync(log);
     await this.#ready(this.#child, withinMs);
+  }
+
+  /** Waits until the child ends by itself; answers its exit code, or the signal that ended it. It can be started again then. */
+  async ended(): Promise<NodeJS.Signals | number | null> {
+    const child = this.#child;
+    if (child === undefined) throw new Error('no server is running');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    if (this.#child === child) this.#child = undefined;
+    return child.signalCode ?? child.exitCode;
   }
 
   /** SIGTERM: the server says goodbye to its clients and exits. Answers the exit code. */

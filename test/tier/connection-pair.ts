@@ -34,6 +34,10 @@ export class ConnectionEnd implements FrameConnection {
     return this.#closed.promise;
   }
 
+  silentSinceMs(): undefined {
+    return undefined;
+  }
+
   drained(): Promise<void> {
     return Promise.resolve();
   }

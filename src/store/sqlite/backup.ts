@@ -9,6 +9,7 @@
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError } from '../../domain/errors.js';
 import { openPlain, openReader, type Connection } from './database.js';
 import { ensurePrivate } from './private-files.js';
@@ -35,6 +36,7 @@ export async function copyDatabase(from: string, to: string, growthBytesMax = lo
     copy.pragma('journal_mode = DELETE');
     copy.close();
     sync(unfinished);
+    failpoint('copy.before-name');
     rename(unfinished, to);
     return bytesOf(to) ?? 0;
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The committer's thread: takes one message at a time, answers each with one. It dies with the first bug it meets. */
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError, unreachable } from '../../domain/errors.js';
 import type { CommitterOptions, FromCommitter, ToCommitter } from './committer-messages.js';
 import { Committer } from './committer.js';
@@ -53,8 +54,10 @@ function answer(message: ToCommitter): FromCommitter {
       }
     case 'close':
       leave();
+      failpoint('close.noted');
       // The reader is still open, so closing does not do it; a copy of the database file alone is then a whole backup.
       database.pragma('wal_checkpoint(TRUNCATE)');
+      failpoint('close.truncated');
       database.close();
       port?.close();
       return { kind: 'closed' };

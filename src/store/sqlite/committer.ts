@@ -6,6 +6,7 @@
  *    were in the batch: whoever asked is told.
  */
 import assert from 'node:assert/strict';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { ChangeWriter } from './change-writer.js';
 import type { Asked } from './asked.js';
 import type { Committed } from './committer-messages.js';
@@ -67,6 +68,7 @@ export class Committer {
           const decided = batch.map((asked) => this.#decider.decide(asked));
           const slices = this.#slices.write();
           if (this.#writer.written > 0) this.#note(nowMs);
+          failpoint('commit.before');
           return { decided, slices, begun };
         })
         .immediate();
@@ -79,6 +81,7 @@ export class Committer {
       this.#underWay.undo(this.#writer.revision);
       throw error;
     }
+    failpoint('commit.after');
     return this.#committed(done);
   }
 

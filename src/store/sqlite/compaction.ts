@@ -13,6 +13,7 @@
  * many tombstones there are, because they are counted once and leave oldest first.
  */
 import { performance } from 'node:perf_hooks';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import { readMeta } from './meta.js';
 import { sound, summedColumns, tombstone, type SummedRow } from './change-row.js';
@@ -53,7 +54,9 @@ export class Compaction {
   step(order: CompactionOrder): CompactionStep {
     const before = this.#tombstones;
     try {
-      return this.#database.transaction(() => this.#step(order)).immediate();
+      const step = this.#database.transaction(() => this.#step(order)).immediate();
+      failpoint('compaction.after');
+      return step;
     } catch (error) {
       this.#tombstones = before;
       throw error;
@@ -76,6 +79,7 @@ export class Compaction {
       tombstonesFrom = Math.max(tombstonesFrom, forgotten.upTo);
       done = compacted >= upTo && forgotten.done && this.#giveBack();
     } while (!done && this.#nowMs() < untilMs);
+    failpoint('compaction.before');
     this.#note({ compacted, tombstonesFrom, bytes });
     return { compacted, tombstonesFrom, bytes, done };
   }

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
-import { databaseName, namesOf, setAside, stampOf } from './store-files.js';
+import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-files.js';
 
 const damaged = `${databaseName}.damaged-`;
 
@@ -40,13 +40,14 @@ export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | Damaged
 }
 
 export function setDamagedAside(directory: string, problem: string, nowMs: number): DamagedStore {
-  const name = damaged + stampOf(nowMs);
+  const name = freeName(directory, damaged, nowMs);
   setAside(directory, name);
   return new DamagedStore(join(directory, name), problem);
 }
 
-/** One that a start before has set aside and that nobody has taken away. */
+/** One that a start before has set aside, with its log, and that nobody has taken away. */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);
+  if (name !== undefined && bytesOf(join(directory, databaseName)) === undefined) setAside(directory, name);
   return name === undefined ? undefined : new DamagedStore(join(directory, name), 'found by a start before this one');
 }

@@ -8,6 +8,7 @@
  *   damaged              set aside; no store opens here until an operator has put one back, or has taken the damaged one away
  */
 import { join } from 'node:path';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Log } from '../../diagnostics/log.js';
 import { copyDatabase, removeDatabase } from './backup.js';
 import { checkDatabase } from './check.js';
@@ -76,7 +77,9 @@ async function migrateAndBegin(directory: string, migrations: string, parts: Ent
     const isOlder = from > 0 && from < to;
     const copy = `${olderSchema}${from}`;
     if (isOlder) await copyDatabase(file, join(directory, copy));
+    if (isOlder) failpoint('migration.copied');
     migrate(database, migrations);
+    failpoint('migration.after');
     if (isOlder) {
       dropCopies(directory, copy);
       parts.log.info('store.migrated', { from, to, copy: join(directory, copy) });

@@ -4,6 +4,7 @@
  *
  * Bound: an epoch for each start behind which something was written that is still here or remembered.
  */
+import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
 import { nextEpoch, nextNonce, type Epoch, type EpochParts } from './epochs.js';
@@ -22,7 +23,7 @@ export type Life = Readonly<{
 const cacheIdDigits = 16;
 
 export function begin(database: Connection, parts: EpochParts): Life {
-  return database
+  const life = database
     .transaction((): Life => {
       bear(database, parts.random);
       noteOpen(database, true);
@@ -32,6 +33,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
       dropEpochs(database, revision);
       // What is there without an epoch has had a resourceVersion of another form, which nobody is to take for one of now.
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
+      failpoint('epoch.before');
       return {
         cacheId: String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = 'cache_id'`).pluck().get()),
         epochs: readEpochs(database),
@@ -41,6 +43,8 @@ export function begin(database: Connection, parts: EpochParts): Life {
       };
     })
     .immediate();
+  failpoint('epoch.after');
+  return life;
 }
 
 /** Within a transaction: the epoch that counts from `firstRevision` on. */

@@ -1,11 +1,15 @@
 /**
- * Brings a database to the newest schema, forward only, each step in its own transaction. `user_version` counts the steps
+ * Brings a database to the newest schema, forward only, all steps in one transaction. `user_version` counts the steps
  * taken. A database from a newer release is refused: nobody has told us how to read it. One that an older release made without
- * `auto_vacuum` is rewritten once, so that it can give free pages back.
+ * `auto_vacuum` is rewritten first, so that it can give free pages back.
+ *
+ * A migration that is cut short leaves the schema of before, so the next start takes all of it again. Between two steps it would leave a schema
+ * that no release may have had, and the copy that the next start makes would be of that one.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
@@ -33,19 +37,19 @@ export function migrate(database: Connection, directory: string): void {
   if (taken > steps.length) {
     throw new CacheError(`the data was written by a newer release (schema ${taken}, this one knows ${steps.length})`);
   }
-  if (taken < steps.length) {
-    teachDigests(database);
-    teachChecksums(database);
-  }
-  steps.forEach((name, i) => {
-    if (i < taken) return;
-    if (Number(fileName.exec(name)?.[1]) !== i + 1) throw new CacheError(`migration ${name} is out of order`);
-    database.transaction(() => {
+  if (taken === steps.length) return;
+  if (taken > 0) rewrite(database);
+  teachDigests(database);
+  teachChecksums(database);
+  database.transaction(() => {
+    steps.forEach((name, i) => {
+      if (i < taken) return;
+      if (Number(fileName.exec(name)?.[1]) !== i + 1) throw new CacheError(`migration ${name} is out of order`);
       database.exec(readFileSync(join(directory, name), 'utf8'));
       database.pragma(`user_version = ${i + 1}`);
-    })();
-  });
-  if (taken > 0 && taken < steps.length) rewrite(database);
+      failpoint('migration.step');
+    });
+  })();
 }
 
 /** Takes the file's length twice, on the disk, for as long as it lasts. Where there is no room, free pages stay and are used again. */
@@ -54,6 +58,7 @@ function rewrite(database: Connection): void {
   try {
     database.pragma('auto_vacuum = INCREMENTAL');
     database.exec('VACUUM');
+    failpoint('migration.rewritten');
   } catch (error) {
     if (!isRefusal(error)) throw error;
   }

@@ -8,14 +8,16 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { CacheError } from '../../domain/errors.js';
 import { copyDatabase, removeDatabase, rename } from './backup.js';
 import { isDamage } from './damage.js';
 import { inspect } from './inspect.js';
 import { lockStore } from './lock.js';
-import { bytesOf, databaseName, namesOf, setAside, stampOf } from './store-files.js';
+import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-files.js';
 
 const restored = `${databaseName}.restored-`;
+const replaced = `${databaseName}.replaced-`;
 
 /** Where what was there before lies now, if anything was, and where the restored store stands. Throws a CacheError, and then nothing has changed. */
 export async function restoreStore(
@@ -34,7 +36,9 @@ export async function restoreStore(
     const { checks, resourceVersion } = inspect(copy, migrations, { thorough: true });
     const [problem] = checks.flatMap(({ problems }) => problems);
     if (problem !== undefined) throw new CacheError(`${file} is damaged and was not restored: ${problem}`);
-    rename(copy, join(directory, restored + stampOf(nowMs)));
+    failpoint('restore.checked');
+    rename(copy, join(directory, restored + freeName(directory, replaced, nowMs).slice(replaced.length)));
+    failpoint('restore.named');
     return { before: finishRestore(directory), resourceVersion };
   } catch (error) {
     if (isDamage(error)) throw new CacheError(`${file} is damaged and was not restored`, { cause: error });
@@ -49,8 +53,10 @@ export async function restoreStore(
 export function finishRestore(directory: string): string | undefined {
   const name = namesOf(directory, restored).at(-1);
   if (name === undefined) return undefined;
-  const before = `${databaseName}.replaced-${name.slice(restored.length)}`;
+  const before = replaced + name.slice(restored.length);
   setAside(directory, before);
+  failpoint('restore.aside');
   rename(join(directory, name), join(directory, databaseName));
+  failpoint('restore.placed');
   return bytesOf(join(directory, before)) === undefined ? undefined : join(directory, before);
 }

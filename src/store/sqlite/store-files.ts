@@ -11,13 +11,15 @@
  */
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { failpoint } from '../../diagnostics/failpoint.js';
 
 export const databaseName = 'strata.db';
 export const lockName = 'strata.lock';
 
-/** 20261122T061500Z: sorts by time, and is a name everywhere. */
-export function stampOf(nowMs: number): string {
-  return new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+/** `start` and the time, as 20261122T061500Z: sorts by time, and is a name everywhere. A second later where the name is taken. */
+export function freeName(directory: string, start: string, nowMs: number): string {
+  const name = start + new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  return bytesOf(join(directory, name)) === undefined ? name : freeName(directory, start, nowMs + 1_000);
 }
 
 /** The databases in the directory whose names begin so, the newest last. */
@@ -27,11 +29,12 @@ export function namesOf(directory: string, start: string): readonly string[] {
     .toSorted();
 }
 
-/** Gives the database another name, with its log, as far as they are there. */
+/** Gives the database another name, with its log, as far as they are there: if it was cut short, once more with the same name moves the rest. */
 export function setAside(directory: string, as: string): void {
   for (const suffix of ['', '-wal']) {
     const file = join(directory, databaseName + suffix);
     if (bytesOf(file) !== undefined) renameSync(file, join(directory, as + suffix));
+    if (suffix === '') failpoint('aside.database');
   }
   rmSync(join(directory, `${databaseName}-shm`), { force: true });
 }

@@ -5,6 +5,7 @@
  * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on behind the
  * last key it looked at.
  */
+import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ChangeWriter } from './change-writer.js';
@@ -47,6 +48,7 @@ export class Sweep {
       if (current === undefined) break;
       this.#page(walk, current, removed);
     }
+    failpoint('sweep.step');
     return removed;
   }
 

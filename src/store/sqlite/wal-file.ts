@@ -15,6 +15,7 @@
  * Bounds: of the log `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`; of both files together, a second after
  * compaction is done, the pages of the database and `behindBytesMax`, unless somebody still reads what was before.
  */
+import { failpoint } from '../../diagnostics/failpoint.js';
 import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';
 import { bytesOf } from './store-files.js';
 
@@ -43,7 +44,9 @@ export class WalFile {
   written(): void {
     const bytes = bytesOf(this.#file) ?? 0;
     if (bytes <= this.#triesAt) return;
+    failpoint('log.before-restart');
     if (!this.#checkpoint('RESTART', patienceMs)) this.#triesAt = bytes + retryBytes;
+    failpoint('log.after-restart');
   }
 
   /** Cuts both files to what they hold when they are much longer. Answers whether they are short. */

@@ -1,0 +1,34 @@
+import test from 'ava';
+import { failpoints, parseFailpoint } from '../../src/diagnostics/failpoint.js';
+import { findProjectRoot, readSources } from './sources.js';
+
+const root = findProjectRoot();
+
+/** Where `failpoint('name')` is called, by name. */
+function callsIn(text: string): readonly string[] {
+  return [...text.matchAll(/\bfailpoint\('([^']*)'\)/g)].map(([, name = '']) => name);
+}
+
+test('each failpoint is in the code once, and killed at by a test', (t) => {
+  const called = readSources(root, ['src']).flatMap(({ text }) => callsIn(text));
+  const killedAt = readSources(root, ['test/crash']).map(({ text }) => text);
+
+  t.deepEqual(called.toSorted(), [...failpoints].toSorted());
+  for (const name of failpoints)
+    t.true(
+      killedAt.some((text) => text.includes(`'${name}'`)),
+      name,
+    );
+});
+
+test('a call is found where it is one', (t) => {
+  t.deepEqual(callsIn(`if (x) failpoint('commit.before');\n  failpoint('a');`), ['commit.before', 'a']);
+  t.deepEqual(callsIn(`import { failpoint } from 'x';\nafailpoint('b'); failpoint(name);`), []);
+});
+
+test('a failpoint is armed by its name, and by the time at which it kills', (t) => {
+  t.deepEqual(parseFailpoint('commit.before'), { name: 'commit.before', time: 1 });
+  t.deepEqual(parseFailpoint('commit.before:12'), { name: 'commit.before', time: 12 });
+  for (const text of ['', 'commit', 'commit.before:', 'commit.before:0', 'commit.before:x', 'commit.before:1:2', ' commit.before'])
+    t.is(parseFailpoint(text), undefined, text);
+});
