@@ -39,6 +39,7 @@ function answer(message: ToCommitter): FromCommitter {
       try {
         const { bytes, ...step } = compaction.step(message);
         wal.written();
+        if (step.done) wal.settled();
         return { kind: 'compacted', ...step, logBytes: committer.shrink(bytes), elapsedMs: performance.now() - startedMs };
       } catch (error) {
         return { kind: 'not-compacted', ...refusalOf(error) };
