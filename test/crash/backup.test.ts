@@ -6,7 +6,7 @@ import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, write
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import type { KubeClient } from '../support/kube-client.js';
+import type { KubeClient, KubeList } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 import { runStrata } from './run-strata.js';
@@ -21,6 +21,10 @@ async function write(client: KubeClient, name: string, bytes = 100): Promise<str
 
 const namesIn = async (client: KubeClient): Promise<readonly string[]> =>
   (await client.list(collection)).items.map(({ metadata }) => metadata.name!);
+
+/** What each object of a list is, but for its resourceVersion. */
+const bodiesOf = (list: string): readonly string[] =>
+  (JSON.parse(list) as KubeList).items.map(({ metadata: { name, annotations } }) => `${name} ${annotations?.['filler']}`);
 
 let runs = 0;
 
@@ -166,3 +170,39 @@ test.serial(
     t.is((await namesIn(server.client())).length, 200);
   },
 );
+
+test.serial('S2 an older file put back beside the log of a killed server is served as it was, or not at all', async (t) => {
+  await using server = await StrataProcess.start();
+  const client = server.client();
+  for (let i = 0; i < 300; i += 1) await write(client, `n${i}`, 8_000);
+  const before = bodiesOf((await client.raw('GET', collection)).text);
+  await server.stop();
+  const copy = join(server.folder, 'copy.db');
+  copyFileSync(join(dataOf(server), 'strata.db'), copy);
+  await server.resume();
+  // The log starts over several times, so that it holds a part of what was written only.
+  for (let round = 0; round < 4; round += 1)
+    for (let i = 0; i < 300; i += 1)
+      await client.mergePatch(`${collection}/n${i}`, { metadata: { annotations: { filler: String(round).repeat(8_000) } } });
+
+  await server.kill();
+  copyFileSync(copy, join(dataOf(server), 'strata.db'));
+  // What knew of a rollback on e892933: its page said to delete it.
+  rmSync(join(dataOf(server), 'strata.witness'), { force: true });
+  const starting = server.resume(10_000).catch(() => {});
+  const probe = server.client();
+  await until(async () => (await probe.raw('GET', '/livez').catch(() => undefined))?.status === 200, 9_000);
+  const ready = await probe.raw('GET', '/readyz');
+  // A list that meets damage half way is cut off.
+  const listed = await probe.raw('GET', collection).catch((error: unknown) => ({ status: 0, text: String(error) }));
+  await starting;
+
+  t.log(`ready: ${ready.status}, a list: ${listed.status} ${listed.text.slice(0, 200)}`);
+  if (ready.status !== 200) {
+    t.regex(ready.text, /the store is damaged and was set aside/);
+    t.is(listed.status, 503);
+  } else {
+    t.is(listed.status, 200);
+    t.deepEqual(bodiesOf(listed.text), before);
+  }
+});

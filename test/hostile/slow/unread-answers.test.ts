@@ -158,3 +158,30 @@ test.serial('V1: 1,000 connections of one reader over HTTP/1.1 that never read 2
   t.is(delays.failed, 0, delays.failures.join('; '));
   t.true(delays.p99 <= p99MsMax, formatDelays(delays));
 });
+
+/** e892933: up to 4 MiB for each watch, 830 MiB together. */
+test.serial(
+  'S14 200 watches that each select something else and read nothing hold little together, though each may hold 4 MiB',
+  async (t) => {
+    t.timeout(180_000);
+    const server = await StrataProcess.start();
+    t.teardown(() => server[Symbol.asyncDispose]());
+    const client = server.client();
+    const as = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
+    const clients = await allOf(20, () => RawHttp2.open({ port: server.port, as, windowBytes: 0, silent: true }));
+    t.teardown(() => clients.forEach((each) => each.destroy()));
+    const watches = clients.flatMap((each, at) =>
+      Array.from({ length: 10 }, (_, i) => each.request('GET', `${aPath()}?watch=true&labelSelector=team!%3Dt${at * 10 + i}`)),
+    );
+    await until(() => watches.every(({ status }) => status === 200));
+    const before = await residentMiB(server.pid);
+
+    const most = await residentMiBDuring(server.pid, async () => {
+      for (let i = 0; i < 80; i += 1) await client.create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text: 'x'.repeat(60_000) } }));
+    });
+
+    t.log(`resident ${before.toFixed()} → ${most.toFixed()} MiB`);
+    t.is(clients.length, 20);
+    t.true(most - before <= 1.5 * readerMiBMax, `${before} → ${most} MiB`);
+  },
+);
