@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import type { Failpoint } from '../../src/diagnostics/failpoint.js';
+import { openReader } from '../../src/store/sqlite/database.js';
 import { strataCommand } from '../demo/strata-command.js';
 import { RawPusher, pushedExport, sliceOf } from '../support/raw-pusher.js';
 import type { StatusReport } from '../../src/domain/status.js';
@@ -31,6 +32,7 @@ test.serial(
     const load = await WatchedLoad.begin(t, server, seed);
     const round = async (name: Failpoint, time: number, dies: () => Promise<unknown>): Promise<void> => {
       await dies();
+      t.is(missingPast(server), 0, `${name}:${time}: what a change above the compacted revision replaced is there`);
       await strataCommand(['check', '--root-directory', server.dataFolder]);
       await server.resume();
       await load.check(`${name}:${time}`);
@@ -170,6 +172,18 @@ async function writeFor(load: WatchedLoad, ms: number): Promise<void> {
   await sleep(ms);
   writing.abort();
   await written;
+}
+
+/** How many rows are gone that a list at a revision that is not compacted would show. */
+function missingPast(server: StrataProcess): number {
+  const database = openReader(databaseOf(server));
+  const missing = database.prepare<[], number>(
+    `SELECT count(*) FROM changes AS c WHERE c.revision > (SELECT value FROM meta WHERE name = 'compacted')
+       AND c.replaced > 0 AND NOT EXISTS (SELECT 1 FROM changes AS r WHERE r.revision = c.replaced)`,
+  );
+  const count = missing.pluck().get();
+  database.close();
+  return count ?? 0;
 }
 
 function databaseOf(server: StrataProcess): string {

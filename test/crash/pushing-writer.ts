@@ -38,6 +38,8 @@ export class PushingWriter {
     const leave = (): void => pusher?.socket.terminate();
     try {
       pusher = await RawPusher.connect(this.#server);
+      // It may have fired while this connected.
+      signal?.throwIfAborted();
       signal?.addEventListener('abort', leave);
       pusher.hello({ name: this.#shard, incarnation: this.#incarnation });
       await pusher.expect('welcome');
