@@ -180,3 +180,14 @@ test('a body that was damaged before rows had checksums gets none: the store is 
   t.true(isDamage(error));
   t.is(schemaOf(database), 3);
 });
+
+test('a put without a body, as damage leaves it, is told as damage by the step that gives checksums', (t) => {
+  const database = openWriter(join(storeDirectory(t), 'strata.db'));
+  t.teardown(() => database.close());
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));
+  database.exec(`INSERT INTO changes VALUES (1, 1, 1, 0, 'amber', 'acme', '', 'a', 'v1', 0, 0, 0, 0, NULL)`);
+
+  const error = t.throws(() => migrate(database, projectFile('migrations')), { message: /no body/ });
+
+  t.true(isDamage(error));
+});
