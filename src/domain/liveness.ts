@@ -34,9 +34,9 @@ export class Liveness {
     this.#cancel = this.#askLater();
   }
 
-  /** Something came from the peer; it was there at `askedMs`, if that is known. */
-  heard(askedMs?: number): void {
-    this.#thereMs = askedMs ?? this.#thereMs;
+  /** Something came from the peer; it was there at `askedMs`, if it says so. It may say what it likes: a time to come is none at which it was asked. */
+  heard(askedMs = this.#thereMs): void {
+    if (askedMs <= this.#clock.now()) this.#thereMs = Math.max(this.#thereMs, askedMs);
     if (!this.#asked) return;
     this.#asked = false;
     this.#cancel();

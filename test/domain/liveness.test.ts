@@ -86,3 +86,15 @@ test('a peer that could not be asked in time, because this process was paused, i
   liveness.heard(clock.now() - 1);
   t.is(liveness.silentSinceMs(), undefined);
 });
+
+test('an answer to what was not asked yet, or to something older, tells nothing of when the peer was there', (t) => {
+  const { clock, liveness } = aPeer();
+  clock.advance(100);
+  const askedMs = clock.now();
+  liveness.heard(askedMs);
+
+  for (const forged of [askedMs + 1, 1e300, Infinity, -Infinity, -1, askedMs - 50]) liveness.heard(forged);
+  clock.skip(161);
+
+  t.is(liveness.silentSinceMs(), askedMs);
+});

@@ -5,9 +5,10 @@ import type { ShardState } from '../../src/domain/claim.js';
 import { formatDigest } from '../../src/domain/digest.js';
 import type { SliceState } from '../../src/domain/push.js';
 import { formatSlice } from '../../src/domain/slice.js';
+import { isDamage } from '../../src/store/sqlite/damage.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
 import { readShards } from '../../src/store/sqlite/fence.js';
-import { migrate } from '../../src/store/sqlite/migrate.js';
+import { migrate, schemaOf } from '../../src/store/sqlite/migrate.js';
 import { readSlices } from '../../src/store/sqlite/slice-table.js';
 import { listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/objects.js';
@@ -158,4 +159,35 @@ test('a store from before lives were numbered shows its past as it did', async (
   t.is(upgraded.store.compacted, compacted);
   t.true(revisions.length > 50);
   t.deepEqual(await past(upgraded), expected);
+});
+
+test('a body that was damaged before rows had checksums gets none: the store is left as it was found', async (t) => {
+  const engine = await SqliteEngine.start(t);
+  await mustWrite(engine.store, aPut({}, 'absent', { spec: 'true' }));
+  await mustWrite(engine.store, aPut({ name: 'two' }, 'absent'));
+  await engine.store.close();
+  const database = openWriter(join(storeDirectory(t), 'strata.db'));
+  t.teardown(() => database.close());
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql', '0003-sides-links-digests.sql'));
+  goBack(database, engine.directory);
+  database.exec(`
+    INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
+    INSERT INTO main.slices SELECT * FROM now.slices;
+    UPDATE main.changes SET body = CAST(replace(CAST(body AS TEXT), 'true', 'tsue') AS BLOB) WHERE revision = 1`);
+
+  const error = t.throws(() => migrate(database, projectFile('migrations')), { message: /"one".* has another digest than its body/ });
+
+  t.true(isDamage(error));
+  t.is(schemaOf(database), 3);
+});
+
+test('a put without a body, as damage leaves it, is told as damage by the step that gives checksums', (t) => {
+  const database = openWriter(join(storeDirectory(t), 'strata.db'));
+  t.teardown(() => database.close());
+  migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));
+  database.exec(`INSERT INTO changes VALUES (1, 1, 1, 0, 'amber', 'acme', '', 'a', 'v1', 0, 0, 0, 0, NULL)`);
+
+  const error = t.throws(() => migrate(database, projectFile('migrations')), { message: /no body/ });
+
+  t.true(isDamage(error));
 });

@@ -83,8 +83,9 @@ export function teachChecksums(database: Connection): void {
     return checksumOf({ revision, resource, kind, replaced, shard, cluster, namespace, name });
   };
   type Places = [metadataStart: number, metadataEnd: number, annotationsAt: number, revisionAt: number];
-  const bodyChecksum = (checksum: number, version: string, bytes: Uint8Array, ...places: Places): number => {
+  const bodyChecksum = (checksum: number, version: string, bytes: Uint8Array | null, ...places: Places): number => {
     const [metadataStart, metadataEnd, annotationsAt, revisionAt] = places;
+    if (bytes === null) throw new Unsound('a put has no body');
     return bodyChecksumOf(checksum, { version, bytes, marks: { metadataStart, metadataEnd, annotationsAt, revisionAt } });
   };
   database.function('row_checksum', { deterministic: true, varargs: true }, rowChecksum as (...columns: unknown[]) => number);

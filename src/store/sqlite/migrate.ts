@@ -14,6 +14,7 @@ import { digestOf } from '../../domain/digest.js';
 import { CacheError } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import { teachChecksums } from './change-row.js';
+import { Unsound } from './damage.js';
 import { isRefusal, type Connection } from './database.js';
 
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/;
@@ -70,8 +71,21 @@ function stepsIn(directory: string): readonly string[] {
     .toSorted();
 }
 
-/** Gives SQL the halves of an object's digest, for what a database holds from before it kept digests. */
+/** Gives SQL the halves of an object's digest, for what a database holds from before it kept digests, and what compares it afterwards. */
 function teachDigests(database: Connection): void {
+  type Names = [cluster: Key['cluster'], namespace: string, name: string];
+  database.function('confirm_digest', { varargs: true }, ((
+    high: number,
+    low: number,
+    version: string,
+    bytes: Uint8Array,
+    ...names: Names
+  ) => {
+    const [cluster, namespace, name] = names;
+    const digest = digestOf({ cluster, namespace, name }, { bytes, version });
+    if (digest.high !== high || digest.low !== low) throw new Unsound(`${JSON.stringify(names)} has another digest than its body`);
+    return 1;
+  }) as (...columns: unknown[]) => number);
   for (const half of ['high', 'low'] as const) {
     database.function(
       `digest_${half}`,
