@@ -4,8 +4,9 @@
  *
  *   ask ── anything heard ── pingIntervalMs ── ask ── pongTimeoutMs ── dead
  *
- * While we do not read, its answer may lie unread: then it gets the time once more. A process that was paused asks late, and first reads what came
- * before: only an answer that says when it was asked for tells that the peer was there then (`silentSinceMs`, F7).
+ * While we do not read, its answer may lie unread: then it gets the time once more. So it does behind a pause of this process, which a timer that
+ * is late tells of (F7). What is read then came before or during the pause: until the peer answers what it was asked behind it, nobody knows
+ * whether it is there (`silentSinceMs`).
  */
 import type { Clock } from '../domain/ports.js';
 
@@ -24,6 +25,9 @@ export class Liveness {
   readonly #options: LivenessOptions;
   #asked = false;
   #thereMs: number;
+  /** The end of a pause behind which it has not answered yet. */
+  #resumedMs: number | undefined;
+  #dueMs = 0;
   #cancel: () => void;
 
   constructor(clock: Clock, peer: LivenessPeer, options: LivenessOptions) {
@@ -34,9 +38,12 @@ export class Liveness {
     this.#cancel = this.#askLater();
   }
 
-  /** Something came from the peer; it was there at `askedMs`, if it says so. It may say what it likes: a time to come is none at which it was asked. */
-  heard(askedMs = this.#thereMs): void {
-    if (askedMs <= this.#clock.now()) this.#thereMs = Math.max(this.#thereMs, askedMs);
+  /** Something came from the peer. An answer says when it was asked for, or what else the peer likes: a time to come is none at which it was asked. */
+  heard(askedMs = 0): void {
+    this.#notePause();
+    const nowMs = this.#clock.now();
+    if (askedMs <= nowMs && askedMs >= (this.#resumedMs ?? 0)) this.#resumedMs = undefined;
+    if (this.#resumedMs === undefined) this.#thereMs = nowMs;
     if (!this.#asked) return;
     this.#asked = false;
     this.#cancel();
@@ -45,18 +52,20 @@ export class Liveness {
 
   /** When it was last there for sure, if that is longer ago than between two answers in time; undefined while it counts as there. */
   silentSinceMs(): number | undefined {
+    this.#notePause();
     const { pingIntervalMs, pongTimeoutMs } = this.#options;
-    const isSilent = this.#peer.listening() && this.#clock.now() - this.#thereMs > pingIntervalMs + 2 * pongTimeoutMs;
-    return isSilent ? this.#thereMs : undefined;
+    if (this.#resumedMs === undefined || !this.#peer.listening()) return undefined;
+    return this.#clock.now() - this.#thereMs > pingIntervalMs + 2 * pongTimeoutMs ? this.#thereMs : undefined;
   }
 
   stop(): void {
     this.#asked = false;
+    this.#dueMs = Infinity;
     this.#cancel();
   }
 
   #askLater(): () => void {
-    return this.#clock.after(this.#options.pingIntervalMs, () => {
+    return this.#later(this.#options.pingIntervalMs, () => {
       this.#asked = true;
       this.#cancel = this.#judgeLater();
       this.#peer.ask();
@@ -64,9 +73,28 @@ export class Liveness {
   }
 
   #judgeLater(): () => void {
-    return this.#clock.after(this.#options.pongTimeoutMs, () => {
-      if (this.#peer.listening()) return this.#peer.dead();
+    const { pongTimeoutMs } = this.#options;
+    return this.#later(pongTimeoutMs, () => {
+      const isFresh = this.#clock.now() - (this.#resumedMs ?? 0) < pongTimeoutMs;
+      if (this.#peer.listening() && !isFresh) return this.#peer.dead();
       this.#cancel = this.#judgeLater();
     });
+  }
+
+  #later(delayMs: number, task: () => void): () => void {
+    this.#dueMs = this.#clock.now() + delayMs;
+    return this.#clock.after(delayMs, () => {
+      this.#notePause();
+      task();
+    });
+  }
+
+  /** If one comes to light, the peer is asked at once. */
+  #notePause(): void {
+    const nowMs = this.#clock.now();
+    if (nowMs - this.#dueMs <= this.#options.pongTimeoutMs) return;
+    this.#dueMs = Infinity;
+    this.#resumedMs = nowMs;
+    this.#peer.ask();
   }
 }

@@ -67,34 +67,53 @@ test('a connection that has ended leaves no timer behind', (t) => {
   }
 });
 
-test('a peer that could not be asked in time, because this process was paused, is silent until it is heard', (t) => {
+test('a peer that could not be asked in time, because this process was paused, is silent until it answers', (t) => {
   const { clock, liveness, reading } = aPeer();
   clock.advance(110);
-  const askedMs = clock.now() - 10;
-  liveness.heard(askedMs);
-
-  clock.skip(150);
-  t.is(liveness.silentSinceMs(), undefined, 'as long as may pass between two answers');
-  clock.skip(1);
-  t.is(liveness.silentSinceMs(), askedMs);
   liveness.heard();
-  t.is(liveness.silentSinceMs(), askedMs, 'what came meanwhile may be old');
+  const heardMs = clock.now();
+
+  clock.skip(160);
+  t.is(liveness.silentSinceMs(), undefined, 'as long as may pass between two answers');
+  const resumedMs = clock.now();
+  clock.skip(1);
+  t.is(liveness.silentSinceMs(), heardMs);
+  liveness.heard();
+  t.is(liveness.silentSinceMs(), heardMs, 'what came meanwhile may be old');
+  for (const forged of [resumedMs - 1, clock.now() + 1, 1e300, Infinity, -Infinity, -1, NaN]) liveness.heard(forged);
+  t.is(liveness.silentSinceMs(), heardMs, 'nobody asked then');
   reading.now = false;
   t.is(liveness.silentSinceMs(), undefined, 'its answer may lie unread');
   reading.now = true;
 
-  liveness.heard(clock.now() - 1);
+  liveness.heard(resumedMs);
   t.is(liveness.silentSinceMs(), undefined);
 });
 
-test('an answer to what was not asked yet, or to something older, tells nothing of when the peer was there', (t) => {
-  const { clock, liveness } = aPeer();
-  clock.advance(100);
-  const askedMs = clock.now();
-  liveness.heard(askedMs);
+test('a peer whose answers are late behind what else it sends is there', (t) => {
+  const { clock, liveness, seen } = aPeer();
 
-  for (const forged of [askedMs + 1, 1e300, Infinity, -Infinity, -1, askedMs - 50]) liveness.heard(forged);
-  clock.skip(161);
+  for (let elapsed = 0; elapsed < 1000; elapsed += 20) {
+    clock.advance(20);
+    liveness.heard();
+    t.is(liveness.silentSinceMs(), undefined);
+  }
 
-  t.is(liveness.silentSinceMs(), askedMs);
+  t.false(seen.includes('dead'));
+});
+
+test('behind a pause a peer has the whole time to answer, whoever notices it first', (t) => {
+  for (const notice of ['heard', 'silentSinceMs', undefined] as const)
+    for (const beforeMs of [50, 110]) {
+      const { clock, liveness, seen } = aPeer();
+      clock.advance(beforeMs);
+      clock.skip(5000);
+      if (notice !== undefined) liveness[notice]();
+
+      clock.advance(29);
+      t.false(seen.includes('dead'), `${notice} ${beforeMs}`);
+      t.true(seen.includes('asked'), `${notice} ${beforeMs}`);
+      clock.advance(200);
+      t.is(seen.at(-1), 'dead', `${notice} ${beforeMs}`);
+    }
 });

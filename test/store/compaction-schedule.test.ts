@@ -12,7 +12,7 @@ const limits: HistoryLimits = {
   tombstonesMax: 1e9,
 };
 
-function aSchedule() {
+function aSchedule({ historyAgeMs }: Pick<HistoryLimits, 'historyAgeMs'> = limits) {
   const clock = new ManualClock();
   const log = { published: 0, compacted: 0, aged: 0 };
   const orders: CompactionOrder[] = [];
@@ -25,7 +25,7 @@ function aSchedule() {
       raise: (compacted) => raised.push(compacted),
       step: (order) => orders.push(order),
     },
-    limits,
+    { ...limits, historyAgeMs },
   );
   const stepped = (compacted: number, elapsedMs: number): void => {
     log.compacted = compacted;
@@ -154,6 +154,20 @@ test('files that were not short when a step was done are looked at once a second
   clock.advance(10_000);
 
   t.is(orders.length, 1);
+});
+
+test('… and no faster where history must be young', (t) => {
+  const { clock, log, orders, schedule } = aSchedule({ historyAgeMs: 50 });
+  log.published = 1001;
+  schedule.committed(2);
+  t.is(orders.length, 1);
+  log.compacted = 1;
+  schedule.stepped({ done: true, settled: false, tombstonesFrom: 0 }, 1);
+
+  clock.advance(999);
+  t.is(orders.length, 1);
+  clock.advance(1);
+  t.is(orders.length, 2);
 });
 
 test('a closed schedule asks for nothing', (t) => {

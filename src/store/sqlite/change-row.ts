@@ -48,6 +48,39 @@ export type BodyRow = SummedRow &
 export const summedColumns = 'revision, resource, kind, replaced, shard, cluster, namespace, name, checksum';
 export const bodyColumns = `${summedColumns}, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body`;
 
+/** A BodyRow as an array. */
+export type BodyColumns = readonly [
+  ...head: readonly [Revision, number, number, Revision, string, string, string, string, number],
+  version: string,
+  metadataStart: number,
+  metadataEnd: number,
+  annotationsAt: number,
+  revisionAt: number,
+  bodyChecksum: number,
+  body: Uint8Array | null,
+];
+
+export function bodyRowOf(columns: BodyColumns): BodyRow {
+  return {
+    revision: columns[0],
+    resource: columns[1],
+    kind: columns[2],
+    replaced: columns[3],
+    shard: columns[4],
+    cluster: columns[5],
+    namespace: columns[6],
+    name: columns[7],
+    checksum: columns[8],
+    version: columns[9],
+    metadata_start: columns[10],
+    metadata_end: columns[11],
+    annotations_at: columns[12],
+    revision_at: columns[13],
+    body_checksum: columns[14],
+    body: columns[15],
+  };
+}
+
 export function checksumOf({ revision, resource, kind, replaced, shard, cluster, namespace, name }: ChangeRow): number {
   return crc32(`${revision} ${resource} ${kind} ${replaced}\0${shard}\0${cluster}\0${namespace}\0${name}`);
 }

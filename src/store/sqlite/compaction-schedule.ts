@@ -78,7 +78,8 @@ export class CompactionSchedule {
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
     const { upTo, compacted, share } = this.#decide();
-    if (done && upTo === compacted) this.#rest();
+    // Files that somebody's reading keeps long are tried again no faster, however young the history must be.
+    if (done && upTo === compacted) this.#rest(settled ? this.#idleMs : idleMsMax);
     else if (this.#owedMs >= stepMs) this.#step(upTo);
     else this.#wait('resting', elapsedMs * (1 / share - 1));
   }
@@ -92,9 +93,9 @@ export class CompactionSchedule {
     this.#state = 'closed';
   }
 
-  #rest(): void {
+  #rest(idleMs = this.#idleMs): void {
     this.#owedMs = 0;
-    this.#wait('idle', this.#idleMs);
+    this.#wait('idle', idleMs);
   }
 
   #wait(state: 'idle' | 'resting', delayMs: number): void {

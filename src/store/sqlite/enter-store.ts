@@ -23,8 +23,8 @@ import { bytesOf, databaseName, namesOf } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
-/** Some 200 ms of work. */
-const smallBytesMax = 32 * 1024 * 1024;
+/** 100 to 300 ms of work, by how small the objects are. */
+const smallBytesMax = 8 * 1024 * 1024;
 
 const olderSchema = `${databaseName}.schema-`;
 

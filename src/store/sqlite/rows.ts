@@ -5,7 +5,7 @@ import type { StoredObject } from '../../domain/object.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Scope } from '../../domain/scope.js';
-import { bodyColumns, sound, soundBody, summedColumns, type BodyRow, type ChangeRow, type SummedRow } from './change-row.js';
+import { bodyColumns, bodyRowOf, sound, soundBody, type BodyColumns, type ChangeRow, type SummedRow } from './change-row.js';
 import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
@@ -38,8 +38,9 @@ export class Rows {
     const { recent, format } = this.#parts;
     const known = recent.get(revision);
     if (known !== undefined) return known;
-    const row = revision > 0 ? this.#statements.body.get(revision) : undefined;
-    if (row === undefined) return undefined;
+    const columns = revision > 0 ? this.#statements.body.get(revision) : undefined;
+    if (columns === undefined) return undefined;
+    const row = bodyRowOf(columns);
     const body = this.#told(() => soundBody(row));
     if (body === undefined) return undefined;
     const object: StoredObject = { key: this.key(row), revision, resourceVersion: format(revision), body };
@@ -71,13 +72,13 @@ export class Rows {
 
   /**
    * What that life held at `at`, from a later version of it on; undefined when it had not begun, or is compacted. Milestones stand close
-   * enough for a few steps along `replaced` (0004-lives.sql).
+   * enough for a few steps along `replaced` (0004-lives.sql). A damaged step leads to a row of another key, or to none, and is found there.
    */
   heldAt({ revision, born }: Version, at: Revision): Revision | undefined {
-    let row = this.#row(this.#statements.milestone.get(born, at) ?? revision);
+    let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
     while (row !== undefined && row.revision > at) {
-      assert(row.replaced < row.revision, 'a change replaces an earlier one');
-      row = row.replaced > 0 ? this.#row(row.replaced) : undefined;
+      if (row.replaced >= row.revision) this.#fail(`revision ${row.revision} replaces a later one`);
+      row = row.replaced > 0 ? this.#statements.link.get(row.replaced) : undefined;
     }
     return row?.revision;
   }
@@ -105,11 +106,6 @@ export class Rows {
     return ids;
   }
 
-  #row(revision: Revision): ChangeRow | undefined {
-    const row = this.#statements.row.get(revision);
-    return row === undefined ? undefined : this.#told(() => sound(row));
-  }
-
   #fail(problem: string): never {
     return this.#told(() => {
       throw new Unsound(problem);
@@ -133,8 +129,11 @@ function isSameKey(a: Key, b: Key): boolean {
 
 function prepare(database: Connection) {
   return {
-    body: database.prepare<[Revision], BodyRow>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision = ?`),
-    row: database.prepare<[Revision], SummedRow>(/*sql*/ `SELECT ${summedColumns} FROM changes WHERE revision = ?`),
+    // As an array: seventeen columns by name cost more than the row is worth.
+    body: database.prepare<[Revision], BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision = ?`).raw(),
+    link: database.prepare<[Revision], { revision: Revision; replaced: Revision }>(
+      /*sql*/ `SELECT revision, replaced FROM changes WHERE revision = ?`,
+    ),
     milestone: database
       .prepare<[Revision, Revision], Revision>(
         /*sql*/ `SELECT revision FROM milestones INDEXED BY milestones_by_life WHERE born = ? AND revision > ? ORDER BY revision LIMIT 1`,
