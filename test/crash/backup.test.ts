@@ -89,7 +89,7 @@ test.serial('a server under load is backed up, killed, and restored; writers not
   await server.kill();
   const checked = await runStrata(server, ['check', `${file}.4`]);
   t.is(checked.ended, 0, checked.said);
-  t.regex(checked.printed, /at resourceVersion \d{19}\n(?:\w+ +sound +\d+ looked at\n){7}No damage was found\.\n$/);
+  t.regex(checked.printed, /at resourceVersion \d{19}\n(?:\w+ +sound +\d+ looked at\n){8}No damage was found\.\n$/);
   const left = await runStrata(server, ['check']);
   t.is(left.ended, 0, left.said);
   const restored = await runStrata(server, ['restore', `${file}.4`]);
