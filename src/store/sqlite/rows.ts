@@ -64,10 +64,12 @@ export class Rows {
 
   /** The rows, each as it was written, and of that type if one is named. */
   sound<Row extends SummedRow>(rows: readonly Row[], resource?: number): readonly Row[] {
-    for (const row of rows)
-      if (this.#told(() => sound(row)).resource !== (resource ?? row.resource))
-        this.#fail(`revision ${row.revision} stands in the index of another type`);
-    return rows;
+    return this.#told(() => {
+      for (const row of rows)
+        if (sound(row).resource !== (resource ?? row.resource))
+          throw new Unsound(`revision ${row.revision} stands in the index of another type`);
+      return rows;
+    });
   }
 
   /**
@@ -129,7 +131,7 @@ function isSameKey(a: Key, b: Key): boolean {
 
 function prepare(database: Connection) {
   return {
-    // As an array: seventeen columns by name cost more than the row is worth.
+    // As an array: sixteen columns by name cost more than the row is worth.
     body: database.prepare<[Revision], BodyColumns>(/*sql*/ `SELECT ${bodyColumns} FROM changes WHERE revision = ?`).raw(),
     link: database.prepare<[Revision], { revision: Revision; replaced: Revision }>(
       /*sql*/ `SELECT revision, replaced FROM changes WHERE revision = ?`,
