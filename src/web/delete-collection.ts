@@ -1,12 +1,14 @@
 /**
  * DELETE of a collection (W17): the objects of the list are deleted page by page, each as a delete of its own, and
- * answered as the list of what was deleted. Not atomic, as upstream: what comes in meanwhile stays.
+ * answered as the list of what was deleted. Not atomic, as upstream. Each page is of the present: a snapshot from the beginning
+ * would be held over the deletes themselves, which may be more than history has room for.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
 import type { StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
+import type { SnapshotPage } from '../domain/ports.js';
 import type { Selector } from '../domain/selector.js';
 import type { Scope } from '../domain/scope.js';
 import { answeredAs, formOf, narrow, placeOf, type Answer, type Call, type KubePorts } from './call.js';
@@ -38,28 +40,32 @@ async function* removing(
   ports: KubePorts,
 ): AsyncGenerator<Uint8Array> {
   const encoding = listEncoding(form);
-  const snapshot = ports.objects.snapshot(scope, ports.revisions.published);
   let left = listOptions.limit === 0 ? Infinity : listOptions.limit;
   let after: Key | undefined;
   let isFirst = true;
+  do {
+    const page = await presentPage(scope, after, ports);
+    const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
+    const removed = options.dryRun ? selected : await removeAll(call, selected, ports);
+    left -= selected.length;
+    if (removed.length > 0) {
+      const items = encoding.encode(removed);
+      yield isFirst ? Buffer.concat([form.listOpening, items.subarray(1)]) : items;
+      isFirst = false;
+    }
+    after = page.next;
+  } while (after !== undefined && left > 0);
+  const metadata = encode(`],"metadata":{"resourceVersion":"${ports.revisions.format(ports.revisions.published)}"}}`);
+  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
+}
+
+async function presentPage(scope: Scope, after: Key | undefined, { objects, revisions }: KubePorts): Promise<SnapshotPage> {
+  const snapshot = objects.snapshot(scope, revisions.published);
   try {
-    do {
-      const page = await snapshot.page(after);
-      const selected = page.objects.filter((object) => isSelected(object, selector)).slice(0, left);
-      const removed = options.dryRun ? selected : await removeAll(call, selected, ports);
-      left -= selected.length;
-      if (removed.length > 0) {
-        const items = encoding.encode(removed);
-        yield isFirst ? Buffer.concat([form.listOpening, items.subarray(1)]) : items;
-        isFirst = false;
-      }
-      after = page.next;
-    } while (after !== undefined && left > 0);
+    return await snapshot.page(after);
   } finally {
     snapshot.close();
   }
-  const metadata = encode(`],"metadata":{"resourceVersion":"${ports.revisions.format(ports.revisions.published)}"}}`);
-  yield isFirst ? Buffer.concat([form.listOpening, metadata]) : metadata;
 }
 
 /** Deletes them together; one that is gone already was deleted by somebody else. */

@@ -58,6 +58,10 @@ test('a server does what the model says, through compactions, restarts, kills, r
 
 /** What the model found once. */
 const found: Readonly<Record<string, (real: Real) => Promise<unknown>>> = {
+  'a collection of more than history remembers is deleted': async ({ server }) => {
+    for (let i = 0; i < 2 * changesMax; i += 20) await server.write(Array.from({ length: 20 }, (_, j) => aCreate(server, `a${i + j}`)));
+    await server.clear({ shard: 'amber', cluster: 'acme' });
+  },
   'an older copy of the folder is put back': async ({ server }) => {
     await server.copy('SIGTERM');
     for (const name of ['a', 'b', 'c']) await server.write([aCreate(server, name)]);
