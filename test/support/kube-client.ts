@@ -225,6 +225,7 @@ export class KubeClient {
       });
       outgoing.on('error', reject);
       outgoing.on('response', (incoming) => {
+        incoming.on('error', unread);
         resolve({ status: incoming.statusCode ?? 0, headers: flat(incoming.headers), stream: incoming, abort: () => outgoing.destroy() });
       });
       outgoing.end(bytes);
@@ -244,8 +245,7 @@ export class KubeClient {
       { ':method': method, ':path': path, ...headers },
       { endStream: bytes === undefined, ...(signal === undefined ? {} : { signal }) },
     );
-    // Who waits for the answer or reads it is told; an abort when nobody does is no error.
-    stream.on('error', () => {});
+    stream.on('error', unread);
     if (bytes !== undefined) stream.end(bytes);
     const received = await new Promise<Record<string, string | string[] | number>>((resolve, reject) => {
       stream.once('response', (headers) => resolve(headers as Record<string, string | string[] | number>));
@@ -269,6 +269,9 @@ export class KubeClient {
     return session;
   }
 }
+
+/** Who waits for an answer or reads it is told of what ends it; an abort when nobody does is no error. */
+function unread(): void {}
 
 /** A recorded path that says watch already stays as it is. */
 function watchTarget(path: string, query: Readonly<Record<string, string>>): string {
