@@ -15,7 +15,7 @@ import { formatSlice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import { byes, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
 import type { Bell } from './bell.js';
 import { pause } from '../domain/pause.js';
 import type { Parting } from './reconnect.js';
@@ -38,6 +38,9 @@ export type SenderSessionParts = Readonly<{
   /** Told where the cache stands whenever it acknowledges something. */
   acknowledged: (position: string) => void;
 }>;
+
+/** How soon it is told that a slice has lost its source, or has got it. */
+const statusLookMs = 250;
 
 /** What the welcome began. */
 type Welcomed = Readonly<{ cacheId: string; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
@@ -208,18 +211,28 @@ export class SenderSession {
     return first === undefined || first.statedAt === cacheId;
   }
 
+  /** Now and then, and soon when a slice has got its source, or lost it. */
   async #tellStatus(): Promise<void> {
     const { connection, feeds, clock } = this.#parts;
     const { signal } = this.#stop;
+    let [told, toldMs] = ['', -Infinity];
     while (!signal.aborted) {
-      const tally = this.#welcomed?.window.tally();
-      const freshness = [...feeds.values()].map((feed) => {
-        const { slice, phase, connected, lagMs } = feed.progress(clock.now(), tally?.get(feed));
-        return { slice, connected, synced: phase === 'stated', lagMs };
-      });
-      if (freshness.length > 0) connection.send({ kind: 'status', freshness });
-      await pause(clock, this.#options.statusIntervalMs, signal);
+      const states = [...feeds.values()].map((feed) => `${feed.connected} ${feed.statedAt !== undefined}`).join();
+      if (states !== '' && (states !== told || clock.now() - toldMs >= this.#options.statusIntervalMs)) {
+        connection.send({ kind: 'status', freshness: this.#freshness() });
+        [told, toldMs] = [states, clock.now()];
+      }
+      await pause(clock, statusLookMs, signal);
     }
+  }
+
+  #freshness(): readonly SliceFreshness[] {
+    const tally = this.#welcomed?.window.tally();
+    const nowMs = this.#parts.clock.now();
+    return [...this.#parts.feeds.values()].map((feed) => {
+      const { slice, phase, connected, lagMs } = feed.progress(nowMs, tally?.get(feed));
+      return { slice, connected, synced: phase === 'stated', lagMs };
+    });
   }
 
   #drain(): void {
