@@ -137,7 +137,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const seenMs: SeenElsewhere = (shard, side) => tier.seenMs(shard, side);
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
-  const home = new Home({ known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
+  const home = new Home({ own: store.cacheId, known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
   const intake = new Intake({ objects: store, writer: store, clock, home });
   const plainWriters = new PlainWriters({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
   const homes = store.follow(({ shards: changed }) => {

@@ -1,10 +1,8 @@
 /** What a cache tells of its neighbours in the tree, as it comes. All of it throws CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
-import { parseShardName } from '../domain/shard.js';
 import { childSide, type Side } from '../domain/side.js';
 import type {
   ChildStatus,
-  ConflictStatus,
   LinkConnection,
   LinkStatus,
   ParentStatus,
@@ -23,7 +21,6 @@ export function parseTreeStatus(value: unknown): TreeStatus {
     hops: orNull(tree['hops'], numberOf),
     parent: orNull(tree['parent'], parentOf),
     children: listOf(tree['children']).map(childStatusOf),
-    conflicts: listOf(tree['conflicts']).map(conflictOf),
   };
 }
 
@@ -95,17 +92,4 @@ function receivingOf(receiving: Members): ReceivingStatus {
 function policyOf(value: unknown): PolicyTexts {
   const policy = recordOf(value);
   return { up: textOf(policy['up']), down: textOf(policy['down']) };
-}
-
-function conflictOf(value: unknown): ConflictStatus {
-  const conflict = recordOf(value);
-  const shard = parseShardName(textOf(conflict['shard']));
-  if (shard === undefined) throw unread('the name of a shard');
-  return {
-    shard,
-    side: parseSide(conflict['side']),
-    claimedBy: parseSide(conflict['claimedBy']),
-    incarnation: numberOf(conflict['incarnation']),
-    forMs: numberOf(conflict['forMs']),
-  };
 }

@@ -1,5 +1,5 @@
 /**
- * A cache and its neighbours for people, from the top down: the parent, the cache itself, its children, and shards that two sides claim.
+ * A cache and its neighbours for people, from the top down: the parent, the cache itself, its children.
  *
  *   parent c-0 at https://root:6443: connected 3m12s
  *     received: up to 1234567000000000042; 3 of 3 slices in step; digests compared 3 times, 41s ago
@@ -16,7 +16,6 @@ import { formatDuration } from '../config/quantity.js';
 import type {
   CertificateStatus,
   ChildStatus,
-  ConflictStatus,
   LinkStatus,
   ParentStatus,
   ReceivingStatus,
@@ -40,7 +39,6 @@ export function treeLines({ cache, tree, certificates }: StatusReport): readonly
     ...(tree.parent === null ? [] : parentLines(tree.parent)),
     printable(title.join(', ')),
     ...tree.children.flatMap(childLines),
-    ...tree.conflicts.map(conflictLine),
     ...certificates.map(certificateLine),
   ];
 }
@@ -89,11 +87,6 @@ function sentOf({ slices, inStep, behind, lagMs, restated, refused }: SendingSta
 function policyOf(own: string, other: string | undefined): string {
   if (own === other) return `${shortened(own)} here and there`;
   return `${shortened(own)} here; ${other === undefined ? 'not known' : shortened(other)} there`;
-}
-
-function conflictLine({ shard, side, claimedBy, incarnation, forMs }: ConflictStatus): string {
-  const rank = `with the same incarnation ${incarnation}`;
-  return `CONFLICT: the shard ${shard} is claimed by ${side}, which has it, and by ${claimedBy} ${rank}, for ${formatDuration(forMs)}`;
 }
 
 function certificateLine({ use, file, subject, notAfter, expiresInMs }: CertificateStatus): string {

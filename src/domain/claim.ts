@@ -1,78 +1,134 @@
 /**
- * Which of two claims has a shard. Claims travel through the tree: every cache judges them by itself, with the same rule, so that
- * all end with the highest, whatever way and in whatever order they heard of it.
+ * Which of two claims has a shard, and by which neighbour it is reached. A claim says: the shard has its origin, where its writer is, at this
+ * cache. Every cache decides by itself, with one order, so all end with the highest, whatever they heard and in whatever order.
  *
- *   known              claim, higher                          claim, equal           claim, lower
- *   nothing            takes                                  takes                  takes
- *   the same side      takes                                  stands                 stands, unless it is a pusher's: the number does not fall
- *   another side       takes; refused where only moved since  refused: a conflict    refused
- *                      from a pusher that is here
- *   removed            takes                                  refused                refused
+ *   order of claims: incarnation, then moves, then removed before not, then the id of the origin
  *
- * A link whose cache lost its memory of a number is still the same side, hence the lower claim that stands.
+ * A process that comes to another cache makes one move: it is known to live where it was, and is newer here. A claim travels with its path,
+ * the caches it came by. Each keeps the last claim that every open link told, and chooses:
  *
- * A pusher is at one cache. What a link says of its incarnation there is an echo of an earlier way to this very cache, whatever has
- * moved since: it is refused, and `raised` above, so that all caches leave that way for the one there is now.
+ *   the highest known                     is removed   the shard is nobody's
+ *                                         is our own   it stays local; what we do not remember was lost with our disk: nobody's until its writer
+ *                                                      claims it again. A plain writer never does, so its shard stays, one incarnation above
+ *                                         else         the neighbour whose path does not lead through us: reached, then shorter, then as it was
+ *   nobody reaches it                     it stays on its side, unreached; a side that reaches it through us is none
+ *
+ * R1 The order of what a cache knows of a shard never falls. R2 Once links are up, all sides lead to the origin.
  */
 import type { Incarnation } from './push.js';
 import type { ShardName } from './shard.js';
-import type { Side } from './side.js';
+import type { LinkSide, Side } from './side.js';
 
-/**
- * Claims are ordered by incarnation, then by moves: how often a cache on the way has changed its parent since, so that what it
- * brings along is newer than what it left behind.
- */
 export type Rank = Readonly<{ incarnation: Incarnation; moves: number }>;
 
+/** What claims are ordered by. `origin`: the id of a cache. `removed`: the shard is to be nobody's, for all below. */
+export type ClaimOrder = Rank & Readonly<{ removed: boolean; origin: string }>;
+
 /** What a cache knows of a shard that anybody ever claimed, wrote to or removed. */
-export type ShardState = Rank &
+export type ShardState = ClaimOrder &
   Readonly<{
     shard: ShardName;
-    /** Undefined: nobody's, because it was removed. */
+    /** Undefined: nobody's, because it was removed, or because no neighbour tells of it any more. */
     side: Side | undefined;
-    /** Its processes up to this incarnation stay out. */
-    removed: boolean;
     /** It is local, and written over plain HTTP by somebody who never claims. */
     plain: boolean;
   }>;
 
-/** `removed`: the shard is to be nobody's, for all up to this rank. */
-export type Claim = Rank & Readonly<{ shard: ShardName; side: Side; removed: boolean }>;
+/** That the shard be so. Of a pusher's the moves are counted here. */
+export type Claim = ShardState;
+
+/** The last that an open link told of a shard. `path`: ids of caches, from the origin to the neighbour. */
+export type Offer = ClaimOrder & Readonly<{ path: readonly string[]; reached: boolean }>;
+
+/** `path`: to the neighbour on whose side the shard is; empty where it is local, or not known. */
+export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean }>;
 
 export type Verdict = 'takes' | 'stands' | 'refused';
 
-const raisesMax = 256;
+export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
+  const difference = one.incarnation - other.incarnation || one.moves - other.moves || Number(one.removed) - Number(other.removed);
+  return difference !== 0 ? difference : one.origin < other.origin ? -1 : one.origin > other.origin ? 1 : 0;
+}
 
+/** What the claim comes to where `known` is known; for the committer, which hears of both in their order. */
 export function judgeClaim(known: ShardState | undefined, claim: Claim): Verdict {
-  if (known === undefined) return 'takes';
-  if (isEcho(known, claim)) return 'refused';
-  if (outranks(claim, known)) return 'takes';
-  if (claim.removed) return known.removed && !outranks(known, claim) ? 'stands' : 'refused';
-  if (known.removed || known.side !== claim.side) return 'refused';
-  if (claim.side !== 'local') return 'stands';
-  return claim.incarnation === known.incarnation ? 'stands' : 'refused';
+  if (isPushers(claim)) return judgePusher(known, claim);
+  if (claim.side === 'local' && known?.plain !== true) return 'refused';
+  const order = known === undefined ? 1 : compareClaims(claim, known);
+  if (order !== 0) return order > 0 ? 'takes' : 'refused';
+  if (claim.removed || known?.side === claim.side) return 'stands';
+  return known?.side === 'local' ? 'refused' : 'takes';
 }
 
-/** What is known once the claim takes the shard, of which `known` was before. A plain writer's that was raised stays one. */
-export function claimed({ shard, side, incarnation, moves, removed }: Claim, known?: ShardState): ShardState {
-  const plain = side === 'local' && known?.side === 'local' && known.plain && known.incarnation === incarnation && !removed;
-  return { shard, incarnation, moves, removed, side: removed ? undefined : side, plain };
+/** What is known once the claim takes the shard, of which `known` was before. */
+export function claimed(claim: Claim, known: ShardState | undefined): ShardState {
+  const { shard, incarnation, removed, origin, side, plain } = claim;
+  return { shard, incarnation, moves: movesOf(claim, known), removed, origin, side: removed ? undefined : side, plain: plain && !removed };
 }
 
-/**
- * The claim with which a cache answers one that it refused, if the shard is at home here and the other was an echo. Two caches that both
- * have it would answer each other for ever, hence the bound: it stays a conflict then.
- */
-export function raised(holder: ShardState, refused: Claim): Claim | undefined {
-  if (!isEcho(holder, refused) || outranks(holder, refused) || refused.moves >= raisesMax) return undefined;
-  const { shard, incarnation } = holder;
-  return { shard, incarnation, moves: refused.moves + 1, side: 'local', removed: false };
+function movesOf(claim: Claim, known: ShardState | undefined): number {
+  if (!isPushers(claim)) return claim.moves;
+  if (known === undefined || known.incarnation !== claim.incarnation) return 0;
+  return known.moves + (known.origin === claim.origin ? 0 : 1);
 }
 
-function isEcho(known: ShardState, { side, incarnation, removed }: Claim): boolean {
-  return known.side === 'local' && side !== 'local' && !removed && known.incarnation === incarnation;
+/** Whether its origin is another cache than this one, as far as is known here. */
+export function isElsewhere(known: ShardState | undefined, own: string): boolean {
+  return known !== undefined && !known.removed && known.side !== 'local' && known.origin !== own;
 }
 
-export function outranks(one: Rank, other: Rank): boolean {
-  return one.incarnation === other.incarnation ? one.moves > other.moves : one.incarnation > other.incarnation;
+function isPushers({ side, plain, removed }: Claim): boolean {
+  return side === 'local' && !plain && !removed;
+}
+
+/** By the process alone: of one that is known elsewhere the cache that it has come to knows best. */
+function judgePusher(known: ShardState | undefined, { incarnation }: Claim): Verdict {
+  if (known === undefined || incarnation > known.incarnation) return 'takes';
+  if (incarnation < known.incarnation || known.removed) return 'refused';
+  return known.side === 'local' ? 'stands' : 'takes';
+}
+
+/** `highest`: of all that was ever heard. Undefined when nothing is known of the shard. */
+export function choose(
+  own: string,
+  known: Choice | undefined,
+  { shard, highest, offers }: Readonly<{ shard: ShardName; highest: ClaimOrder | undefined; offers: ReadonlyMap<LinkSide, Offer> }>,
+): Choice | undefined {
+  const isHigher = highest !== undefined && (known === undefined || compareClaims(highest, known.state) > 0);
+  const best = isHigher ? highest : known?.state;
+  if (best === undefined) return undefined;
+  const { incarnation, moves, removed, origin } = best;
+  const nobodys: Choice = {
+    state: { shard, incarnation, moves, removed, origin, side: undefined, plain: false },
+    path: [],
+    reached: false,
+  };
+  if (removed) return nobodys;
+  if (origin === own) return isHigher ? ownAgain(nobodys, known) : known;
+
+  const through = [...offers].filter(([, offer]) => compareClaims(offer, best) === 0 && !offer.path.includes(own));
+  const sideNow = known?.state.side;
+  const by = (side: LinkSide, { path, reached }: Offer): Choice => ({ state: { ...nobodys.state, side }, path, reached });
+  const reaching = through
+    .filter(([, { reached }]) => reached)
+    .toSorted(([one, a], [other, b]) => a.path.length - b.path.length || preference(one, other, sideNow));
+  const [first] = reaching.length > 0 ? reaching : isHigher ? through : [];
+  if (first !== undefined) return by(...first);
+  if (isHigher || known === undefined || sideNow === undefined || sideNow === 'local') return nobodys;
+  const back = offers.get(sideNow);
+  if (back !== undefined && compareClaims(back, best) === 0 && back.path.includes(own)) return nobodys;
+  return { ...known, reached: false };
+}
+
+/** A claim of this very cache that it does not remember: its disk is older. */
+function ownAgain(nobodys: Choice, known: Choice | undefined): Choice {
+  if (known?.state.side !== 'local' || !known.state.plain) return nobodys;
+  const { incarnation } = nobodys.state;
+  return { state: { ...nobodys.state, incarnation: incarnation + 1, moves: 0, side: 'local', plain: true }, path: [], reached: true };
+}
+
+function preference(one: LinkSide, other: LinkSide, now: Side | undefined): number {
+  if (one === now) return -1;
+  if (other === now) return 1;
+  return one < other ? -1 : 1;
 }

@@ -31,7 +31,7 @@ export type Speaker = Readonly<{ kind: 'pusher'; incarnation: Incarnation } | { 
  *   claim ── begin ── state … state keep … ── end ── state, retract …         end removes what was not stated since begin
  */
 export type Push =
-  /** Judged by the rule in claim.ts. A shard that changes its side counts as stated nowhere; its objects stay. */
+  /** Of a pusher, or what this cache has chosen (claim.ts). A shard that changes its side counts as stated nowhere; its objects stay. */
   | (Claim & Readonly<{ kind: 'claim' }>)
   /** The slice is about to be stated as a whole. Until `end` it counts as not stated and as out of step. */
   | Readonly<{ kind: 'begin'; slice: Slice; by: Speaker }>
@@ -53,7 +53,7 @@ export type Push =
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**
    * A link opens. Where its other end is another cache than before, its position is void, and its slices are out of step; if that is
-   * the parent, all shards of other sides have moved once more. A child's id is bound to its name, for good.
+   * the parent, the shards of its side are nobody's. A child's id is bound to its name, for good.
    */
   | Readonly<{ kind: 'meet'; side: LinkSide; cacheId: string }>
   /**

@@ -10,7 +10,7 @@
  *                        "sending": {"slices": 14, "inStep": 14, "behind": 0, "lagMs": 0, "restated": 0, "refused": 0},
  *                        "receiving": {"slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0},
  *                        "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
- *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}], "conflicts": []},
+ *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}]},
  *    "certificates": [{"use": "serving", "file": "/etc/strata/tls.crt", "subject": "CN=localhost", "notAfter": "2026-12-24T00:00:00.000Z",
  *                      "expiresInMs": 2764800000}],
  *    "shards": [{"shard": "amber", "side": "local", "moves": 0, "incarnation": 1763700000000, "removed": false,
@@ -59,7 +59,6 @@ export type TreeStatus = Readonly<{
   parent: ParentStatus | null;
   /** In the order of their names, those that are away included. */
   children: readonly ChildStatus[];
-  conflicts: readonly ConflictStatus[];
 }>;
 
 export type LinkStatus = Readonly<{
@@ -120,14 +119,11 @@ export type ReceivingStatus = Readonly<{
 /** Rules as JSON text, cut off where they are very long. */
 export type PolicyTexts = Readonly<{ up: string; down: string }>;
 
-/** Two sides claim a shard with one rank: the first keeps it, and one of them was configured wrongly. */
-export type ConflictStatus = Readonly<{ shard: ShardName; side: Side; claimedBy: Side; incarnation: Incarnation; forMs: number }>;
-
 export type ShardStatus = Readonly<{
   shard: ShardName;
   /** Where the truth about it comes from; null when it is nobody's. */
   side: Side | null;
-  /** How often a cache on the way has changed its parent since the incarnation began. */
+  /** How often its pusher has come to another cache since it started. */
   moves: number;
   /** Of the pusher that has the shard; left out when none ever claimed it. */
   incarnation?: Incarnation;

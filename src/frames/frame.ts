@@ -11,7 +11,7 @@
  *            | [6,  sequence, slice, revision, count, edge]                                        end
  *            | [7,  slice, reason]                                                                 restate
  *            | [8,  sequence, position]                                                            progress
- *            | [9,  shard, incarnation, moves, removed]                                            claim
+ *            | [9,  shard, incarnation, moves, removed, origin, path, reached, isYours]            claim
  *            | [10, route]                                                                         route
  *            | [11, up, down]                                                                      policy
  *            | [12, sequence, slice, value]                                                        digest
@@ -49,6 +49,7 @@
  *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack states everything anew
  *       whenever it connects.
  */
+import type { Offer } from '../domain/claim.js';
 import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
@@ -126,8 +127,11 @@ export type Frame =
   | Readonly<{ kind: 'end'; sequence: number; slice: Slice; revision: string; count: number; edge: string }>
   | Readonly<{ kind: 'restate'; slice: Slice; reason: string }>
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
-  /** The shard has come to this side or, `removed`, is nobody's (domain/claim.ts). */
-  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation; moves: number; removed: boolean }>
+  /**
+   * What the sender has chosen for a shard (domain/claim.ts). `path`: ids of caches from the origin to the sender, as far as it knows. `isYours`: the
+   * sender has the shard from who reads this, who is to send it.
+   */
+  | (Offer & Readonly<{ kind: 'claim'; shard: ShardName; isYours: boolean }>)
   /** From a parent: its own id and those above it. */
   | Readonly<{ kind: 'route'; route: readonly string[] }>
   /** What this side lets through, both ways: the rules as JSON text (tier/edge-policy.ts). */

@@ -113,6 +113,10 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         incarnation: asPositive(member(1, 'incarnation')),
         moves: asCount(member(2, 'moves')),
         removed: asFlag(member(3, 'removed')),
+        origin: asText(member(4, 'origin')),
+        path: asPath(member(5, 'path')),
+        reached: asFlag(member(6, 'reached')),
+        isYours: asFlag(member(7, 'isYours')),
       };
     case 'route':
       return { kind, route: asListOf(member(0, 'route'), asText) };
@@ -194,6 +198,12 @@ function asHeld({ value, name }: Member): HeldSlice {
     edge: asText({ value: edge, name: `${name}.edge` }),
     stated: asCount({ value: stated, name: `${name}.stated` }),
   };
+}
+
+function asPath(member: Member): readonly string[] {
+  const path = asListOf(member, asText);
+  if (path.length > frameBounds.pathMax) throw new BadFrame(`${member.name} is too long`);
+  return path;
 }
 
 function asPolicy(member: Member): string {

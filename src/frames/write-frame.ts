@@ -34,7 +34,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'progress':
       return [frame.sequence, text(frame.position)];
     case 'claim':
-      return [frame.shard, frame.incarnation, frame.moves, frame.removed];
+      return claim(frame);
     case 'route':
       return [frame.route.map(text)];
     case 'policy':
@@ -54,6 +54,10 @@ function members(frame: Frame): readonly unknown[] {
     default:
       return unreachable(frame);
   }
+}
+
+function claim({ shard, incarnation, moves, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
+  return [shard, incarnation, moves, removed, text(origin), path.map(text), reached, isYours];
 }
 
 function slice({ shard, resource }: Slice): readonly string[] {

@@ -4,12 +4,13 @@
  *
  *   the shard's side             a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
- *   a link, seen within holdMs   is refused, and told where the shard is
+ *   a link, seen within holdMs   is refused, and told where the shard is; so is one that is of another cache and nobody's yet
  *   a link, away for holdMs      takes the shard over
  *
  * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
  * asks for the side once more.
  */
+import { isElsewhere } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -19,8 +20,8 @@ import type { KnownShards } from './known-shards.js';
 /** What links tell of a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
 export type SeenElsewhere = (shard: ShardName, side: LinkSide) => number;
 
-/** `runningSinceMs`: see RunningSince. */
-export type HomeParts = Readonly<{ known: KnownShards; clock: Clock; seenMs: SeenElsewhere; runningSinceMs: () => number }>;
+/** `own`: the id of this cache. `runningSinceMs`: see RunningSince. */
+export type HomeParts = Readonly<{ own: string; known: KnownShards; clock: Clock; seenMs: SeenElsewhere; runningSinceMs: () => number }>;
 
 export class Home {
   readonly #parts: HomeParts;
@@ -45,9 +46,11 @@ export class Home {
 
   /** Whether a write is to take the shard over, or why it may not go ahead. */
   judge(shard: ShardName): Readonly<{ kind: 'writes'; takes: boolean }> | Readonly<{ kind: 'refused'; refusal: Refusal }> {
-    const { known, clock, seenMs, runningSinceMs } = this.#parts;
-    const side = known.shard(shard)?.side;
-    if (side === undefined || side === 'local') return { kind: 'writes', takes: false };
+    const { own, known, clock, seenMs, runningSinceMs } = this.#parts;
+    const state = known.shard(shard);
+    if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', takes: false };
+    // What is nobody's came by the parent that was.
+    const side = state.side === undefined || state.side === 'local' ? 'parent' : state.side;
     const changedMs = Math.max(0, ...[...known.slicesOf(shard)].map((slice) => slice.changedMs));
     const lastSeenMs = Math.max(runningSinceMs(), changedMs, seenMs(shard, side));
     if (clock.now() - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };

@@ -143,7 +143,9 @@ export class PushSession {
   async #claim({ shard, incarnation, position }: SessionEffect & { kind: 'claim' }): Promise<void> {
     const { sessions, store, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
-    const [outcome] = await lane.push([{ kind: 'claim', shard, side: 'local', incarnation, moves: 0, removed: false }]);
+    const [outcome] = await lane.push([
+      { kind: 'claim', shard, incarnation, moves: 0, removed: false, origin: store.cacheId, side: 'local', plain: false },
+    ]);
     if (outcome === undefined) throw new Error('the store decides every push');
     const stated = outcome.kind === 'unchanged' ? await this.#stated(shard, incarnation, { position, lane }) : [];
     if (outcome.kind === 'unchanged' && this.#state.phase === 'claiming') {

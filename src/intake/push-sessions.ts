@@ -34,6 +34,8 @@ export type Presence = Readonly<{
 
 type Entry = { readonly lane: PushLane; holder: Holder | undefined; sinceMs: number; told: ReadonlyMap<string, SliceFreshness> };
 
+const claimAgainMs = 100;
+
 export class PushSessions {
   readonly #pushes: Pushes;
   readonly #entries = new Map<ShardName, Entry>();
@@ -88,10 +90,12 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
-  /** Ends the session that holds the shard unless its claim is the one that stands. */
-  evictOlder(shard: ShardName, { incarnation, side }: ShardState, message: string): void {
+  /** Ends the session that holds the shard unless its claim is the one that stands. One that is only known elsewhere comes back, and claims it anew. */
+  evictOlder(shard: ShardName, { incarnation, side, removed }: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
-    if (holder !== undefined && (side !== 'local' || holder.incarnation < incarnation)) holder.bye('fenced', message);
+    if (holder === undefined) return;
+    if (removed || holder.incarnation < incarnation) holder.bye('fenced', message);
+    else if (side !== 'local') holder.bye('replaced', message, claimAgainMs);
   }
 
   /** What the pusher tells of all its slices; it takes the place of what it told before. */

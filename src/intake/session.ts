@@ -31,7 +31,7 @@ import { admitFrame } from './admit-frame.js';
 import type { PushInputs } from './admit-push.js';
 import { creditOf, exceeds } from './frame-credit.js';
 import { arena } from './arena.js';
-import { incarnationAheadMaxMs } from '../domain/push.js';
+import { incarnationAheadMaxMs, type Incarnation } from '../domain/push.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
 
 type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[] }>;
@@ -39,6 +39,7 @@ type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[]
 export const greeting: SessionState = { phase: 'greeting' };
 
 const unavailableRetryMs = 1_000;
+const claimAgainMs = 100;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
 
@@ -76,7 +77,7 @@ function open(
   { outcome, stated, cacheId, epoch }: SessionEvent & { kind: 'claimed' },
   { credit, limits }: SessionContext,
 ): Stepped {
-  if (outcome.kind !== 'unchanged') return byeTo(outcome, shard);
+  if (outcome.kind !== 'unchanged') return byeTo(outcome, shard, incarnation);
   const slices = new Map(stated.map((slice): [string, SliceProgress] => [formatSlice(slice), { slice, phase: 'stated', objects: 0 }]));
   return {
     state: { phase: 'open', shard, incarnation, next: 1, slices, unsettled: { mutations: 0, bytes: 0 } },
@@ -208,7 +209,7 @@ function refusal(slice: Slice, key: PushedKey | undefined, sequence: number, ref
 
 function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: 'settled' }, { credit }: SessionContext): Stepped {
   const fatal = outcomes.find(({ kind }) => kind === 'fenced' || kind === 'unavailable');
-  if (fatal !== undefined) return byeTo(fatal, state.shard);
+  if (fatal !== undefined) return byeTo(fatal, state.shard, state.incarnation);
   const unsettled = { mutations: state.unsettled.mutations - work.mutations, bytes: state.unsettled.bytes - work.bytes };
   const ack: SessionEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit } };
   const settled: OpenSession = { ...state, unsettled };
@@ -220,9 +221,12 @@ function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: '
   };
 }
 
-function byeTo(outcome: PushOutcome, shard: ShardName): Stepped {
+function byeTo(outcome: PushOutcome, shard: ShardName, incarnation: Incarnation): Stepped {
   switch (outcome.kind) {
     case 'fenced':
+      // Known elsewhere with no other process: whoever is here claims it anew, and is newer.
+      if (outcome.holder?.incarnation === incarnation && !outcome.holder.removed)
+        return bye('replaced', fencedBy(outcome.holder, shard), claimAgainMs);
       return bye('fenced', fencedBy(outcome.holder, shard));
     case 'unavailable':
       return bye('unavailable', outcome.refusal.message, unavailableRetryMs);

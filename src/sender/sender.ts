@@ -10,7 +10,6 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import type { Incarnation } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { Bell } from './bell.js';
@@ -46,9 +45,6 @@ export class Sender {
   #session: SenderSession | undefined;
   #life: 'new' | 'running' | 'over' = 'new';
   #refusedBefore = 0;
-  #incarnation: Incarnation;
-  /** The URL. */
-  #welcomedAt: string | undefined;
   /** Up to where the last cache has acknowledged: it tells from it whether it has lost anything since. */
   #position = '';
 
@@ -57,7 +53,6 @@ export class Sender {
     if (options.urls.length === 0) throw new Error('a sender needs a URL');
     this.#parts = parts;
     this.#options = options;
-    this.#incarnation = options.incarnation;
   }
 
   /**
@@ -174,16 +169,13 @@ export class Sender {
       return failedParting(error);
     }
     const { clock, log } = this.#parts;
-    // Caches may form a tree: at another one this shard is known to live where it was welcome last, and only a later claim moves it.
-    if (this.#welcomedAt !== undefined && this.#welcomedAt !== url) this.#incarnation = Math.max(clock.wallMs(), this.#incarnation + 1);
     const welcomed = (sinceMs: number, { cacheId, epoch }: Readonly<{ cacheId: string; epoch: number }>): void => {
-      this.#welcomedAt = url;
       this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
     };
     const acknowledged = (position: string): void => void (this.#position = position);
     const parts = { connection, feeds: this.#feeds, clock, log: log.child({ url }), bell: this.#bell };
     const told = { position: this.#position, welcomed, acknowledged };
-    this.#session = new SenderSession({ ...parts, ...told }, { ...this.#options, incarnation: this.#incarnation });
+    this.#session = new SenderSession({ ...parts, ...told }, this.#options);
     try {
       return await this.#session.run(signal);
     } finally {

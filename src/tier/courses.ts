@@ -1,24 +1,25 @@
 /**
  * All slices on their way over a link: which there are, which are to be stated, and which may be due for their `end`.
  *
- *   the shard's side is another than the link   a course for every slice that the edge covers, or that the other end holds
- *   … and the other end is in step with it      it goes on from the link's position; otherwise it is stated
- *   the shard's side is the link, or none       no course
+ *   the other end has the shard from here       a course for every slice that the edge covers, or that the other end holds
+ *   … and is in step with it                    it goes on from the link's position; otherwise it is stated
+ *   it has it from elsewhere, or does not know  no course
  *
  * Y1 A slice that the edge does not cover any more is stated as empty, so that the other end lets go of it.
  * Bound: one course per slice that crosses.
  */
-import type { Rank } from '../domain/claim.js';
 import type { Clock } from '../domain/ports.js';
+import type { LinkSide } from '../domain/side.js';
+import type { Incarnation } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import { flows, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { HeldSlice } from '../frames/frame.js';
+import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { RestatePace } from '../sender/restate-pace.js';
 import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { SliceCourse } from './slice-course.js';
+import { TakenShards } from './taken-shards.js';
 import { WaitingCourses } from './waiting-courses.js';
 
 export type CoursesParts = Readonly<{
@@ -31,15 +32,15 @@ export type CoursesParts = Readonly<{
   rang: () => void;
 }>;
 
-/** It was whole at the revision `from`, for this claim. */
-type Ripening = Rank & Readonly<{ course: SliceCourse; from: Revision }>;
+/** It was whole at the revision `from`, for this incarnation. */
+type Ripening = Readonly<{ course: SliceCourse; incarnation: Incarnation; from: Revision }>;
 
 /** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
 const shardsPerTurn = 8;
 
 export class Courses {
   readonly #parts: CoursesParts;
-  readonly #to: LinkSide;
+  readonly #taken: TakenShards;
   readonly #byShard = new Map<ShardName, Map<string, SliceCourse>>();
   /** What the other end holds, until it is on its way or the shard is not ours to tell. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
@@ -57,7 +58,7 @@ export class Courses {
     { to, edge, held, canResume }: Readonly<{ to: LinkSide; edge: Edge; held: readonly HeldSlice[]; canResume: boolean }>,
   ) {
     this.#parts = parts;
-    this.#to = to;
+    this.#taken = new TakenShards(parts.known, to, held);
     this.#edge = edge;
     this.#canResume = canResume;
     for (const each of held) this.#noteHeld(each);
@@ -75,6 +76,12 @@ export class Courses {
       this.#noteHeld(each);
       this.followSlice(each.slice);
     }
+  }
+
+  /** The other end has chosen where it has a shard from. */
+  hear(claim: FrameOf<'claim'>): void {
+    this.#taken.hear(claim);
+    this.followShard(claim.shard);
   }
 
   get edge(): Edge {
@@ -125,11 +132,10 @@ export class Courses {
     this.#due.clear();
     for (let first = this.#ripening[0]; first !== undefined && first.from <= position; first = this.#ripening[0]) {
       this.#ripening.shift();
-      const { course, incarnation, moves } = first;
+      const { course, incarnation } = first;
       course.isRipening = false;
       if (this.of(course.slice) !== course || !this.#wantsEnd(course)) continue;
-      const rank = this.#rankOf(course);
-      if (rank.incarnation === incarnation && rank.moves === moves) return first;
+      if (this.#incarnationOf(course) === incarnation) return first;
       this.#ripen(course);
     }
     return undefined;
@@ -192,7 +198,7 @@ export class Courses {
   /** Something has changed of the shard. */
   followShard(shard: ShardName): void {
     const { known } = this.#parts;
-    if (!flows(known.shard(shard)?.side, this.#to)) return this.#dropShard(shard);
+    if (!this.#taken.has(shard)) return this.#dropShard(shard);
     for (const resource of known.resourcesOf(shard)) this.followSlice({ shard, resource });
     for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
   }
@@ -226,17 +232,15 @@ export class Courses {
   }
 
   #add(slice: Slice): SliceCourse | undefined {
-    const { known, clock, random } = this.#parts;
-    if (!flows(known.shard(slice.shard)?.side, this.#to)) return undefined;
+    const { clock, random } = this.#parts;
+    if (!this.#taken.has(slice.shard)) return undefined;
     const held = this.#held.get(slice.shard)?.get(formatSlice(slice));
     if (held === undefined && !this.#edge.covers(slice)) return undefined;
     const edge = this.#edge.hashOf(slice);
     const isInStep = this.#canResume && held?.edge === edge;
     const course = new SliceCourse(slice, { edge, phase: isInStep ? 'in step' : 'waiting', pace: new RestatePace({ clock, random }) });
-    if (isInStep) {
-      course.endedFor = held.stated;
-      course.endedMoves = known.shard(slice.shard)?.moves ?? 0;
-    } else this.#wait(course);
+    if (isInStep) course.endedFor = held.stated;
+    else this.#wait(course);
     if (!isInStep && this.#canResume && held !== undefined && held.edge !== '') this.#doubts.add(course);
     this.#held.get(slice.shard)?.delete(formatSlice(slice));
     const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceCourse>();
@@ -247,18 +251,18 @@ export class Courses {
   #ripen(course: SliceCourse): void {
     if (course.isRipening || !this.#wantsEnd(course)) return;
     course.isRipening = true;
-    this.#ripening.push({ course, ...this.#rankOf(course), from: this.#parts.published() });
+    this.#ripening.push({ course, incarnation: this.#incarnationOf(course), from: this.#parts.published() });
   }
 
   #wantsEnd(course: SliceCourse): boolean {
-    const { incarnation, moves } = this.#rankOf(course);
-    const isNew = course.endedFor !== incarnation || course.endedMoves !== moves;
-    return (course.phase === 'told' || (course.phase === 'in step' && isNew)) && this.#parts.isSynced(course.slice);
+    const isNew = course.endedFor !== this.#incarnationOf(course);
+    if (course.phase !== 'told' && !(course.phase === 'in step' && isNew)) return false;
+    // Of another claim than here, it would count for the one that is known there.
+    return this.#taken.isAgreed(course.slice.shard) && this.#parts.isSynced(course.slice);
   }
 
-  #rankOf({ slice }: SliceCourse): Rank {
-    const { incarnation, moves } = this.#parts.known.shard(slice.shard) ?? { incarnation: 0, moves: 0 };
-    return { incarnation, moves };
+  #incarnationOf({ slice }: SliceCourse): Incarnation {
+    return this.#parts.known.shard(slice.shard)?.incarnation ?? 0;
   }
 
   #wait(course: SliceCourse): void {

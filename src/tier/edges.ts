@@ -44,17 +44,12 @@ export class Edges {
     return side === 'parent' ? this.#down : this.#up;
   }
 
-  /** Whether the two ends have anything to tell each other of a shard, either way; then they settle whose it is. */
-  coverShard(shard: ShardName): boolean {
-    return this.#up.coversShard(shard) || this.#down.coversShard(shard);
-  }
-
   /**
-   * Whether a claim of the shard is heard that comes from a side. A child speaks only for shards that this end accepts from it, whatever it
-   * follows: a claim takes a shard away from whoever has it.
+   * Whether a claim of the shard is heard that comes from a side, whatever of its objects crosses. A child speaks only for shards that this end
+   * accepts from it: a claim takes a shard away from whoever has it.
    */
   hearsClaim(shard: ShardName, from: LinkSide): boolean {
-    return this.coverShard(shard) && (from === 'parent' || this.#ownUp.coversShard(shard));
+    return from === 'parent' || this.#ownUp.coversShard(shard);
   }
 
   /**

@@ -2,8 +2,6 @@
  * The receiving half of a link as a pure step: what the cache at the other end tells goes to the store, in the order it came.
  *
  *   frame               what becomes of it
- *   claim               to the store; stands: what is held of the shard is told · lower: answered with ours · equal, of another side: a
- *                       conflict, or an echo, which is raised above
  *   begin               the slice is being stated: puts are counted
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
@@ -12,14 +10,13 @@
  * X1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
  * X2 A number is acknowledged when everything up to it is durable, refused or passed over. That frees credit; what is durable is told
  *    by the position alone.
- * X3 Whether a shard is this link's is for the store to say, in queue order: what is fenced there was told by a side that has lost the
- *    shard and will hear so.
+ * X3 Whether a shard is this link's is for the store to say, in queue order: what is fenced there was sent before the other end heard
+ *    that another side was chosen.
  * X4 A parked slice holds nobody up: it is asked for anew when its type is declared, or with the next connection.
  * Bounds: the credit, of what is not settled yet.
  */
-import { outranks, raised, type Claim } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
-import type { Push, PushOutcome, Speaker } from '../domain/push.js';
+import type { Push, Speaker } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameOf } from '../frames/frame.js';
@@ -35,8 +32,6 @@ export const noInflow: InflowState = { next: 1, slices: new Map(), unsettled: { 
 const unavailableRetryMs = 1_000;
 /** In the middle of something at a time, in one connection. */
 const slicesMax = 50_000;
-/** Of the changes of parents that a claim counts: more were made up. */
-const movesMax = 2 ** 31;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
 const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
@@ -44,45 +39,14 @@ const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this ca
 export function step(state: InflowState, event: InflowEvent, context: InflowContext): Stepped {
   switch (event.kind) {
     case 'frame':
-      return event.frame.kind === 'claim' ? claim(state, event.frame, context) : takeNumbered(state, event.frame, context);
+      return takeNumbered(state, event.frame, context);
     case 'settled':
       return settle(state, event, context);
-    case 'claimed':
-      return judge(state, event);
     case 'dropped':
       return askAgain(parkAll(state, event.slices), context);
     case 'declared':
       return askAgain(state, context);
   }
-}
-
-function claim(
-  state: InflowState,
-  { shard, incarnation, moves, removed }: FrameOf<'claim'>,
-  { from, hearsClaim, incarnationMax }: InflowContext,
-): Stepped {
-  if (!hearsClaim(shard) || incarnation > incarnationMax || moves > movesMax) return { state, effects: [{ kind: 'uncovered', shard }] };
-  return { state, effects: [{ kind: 'claim', claim: { shard, incarnation, moves, removed, side: from } }] };
-}
-
-function judge(state: InflowState, { claim: claimed, outcome }: InflowEvent & { kind: 'claimed' }): Stepped {
-  const { shard, removed } = claimed;
-  switch (outcome.kind) {
-    case 'unavailable':
-      return bye(state, 'unavailable', outcome.refusal.message, unavailableRetryMs);
-    case 'fenced':
-      return { state, effects: answerTo(claimed, outcome) };
-    default:
-      return { state, effects: [{ kind: removed ? 'clear' : 'hold', shard }] };
-  }
-}
-
-function answerTo(claimed: Claim, { holder }: PushOutcome & { kind: 'fenced' }): readonly InflowEffect[] {
-  if (holder === undefined) return [];
-  const answer = raised(holder, claimed);
-  if (answer !== undefined) return [{ kind: 'raise', claim: answer }];
-  if (outranks(holder, claimed) || holder.removed) return [{ kind: 'answer', shard: claimed.shard }];
-  return claimed.removed ? [] : [{ kind: 'conflict', claim: claimed, holder }];
 }
 
 function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowContext): Stepped {

@@ -5,14 +5,12 @@
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
-import type { Claim, ShardState } from '../domain/claim.js';
 import { unreachable } from '../domain/errors.js';
 import type { Clock, PushLane } from '../domain/ports.js';
 import type { Push, PushOutcome } from '../domain/push.js';
-import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Credit, FrameOf } from '../frames/frame.js';
+import type { Credit } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
@@ -28,11 +26,6 @@ export type LinkInflowParts = Readonly<{
   turn: () => Promise<void>;
   log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered'>;
-  /** The shard has come to the other end: what is held of it here is to be told. */
-  hold: (shard: ShardName) => void;
-  /** The other end has not heard of the claim that has the shard. */
-  answer: (shard: ShardName) => void;
-  conflict: (claim: Claim, holder: ShardState) => void;
 }>;
 
 /** What has come of it so far: comparisons of digests, when the last one was made, and objects that were not taken. */
@@ -62,7 +55,7 @@ export class LinkInflow {
   }
 
   /** Resolves once the store has room for it. */
-  async take(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
+  async take(frame: NumberedFrame): Promise<void> {
     for (const part of frame.kind === 'put' ? putParts(frame, this.#context().limits) : [frame]) {
       if (this.#isOver) return;
       await this.#take({ kind: 'frame', frame: part });
@@ -91,7 +84,7 @@ export class LinkInflow {
   }
 
   /** Small frames that come together go into one commit; a cache that never paused would keep the others waiting. */
-  async #pauseAfter(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
+  async #pauseAfter(frame: NumberedFrame): Promise<void> {
     const more = creditOf(frame);
     const [mutations, bytes] = [this.#taken.mutations + more.mutations, this.#taken.bytes + more.bytes];
     const isFull = mutations >= turnMax.mutations || bytes >= turnMax.bytes;
@@ -107,24 +100,12 @@ export class LinkInflow {
   }
 
   async #run(effect: InflowEffect): Promise<void> {
-    const { connection, log, metrics, hold, answer, conflict } = this.#parts;
+    const { connection, log, metrics } = this.#parts;
     switch (effect.kind) {
       case 'send':
         return effect.frame.kind === 'ack' ? this.#acks.add(effect.frame) : connection.send(effect.frame);
       case 'push':
         return this.#push(effect.work);
-      case 'claim':
-        return this.#claim(effect.claim);
-      case 'clear':
-        return this.#clear(effect.shard);
-      case 'hold':
-        return hold(effect.shard);
-      case 'raise':
-        return this.#raise(effect.claim);
-      case 'answer':
-        return answer(effect.shard);
-      case 'conflict':
-        return conflict(effect.claim, effect.holder);
       case 'again':
         await this.#settled;
         return this.#take({ kind: 'frame', frame: effect.frame });
@@ -143,8 +124,6 @@ export class LinkInflow {
       }
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
-      case 'uncovered':
-        return log.warn('link.claim-not-heard', { shard: effect.shard });
       case 'differs':
         metrics.digestsDiffered.add(1);
         return log.warn('link.digest-differs', { slice: formatSlice(effect.slice) });
@@ -173,30 +152,6 @@ export class LinkInflow {
     const { compared, differed, refused } = this.#tally;
     const comparedMs = this.#parts.clock.now();
     this.#tally = { compared: compared + 1, comparedMs, differed: differed + (isDifferent ? 1 : 0), refused };
-  }
-
-  async #claim(claim: Claim): Promise<void> {
-    const { decided } = await this.#give([{ kind: 'claim', ...claim }]);
-    this.#then(async () => {
-      const [outcome] = await decided;
-      if (outcome !== undefined) await this.#take({ kind: 'claimed', claim, outcome });
-    });
-  }
-
-  async #raise(claim: Claim): Promise<void> {
-    const { decided } = await this.#give([{ kind: 'claim', ...claim }]);
-    this.#then(async () => {
-      if ((await decided)[0]?.kind !== 'fenced') this.#parts.log.info('link.claim-raised', { shard: claim.shard, moves: claim.moves });
-    });
-  }
-
-  async #clear(shard: ShardName): Promise<void> {
-    const { decided } = await this.#give([{ kind: 'clear', shard, fence: false, nowMs: this.#parts.clock.wallMs(), onlyRemoved: true }]);
-    this.#then(async () => {
-      const [outcome] = await decided;
-      // Every connection tells of every shard that was ever removed.
-      if (outcome?.kind === 'swept' && outcome.removed > 0) this.#parts.log.info('link.shard-removed', { shard, objects: outcome.removed });
-    });
   }
 
   /** Resolves once it is in the queue, with what resolves when it is decided. */

@@ -9,9 +9,9 @@
  * Z2 When the session ends nothing of it is under way.
  * Bounds: `heldMax` slices that the other end may say it holds.
  */
-import type { Claim, ShardState } from '../domain/claim.js';
 import { parseEdgePolicyText, formatEdgePolicy } from '../domain/edge-policy.js';
 import { unreachable } from '../domain/errors.js';
+import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
@@ -26,8 +26,9 @@ import type { InflowContext } from './inflow-state.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
 import type { OutflowOptions, OutflowParts } from './outflow-options.js';
+import type { Routes } from './routes.js';
 
-export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
+export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'heldHere'> &
   Pick<LinkInflowParts, 'metrics'> &
   Readonly<{
     intake: InflowContextParts['intake'];
@@ -36,7 +37,7 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
     settled: () => void;
-    conflict: (claim: Claim, holder: ShardState) => void;
+    routes: Pick<Routes, 'hear' | 'down' | 'claimFor'>;
     /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
     isRolledBack: (side: LinkSide, position: string) => boolean;
   }>;
@@ -85,17 +86,7 @@ export class LinkSession {
     this.#own = policy;
     this.#options = options;
     this.#heldHere = new HeldSlices({ ...parts, connection }, peer.side);
-    this.#inflow = new LinkInflow(
-      {
-        ...parts,
-        connection,
-        lane,
-        log: parts.boundedLog,
-        hold: (shard) => this.#heldHere.tellOf(shard),
-        answer: (shard) => this.#outflow?.tellClaim(shard),
-      },
-      () => this.#context(),
-    );
+    this.#inflow = new LinkInflow({ ...parts, connection, lane, log: parts.boundedLog }, () => this.#context());
   }
 
   /** How far the sending half is; undefined before it runs. */
@@ -130,8 +121,10 @@ export class LinkSession {
       await this.#listen(frames);
     } finally {
       this.#stop.abort();
+      this.#heldHere.close();
       // Said already, as a rule; a peer that has gone needs no answer.
       this.#connection.close('shutdown', 'the session is over');
+      this.#parts.routes.down(side);
       await Promise.all([this.#inflow.close(), this.#telling, this.#sending]);
     }
     const { code } = await this.#connection.closed;
@@ -164,9 +157,14 @@ export class LinkSession {
     return this.#edges?.from(this.#peer.side).covers(slice);
   }
 
-  /** Another side claims a shard of the other end's with its rank: whoever has it at home there is to answer. */
-  challenge({ shard, incarnation, moves }: Claim): void {
-    if (this.#edges?.coverShard(shard) === true) this.#connection.send({ kind: 'claim', shard, incarnation, moves, removed: false });
+  /** Whether the other end may claim a shard. */
+  hearsClaim(shard: ShardName): boolean {
+    return this.#edges?.hearsClaim(shard, this.#peer.side) ?? false;
+  }
+
+  /** What is told of a shard has changed. */
+  tellClaim(shard: ShardName): void {
+    this.#outflow?.tellClaim(shard);
   }
 
   /** What another link lets through has changed. */
@@ -216,6 +214,9 @@ export class LinkSession {
       case 'restate':
         return this.#outflow?.restate(frame);
       case 'claim':
+        if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
+        this.#parts.routes.hear(this.#peer.side, frame);
+        return this.#outflow?.hear(frame);
       case 'put':
       case 'delete':
       case 'begin':
@@ -265,7 +266,12 @@ export class LinkSession {
     if (this.#parts.isRolledBack(side, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
     this.#outflow = new Outflow(
-      { ...this.#parts, connection: this.#connection },
+      {
+        ...this.#parts,
+        connection: this.#connection,
+        heldHere: this.#heldHere,
+        claimFor: (to, shard) => this.#parts.routes.claimFor(to, shard),
+      },
       { to: side, edges: this.#edges, receiver },
       this.#options,
     );
@@ -287,7 +293,7 @@ export class LinkSession {
   }
 
   #context(): InflowContext {
-    const { known, clock, intake } = this.#parts;
-    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, nowMs: clock.wallMs(), intake });
+    const { known, intake } = this.#parts;
+    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, intake });
   }
 }

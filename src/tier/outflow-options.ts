@@ -8,6 +8,7 @@ import type { Credit, FrameLimits, HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { FreshnessOf } from './changed-freshness.js';
 import type { OutflowBounds } from './outflow-queue.js';
+import type { OutgoingClaimsParts } from './outgoing-claims.js';
 
 export type OutflowParts = Readonly<{
   store: Objects & History & Revisions & Commits & CanonicalPaths & Pushes;
@@ -23,7 +24,8 @@ export type OutflowParts = Readonly<{
   log: Log;
   /** For what a peer can cause as often as it likes. */
   boundedLog: BoundedLog;
-}>;
+}> &
+  Pick<OutgoingClaimsParts, 'heldHere' | 'claimFor'>;
 
 export type OutflowOptions = OutflowBounds &
   Readonly<{

@@ -82,7 +82,7 @@ export class Outflow {
     const progress = (): void => void this.#progress(true);
     this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail, progress });
     if (resumed === undefined && receiver.held.some(({ edge }) => edge !== '')) this.#forgetPosition();
-    this.#claims = new OutgoingClaims(known, to);
+    this.#claims = new OutgoingClaims({ ...parts, rang }, to);
   }
 
   /** How far it is. */
@@ -107,6 +107,7 @@ export class Outflow {
       await Promise.all([this.#pump(signal), this.#tellStatus(signal), this.#checkDigests(signal)]);
     } finally {
       subscription.cancel();
+      this.#claims.close();
       this.#tail.close();
       this.#courses.close();
     }
@@ -150,7 +151,13 @@ export class Outflow {
     this.#bell.ring();
   }
 
-  /** The other end has heard an older claim of the shard. */
+  /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. */
+  hear(claim: FrameOf<'claim'>): void {
+    this.#courses.hear(claim);
+    this.#bell.ring();
+  }
+
+  /** What is told of the shard has changed. */
   tellClaim(shard: ShardName): void {
     this.#claims.add(shard);
     this.#bell.ring();
@@ -179,6 +186,7 @@ export class Outflow {
   async #followEdges(): Promise<void> {
     this.#haveEdgesChanged = false;
     await this.#courses.changeEdge(this.#edges.towards(this.#to), this.#parts.turn);
+    // It may hear claims now that it did not.
     this.#claims.addAll();
   }
 
@@ -254,10 +262,7 @@ export class Outflow {
 
   /** All that are due, before anything else is sent. */
   async #sendClaims(): Promise<void> {
-    while (this.#claims.isDue) {
-      for (const claim of this.#claims.take(this.#edges)) this.#parts.connection.send(claim);
-      if (this.#claims.isDue) await this.#parts.turn();
-    }
+    while (this.#claims.send()) await this.#parts.turn();
   }
 
   async #tellStatus(signal: AbortSignal): Promise<void> {

@@ -1,51 +1,90 @@
 /**
- * The claims that one link is to tell: of every shard that the policies cover and whose side is not the other end, at the opening and
- * whenever one has changed; and of those that were removed. Bound: one entry per shard.
+ * The claims that one link is to tell: what this cache has chosen for every shard, at the opening and whenever one has changed. At once, then
+ * `perShardMax` a second of each shard, the newest. Bound: one entry per shard.
  */
+import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import { flows, type LinkSide } from '../domain/side.js';
+import type { LinkSide } from '../domain/side.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import type { Edges } from './edges.js';
+import type { HeldSlices } from './held-slices.js';
+
+export type OutgoingClaimsParts = Readonly<{
+  known: KnownShards;
+  connection: Pick<FrameConnection, 'send'>;
+  /** What of the shards that come over this link is held here. */
+  heldHere: Pick<HeldSlices, 'isTold' | 'tellOf'>;
+  claimFor: (to: LinkSide, shard: ShardName) => FrameOf<'claim'> | undefined;
+  clock: Clock;
+  /** There is more. */
+  rang: () => void;
+}>;
 
 const shardsPerTurn = 500;
+const perShardMax = 4;
+const paceMs = 1_000;
 
 export class OutgoingClaims {
-  readonly #known: KnownShards;
+  readonly #parts: OutgoingClaimsParts;
   readonly #to: LinkSide;
   readonly #due = new Set<ShardName>();
+  /** How often each was told since the pace began anew. */
+  readonly #told = new Map<ShardName, number>();
+  readonly #later = new Set<ShardName>();
+  #cancelPace: (() => void) | undefined;
 
-  constructor(known: KnownShards, to: LinkSide) {
-    this.#known = known;
+  constructor(parts: OutgoingClaimsParts, to: LinkSide) {
+    this.#parts = parts;
     this.#to = to;
     this.addAll();
   }
 
   add(shard: ShardName): void {
-    this.#due.add(shard);
+    if ((this.#told.get(shard) ?? 0) < perShardMax) this.#due.add(shard);
+    else this.#later.add(shard);
   }
 
   addAll(): void {
-    for (const { shard } of this.#known.shards) this.#due.add(shard);
+    for (const { shard } of this.#parts.known.shards) this.add(shard);
   }
 
-  get isDue(): boolean {
+  /** Sends what is due, as much as one turn of the event loop may. False: nothing is left. */
+  send(): boolean {
+    const { clock, claimFor } = this.#parts;
+    let sent = 0;
+    for (const shard of this.#due) {
+      if (sent >= shardsPerTurn) break;
+      this.#due.delete(shard);
+      const claim = claimFor(this.#to, shard);
+      if (claim === undefined) continue;
+      this.#sendOne(claim);
+      sent += 1;
+      this.#told.set(shard, (this.#told.get(shard) ?? 0) + 1);
+    }
+    if (sent > 0) this.#cancelPace ??= clock.after(paceMs, () => this.#beginAnew());
     return this.#due.size > 0;
   }
 
-  /** What is to be told in one turn of the event loop; it is not due any more. */
-  take(edges: Edges): readonly FrameOf<'claim'>[] {
-    const claims: FrameOf<'claim'>[] = [];
-    let looked = 0;
-    for (const shard of this.#due) {
-      if (looked >= shardsPerTurn) break;
-      looked += 1;
-      this.#due.delete(shard);
-      const state = this.#known.shard(shard);
-      if (state === undefined || !edges.coverShard(shard) || !(state.removed || flows(state.side, this.#to))) continue;
-      const { incarnation, moves, removed } = state;
-      claims.push({ kind: 'claim', shard, incarnation, moves, removed });
+  close(): void {
+    this.#cancelPace?.();
+  }
+
+  #sendOne(claim: FrameOf<'claim'>): void {
+    const { connection, heldHere } = this.#parts;
+    if (claim.isYours && !heldHere.isTold(claim.shard)) {
+      // Whatever of it was sent before this side was chosen, perhaps again: it begins anew.
+      connection.send({ ...claim, isYours: false });
+      heldHere.tellOf(claim.shard);
     }
-    return claims;
+    connection.send(claim);
+  }
+
+  #beginAnew(): void {
+    this.#cancelPace = undefined;
+    this.#told.clear();
+    for (const shard of this.#later) this.#due.add(shard);
+    this.#later.clear();
+    this.#parts.rang();
   }
 }

@@ -14,7 +14,6 @@ export class SliceCourse {
   edge: string;
   /** The claim that `end` was last given for: the other end may have refused an earlier one, and all that came with it. */
   endedFor: Incarnation = 0;
-  endedMoves = 0;
   /** It was whole, and what made it so is being told. */
   isRipening = false;
   /** Put since `begin`. */

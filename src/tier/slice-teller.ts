@@ -52,14 +52,13 @@ export class SliceTeller {
     if (due === undefined) return false;
     // A slice in step goes on from the position, which must not lie before what its statement has told.
     progress();
-    const { course, incarnation, moves } = due;
+    const { course, incarnation } = due;
     const { slice, edge } = course;
     const revision = store.format(tail.position);
     queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, edge }));
     const isFirst = course.phase === 'told';
     course.step('ended');
     course.endedFor = incarnation;
-    course.endedMoves = moves;
     if (!isFirst) return true;
     course.pace.stated();
     this.#digestsDue.add(course);

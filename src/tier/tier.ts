@@ -11,7 +11,6 @@
  *
  * The tree has no place of its own in memory or on disk: a cache knows its neighbours, and the ids above it.
  */
-import type { Claim, ShardState } from '../domain/claim.js';
 import { isDeclaring } from '../domain/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
@@ -23,13 +22,13 @@ import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
 import { Children, type Child } from './children.js';
-import { Conflicts, type Conflict } from './conflicts.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
 import type { OutflowOptions } from './outflow-options.js';
 import { Rollback, type RollbackParts } from './rollback.js';
+import { Routes } from './routes.js';
 import { ToldFreshness } from './told-freshness.js';
 import type { FreshnessOf } from './changed-freshness.js';
 
@@ -39,7 +38,7 @@ export type TierParts = Readonly<{
   /** Of what is pushed to this very cache. */
   localFreshness: FreshnessOf;
 }> &
-  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'conflict' | 'isRolledBack' | 'store'> &
+  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
 
@@ -61,7 +60,7 @@ export class Tier {
   readonly #told: ToldFreshness;
   readonly #children: Children;
   readonly #link: Link | undefined;
-  readonly #conflicts = new Conflicts();
+  readonly #routes: Routes;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
@@ -92,9 +91,18 @@ export class Tier {
       route: () => this.route,
     });
     this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
-    this.#settled = store.follow(({ shards }) => {
-      for (const { shard } of shards) this.#conflicts.settle(shard);
+    this.#routes = new Routes({
+      own: store.cacheId,
+      known,
+      lane: store.lane(),
+      clock,
+      log: parts.boundedLog,
+      mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true,
+      changed: (shard) => {
+        for (const session of this.#sessions()) session.tellClaim(shard);
+      },
     });
+    this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
     this.#subscription = store.subscribe(({ changes }) => {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
@@ -123,10 +131,6 @@ export class Tier {
     return this.#children.connected;
   }
 
-  get conflicts(): Iterable<Conflict> {
-    return this.#conflicts.all;
-  }
-
   get policies(): LinkPolicies {
     return this.#policies;
   }
@@ -149,7 +153,8 @@ export class Tier {
   /** Of a shard whose claim is not decided yet, nothing is. */
   #isHere(slice: Slice): boolean {
     const state = this.#known.shard(slice.shard);
-    return state !== undefined && (state.side !== 'parent' || this.#known.isSynced(slice));
+    if (state?.side === undefined) return state?.removed === true;
+    return state.side !== 'parent' || this.#known.isSynced(slice);
   }
 
   /** Follows the parent until `signal` is aborted; at once without one. */
@@ -169,6 +174,7 @@ export class Tier {
     this.#policies = policies;
     this.#link?.session?.changePolicy(parentPolicy(policies));
     for (const { name, session } of this.#children.connected) session.changePolicy(childPolicy(policies, name));
+    this.#routes.policiesChanged();
   }
 
   /** The type is gone, and its objects with it. */
@@ -228,7 +234,7 @@ export class Tier {
         isSynced: (slice) => this.#isSynced(slice),
         settled: () => this.#lookAgainSoon(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
-        conflict: (claim, holder) => this.#noteConflict(claim, holder),
+        routes: this.#routes,
       },
       this.#options,
     );
@@ -262,13 +268,6 @@ export class Tier {
         await this.#parts.turn();
       }
     });
-  }
-
-  #noteConflict(claim: Claim, holder: ShardState): void {
-    const { clock, boundedLog } = this.#parts;
-    if (!this.#conflicts.note({ claim, holder, sinceMs: clock.now() })) return;
-    if (holder.side !== undefined && holder.side !== 'local') this.#sessionOf(holder.side)?.challenge(claim);
-    boundedLog.warn('link.conflict', { shard: claim.shard, incarnation: claim.incarnation, claims: claim.side, has: holder.side });
   }
 
   /** What the policies of the link it would come over keep away is as whole here as it will be: empty. */

@@ -5,28 +5,17 @@
  * Bounds: one entry for each child that ever came; texts that another cache chose are cut at `textCharactersMax`, policies at
  * `policyCharactersMax`.
  */
-import type { ShardState } from '../domain/claim.js';
 import { formatEdgePolicy, type EdgePolicy } from '../domain/edge-policy.js';
 import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
 import type { Clock } from '../domain/ports.js';
 import type { LinkState } from '../domain/push.js';
 import { childOf, childSide, type LinkSide } from '../domain/side.js';
-import type {
-  ChildStatus,
-  ConflictStatus,
-  LinkConnection,
-  LinkStatus,
-  ParentStatus,
-  PolicyTexts,
-  ReceivingStatus,
-  TreeStatus,
-} from '../domain/status.js';
+import type { ChildStatus, LinkConnection, LinkStatus, ParentStatus, PolicyTexts, ReceivingStatus, TreeStatus } from '../domain/status.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { Child } from './children.js';
 import type { EndPolicy } from './edges.js';
 import type { LinkState as ParentState } from './link.js';
 import type { LinkSession } from './link-session.js';
-import type { Conflict } from './conflicts.js';
 import type { ToldFreshness } from './told-freshness.js';
 
 type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;
@@ -39,11 +28,10 @@ export type TreeReportParts = Readonly<{
     route: readonly string[];
     parent: Extract<ParentState, { kind: 'connecting' }> | Open<Extract<ParentState, { kind: 'open' }>> | undefined;
     children: Iterable<Open<Child>>;
-    conflicts: Iterable<Conflict>;
     policies: LinkPolicies;
     freshness: Pick<ToldFreshness, 'presence'>;
   }>;
-  known: Pick<KnownShards, 'shard' | 'shards' | 'slicesOf'>;
+  known: Pick<KnownShards, 'shards' | 'slicesOf'>;
   /** What the store knows of links. */
   links: () => Promise<readonly LinkState[]>;
   clock: Clock;
@@ -64,7 +52,6 @@ export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
     hops,
     parent: parentStatus(view),
     children: childStatuses(view),
-    conflicts: [...tier.conflicts].flatMap((conflict) => conflictStatus(conflict, known.shard(conflict.claim.shard), nowMs)),
   };
 }
 
@@ -150,14 +137,6 @@ function connected(sinceMs: number, peer: string, nowMs: number): LinkConnection
 
 function away(side: LinkSide, { tier, nowMs }: View): LinkConnection {
   return { kind: 'away', forMs: age(tier.freshness.presence(side).sinceMs, nowMs) };
-}
-
-/** Only for as long as the shard is still that holder's, with the rank that both claim. */
-function conflictStatus({ claim, holder, sinceMs }: Conflict, known: ShardState | undefined, nowMs: number): readonly ConflictStatus[] {
-  const { shard, incarnation, moves } = claim;
-  if (known?.side === undefined || known.side !== holder.side) return [];
-  if (known.incarnation !== incarnation || known.moves !== moves) return [];
-  return [{ shard, side: known.side, claimedBy: claim.side, incarnation, forMs: age(sinceMs, nowMs) }];
 }
 
 function textsOf({ up, down }: EndPolicy): PolicyTexts {

@@ -9,7 +9,7 @@ function linesOf(tree: TreeStatus | undefined): readonly string[] {
   return treeLines({ ...aStatusReport([]), tree });
 }
 
-test('the tree is told from the top down: the parent, the cache, its children, and what two sides claim', (t) => {
+test('the tree is told from the top down: the parent, the cache, its children', (t) => {
   t.deepEqual(linesOf(aTreeStatus()), [
     'parent c-0 at https://root:6443: connected 3m12s',
     '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here',
@@ -26,7 +26,6 @@ test('the tree is told from the top down: the parent, the cache, its children, a
     '  received: nothing yet; 0 of 0 slices in step',
     '  up: [] here; not known there',
     '  down: [] here; not known there',
-    'CONFLICT: the shard amber is claimed by local, which has it, and by child/west with the same incarnation 7, for 1m1s',
   ]);
 });
 
@@ -39,7 +38,7 @@ test('a parent that is away is told with why, and the cache with what is not kno
     sending: null,
   });
 
-  const lines = linesOf(aTreeStatus({ parent, hops: null, children: [], conflicts: [] }));
+  const lines = linesOf(aTreeStatus({ parent, hops: null, children: [] }));
 
   t.is(lines[0], 'parent at https://root:6443: away 5s, 3 failures: nothing listens there');
   t.true(lines.at(-1)?.endsWith(', below a root not heard of yet'));

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Outcome } from '../../src/domain/mutation.js';
+import type { ShardState } from '../../src/domain/claim.js';
 import type { PushLane, Store } from '../../src/domain/ports.js';
 import type { SliceState } from '../../src/domain/push.js';
 import type { Scope } from '../../src/domain/scope.js';
@@ -49,7 +50,11 @@ class Heard {
     const { store } = this;
     switch (step.kind) {
       case 'push':
-        return this.#lane.push(step.pushes({ shards: await store.shards(), slices: await store.slices(), links: await store.links() }));
+        return (
+          await this.#lane.push(step.pushes({ shards: await store.shards(), slices: await store.slices(), links: await store.links() }))
+        ).map((outcome) =>
+          outcome.kind === 'fenced' && outcome.holder !== undefined ? { ...outcome, holder: homely(outcome.holder, store) } : outcome,
+        );
       case 'mutate':
         return mutated(await store.submit(await step.mutation(store)));
       case 'compact':
@@ -72,7 +77,7 @@ class Heard {
 
   #listen(store: Store): PushLane {
     store.follow(({ shards, slices }) => {
-      const told = [...shards, ...slices.map(timeless)];
+      const told = [...shards.map((state) => homely(state, store)), ...slices.map(timeless)];
       this.#told.push(...told.toSorted(byText).filter((state) => this.#isNews(state)));
     });
     store.subscribe(({ changes, movedPaths, unstated }) => this.#told.push(changes.map(told), [...movedPaths], [...unstated]));
@@ -114,7 +119,7 @@ async function contents(store: Store): Promise<unknown> {
     log,
     touched: await Promise.all(['apiexports', 'others'].map((resource) => touched(store, aScope({ resource })))),
     listed: await Promise.all(['apiexports', 'others'].map((resource) => listTexts(store, aScope({ resource })))),
-    shards: (await store.shards()).toSorted(byText),
+    shards: (await store.shards()).map((state) => homely(state, store)).toSorted(byText),
     slices: (await store.slices()).map(timeless).toSorted(byText),
     links: (await store.links()).toSorted(byText),
     paths: await store.pathsOf(places),
@@ -146,3 +151,8 @@ test('both engines decide, tell and keep the same, whatever they are asked', asy
   t.log(`${runs} runs, ${written} revisions`);
   t.true(written > runs);
 });
+
+/** Each engine has an id of its own. */
+function homely(state: ShardState, { cacheId }: Store): ShardState {
+  return state.origin === cacheId ? { ...state, origin: 'own' } : state;
+}

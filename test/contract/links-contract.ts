@@ -88,18 +88,26 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a claim takes a shard, stands or is refused as the table says, and tells who has it', async (t) => {
     const cases: readonly (readonly [known: Push, claim: Push, outcome: string, then: string])[] = [
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu }), 'unchanged', 'child/eu 6.0'],
-      // An echo: what has this incarnation is at home here, whoever has counted a move of it since.
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, moves: 1 }), 'fenced by 5', 'local 5.0'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, moves: 1 }), 'unchanged', 'child/eu 5.1'],
+      [aClaim({ incarnation: 5, origin: 'b' }), aClaim({ incarnation: 5, side: eu, origin: 'a' }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5, origin: 'a' }), aClaim({ incarnation: 5, side: eu, origin: 'b' }), 'unchanged', 'child/eu 5.0'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4, side: eu, moves: 9 }), 'fenced by 5', 'local 5.0'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4 }), 'fenced by 5', 'local 5.0'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5 }), 'unchanged', 'local 5.0'],
-      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 4, side: eu }), 'unchanged', 'child/eu 5.0'],
-      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: us }), 'fenced by 5', 'child/eu 5.0'],
+      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 4, side: eu }), 'fenced by 5', 'child/eu 5.0'],
+      // One claim, chosen by another way.
+      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: us }), 'unchanged', 'child/us 5.0'],
+      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: undefined }), 'unchanged', 'nobody 5.0'],
       [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: us, moves: 1 }), 'unchanged', 'child/us 5.1'],
       [aClaim({ incarnation: 5, side: 'parent', moves: 2 }), aClaim({ incarnation: 6 }), 'unchanged', 'local 6.0'],
+      // Its process has come here from another cache, or is back where it was.
+      [aClaim({ incarnation: 5, side: 'parent', moves: 2 }), aClaim({ incarnation: 5 }), 'unchanged', 'local 5.3'],
+      [aClaim({ incarnation: 5, side: 'parent', moves: 2, origin: 'here' }), aClaim({ incarnation: 5 }), 'unchanged', 'local 5.2'],
       [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu, removed: true }), 'unchanged', 'nobody 6.0 removed'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, removed: true }), 'fenced by 5', 'local 5.0'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, removed: true }), 'unchanged', 'nobody 5.0 removed'],
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4, side: eu, removed: true }), 'fenced by 5', 'local 5.0'],
+      // A plain writer never claims: what this cache says again of its own is for a shard that is plain and local.
+      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, plain: true }), 'fenced by 5', 'local 5.0'],
       [aClaim({ incarnation: 5, side: eu, removed: true }), aClaim({ incarnation: 5 }), 'fenced by 5, removed', 'nobody 5.0 removed'],
       [
         aClaim({ incarnation: 5, side: eu, removed: true }),
@@ -399,31 +407,41 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       await mustPush(lane, [aMeet('c2', side)]);
 
       t.deepEqual(await store.links(), [{ side, cacheId: 'c2', position: '' }]);
-      t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge: '' });
+      // Another parent does not speak for what came by the one before.
+      t.is(await shardText(store), side === 'parent' ? 'nobody 1000.0' : 'child/eu 1000.0');
+      t.like(await sliceOf(store), { objects: 1, stated: side === 'parent' ? 0 : firstIncarnation, synced: true, edge: '' });
       t.is((await sliceOf(store, other))?.edge, edge, 'other links are not concerned');
     }
   });
 
-  test('every other parent but the first moves all shards that go up to it', async (t) => {
-    const store = await opened(t);
+  test('what came by a parent is nobody’s once there is another one, and a plain write has to take it', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
     const lane = store.lane();
     await mustPush(lane, [
       aClaim('amber'),
       aClaim({ shard: 'birch', side: eu, moves: 4 }),
+      aMeet('p1'),
       aClaim({ shard: 'cedar', side: 'parent' }),
+      aState({ shard: 'cedar' }, {}, 'parent'),
       aClear('dune', { nowMs: 5 }),
     ]);
-    const texts = () => Promise.all(['amber', 'birch', 'cedar', 'dune'].map((shard) => shardText(store, shard)));
+    const texts = (of: Store) => Promise.all(['amber', 'birch', 'cedar', 'dune'].map((shard) => shardText(of, shard)));
     const before = ['local 1000.0', 'child/eu 1000.4', 'parent 1000.0', 'nobody 6.0 removed'];
 
-    await mustPush(lane, [aMeet('p1'), aMeet('p1'), aMeet('e1', eu), aMeet('e2', eu)]);
-    t.deepEqual(await texts(), before);
+    await mustPush(lane, [aMeet('p1'), aMeet('e1', eu), aMeet('e2', eu)]);
+    t.deepEqual(await texts(store), before);
     await mustPush(lane, [aMeet('p2')]);
-    t.deepEqual(await texts(), ['local 1000.1', 'child/eu 1000.5', 'parent 1000.0', 'nobody 6.0 removed']);
-    t.deepEqual(await mustPush(lane, [aClaim('amber'), aState()]), ['unchanged', 'written'], 'its pusher has it as before');
-    await mustPush(lane, [aMeet('p1')]);
 
-    t.deepEqual(await texts(), ['local 1000.2', 'child/eu 1000.6', 'parent 1000.0', 'nobody 6.0 removed']);
+    const after = ['local 1000.0', 'child/eu 1000.4', 'nobody 1000.0', 'nobody 6.0 removed'];
+    t.deepEqual(await texts(store), after);
+    t.deepEqual(outcomeTexts(await lane.push([aState({ shard: 'cedar' }, {}, 'parent')])), ['fenced by 1000']);
+    const put = aPut({ shard: 'cedar', name: 'new' }, 'absent');
+    t.deepEqual(await store.submit(put), { kind: 'refused', why: 'elsewhere' });
+    const again = await engine.restart();
+    t.deepEqual(await texts(again), after);
+    await mustWrite(again, { ...put, takes: true });
+    t.is(await shardText(again, 'cedar'), 'local 1001.0 plain');
   });
 
   test('the id of a child is bound to its first name, for good; a parent’s is bound to none', async (t) => {

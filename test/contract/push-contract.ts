@@ -32,7 +32,7 @@ import type { Engine, EngineBounds } from './store-contract.js';
 const manyObjects = 2_000;
 
 /** Of a shard that a pusher has claimed. */
-const localState = { side: 'local', moves: 0, removed: false, plain: false } as const;
+const localState = { side: 'local', moves: 0, removed: false, origin: 'here', plain: false } as const;
 
 const manyStates = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }));
 
@@ -462,6 +462,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual((await store.shards())[0], {
       shard: aKey().shard,
       ...localState,
+      origin: store.cacheId,
       side: undefined,
       incarnation: 5_002,
       removed: true,

@@ -80,12 +80,18 @@ export class ModelShard {
       for (const tell of this.#feeds) tell(type, { kind: 'delete', key: { cluster: 'acme', namespace: '', name } });
   }
 
-  /** A process of this shard, later than all before, pushes into the cache until it is stopped or fenced. */
-  push({ process }: Pick<TierCache, 'process'>): Pushing {
+  /**
+   * A process of this shard, later than all before, pushes into the cache until it is stopped or fenced. `port` and `caFile`: of another address
+   * that leads there.
+   */
+  push(
+    { process }: Pick<TierCache, 'process'>,
+    { port = process.port, caFile = process.certificateFile }: Readonly<{ port?: number; caFile?: string }> = {},
+  ): Pushing {
     this.#incarnation = Math.max(Date.now(), this.#incarnation + 1);
     const { certificate, key } = process.master;
     // Read anew each time: a cache that lost its disk shows another one.
-    const identity = () => ({ ca: readFileSync(process.certificateFile, 'utf8'), certificate, key });
+    const identity = () => ({ ca: readFileSync(caFile, 'utf8'), certificate, key });
     const clock = systemClock;
     const options = { ...defaultConnectOptions, pingIntervalMs: 1_000, pongTimeoutMs: 1_000 };
     const sender = new Sender(
@@ -96,7 +102,7 @@ export class ModelShard {
         retryAfterMaxMs: 500,
         shard: shardName(this.name),
         incarnation: this.#incarnation,
-        urls: [`https://127.0.0.1:${process.port}${connectPath}`],
+        urls: [`https://127.0.0.1:${port}${connectPath}`],
         agent: 'model',
       },
     );

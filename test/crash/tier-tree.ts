@@ -146,7 +146,7 @@ export class TierTree {
   async trustAll(): Promise<void> {
     const files = [this.#authority.certificateFile, ...this.#caches.map(({ process }) => process.certificateFile)];
     const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
-    await writeFile(this.#trusted, texts.join('\n'));
+    await writeFile(this.trustedFile, texts.join('\n'));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -159,7 +159,8 @@ export class TierTree {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  get #trusted(): string {
+  /** What all of them show. */
+  get trustedFile(): string {
     return join(this.#folder, 'trusted.crt');
   }
 
@@ -167,7 +168,7 @@ export class TierTree {
     const { certificateFile, keyFile } = await this.#authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
     return [
       `--parent-urls=https://127.0.0.1:${port}`,
-      `--parent-ca-file=${this.#trusted}`,
+      `--parent-ca-file=${this.trustedFile}`,
       `--parent-cert-file=${certificateFile}`,
       `--parent-key-file=${keyFile}`,
     ];

@@ -141,6 +141,8 @@ const bad: readonly [string, unknown, string][] = [
   ['a flag that is a number', [9, 'amber', 1, 0, 1], 'claim.removed is neither true nor false'],
   ['an incarnation of 0', [9, 'amber', 0, 0, true], 'claim.incarnation is no number above 0'],
   ['a claim without moves', [9, 'amber', 1, true], 'claim.moves is no number'],
+  ['a claim by more than 64 caches', [9, 'amber', 1, 0, false, 'c', Array(65).fill('c'), true, false], 'claim.path is too long'],
+  ['a claim that does not say whose it is', [9, 'amber', 1, 0, false, 'c', [], true], 'claim.isYours is neither true nor false'],
   ['a credit that is a number', [13, 1, 7], 'ack.credit is no list'],
   ['limits of 0', [2, 1, 'c', 1, [], [1, 1], [0, 1, 1]], 'welcome.limits.frameBytes is no number above 0'],
   ['a role that is none', [1, 1, 'constructor', 'a', 1, [], [], [], ''], 'hello.role is none'],

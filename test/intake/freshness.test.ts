@@ -12,7 +12,7 @@ import { aSlice, apiExports, schemas } from './a-session.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
-const aRoot: TreeStatus = { name: null, route: ['c1'], hops: 0, parent: null, children: [], conflicts: [] };
+const aRoot: TreeStatus = { name: null, route: ['c1'], hops: 0, parent: null, children: [] };
 
 function setUp(tree: TreeStatus = aRoot) {
   const clock = new ManualClock();

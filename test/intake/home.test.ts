@@ -18,7 +18,7 @@ async function aHome({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; ch
   const seen = { ms: 0 };
   const known = await KnownShards.open(pushes);
   const startedMs = clock.now();
-  const home = new Home({ known, clock, seenMs: () => seen.ms, runningSinceMs: () => startedMs }, { holdMs });
+  const home = new Home({ own: 'here', known, clock, seenMs: () => seen.ms, runningSinceMs: () => startedMs }, { holdMs });
   const judged = (): string => {
     const judgement = home.judge(amber);
     return judgement.kind === 'refused' ? judgement.refusal.reason : judgement.takes ? 'takes' : 'writes';

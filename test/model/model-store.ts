@@ -31,6 +31,8 @@ export class ModelStore {
   readonly #changes: ModelChange[] = [];
   /** By key, now. */
   readonly #current = new Map<string, Held>();
+  /** The id of the store. */
+  readonly #own: string;
   readonly #shards = new Map<ShardName, ShardState>();
   readonly #statements = new Map<string, { shard: string; unspoken: Unspoken }>();
   readonly #stated = new Map<string, Stated>();
@@ -40,6 +42,10 @@ export class ModelStore {
   /** Types in the order in which they were first heard of. */
   readonly #types = new Set<string>();
 
+  constructor(own: string) {
+    this.#own = own;
+  }
+
   get published(): Revision {
     return this.#changes.length;
   }
@@ -47,13 +53,14 @@ export class ModelStore {
   submit(mutation: Mutation): ModelOutcome {
     const { key } = mutation;
     const shard = this.#shards.get(key.shard);
-    const isElsewhere = shard?.side !== undefined && shard.side !== 'local';
+    const isElsewhere = shard !== undefined && !shard.removed && shard.side !== 'local' && shard.origin !== this.#own;
     if (isElsewhere && mutation.takes !== true) return { kind: 'refused', why: 'elsewhere' };
     this.#types.add(formatResource(key.resource));
     const verdict = decide(mutation, this.held(key));
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     const incarnation = this.incarnationOf(key.shard) + 1;
-    if (shard?.side !== 'local') this.#setShard({ shard: key.shard, side: 'local', incarnation, moves: 0, removed: false, plain: true });
+    if (shard?.side !== 'local')
+      this.#setShard({ shard: key.shard, incarnation, moves: 0, removed: false, origin: this.#own, side: 'local', plain: true });
     return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
   }
 
@@ -204,8 +211,7 @@ export class ModelStore {
     for (const [shard, state] of this.#shards) {
       if (state.side === side) this.#forgetStatements(shard);
       for (const stated of this.#stated.values()) if (stated.shard === shard && state.side === side) stated.edge = '';
-      if (side === 'parent' && before !== undefined && state.side !== undefined && state.side !== 'parent')
-        this.#shards.set(shard, { ...state, moves: state.moves + 1 });
+      if (side === 'parent' && before !== undefined && state.side === 'parent') this.#setShard({ ...state, side: undefined });
     }
     return { kind: 'unchanged' };
   }
@@ -219,7 +225,7 @@ export class ModelStore {
 
   #clear({ shard, fence, nowMs }: Extract<Push, { kind: 'clear' }>): PushOutcome {
     const incarnation = Math.max(this.incarnationOf(shard), nowMs) + 1;
-    if (fence) this.#setShard({ shard, side: undefined, incarnation, moves: 0, removed: true, plain: false });
+    if (fence) this.#setShard({ shard, incarnation, moves: 0, removed: true, origin: this.#own, side: undefined, plain: false });
     for (const facts of [this.#statements, this.#stated]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
     const types = [...this.#types];
     const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));

@@ -19,7 +19,7 @@ test('the store says what the model says: writes, snapshots, history, compaction
     snapshot: { rowsMax: 3, bytesMax: 600 },
     queue: { batchMutationsMax: 4 },
   });
-  const model = new ModelStore();
+  const model = new ModelStore(engine.store.cacheId);
   let run = 0;
 
   await fc.assert(

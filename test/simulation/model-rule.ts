@@ -55,10 +55,6 @@ export function pathsIn(objects: readonly ModelObject[]): ReadonlyMap<string, st
   return new Map(told.flatMap(([cluster, path]) => (path === undefined ? [] : [[cluster, path]])));
 }
 
-export function haveCommonType({ types: ones = ['*'] }: ModelRule, { types: others = ['*'] }: ModelRule): boolean {
-  return ones.some((one) => others.some((other) => one === '*' || other === '*' || one === other || isOf(one, other) || isOf(other, one)));
-}
-
 /** Whether the one is the other with an identity. */
 function isOf(one: string, other: string): boolean {
   return one.startsWith(`${other}:`);

@@ -2,7 +2,7 @@
  * What every cache of a tree must hold once all links are up and nobody pushes any more. Written to be read, not to be fast: nothing of
  * it comes from what it judges but the names of things, the table `flows` and the digest.
  *
- * A shard's claim spreads from cache to cache, where the policies let something of the shard through either way; each keeps the highest.
+ * A shard's claim spreads from cache to cache, down always and up where the parent accepts anything of the shard; each keeps the highest.
  * What a cache holds of a shard is what its pushers stated, or what crosses of what its neighbour on that side holds.
  *
  * It looks at how things are in the end. A claim that crossed before a policy closed is remembered by caches and not by this model, so
@@ -13,7 +13,7 @@ import { formatResource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childSide, flows, type LinkSide, type Side } from '../../src/domain/side.js';
 import { formatSlice } from '../../src/domain/slice.js';
-import { declaredBy, haveCommonType, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
+import { declaredBy, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
 
 type ModelPolicy = readonly ModelRule[];
 
@@ -97,7 +97,7 @@ export class ModelTree {
         for (const shard of this.#shards) {
           const known = this.#known.get(`${from} ${shard}`);
           if (known === undefined || !flows(known.side, this.#sideOf(to, from))) continue;
-          if (!this.#letsShard(from, to, shard) && !this.#letsShard(to, from, shard)) continue;
+          if (!this.#mayClaim(from, to, shard)) continue;
           if (this.#hear(to, { claim: known.claim, side: this.#sideOf(from, to) })) isNew = true;
         }
       }
@@ -112,9 +112,9 @@ export class ModelTree {
     return true;
   }
 
-  #letsShard(from: string, to: string, shard: ShardName): boolean {
-    const [own = [], others = []] = this.#ends(from, to).map((policy) => policy.filter(({ shards }) => shards?.includes(shard) ?? true));
-    return own.some((one) => others.some((other) => haveCommonType(one, other)));
+  #mayClaim(from: string, to: string, shard: ShardName): boolean {
+    const [, accepted] = this.#ends(from, to);
+    return this.#cache(to).parent === from || accepted.some(({ shards }) => shards?.includes(shard) ?? true);
   }
 
   /** What both ends of a link let through, this way. */

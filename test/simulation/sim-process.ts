@@ -50,7 +50,7 @@ export class SimProcess implements PartyPlace {
     this.#plainWriters = plainWriters;
     const startedMs = life.now();
     this.home = new Home(
-      { known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side), runningSinceMs: () => startedMs },
+      { own: store.cacheId, known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side), runningSinceMs: () => startedMs },
       { holdMs: plainHoldMs },
     );
     this.#following = tier.run(this.#stop.signal);

@@ -6,7 +6,9 @@
  */
 import { Bell } from '../../src/sender/bell.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
+import type { ShardState } from '../../src/domain/claim.js';
 import type { Key } from '../../src/domain/key.js';
+import { pause } from '../../src/domain/pause.js';
 import type { PushLane } from '../../src/domain/ports.js';
 import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
@@ -18,6 +20,7 @@ import type { PartyPlace, SimParty } from './sim-party.js';
 export type SimPusherOptions = Readonly<{ shard: ShardName; incarnation: Incarnation; resources: readonly Resource[] }>;
 
 const pushesAtOnce = 256;
+const claimAgainMs = 100;
 
 export class SimPusher implements SimParty {
   readonly isConnected = true;
@@ -34,6 +37,7 @@ export class SimPusher implements SimParty {
   readonly #bell = new Bell();
   #session = new AbortController();
   #isFenced = false;
+  #isReplaced = false;
   #isStated = false;
 
   constructor({ shard, incarnation, resources }: SimPusherOptions) {
@@ -68,12 +72,33 @@ export class SimPusher implements SimParty {
   }
 
   /** Connects to a cache, and leaves the one before. Resolves when that is over; never if the cache dies. */
-  async run({ store }: PartyPlace): Promise<void> {
+  async run(place: PartyPlace): Promise<void> {
     this.leave();
     const { signal } = this.#session;
+    while (!signal.aborted && !this.#isFenced) {
+      this.#isReplaced = false;
+      // As the server ends a session whose shard is known elsewhere.
+      const homes = place.store.follow(({ shards }) => {
+        for (const state of shards) if (state.shard === this.shard && isOthers(state, this.incarnation)) this.#fence(state);
+      });
+      await this.#connect(place, signal);
+      homes.cancel();
+      // As a sender does that is told to come back; any other end is the cache's.
+      if (!this.#isReplaced) return;
+      await pause(place.clock, claimAgainMs, signal);
+    }
+  }
+
+  async #connect({ store }: PartyPlace, signal: AbortSignal): Promise<void> {
     const lane = store.lane();
     const { shard, incarnation } = this;
-    if ((await this.#push(lane, [{ kind: 'claim', shard, incarnation, side: 'local', moves: 0, removed: false }], signal)) === undefined)
+    if (
+      (await this.#push(
+        lane,
+        [{ kind: 'claim', shard, incarnation, moves: 0, removed: false, origin: store.cacheId, side: 'local', plain: false }],
+        signal,
+      )) === undefined
+    )
       return;
     const stated = new Set((await store.slices()).filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
     this.#declared.clear();
@@ -82,7 +107,7 @@ export class SimPusher implements SimParty {
       if (!stated.has(formatSlice(slice)) && !(await this.#state(lane, slice, signal))) return;
     }
     this.#isStated = true;
-    while (!signal.aborted && !this.#isFenced) {
+    while (!signal.aborted && !this.#isFenced && !this.#isReplaced) {
       const seen = this.#bell.rings;
       const taken = this.#due().slice(0, pushesAtOnce);
       const [undeclared] = this.#undeclared();
@@ -147,17 +172,29 @@ export class SimPusher implements SimParty {
     for (let at = 0; at < pushes.length; at += pushesAtOnce) {
       await lane.room();
       const outcomes: readonly PushOutcome[] = await lane.push(pushes.slice(at, at + pushesAtOnce));
-      if (outcomes.some(({ kind }) => kind === 'fenced')) this.#isFenced = true;
+      for (const outcome of outcomes) if (outcome.kind === 'fenced') this.#fence(outcome.holder);
       if (signal.aborted || outcomes.some(({ kind }) => kind === 'fenced' || kind === 'unavailable')) return undefined;
       told.push(...outcomes);
     }
     return told;
   }
 
+  /** Known elsewhere by the same process, it claims the shard anew. */
+  #fence(holder: ShardState | undefined): void {
+    if (holder?.incarnation === this.incarnation && !holder.removed) this.#isReplaced = true;
+    else this.#isFenced = true;
+    this.#isStated = false;
+    this.#bell.ring();
+  }
+
   #stateOf({ key, body }: ModelObject): Push {
     const path = metadataOf(body).annotations[pathAnnotation];
     return { kind: 'state', key, body, path: path === undefined ? undefined : parseCanonicalPath(path), by: this.#by };
   }
+}
+
+function isOthers({ side, incarnation }: ShardState, own: Incarnation): boolean {
+  return side !== 'local' || incarnation > own;
 }
 
 function textOf({ resource, cluster, namespace, name }: Key): string {

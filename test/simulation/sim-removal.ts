@@ -1,6 +1,6 @@
 /**
- * An operator who wants a shard gone, and removes it at one cache; again whenever that cache has come back without knowing of it, until
- * a later process has the shard.
+ * An operator who wants a shard gone, and removes it at one cache; again whenever that cache has forgotten it, or hears of a process that was
+ * to stay out, until a later one has the shard.
  */
 import type { Incarnation } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
@@ -26,10 +26,18 @@ export class SimRemoval implements SimParty {
     return this.#isDone;
   }
 
-  async run({ store, clock }: PartyPlace): Promise<void> {
+  async run(place: PartyPlace): Promise<void> {
     this.#run += 1;
-    const { shard } = this;
     const run = this.#run;
+    await this.#remove(place, run);
+    place.store.follow(({ shards }) => {
+      const isBack = shards.some((state) => state.shard === this.shard && !state.removed && state.incarnation < this.#incarnation);
+      if (isBack && run === this.#run) void this.#remove(place, run);
+    });
+  }
+
+  async #remove({ store, clock }: PartyPlace, run: number): Promise<void> {
+    const { shard } = this;
     const known = async () => (await store.shards()).find((state) => state.shard === shard);
     const before = await known();
     if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {

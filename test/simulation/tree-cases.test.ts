@@ -126,6 +126,19 @@ test('a plain writer that moves to another cache takes its shard along once nobo
   t.deepEqual(world.faults, []);
 });
 
+test('a shard that is removed at a cache whose clock is hours ahead is gone from all, and stays nobody’s (T8)', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const us = tree.cache('us');
+  us.crash();
+  await us.start({ skewMs: 3 * 3_600_000 });
+  await tree.converge(60_000);
+  tree.home(new SimRemoval(amberShard), 'us');
+  await tree.converge(60_000);
+
+  for (const name of ['root', 'eu', 'us', 'eu-1']) t.is(tree.cache(name).side(amberShard), undefined, name);
+  t.deepEqual(world.faults, []);
+});
+
 test('a shard that is removed at any cache is gone from all, and its pusher stays out', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   tree.home(new SimRemoval(amberShard), 'us');

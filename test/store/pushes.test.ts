@@ -77,12 +77,26 @@ test('a batch that fails leaves sides, links, steps and digests as if it had not
   await mustPush(lane, aStatement({}, [aState({}, {}, 'parent')], 'parent', 'edge'));
   const before = await known();
 
-  const failing = [aMeet('p2'), aReach('9'), aMeet('e1', childSide('eu')), aRetract({}, 'parent'), aBegin({}, 'parent'), spoiled('parent')];
+  const failing = [
+    aMeet('p2'),
+    aReach('9'),
+    aMeet('e1', childSide('eu')),
+    aClaim({ side: 'parent' }),
+    aRetract({}, 'parent'),
+    aBegin({}, 'parent'),
+    spoiled('parent'),
+  ];
   const outcomes = await lane.push([aClaim('birch', 2_000), ...failing, aClaim({ side: 'parent', incarnation: 2_000 })]);
 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
   t.deepEqual(await known(), before);
-  const told = await lane.push([aMeet('e1', childSide('us')), aReach('8'), anEnd({}, 'parent', 'edge'), aClaim('birch'), aClaim()]);
+  const told = await lane.push([
+    aMeet('e1', childSide('us')),
+    aReach('8'),
+    anEnd({}, 'parent', 'edge'),
+    aClaim('birch'),
+    aClaim({ incarnation: 999 }),
+  ]);
   t.deepEqual(outcomeTexts(told), ['unchanged', 'unchanged', 'swept 0', 'unchanged', 'fenced by 1000']);
   t.like((await store.slices())[0], { digest: before[1][0]?.digest, edge: 'edge' });
 });

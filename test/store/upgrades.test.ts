@@ -80,7 +80,7 @@ test('a store from before there were sides: digests are those of the same object
   await mustPush(lane, [...places.map((place, spec) => aState(place, { spec })), aBegin(), aKeep(), aKeep(places[1]), anEnd()]);
   await mustPush(lane, [aState({ shard: 'birch', name: 'two' }), aClaim('gone'), aClear('gone', { nowMs: 5_000 })]);
   await mustWrite(engine.store, aPut({ shard: 'plain' }, 'absent'));
-  const [slices, shards] = [await engine.store.slices(), await engine.store.shards()];
+  const [slices, before] = [await engine.store.slices(), await engine.store.shards()];
   await engine.store.close();
   const directory = storeDirectory(t);
   const database = openWriter(join(directory, 'strata.db'));
@@ -92,6 +92,7 @@ test('a store from before there were sides: digests are those of the same object
   const upgraded = await SqliteEngine.start(t, {}, { directory });
 
   const { store } = upgraded;
+  const shards = before.map((state) => ({ ...state, origin: store.cacheId }));
   t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the form before are foreign');
   t.regex(store.format(1), new RegExp(`^${store.epoch}`));
   t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
@@ -120,7 +121,9 @@ test('digests of more objects than 64 bits would hold the sum of are summed up e
   const modulus = 2n ** 48n;
   const sum = (half: 'high' | 'low'): number => Number(halves.reduce((all, each) => all + BigInt(each[half]), 0n) % modulus);
   t.is(readSlices(database)[0]?.digest, formatDigest({ high: sum('high'), low: sum('low') }));
-  t.deepEqual(readShards(database), [{ shard: shardName('amber'), incarnation: 1, moves: 0, side: 'local', removed: false, plain: true }]);
+  t.deepEqual(readShards(database), [
+    { shard: shardName('amber'), incarnation: 1, moves: 0, removed: false, origin: '', side: 'local', plain: true },
+  ]);
 });
 
 test('a store from before lives were numbered shows its past as it did', async (t) => {
@@ -150,7 +153,7 @@ test('a store from before lives were numbered shows its past as it did', async (
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
     INSERT INTO main.slices SELECT * FROM now.slices;
-    INSERT INTO main.shards SELECT * FROM now.shards`);
+    INSERT INTO main.shards (shard, incarnation, removed, moves, side, plain) SELECT shard, incarnation, removed, moves, side, plain FROM now.shards`);
 
   migrate(database, projectFile('migrations'));
   database.close();

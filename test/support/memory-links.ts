@@ -1,6 +1,6 @@
 /** What a memory disk knows of shards and links, and what pushes about them do to it. The rules are those of domain/claim.ts. */
 import assert from 'node:assert/strict';
-import { claimed, judgeClaim, type Claim, type ShardState } from '../../src/domain/claim.js';
+import { claimed, isElsewhere, judgeClaim, type Claim, type ShardState } from '../../src/domain/claim.js';
 import type { PushOutcome, Speaker } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childOf, type LinkSide } from '../../src/domain/side.js';
@@ -41,22 +41,22 @@ export class MemoryLinks {
     return known !== undefined && speaksFor(by, known) ? undefined : { kind: 'fenced', holder: known };
   }
 
-  /** Whether the shard is a link's: a plain writer has to take it. */
+  /** Whether the shard is at another cache: a plain writer has to take it. */
   isElsewhere(shard: ShardName): boolean {
-    const side = this.known(shard)?.side;
-    return side !== undefined && side !== 'local';
+    return isElsewhere(this.known(shard), this.#disk.cacheId);
   }
 
   /** Somebody who never claims writes: the shard is local from now on. */
   settle(shard: ShardName): void {
     const known = this.known(shard);
     if (known?.side === 'local') return;
-    this.#set({ shard, incarnation: (known?.incarnation ?? 0) + 1, moves: 0, side: 'local', removed: false, plain: true });
+    const incarnation = (known?.incarnation ?? 0) + 1;
+    this.#set({ shard, incarnation, moves: 0, removed: false, origin: this.#disk.cacheId, side: 'local', plain: true });
   }
 
   remove(shard: ShardName, nowMs: number): void {
     const incarnation = Math.max(this.known(shard)?.incarnation ?? 0, nowMs) + 1;
-    this.#set({ shard, incarnation, moves: 0, side: undefined, removed: true, plain: false });
+    this.#set({ shard, incarnation, moves: 0, removed: true, origin: this.#disk.cacheId, side: undefined, plain: false });
   }
 
   meet(side: LinkSide, cacheId: string): PushOutcome {
@@ -69,7 +69,8 @@ export class MemoryLinks {
     if (known?.cacheId === cacheId) return unchanged;
     links.set(side, { side, cacheId, position: '' });
     this.#leaveStep(side);
-    if (side === 'parent' && known !== undefined) this.#moveUp();
+    if (side !== 'parent' || known === undefined) return unchanged;
+    for (const state of this.#disk.shards.values()) if (state.side === side) this.#set({ ...state, side: undefined });
     return unchanged;
   }
 
@@ -96,12 +97,6 @@ export class MemoryLinks {
       for (const { slice } of slices.ofShard(state.shard)) slices.state(slice, { edge: '' });
       this.#voided(state.shard);
     }
-  }
-
-  /** What goes up to another parent than before has moved once more. */
-  #moveUp(): void {
-    for (const state of this.#disk.shards.values())
-      if (state.side !== undefined && state.side !== 'parent') this.#set({ ...state, moves: state.moves + 1 });
   }
 
   /** What was told by the side that a shard had is no start for another one. */

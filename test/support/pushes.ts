@@ -10,7 +10,15 @@ export const firstIncarnation: Incarnation = 1_000;
 
 type Content = Readonly<{ labels?: Record<string, string>; path?: string; spec?: unknown }>;
 
-type ClaimParts = Readonly<{ shard?: string; incarnation?: Incarnation; side?: Side; moves?: number; removed?: boolean }>;
+type ClaimParts = Readonly<{
+  shard?: string;
+  incarnation?: Incarnation;
+  side?: Side | undefined;
+  moves?: number;
+  removed?: boolean;
+  origin?: string;
+  plain?: boolean;
+}>;
 
 /** A pusher by its incarnation, a link by its side. */
 type By = Incarnation | LinkSide;
@@ -26,8 +34,10 @@ function aSpeaker(by: By = firstIncarnation): Speaker {
 
 export function aClaim(of: string | ClaimParts = {}, ofIncarnation = firstIncarnation): Push {
   const parts = typeof of === 'string' ? { shard: of } : of;
-  const { shard = 'amber', incarnation = ofIncarnation, side = 'local', moves = 0, removed = false } = parts;
-  return { kind: 'claim', shard: shardName(shard), side, incarnation, moves, removed };
+  const side = 'side' in parts ? parts.side : 'local';
+  const { shard = 'amber', incarnation = ofIncarnation, moves = 0, removed = false, plain = false } = parts;
+  const { origin = side === 'local' ? 'here' : 'far' } = parts;
+  return { kind: 'claim', shard: shardName(shard), incarnation, moves, removed, origin, side, plain };
 }
 
 export function aBegin(place: Place = {}, by: By = firstIncarnation): Push {

@@ -34,7 +34,6 @@ export function aTreeStatus(tree: Partial<TreeStatus> = {}): TreeStatus {
     hops: 1,
     parent: aParentStatus(),
     children: [aChildStatus(), { ...aChildStatus(awayLink), name: 'west', agent: null }],
-    conflicts: [{ shard: parseShardName('amber')!, side: 'local', claimedBy: 'child/west', incarnation: 7, forMs: 61_000 }],
     ...tree,
   };
 }
@@ -67,7 +66,7 @@ const awayLink: LinkStatus = {
   policies: { own: { up: '[]', down: '[]' }, other: null },
 };
 
-const aRoot: TreeStatus = { name: null, route: ['c-1'], hops: 0, parent: null, children: [], conflicts: [] };
+const aRoot: TreeStatus = { name: null, route: ['c-1'], hops: 0, parent: null, children: [] };
 
 function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
   return {

@@ -5,7 +5,6 @@ import type { Frame, FrameOf, PushedObject } from '../../src/frames/frame.js';
 import { noInflow, step } from '../../src/tier/inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from '../../src/tier/inflow-state.js';
 import { typeOf } from '../intake/a-session.js';
-import { shardName } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
 
 export const exports = aSlice();
@@ -15,8 +14,6 @@ export const instances = aSlice({ group: 'machines.svm.io', resource: 'instances
 export function aContext(overrides: Partial<InflowContext> = {}): InflowContext {
   return {
     from: 'parent',
-    hearsClaim: () => true,
-    incarnationMax: 1_000_000,
     takes: () => true,
     accepts: () => true,
     holds: () => true,
@@ -54,10 +51,6 @@ export function digest(sequence: number, slice: Slice = exports): FrameOf<'diges
 
 export function progress(sequence: number): FrameOf<'progress'> {
   return { kind: 'progress', sequence, position: '9' };
-}
-
-export function claim(removed = false): FrameOf<'claim'> {
-  return { kind: 'claim', shard: shardName('amber'), incarnation: 5, moves: 0, removed };
 }
 
 /** One word or two for each effect: `send ack 3`, `push begin`, `bye protocol`. */
@@ -98,7 +91,7 @@ export class SteppedInflow {
     return effects;
   }
 
-  frame(...frames: readonly (NumberedFrame | FrameOf<'claim'>)[]): readonly InflowEffect[] {
+  frame(...frames: readonly NumberedFrame[]): readonly InflowEffect[] {
     return frames.flatMap((frame) => this.take({ kind: 'frame', frame }));
   }
 

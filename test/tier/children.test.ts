@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import type { Caller } from '../../src/domain/caller.js';
 import type { FrameOf } from '../../src/frames/frame.js';
+import { aClaimFrame } from './a-claim-frame.js';
 import { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aCaller, aHello, byesOf, TierRig, type RigCache } from './tier-rig.js';
 
@@ -129,7 +130,7 @@ test('what comes out of turn ends the session', async (t) => {
   const table: readonly (readonly [string, Parameters<ConnectionEnd['send']>[0]])[] = [
     ['a second hello', aHello()],
     ['a put before the policy', { kind: 'put', sequence: 1, slice, version: 'v1', objects: [] }],
-    ['a claim before the policy', { kind: 'claim', shard: 'amber' as never, incarnation: 1, moves: 0, removed: false }],
+    ['a claim before the policy', aClaimFrame({ incarnation: 1 })],
     ['an ack of nothing', { kind: 'ack', sequence: 1, credit: { mutations: 1, bytes: 1 } }],
     ['a policy that is none', { kind: 'policy', up: '{', down: '[]' }],
   ];

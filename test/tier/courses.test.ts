@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { SliceState } from '../../src/domain/push.js';
-import type { LinkSide } from '../../src/domain/side.js';
+import { flows, type LinkSide } from '../../src/domain/side.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { HeldSlice } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
@@ -13,6 +13,7 @@ import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy, type WrittenRule } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
+import { aClaimFrame } from './a-claim-frame.js';
 
 const amber = shardName('amber');
 const exports = aSlice();
@@ -52,6 +53,9 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
     { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, rang },
     { to, edge, held, canResume },
   );
+  /** The other end has it from here, if it can. */
+  const hear = (state: ShardState): void => courses.hear(aClaimFrame({ ...state, isYours: flows(state.side, to) }));
+  hear(shard ?? aShardState(amber, 5));
   await courses.open(async () => {});
   const tell = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = []): void => {
     const full = states.map((state) => {
@@ -61,6 +65,7 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
     const told = full.filter((state) => state !== undefined);
     for (const listener of pushes.listeners) listener({ shards, slices: told });
     for (const state of shards) courses.followShard(state.shard);
+    for (const state of shards) hear(state);
     for (const { slice } of told) courses.followSlice(slice);
   };
   const phases = (): Readonly<Record<string, string>> =>

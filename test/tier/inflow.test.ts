@@ -1,26 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
-import type { ShardState } from '../../src/domain/claim.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { SliceInflow } from '../../src/tier/inflow-state.js';
-import { aShardState } from '../intake/fake-pushes.js';
 import { pushed } from '../intake/a-session.js';
-import { shardName } from '../support/objects.js';
-import {
-  aContext,
-  begin,
-  claim,
-  digest,
-  end,
-  everyType,
-  exports,
-  instances,
-  progress,
-  put,
-  remove,
-  SteppedInflow,
-  textsOf,
-} from './an-inflow.js';
+import { aContext, begin, digest, end, everyType, exports, instances, progress, put, remove, SteppedInflow, textsOf } from './an-inflow.js';
 
 type Phase = SliceInflow['phase'] | 'told';
 type SliceEvent = 'begin' | 'put' | 'delete' | 'end' | 'wrong end' | 'digest' | 'dropped' | 'declared';
@@ -231,41 +214,6 @@ test('what waited for its declaration is asked for once it is there', (t) => {
 
   t.deepEqual(textsOf(inflow.take({ kind: 'declared' })), ['send restate']);
   t.deepEqual(inflow.take({ kind: 'declared' }), []);
-});
-
-test('a claim of a shard that the policies do not cover is passed over; any other is for the store to judge', (t) => {
-  const uncovered = new SteppedInflow(aContext({ hearsClaim: () => false }));
-  const covered = new SteppedInflow();
-
-  t.deepEqual(textsOf(uncovered.frame(claim())), ['uncovered']);
-  t.like(covered.frame(claim())[0], { kind: 'claim', claim: { shard: 'amber', incarnation: 5, side: 'parent', removed: false } });
-  t.is(covered.state.next, 1);
-});
-
-test('what becomes of a claim: held slices are told, a removal clears, a lower one is answered, an equal one is a conflict', (t) => {
-  const amber = shardName('amber');
-  const holder = (incarnation: number, state: Partial<ShardState> = {}): ShardState => aShardState(amber, incarnation, state);
-  const table: readonly (readonly [string, boolean, ShardState | undefined | 'stands', string[]])[] = [
-    ['stands', false, 'stands', ['hold']],
-    ['a removal stands', true, 'stands', ['clear']],
-    ['lower than the holder', false, holder(6), ['answer']],
-    ['as high, moved less', false, holder(5, { moves: 1 }), ['answer']],
-    ['as high as another side', false, holder(5, { side: 'child/west' }), ['conflict']],
-    ['an echo of a pusher that is here', false, holder(5), ['raise']],
-    ['of a removed shard', false, holder(5, { removed: true }), ['answer']],
-    ['a removal as high as the holder', true, holder(5), []],
-    ['a removal lower than the holder', true, holder(6), ['answer']],
-    ['fenced by nobody known', false, undefined, []],
-  ];
-  for (const [what, removed, by, expected] of table) {
-    const inflow = new SteppedInflow();
-    const [effect] = inflow.frame(claim(removed));
-    if (effect?.kind !== 'claim') throw new Error('a claim goes to the store');
-
-    const outcome = by === 'stands' ? ({ kind: 'unchanged' } as const) : ({ kind: 'fenced', holder: by } as const);
-
-    t.deepEqual(textsOf(inflow.take({ kind: 'claimed', claim: effect.claim, outcome })), expected, what);
-  }
 });
 
 test('what the policy of this end does not take is refused one by one, counted, and removes nothing', (t) => {

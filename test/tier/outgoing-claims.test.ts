@@ -1,61 +1,97 @@
 import test from 'ava';
+import type { ShardName } from '../../src/domain/shard.js';
+import type { Frame } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { Edges } from '../../src/tier/edges.js';
 import { OutgoingClaims } from '../../src/tier/outgoing-claims.js';
 import { aShardState, FakePushes } from '../intake/fake-pushes.js';
+import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
+import { aClaimFrame } from './a-claim-frame.js';
 
 const everything = { up: aPolicy({ types: ['*'] }), down: aPolicy({ types: ['*'] }) };
 
-async function claimsOf(states: readonly ReturnType<typeof aShardState>[]) {
-  const pushes = new FakePushes();
-  pushes.shardStates.push(...states);
-  return new OutgoingClaims(await KnownShards.open(pushes), 'parent');
+async function claimsOf(names: readonly string[], { isYours = false } = {}) {
+  const [clock, pushes] = [new ManualClock(), new FakePushes()];
+  pushes.shardStates.push(...names.map((name) => aShardState(shardName(name), 5)));
+  const known = await KnownShards.open(pushes);
+  let rings = 0;
+  const sent: Frame[] = [];
+  const held = new Set<ShardName>();
+  const claims = new OutgoingClaims(
+    {
+      known,
+      connection: { send: (frame) => sent.push(frame) },
+      heldHere: { isTold: (shard) => held.has(shard), tellOf: (shard) => held.add(shard) },
+      claimFor: (_, shard) => (known.shard(shard) === undefined ? undefined : aClaimFrame({ shard, isYours })),
+      clock,
+      rang: () => rings++,
+    },
+    'parent',
+  );
+  /** What is sent in one turn. */
+  const sentNow = (): readonly string[] => {
+    claims.send();
+    return sent.splice(0).flatMap((frame) => (frame.kind === 'claim' ? [`${frame.shard}${frame.isYours ? ' yours' : ''}`] : []));
+  };
+  return { claims, clock, rings: () => rings, sentNow, held };
 }
 
-test('what the other end has is not claimed, what was removed is told, and each is told once', async (t) => {
-  const claims = await claimsOf([
-    aShardState(shardName('amber'), 5),
-    aShardState(shardName('birch'), 6, { side: 'parent' }),
-    aShardState(shardName('cedar'), 7, { removed: true }),
-  ]);
-  const edges = new Edges(everything, everything);
+test('every shard is told once, and again when something has changed', async (t) => {
+  const { claims, sentNow } = await claimsOf(['amber', 'birch']);
 
-  const told = claims.take(edges).map(({ shard, incarnation, removed }) => `${shard} ${incarnation} ${removed}`);
-
-  t.deepEqual(told, ['amber 5 false', 'cedar 7 true']);
-  t.deepEqual(claims.take(edges), []);
-  claims.add(shardName('amber'));
-  t.is(claims.take(edges).length, 1);
+  t.deepEqual(sentNow(), ['amber', 'birch']);
+  t.deepEqual(sentNow(), []);
+  claims.add(shardName('birch'));
+  claims.add(shardName('unknown'));
+  t.deepEqual(sentNow(), ['birch']);
 });
 
-test('what the policies of neither way cover is not claimed', async (t) => {
-  const claims = await claimsOf([aShardState(shardName('amber'), 5), aShardState(shardName('birch'), 6)]);
-  const onlyBirch = { up: [], down: aPolicy({ types: ['*'], shards: ['birch'] }) };
+test('who is to send a shard hears first that it was not, and what is held of it, once each time it is chosen', async (t) => {
+  const { claims, sentNow, held } = await claimsOf(['amber'], { isYours: true });
 
-  t.deepEqual(
-    claims.take(new Edges(onlyBirch, everything)).map(({ shard }) => shard as string),
-    ['birch'],
-  );
+  t.deepEqual(sentNow(), ['amber', 'amber yours']);
+  claims.add(shardName('amber'));
+  t.deepEqual(sentNow(), ['amber yours']);
+  held.clear();
+  claims.add(shardName('amber'));
+  t.deepEqual(sentNow(), ['amber', 'amber yours']);
+});
+
+test('a shard that changes all the time is told four times a second, and the last of it', async (t) => {
+  const { claims, clock, rings, sentNow } = await claimsOf(['amber', 'birch']);
+  const told = Array.from({ length: 20 }, () => {
+    claims.add(shardName('amber'));
+    return sentNow().filter((text) => text === 'amber').length;
+  });
+  t.deepEqual(told.slice(0, 5), [1, 1, 1, 1, 0]);
+  t.false(told.slice(4).includes(1));
+  const rang = rings();
+
+  clock.advance(1_000);
+
+  t.is(rings(), rang + 1);
+  t.deepEqual(sentNow(), ['amber']);
+  clock.advance(1_000);
+  t.deepEqual(sentNow(), []);
 });
 
 test('a thousand shards are told in more than one turn, and all of them', async (t) => {
-  const claims = await claimsOf(Array.from({ length: 1_000 }, (_, i) => aShardState(shardName(`s-${i}`), 5)));
-  const edges = new Edges(everything, everything);
+  const { sentNow } = await claimsOf(Array.from({ length: 1_000 }, (_, i) => `s-${i}`));
 
-  const first = claims.take(edges).length;
+  const first = sentNow().length;
 
-  t.true(first < 1_000 && claims.isDue);
-  t.is(first + claims.take(edges).length, 1_000);
-  t.false(claims.isDue);
+  t.true(first < 1_000);
+  t.is(first + sentNow().length, 1_000);
 });
 
-test('a child’s claim is heard for what is accepted from it, whatever it follows; a parent’s for all that crosses', (t) => {
+test('a child’s claim is heard for what is accepted from it, whatever crosses; a parent’s always', (t) => {
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
-  const edges = new Edges(accepts, everything);
+  const edges = new Edges(accepts, { up: [], down: [] });
 
   t.true(edges.hearsClaim(shardName('amber'), 'child/eu'));
   t.false(edges.hearsClaim(shardName('birch'), 'child/eu'));
   t.true(edges.hearsClaim(shardName('birch'), 'parent'));
+  t.true(new Edges({ up: [], down: [] }, everything).hearsClaim(shardName('birch'), 'parent'));
 });

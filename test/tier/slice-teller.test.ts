@@ -11,7 +11,8 @@ import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { MemoryStore } from '../support/memory-store.js';
-import { aClaim, aStatement, aSlice, mustPush } from '../support/pushes.js';
+import { aClaim, aStatement, aSlice, mustPush, firstIncarnation } from '../support/pushes.js';
+import { aClaimFrame } from './a-claim-frame.js';
 import { aKey } from '../support/objects.js';
 import { aState } from './a-state.js';
 
@@ -44,6 +45,7 @@ async function aTeller(...names: readonly string[]) {
     { to: 'parent', edge: new Edge(everything, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, rang }, store.published);
+  courses.hear(aClaimFrame({ incarnation: firstIncarnation, origin: 'here', isYours: true }));
   await courses.open(async () => {});
   const teller = new SliceTeller({ store, known, queue, courses, tail, progress: () => {} });
   const sent = (): readonly string[] => {

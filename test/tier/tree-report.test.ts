@@ -26,7 +26,7 @@ function setUp() {
   const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
     const known = await KnownShards.open(pushes);
     const told = { presence: () => ({ isUp: false, sinceMs: clock.now() - 900, hasTold: false }) };
-    const alone = { name: undefined, route: ['c1'], parent: undefined, children: [], conflicts: [], policies, freshness: told };
+    const alone = { name: undefined, route: ['c1'], parent: undefined, children: [], policies, freshness: told };
     return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
   };
   return { clock, pushes, link, report };
@@ -35,7 +35,7 @@ function setUp() {
 test('a cache without neighbours is a root, and tells nothing else', async (t) => {
   const { report } = setUp();
 
-  t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, parent: null, children: [], conflicts: [] });
+  t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, parent: null, children: [] });
 });
 
 test('a parent that does not come is told with why, and with what the store has kept of it', async (t) => {
@@ -110,23 +110,4 @@ test('children are told in the order of their names, those that were here once i
     children.map(({ policies: { own } }) => own.down),
     [everything, '[]', '[]'],
   );
-});
-
-test('a conflict is told until one of the two has outranked the other', async (t) => {
-  const { clock, pushes, report } = setUp();
-  const holder = aShardState(amber, 3);
-  const conflict = {
-    claim: { shard: amber, incarnation: 3, moves: 0, side: 'child/west' as const, removed: false },
-    holder,
-    sinceMs: clock.now(),
-  };
-  pushes.shardStates.push(holder);
-  clock.advance(70);
-
-  const told = await report({ conflicts: [conflict] });
-  pushes.shardStates[0] = aShardState(amber, 4);
-  const settled = await report({ conflicts: [conflict] });
-
-  t.deepEqual(told.conflicts, [{ shard: amber, side: 'local', claimedBy: 'child/west', incarnation: 3, forMs: 70 }]);
-  t.deepEqual(settled.conflicts, []);
 });

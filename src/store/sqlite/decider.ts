@@ -239,10 +239,10 @@ export class Decider {
     if (met.kind === 'bound') return met;
     if (met.kind === 'same') return unchanged;
     for (const shard of fence.of(side)) {
+      if (side === 'parent' && met.kind === 'another') this.#sided(shard, () => fence.leaveSide(shard));
       slices.leaveStep(shard);
       underWay.forgetRange({ shard });
     }
-    if (side === 'parent' && met.kind === 'another') fence.moveUp();
     return unchanged;
   }
 

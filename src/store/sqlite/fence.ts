@@ -8,27 +8,32 @@
  *   local, 7                   passes            fenced             passes
  *   local, another             fenced            fenced             passes
  *   side S, whatever number    fenced            passes             refused, or takes it with the next incarnation
- *   removed                    fenced            fenced             makes it local, plain, with the next incarnation
+ *   nobody's, of another cache fenced            fenced             refused, or takes it with the next incarnation
+ *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next incarnation
  *
- * I14 The rank of a shard never falls. Bound: one entry per shard that was ever claimed, written to or removed.
+ * I14 The order of what is known of a shard never falls (R1). Bound: one entry per shard that was ever claimed, written to or removed.
  */
-import { claimed, judgeClaim, type Claim, type ShardState } from '../../domain/claim.js';
+import { claimed, isElsewhere, judgeClaim, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Side } from '../../domain/side.js';
 import type { Connection } from './database.js';
+import { readCacheId } from './meta.js';
 
 export type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
 
 export class Fence {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #shards: Map<ShardName, ShardState>;
+  /** The id of this cache, the origin of what becomes local. */
+  readonly #own: string;
   /** What the commit under way has changed, as it was. */
   readonly #before = new Map<ShardName, ShardState | undefined>();
 
   constructor(database: Connection) {
     this.#statements = prepare(database);
     this.#shards = new Map(readShards(database).map((state) => [state.shard, state]));
+    this.#own = readCacheId(database);
   }
 
   known(shard: ShardName): ShardState | undefined {
@@ -51,28 +56,28 @@ export class Fence {
     return { kind: 'fenced', holder: known };
   }
 
-  /** Whether the shard is the other end's of a link: a plain writer has to take it first. */
+  /** Whether the shard is at another cache, as far as is known here: a plain writer has to take it first. */
   isElsewhere(shard: ShardName): boolean {
-    const side = this.#shards.get(shard)?.side;
-    return side !== undefined && side !== 'local';
+    return isElsewhere(this.#shards.get(shard), this.#own);
   }
 
   /** A plain writer, which has no incarnation, writes: unless the shard is local already, it becomes so. */
   settle(shard: ShardName): void {
     const known = this.#shards.get(shard);
     if (known?.side === 'local') return;
-    this.#set({ shard, incarnation: (known?.incarnation ?? 0) + 1, moves: 0, side: 'local', removed: false, plain: true });
+    const incarnation = (known?.incarnation ?? 0) + 1;
+    this.#set({ shard, incarnation, moves: 0, removed: false, origin: this.#own, side: 'local', plain: true });
   }
 
   remove(shard: ShardName, nowMs: number): void {
     const incarnation = Math.max(this.#shards.get(shard)?.incarnation ?? 0, nowMs) + 1;
-    this.#set({ shard, incarnation, moves: 0, side: undefined, removed: true, plain: false });
+    this.#set({ shard, incarnation, moves: 0, removed: true, origin: this.#own, side: undefined, plain: false });
   }
 
-  /** All that goes up to the parent has moved once more. */
-  moveUp(): void {
-    for (const state of this.#shards.values())
-      if (state.side !== undefined && state.side !== 'parent') this.#set({ ...state, moves: state.moves + 1 });
+  /** Another cache is on the side of the shard: it is nobody's until somebody tells of it. */
+  leaveSide(shard: ShardName): void {
+    const known = this.#shards.get(shard);
+    if (known !== undefined) this.#set({ ...known, side: undefined });
   }
 
   /** The shards of a side. */
@@ -98,20 +103,20 @@ export class Fence {
   }
 
   #set(state: ShardState): void {
-    const { shard, incarnation, moves, side, removed, plain } = state;
+    const { shard, incarnation, moves, removed, origin, side, plain } = state;
     if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
     this.#shards.set(shard, state);
-    this.#statements.set.run(shard, incarnation, removed ? 1 : 0, moves, side ?? '', plain ? 1 : 0);
+    this.#statements.set.run(shard, incarnation, moves, removed ? 1 : 0, origin, side ?? '', plain ? 1 : 0);
   }
 }
 
 export function readShards(database: Connection): readonly ShardState[] {
   type Row = Omit<ShardState, 'side' | 'removed' | 'plain'> & { side: Side | ''; removed: number; plain: number };
   return database
-    .prepare<[], Row>(/*sql*/ `SELECT shard, incarnation, moves, side, removed, plain FROM shards`)
+    .prepare<[], Row>(/*sql*/ `SELECT shard, incarnation, moves, removed, origin, side, plain FROM shards`)
     .all()
-    .map(({ side, removed, plain, ...rank }) => ({
-      ...rank,
+    .map(({ side, removed, plain, ...known }) => ({
+      ...known,
       side: side === '' ? undefined : side,
       removed: removed !== 0,
       plain: plain !== 0,
@@ -125,8 +130,8 @@ function speaksFor(by: Speaker, { side, incarnation, removed }: ShardState): boo
 
 function prepare(database: Connection) {
   return {
-    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, incarnation, removed, moves, side, plain) VALUES (?, ?, ?, ?, ?, ?)
-               ON CONFLICT (shard) DO UPDATE SET incarnation = excluded.incarnation, removed = excluded.removed,
-                 moves = excluded.moves, side = excluded.side, plain = excluded.plain`),
+    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, incarnation, moves, removed, origin, side, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (shard) DO UPDATE SET incarnation = excluded.incarnation, moves = excluded.moves,
+                 removed = excluded.removed, origin = excluded.origin, side = excluded.side, plain = excluded.plain`),
   };
 }

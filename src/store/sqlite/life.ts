@@ -8,7 +8,7 @@ import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
 import { nextEpoch, nextNonce, type Epoch, type EpochParts } from './epochs.js';
-import { readMeta } from './meta.js';
+import { readCacheId, readMeta } from './meta.js';
 
 export type Life = Readonly<{
   /** Made once, at birth; a copy has it too. */
@@ -26,6 +26,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
   const life = database
     .transaction((): Life => {
       bear(database, parts.random);
+      noteOrigins(database);
       noteOpen(database, true);
       forgetFuture(database, parts.nowMs);
       const revision = readMeta(database, 'revision');
@@ -35,7 +36,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       failpoint('epoch.before');
       return {
-        cacheId: String(database.prepare(/*sql*/ `SELECT value FROM meta WHERE name = 'cache_id'`).pluck().get()),
+        cacheId: readCacheId(database),
         epochs: readEpochs(database),
         revision,
         compacted: readMeta(database, 'compacted'),
@@ -45,6 +46,11 @@ export function begin(database: Connection, parts: EpochParts): Life {
     .immediate();
   failpoint('epoch.after');
   return life;
+}
+
+/** A store of an older schema may have had no id when it was migrated: what is local has its origin here. */
+function noteOrigins(database: Connection): void {
+  database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE side = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
 /** Within a transaction: the epoch that counts from `firstRevision` on. */

@@ -10,7 +10,8 @@
  *
  * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
  * it resumes, 0 when it is new; a clear uses `end` to say that it fences, or asks for a tombstone, a claim `start` for its moves, `end` to say that it removes
- * and what follows for its side. The text that ends, compares, meets and reaches have besides stands in the place of the cluster.
+ * or is a plain writer's, and what follows for its side, -1 for none. The text that claims, ends, compares, meets and reaches have besides stands in the
+ * place of the cluster.
  * Mutations that take their shard are of kinds behind all others.
  */
 import assert from 'node:assert/strict';
@@ -42,6 +43,8 @@ const absent = 0;
 const any = -1;
 const fences = 1;
 const onlyIfRemoved = 2;
+const isRemoved = 1;
+const isPlain = 2;
 
 const kinds = [
   ...(['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
@@ -111,9 +114,9 @@ class Packer {
       case 'end':
         return this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
       case 'claim':
-        this.#say(asked.shard);
-        this.#put(kind, 0, asked.incarnation, asked.moves, asked.removed ? 1 : 0);
-        this.#numbers[this.#at + 5] = this.#side(asked.side);
+        this.#say(asked.shard, asked.origin);
+        this.#put(kind, 0, asked.incarnation, asked.moves, (asked.removed ? isRemoved : 0) | (asked.plain ? isPlain : 0));
+        this.#numbers[this.#at + 5] = asked.side === undefined ? -1 : this.#side(asked.side);
         return;
       case 'meet':
         this.#say('', asked.cacheId);
@@ -208,9 +211,8 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   const shard = text(0) as Key['shard'];
   assert(kind !== undefined, 'a batch is of known kinds');
   if (kind === 'claim') {
-    const side = sides[number(5)];
-    assert(side !== undefined, 'a claim is of a side');
-    return { kind, shard, incarnation: expect, moves: number(3), removed: number(4) === 1, side };
+    const [removed, plain] = [(number(4) & isRemoved) !== 0, (number(4) & isPlain) !== 0];
+    return { kind, shard, incarnation: expect, moves: number(3), removed, origin: text(1), side: sides[number(5)], plain };
   }
   if (kind === 'meet') return { kind, side: linkAt(sides, expect), cacheId: text(1) };
   if (kind === 'reach') return { kind, side: linkAt(sides, expect), position: text(1) };

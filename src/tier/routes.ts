@@ -1,0 +1,152 @@
+/**
+ * By which neighbour each shard is reached: the last claim of every open link, and what this cache has chosen of them (domain/claim.ts).
+ *
+ *   claim of a link, its end, another policy ──▶ choose ──▶ the same as the store has: told to all neighbours
+ *                                                   ▲  └──▶ another: to the committer
+ *                                                   └─────────────┘ once it is published
+ *
+ * Nothing of it outlives the process but what the store has: paths, and whether somebody is reached, come with the claims of open links.
+ * Bounds: `shardsMax`; of each the last claim of each link.
+ */
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import { choose, compareClaims, type Choice, type Claim, type ClaimOrder, type Offer, type ShardState } from '../domain/claim.js';
+import type { Clock, PushLane } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import type { LinkSide } from '../domain/side.js';
+import type { FrameOf } from '../frames/frame.js';
+import { frameBounds } from '../frames/frame-bounds.js';
+import type { KnownShards } from '../intake/known-shards.js';
+
+export type RoutesParts = Readonly<{
+  /** The id of this cache. */
+  own: string;
+  known: KnownShards;
+  lane: PushLane;
+  clock: Clock;
+  log: BoundedLog;
+  /** Whether a child may claim a shard. */
+  mayClaim: (shard: ShardName, from: LinkSide) => boolean;
+  /** What is told of the shard has changed. */
+  changed: (shard: ShardName) => void;
+}>;
+
+type Heard = { highest: ClaimOrder; readonly offers: Map<LinkSide, Offer> };
+
+/** A shard is never forgotten, so nobody may make up as many as they like. */
+const shardsMax = 100_000;
+/** So far a child's clock may be ahead, or its claim above what is known: one further ahead would keep every pusher out for as long. */
+const aheadMaxMs = 86_400_000;
+const aboveKnownMax = 2 ** 20;
+const movesMax = 2 ** 31;
+const unavailableRetryMs = 1_000;
+
+export class Routes {
+  readonly #parts: RoutesParts;
+  readonly #heard = new Map<ShardName, Heard>();
+  /** Of shards that somebody told of since the start. */
+  readonly #choices = new Map<ShardName, Choice>();
+  /** What the committer was asked for last, until it has decided. */
+  readonly #asked = new Map<ShardName, ShardState>();
+
+  constructor(parts: RoutesParts) {
+    this.#parts = parts;
+  }
+
+  /** What a neighbour has told. */
+  hear(from: LinkSide, { shard, incarnation, moves, removed, origin, path, reached }: FrameOf<'claim'>): void {
+    const known = this.#parts.known.shard(shard);
+    if (!this.#mayClaim(from, { shard, incarnation, moves }, known)) {
+      this.#parts.log.warn('link.claim-not-heard', { shard, from });
+      return;
+    }
+    const offer: Offer = { incarnation, moves, removed, origin, path, reached };
+    const heard = this.#heard.get(shard) ?? { highest: offer, offers: new Map<LinkSide, Offer>() };
+    this.#heard.set(shard, heard);
+    // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there.
+    if (path.includes(this.#parts.own) && known?.side !== from) heard.offers.delete(from);
+    else heard.offers.set(from, offer);
+    if (compareClaims(offer, heard.highest) > 0) heard.highest = offer;
+    this.#decide(shard);
+  }
+
+  /** The link is over: what it told is true no more. */
+  down(from: LinkSide): void {
+    for (const [shard, { offers }] of this.#heard) if (offers.delete(from)) this.#decide(shard);
+  }
+
+  /** The store has something else of these shards. */
+  follow(shards: Iterable<ShardState>): void {
+    for (const { shard } of shards) this.#decide(shard);
+  }
+
+  /** Who may claim what has changed. What may be claimed now is told again, for that side's policies have changed with it. */
+  policiesChanged(): void {
+    for (const [shard, { offers }] of this.#heard) {
+      for (const side of offers.keys()) if (side !== 'parent' && !this.#parts.mayClaim(shard, side)) offers.delete(side);
+      this.#decide(shard);
+    }
+  }
+
+  /** What a neighbour is told of a shard; undefined when nothing is known of it. */
+  claimFor(to: LinkSide, shard: ShardName): FrameOf<'claim'> | undefined {
+    const choice = this.#choice(shard);
+    if (choice === undefined) return undefined;
+    const { incarnation, moves, removed, origin, side } = choice.state;
+    const path = [...choice.path.slice(1 - frameBounds.pathMax), this.#parts.own];
+    return { kind: 'claim', shard, incarnation, moves, removed, origin, path, reached: choice.reached, isYours: side === to };
+  }
+
+  /** What nobody has told of since the start is reached by nobody, unless it is local. */
+  #choice(shard: ShardName): Choice | undefined {
+    const state = this.#parts.known.shard(shard);
+    if (state === undefined) return undefined;
+    if (state.side === 'local') return { state, path: [], reached: true };
+    const chosen = this.#choices.get(shard);
+    return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false };
+  }
+
+  #decide(shard: ShardName): void {
+    const { own, known, changed } = this.#parts;
+    const { highest, offers } = this.#heard.get(shard) ?? { highest: undefined, offers: new Map<LinkSide, Offer>() };
+    const before = this.#choice(shard);
+    const choice = choose(own, before, { shard, highest, offers });
+    if (choice === undefined) return;
+    const state = known.shard(shard);
+    if (state === undefined || !isSame(choice.state, state)) return this.#ask(choice.state);
+    this.#choices.set(shard, choice);
+    // What the store has of it is told whenever that changes.
+    if (choice.reached !== before?.reached || choice.path.join() !== before.path.join()) changed(shard);
+  }
+
+  #ask(state: Claim): void {
+    const { shard, removed } = state;
+    const asked = this.#asked.get(shard);
+    if (asked !== undefined && isSame(asked, state)) return;
+    this.#asked.set(shard, state);
+    void this.#push(state, removed).finally(() => {
+      if (this.#asked.get(shard) === state) this.#asked.delete(shard);
+    });
+  }
+
+  async #push(state: Claim, removed: boolean): Promise<void> {
+    const { lane, clock, log } = this.#parts;
+    const { shard } = state;
+    const [outcome] = await lane.push([{ kind: 'claim', ...state }]);
+    if (outcome?.kind === 'unavailable') return void clock.after(unavailableRetryMs, () => this.#decide(shard));
+    if (!removed || outcome?.kind !== 'unchanged') return;
+    const [cleared] = await lane.push([{ kind: 'clear', shard, fence: false, nowMs: clock.wallMs(), onlyRemoved: true }]);
+    if (cleared?.kind === 'swept' && cleared.removed > 0) log.info('link.shard-removed', { shard, objects: cleared.removed });
+  }
+
+  #mayClaim(from: LinkSide, claim: Pick<Claim, 'shard' | 'incarnation' | 'moves'>, known: ShardState | undefined): boolean {
+    const { shard, incarnation, moves } = claim;
+    const { clock, mayClaim } = this.#parts;
+    if ((known === undefined && this.#parts.known.count >= shardsMax) || moves > movesMax) return false;
+    const highest = Math.max(clock.wallMs() + aheadMaxMs, (known?.incarnation ?? 0) + aboveKnownMax);
+    return from === 'parent' || (incarnation <= highest && mayClaim(shard, from));
+  }
+}
+
+function isSame(one: ShardState, other: ShardState): boolean {
+  return compareClaims(one, other) === 0 && one.side === other.side;
+}

@@ -1,0 +1,38 @@
+/**
+ * Which shards the other end of a link has from here, as it has told: only these are sent. The claim that it knows of says for whom an `end`
+ * would count. Bound: one entry per shard.
+ */
+import { compareClaims, type ClaimOrder } from '../domain/claim.js';
+import type { ShardName } from '../domain/shard.js';
+import { flows, type LinkSide } from '../domain/side.js';
+import type { FrameOf, HeldSlice } from '../frames/frame.js';
+import type { KnownShards } from '../intake/known-shards.js';
+
+export class TakenShards {
+  readonly #known: Pick<KnownShards, 'shard'>;
+  readonly #to: LinkSide;
+  /** No claim: it has only said that it holds some of it. */
+  readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
+
+  constructor(known: Pick<KnownShards, 'shard'>, to: LinkSide, held: readonly HeldSlice[]) {
+    this.#known = known;
+    this.#to = to;
+    for (const { slice } of held) this.#claims.set(slice.shard, undefined);
+  }
+
+  hear(claim: FrameOf<'claim'>): void {
+    if (claim.isYours) this.#claims.set(claim.shard, claim);
+    else this.#claims.delete(claim.shard);
+  }
+
+  /** Nothing goes back to where it came from, whatever the other end still believes. */
+  has(shard: ShardName): boolean {
+    return this.#claims.has(shard) && flows(this.#known.shard(shard)?.side, this.#to);
+  }
+
+  /** Whether both ends know of the same claim. */
+  isAgreed(shard: ShardName): boolean {
+    const [there, here] = [this.#claims.get(shard), this.#known.shard(shard)];
+    return there !== undefined && here !== undefined && compareClaims(there, here) === 0;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * One address before two caches of a tree, as a load balancer or a name with two addresses has it: a shard's pusher comes to another cache with
+ * each connection, and never ends for it.
+ */
+import test from 'ava';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/test-server.js';
+import { aModelShard } from './model-shard.js';
+import { aTierTree, type TierCache } from './tier-tree.js';
+import { converge } from './tree-model.js';
+
+const moves = 6;
+
+async function sideOf(cache: TierCache, shard: string): Promise<string | null | undefined> {
+  return (await cache.status()).shards.find((each) => each.shard === shard)?.side;
+}
+
+test.serial(
+  'a pusher that a load balancer brings to another cache of the tree each time goes on there, and all hold what it tells',
+  async (t) => {
+    const tree = await aTierTree(t);
+    const root = await tree.start('root');
+    const west = await tree.start('west', { parent: root });
+    const east = await tree.start('east', { parent: root });
+    const balancer = await TcpProxy.start(west.process.port);
+    t.teardown(() => balancer.close());
+    const amber = aModelShard(t, 'amber');
+    amber.put('first');
+    const pushing = amber.push(west, { port: balancer.port, caFile: tree.trustedFile });
+    let hasEnded = false;
+    void pushing.ended.then(() => (hasEnded = true));
+    await converge(t, 'the beginning', { caches: [root, west, east], shards: [amber] });
+
+    for (let move = 1; move <= moves; move += 1) {
+      const to = [root, east, west][move % 3] ?? root;
+      balancer.redirect(to.process.port);
+      balancer.cut();
+      amber.put(`moved-${move}`);
+      await converge(t, `move ${move}, to ${to.name}`, { caches: [root, west, east], shards: [amber] });
+      await until(async () => (await sideOf(to, 'amber')) === 'local');
+      t.false(hasEnded, `move ${move}`);
+    }
+  },
+);
+
+test.serial('what a cache goes to another parent and back with is held by all, and is at the same cache as before', async (t) => {
+  const tree = await aTierTree(t);
+  const root = await tree.start('root');
+  const west = await tree.start('west', { parent: root });
+  const east = await tree.start('east', { parent: root });
+  const leaf = await tree.start('leaf', { parent: west });
+  const [amber, birch] = [aModelShard(t, 'amber'), aModelShard(t, 'birch')];
+  for (let i = 0; i < 50; i += 1) amber.put(`a${i}`);
+  for (let i = 0; i < 50; i += 1) birch.put(`b${i}`);
+  amber.push(leaf);
+  birch.push(east);
+  const caches = [root, west, east, leaf];
+  await converge(t, 'the beginning', { caches, shards: [amber, birch] });
+
+  for (const [parent, other] of [
+    [east, west],
+    [west, east],
+  ] as const) {
+    leaf.uplink.redirect(parent.process.port);
+    leaf.uplink.cut();
+    amber.put(`below-${parent.name}`);
+    birch.put(`above-${parent.name}`);
+    await converge(t, `below ${parent.name}`, { caches, shards: [amber, birch] });
+    t.is(await sideOf(parent, 'amber'), 'child/leaf');
+    t.is(await sideOf(other, 'amber'), 'parent');
+    t.is(await sideOf(leaf, 'amber'), 'local');
+  }
+});

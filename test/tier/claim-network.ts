@@ -1,0 +1,282 @@
+/**
+ * One shard in a network of caches that choose by domain/claim.ts and tell each other, message by message in random order. Parents change, links
+ * break, processes die, disks are lost or put back from a copy, clocks differ, pushers and plain writers come and operators remove the shard.
+ * Nothing else of the server is here, so thousands of networks are tried in a second.
+ */
+import {
+  choose,
+  claimed,
+  compareClaims,
+  judgeClaim,
+  type Choice,
+  type Claim,
+  type ClaimOrder,
+  type Offer,
+} from '../../src/domain/claim.js';
+import { childSide, type LinkSide } from '../../src/domain/side.js';
+import { shardName } from '../support/objects.js';
+
+const shard = shardName('amber');
+
+type Disk = { id: string; parentId: string | undefined; choice: Choice | undefined };
+
+type Cache = {
+  readonly name: number;
+  readonly skew: number;
+  isUp: boolean;
+  parent: number | undefined;
+  disk: Disk;
+  copies: Disk[];
+  highest: ClaimOrder | undefined;
+  readonly offers: Map<LinkSide, Offer>;
+};
+
+type Link = Readonly<{ child: number; parent: number; up: Offer[]; down: Offer[] }>;
+
+/** Where the pusher's process is, while it runs. */
+type Pusher = { incarnation: number; at: number };
+
+export class ClaimNetwork {
+  readonly story: string[] = [];
+  readonly #random: () => number;
+  readonly #caches: readonly Cache[];
+  readonly #links = new Map<number, Link>();
+  #ids = 0;
+  #now = 1_000;
+  #pusher: Pusher | undefined;
+
+  constructor(size: number, random: () => number) {
+    this.#random = random;
+    this.#caches = Array.from({ length: size }, (_, name) => ({
+      name,
+      skew: this.#below(400) - 200,
+      isUp: true,
+      parent: undefined,
+      disk: this.#blank(),
+      copies: [],
+      highest: undefined,
+      offers: new Map<LinkSide, Offer>(),
+    }));
+  }
+
+  /** What is wrong once `events` have happened, everything is up again, and all is told; undefined when nothing is. */
+  run(events: number): string | undefined {
+    for (let i = 0; i < events; i++) {
+      this.#now += 1 + this.#below(50);
+      this.#happen(this.#random(), this.#pick());
+      for (let told = this.#below(12); told > 0; told--) this.#deliver();
+    }
+    for (const cache of this.#caches) if (!cache.isUp) this.#start(cache);
+    for (let round = 0; round < 3; round++) for (const cache of this.#caches) this.#open(cache);
+    for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
+    // A pusher that was sent away comes back, and claims what is known elsewhere.
+    if (this.#pusher !== undefined) this.#connectPusher(this.#pusher);
+    for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
+    return this.#wrong();
+  }
+
+  #happen(which: number, cache: Cache): void {
+    if (which < 0.3) {
+      this.#close(cache.name);
+      cache.parent = this.#random() < 0.1 ? undefined : this.#pick().name;
+      if (cache.parent === cache.name) cache.parent = undefined;
+      this.story.push(`${cache.name} follows ${cache.parent}`);
+      this.#open(cache);
+    } else if (which < 0.4) this.#close(cache.name);
+    else if (which < 0.6) for (const each of this.#caches) this.#open(each);
+    else if (which < 0.66) this.#claim(cache);
+    else if (which < 0.75) {
+      if (cache.isUp) this.#stop(cache);
+      else this.#start(cache);
+    } else if (which < 0.79) cache.copies.push({ ...cache.disk });
+    else if (which < 0.83) this.#restore(cache, cache.copies[this.#below(cache.copies.length)]);
+    else if (which < 0.85) this.#restore(cache, this.#blank());
+  }
+
+  /** A new pusher, the one there was at another cache, a plain writer, or an operator. */
+  #claim(cache: Cache): void {
+    if (!cache.isUp) return;
+    const known = cache.disk.choice?.state;
+    const after = Math.max(this.#now + cache.skew, known?.incarnation ?? 0) + 1;
+    const [origin, how] = [cache.disk.id, this.#random()];
+    const none = { shard, moves: 0, removed: false, origin, side: undefined, plain: false };
+    this.story.push(`claim at ${cache.name}, ${how < 0.4 ? 'anew' : how < 0.6 ? 'moved' : how < 0.85 ? 'plain' : 'removed'}`);
+    if (how < 0.4) this.#connectPusher((this.#pusher = { incarnation: after, at: cache.name }));
+    else if (how < 0.6 && this.#pusher !== undefined) this.#connectPusher(Object.assign(this.#pusher, { at: cache.name }));
+    else if (how < 0.85) this.#set(cache, { ...none, incarnation: (known?.incarnation ?? 0) + 1, side: 'local', plain: true });
+    else this.#set(cache, { ...none, incarnation: after, removed: true });
+    // Whoever else claims it fences the pusher that was.
+    if (how >= 0.6) this.#pusher = undefined;
+  }
+
+  #connectPusher({ incarnation, at }: Pusher): void {
+    const cache = this.#cache(at);
+    const known = cache.disk.choice?.state;
+    const claim: Claim = { shard, incarnation, moves: 0, removed: false, origin: cache.disk.id, side: 'local', plain: false };
+    const verdict = cache.isUp ? judgeClaim(known, claim) : 'refused';
+    if (verdict === 'takes') this.#set(cache, claimed(claim, known));
+    else if (verdict === 'refused') this.#pusher = undefined;
+  }
+
+  #set(cache: Cache, state: Choice['state']): void {
+    cache.disk.choice = { state, path: [], reached: state.side === 'local' };
+    this.#tellAll(cache);
+  }
+
+  #decide(cache: Cache): void {
+    const { disk, highest, offers } = cache;
+    const next = choose(disk.id, disk.choice, { shard, highest, offers });
+    const before = disk.choice;
+    const isSame = before !== undefined && next !== undefined && JSON.stringify(next) === JSON.stringify(before);
+    if (next === undefined || isSame) return;
+    if (before !== undefined && judgeClaim(before.state, next.state) === 'refused')
+      throw new Error('the committer refuses what was chosen');
+    disk.choice = next;
+    this.#tellAll(cache);
+  }
+
+  #tellAll(cache: Cache): void {
+    for (const link of this.#links.values()) if (link.child === cache.name || link.parent === cache.name) this.#tell(cache, link);
+  }
+
+  #tell({ name, disk }: Cache, link: Link): void {
+    if (disk.choice === undefined) return;
+    const { state, path, reached } = disk.choice;
+    const { incarnation, moves, removed, origin } = state;
+    (link.child === name ? link.up : link.down).push({ incarnation, moves, removed, origin, path: [...path, disk.id], reached });
+  }
+
+  #deliver(): boolean {
+    const ways = [...this.#links.values()].flatMap((link) => [
+      { from: childSide(`${link.child}`), to: link.parent, told: link.up },
+      { from: 'parent' as const, to: link.child, told: link.down },
+    ]);
+    const waiting = ways.filter(({ told }) => told.length > 0);
+    const way = waiting[this.#below(waiting.length)];
+    const offer = way?.told.shift();
+    if (way === undefined || offer === undefined) return false;
+    const cache = this.#cache(way.to);
+    if (offer.path.includes(cache.disk.id) && cache.disk.choice?.state.side !== way.from) cache.offers.delete(way.from);
+    else cache.offers.set(way.from, offer);
+    if (cache.highest === undefined || compareClaims(offer, cache.highest) > 0) cache.highest = offer;
+    this.#decide(cache);
+    return true;
+  }
+
+  /** Not below itself: a cache refuses a child that is above it. */
+  #open(child: Cache): void {
+    const parent = child.parent === undefined ? undefined : this.#caches[child.parent];
+    if (parent === undefined || !child.isUp || !parent.isUp || this.#links.has(child.name)) return;
+    for (let above: number | undefined = parent.name; above !== undefined; above = this.#links.get(above)?.parent)
+      if (above === child.name) return;
+    const link: Link = { child: child.name, parent: parent.name, up: [], down: [] };
+    this.#links.set(child.name, link);
+    const { disk } = child;
+    if (disk.parentId !== undefined && disk.parentId !== parent.disk.id && disk.choice?.state.side === 'parent')
+      disk.choice = { state: { ...disk.choice.state, side: undefined }, path: [], reached: false };
+    disk.parentId = parent.disk.id;
+    this.story.push(`${child.name} is open to ${parent.name}`);
+    this.#tell(child, link);
+    this.#tell(parent, link);
+  }
+
+  #close(child: number): void {
+    const link = this.#links.get(child);
+    if (link === undefined) return;
+    this.#links.delete(child);
+    const [below, above] = [this.#cache(link.child), this.#cache(link.parent)];
+    below.offers.delete('parent');
+    above.offers.delete(childSide(`${child}`));
+    this.#decide(below);
+    this.#decide(above);
+  }
+
+  #stop(cache: Cache): void {
+    for (const { child, parent } of this.#links.values()) if (child === cache.name || parent === cache.name) this.#close(child);
+    cache.isUp = false;
+    this.story.push(`${cache.name} stops`);
+  }
+
+  /** Paths, and whether somebody is reached, are not on the disk. */
+  #start(cache: Cache): void {
+    const { disk } = cache;
+    cache.isUp = true;
+    cache.highest = undefined;
+    cache.offers.clear();
+    if (disk.choice !== undefined && disk.choice.state.side !== 'local') disk.choice = { ...disk.choice, path: [], reached: false };
+    if (this.#pusher?.at === cache.name) this.#connectPusher(this.#pusher);
+    this.story.push(`${cache.name} starts with ${JSON.stringify(disk)}`);
+  }
+
+  #restore(cache: Cache, disk: Disk | undefined): void {
+    if (disk === undefined) return;
+    if (cache.isUp) this.#stop(cache);
+    cache.disk = { ...disk };
+    this.#start(cache);
+  }
+
+  #wrong(): string | undefined {
+    for (const group of this.#groups()) {
+      const states = group.map(({ disk }) => disk.choice?.state);
+      const top = states
+        .filter((state) => state !== undefined)
+        .toSorted(compareClaims)
+        .at(-1);
+      if (top === undefined) continue;
+      for (const [i, state] of states.entries())
+        if (state === undefined || compareClaims(state, top) !== 0)
+          return `${group[i]?.name} has another claim than ${JSON.stringify(top)}`;
+      const home = group.find(({ disk }) => disk.id === top.origin);
+      if (top.removed || home === undefined) continue;
+      const isHome = home.disk.choice?.state.side === 'local';
+      for (const cache of group) {
+        if (!isHome && cache.disk.choice?.reached === true) return `${cache.name} takes an origin for reached where nobody writes`;
+        const end: Cache | undefined = isHome ? this.#follow(cache) : home;
+        if (end !== home) return `${cache.name} does not lead to ${home.name}`;
+        if (isHome && cache.disk.choice?.reached !== true) return `${cache.name} does not know that it reaches the origin`;
+      }
+    }
+    return undefined;
+  }
+
+  /** The cache that its sides lead to; undefined when they lead nowhere. */
+  #follow(from: Cache): Cache | undefined {
+    let at: Cache | undefined = from;
+    for (let hops = 0; at !== undefined && hops < this.#caches.length; hops++) {
+      const side: string | undefined = at.disk.choice?.state.side;
+      if (side === 'local') return at;
+      const link: Link | undefined = side === 'parent' ? this.#links.get(at.name) : this.#links.get(Number(side?.slice('child/'.length)));
+      if (link === undefined || (side !== 'parent' && link.parent !== at.name)) return undefined;
+      at = this.#caches[side === 'parent' ? link.parent : link.child];
+    }
+    return undefined;
+  }
+
+  #groups(): readonly (readonly Cache[])[] {
+    const rootOf = ({ name }: Cache): number => {
+      const above = this.#links.get(name)?.parent;
+      return above === undefined ? name : rootOf(this.#cache(above));
+    };
+    return this.#caches.map(({ name }) => this.#caches.filter((cache) => rootOf(cache) === name));
+  }
+
+  /** Ids do not rise with time. */
+  #blank(): Disk {
+    this.#ids += 1;
+    return { id: `c${String((this.#ids * 2_654_435_761) % 97).padStart(2, '0')}.${this.#ids}`, parentId: undefined, choice: undefined };
+  }
+
+  #cache(name: number): Cache {
+    const cache = this.#caches[name];
+    if (cache === undefined) throw new Error(`there is no cache ${name}`);
+    return cache;
+  }
+
+  #pick(): Cache {
+    return this.#cache(this.#below(this.#caches.length));
+  }
+
+  #below(max: number): number {
+    return Math.floor(this.#random() * max);
+  }
+}

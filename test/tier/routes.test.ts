@@ -1,0 +1,127 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
+import type { ShardState } from '../../src/domain/claim.js';
+import type { Push, PushOutcome } from '../../src/domain/push.js';
+import { childSide } from '../../src/domain/side.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { Routes } from '../../src/tier/routes.js';
+import { aShardState, FakePushes } from '../intake/fake-pushes.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { shardName } from '../support/objects.js';
+import { silent } from '../support/test-store.js';
+import { aClaimFrame } from './a-claim-frame.js';
+
+const amber = shardName('amber');
+const [east, west] = [childSide('east'), childSide('west')];
+const dayMs = 86_400_000;
+
+/** Routes of a cache that knows these shards; the store decides as it is told, and nothing is published but by `publish`. */
+async function someRoutes(...states: readonly ShardState[]) {
+  const [clock, pushes] = [new ManualClock(), new FakePushes()];
+  pushes.shardStates.push(...states);
+  const known = await KnownShards.open(pushes);
+  const asked: Push[] = [];
+  const changed: string[] = [];
+  const store: { outcome: PushOutcome } = { outcome: { kind: 'unchanged' } };
+  const allowed = new Set([east, west]);
+  const routes = new Routes({
+    own: 'own',
+    known,
+    lane: {
+      room: async () => {},
+      push: async (all) => {
+        asked.push(...all);
+        return all.map(() => store.outcome);
+      },
+    },
+    clock,
+    log: new BoundedLog({ clock, log: silent }),
+    mayClaim: (_, from) => from === 'parent' || allowed.has(from),
+    changed: (shard) => changed.push(shard),
+  });
+  const publish = (state: ShardState): void => {
+    for (const listener of pushes.listeners) listener({ shards: [state], slices: [] });
+    routes.follow([state]);
+  };
+  /** What was asked for since, in words. */
+  const askedNow = async (): Promise<readonly string[]> => {
+    await turn();
+    return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.incarnation} ${push.side ?? 'nobody'}` : push.kind));
+  };
+  return { routes, clock, askedNow, changed, publish, allowed, store };
+}
+
+test('what a child claims is asked for once, and told to all neighbours with its way once it is published', async (t) => {
+  const { routes, askedNow, publish, changed } = await someRoutes();
+
+  routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
+  routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+  t.is(routes.claimFor('parent', amber), undefined);
+  publish(aShardState(amber, 5, { side: east }));
+
+  t.deepEqual(await askedNow(), []);
+  t.deepEqual(changed, ['amber']);
+  t.like(routes.claimFor('parent', amber), { incarnation: 5, origin: 'far', path: ['far', 'eu', 'own'], reached: true, isYours: false });
+  t.like(routes.claimFor(east, amber), { isYours: true });
+});
+
+test('a link that goes down leaves the shard to another that reaches it, or unreached where it was', async (t) => {
+  const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { side: east }));
+  routes.hear(east, aClaimFrame());
+  routes.hear(west, aClaimFrame({ path: ['far', 'us'] }));
+  t.deepEqual(await askedNow(), []);
+
+  routes.down(east);
+  t.deepEqual(await askedNow(), [`5 ${west}`]);
+  publish(aShardState(amber, 5, { side: west }));
+  changed.length = 0;
+  routes.down(west);
+
+  t.deepEqual(await askedNow(), []);
+  t.deepEqual(changed, ['amber']);
+  t.like(routes.claimFor('parent', amber), { path: ['far', 'us', 'own'], reached: false });
+});
+
+test('what leads back through this cache is no way, and makes nobody of who had it from there', async (t) => {
+  const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { side: east }));
+
+  routes.hear(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
+  t.deepEqual(await askedNow(), []);
+  routes.hear(east, aClaimFrame({ path: ['far', 'own', 'eu'] }));
+
+  t.deepEqual(await askedNow(), ['5 nobody']);
+});
+
+test('a claim from further ahead than a clock may be is heard of a parent alone, and what a policy takes back is forgotten', async (t) => {
+  const { routes, clock, askedNow, allowed, publish } = await someRoutes();
+  const ahead = clock.wallMs() + dayMs + 60_000;
+
+  routes.hear(east, aClaimFrame({ incarnation: ahead }));
+  routes.hear(east, aClaimFrame({ moves: 2 ** 32 }));
+  t.deepEqual(await askedNow(), []);
+  routes.hear(east, aClaimFrame({ incarnation: ahead - 120_000 }));
+  t.deepEqual(await askedNow(), [`${ahead - 120_000} ${east}`]);
+  routes.hear('parent', aClaimFrame({ incarnation: ahead }));
+  t.deepEqual(await askedNow(), [`${ahead} parent`]);
+  publish(aShardState(amber, ahead, { side: east }));
+  allowed.delete(east);
+  routes.policiesChanged();
+
+  t.deepEqual(await askedNow(), [`${ahead} parent`]);
+  routes.hear(east, aClaimFrame({ incarnation: ahead + 1 }));
+  t.deepEqual(await askedNow(), []);
+});
+
+test('a removal clears the shard behind its claim; what the store could not take is asked for again', async (t) => {
+  const { routes, clock, askedNow, store } = await someRoutes(aShardState(amber, 5));
+  store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the disk is full' } };
+  routes.hear(east, aClaimFrame({ incarnation: 6, removed: true }));
+  t.deepEqual(await askedNow(), ['6 nobody']);
+
+  store.outcome = { kind: 'unchanged' };
+  clock.advance(1_000);
+
+  t.deepEqual(await askedNow(), ['6 nobody', 'clear']);
+});
