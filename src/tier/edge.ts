@@ -22,6 +22,7 @@ import { TypeSet } from './type-set.js';
 
 const rememberedMax = 100_000;
 const hashBytes = 12;
+const shardSets = new WeakMap<readonly ShardName[], ReadonlySet<ShardName>>();
 const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
 
 /** A rule, or what it implies. `shards` undefined: all. */
@@ -106,11 +107,18 @@ function isSame({ shard, resource }: Slice, other: Slice): boolean {
 
 function grantsOf(rule: EdgeRule): readonly Grant[] {
   const { types } = rule;
-  const shards = rule.shards === undefined ? undefined : new Set(rule.shards);
+  const shards = rule.shards === undefined || rule.shards === '*' ? undefined : setOf(rule.shards);
   const declared = types?.filter((type) => !builtIn.has(formatGroupResource(type))) ?? [];
   const grant = { types: TypeSet.of(types), shards, narrowing: Narrowing.of(rule) };
   if (declared.length === 0) return [grant];
   return [grant, { types: TypeSet.of([{ ...declaring, identity: undefined }]), shards, narrowing: Narrowing.declaring(declared) }];
+}
+
+/** Rules without `shards` in an accept policy share one list (edge-policy.ts). */
+function setOf(shards: readonly ShardName[]): ReadonlySet<ShardName> {
+  const set = shardSets.get(shards) ?? new Set(shards);
+  shardSets.set(shards, set);
+  return set;
 }
 
 /** By their texts, in order. One that lets everything through leaves the others nothing to add. */

@@ -1,6 +1,6 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
 import type { EdgePolicy } from '../domain/edge-policy.js';
-import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
+import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
 import type { StoredObject } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
@@ -8,7 +8,12 @@ import type { Slice } from '../domain/slice.js';
 import { Edge } from './edge.js';
 
 /** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
-export type EndPolicy = Readonly<{ up: EdgePolicy; down: EdgePolicy }>;
+export type EndPolicy = Readonly<{
+  up: EdgePolicy;
+  down: EdgePolicy;
+  /** Of a parent: shards that this child may not claim, for it names them as those of others. */
+  others?: ReadonlySet<ShardName>;
+}>;
 
 /** Of this end towards its parent. */
 export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
@@ -18,7 +23,7 @@ export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
 /** Of this end towards a child. */
 export function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
   const { accept, offer } = policiesOfChild(policies, name);
-  return { up: accept, down: offer };
+  return { up: accept, down: offer, others: shardsOfOthers(policies, name) };
 }
 
 export class Edges {
@@ -26,12 +31,16 @@ export class Edges {
   readonly #down: Edge;
   readonly #ownUp: Edge;
   readonly #ownDown: Edge;
+  readonly #ofOthers: ReadonlySet<ShardName>;
 
-  constructor(own: EndPolicy, other: EndPolicy) {
-    this.#up = new Edge(own.up, other.up);
+  /** `peer`: what the other end is to this one; a parent's way up is what it accepts from a child. */
+  constructor(own: EndPolicy, other: EndPolicy, peer: LinkSide) {
+    const [ownUp, otherUp] = peer === 'parent' ? [own.up, acceptedFromChild(other.up)] : [acceptedFromChild(own.up), other.up];
+    this.#up = new Edge(ownUp, otherUp);
     this.#down = new Edge(own.down, other.down);
-    this.#ownUp = new Edge(own.up, everything);
+    this.#ownUp = new Edge(ownUp, everything);
     this.#ownDown = new Edge(own.down, everything);
+    this.#ofOthers = own.others ?? new Set();
   }
 
   /** The direction that leads to a side. */
@@ -50,11 +59,11 @@ export class Edges {
   }
 
   /**
-   * Whether a claim of the shard is heard that comes from a side. A child speaks only for shards that this end accepts from it, whatever it
-   * follows: a claim takes a shard away from whoever has it.
+   * Whether a claim of the shard is heard that comes from a side. A child speaks only for shards that this end accepts from it by name, or
+   * by '*' those that it names for no other child, whatever it follows: a claim takes a shard away from whoever has it.
    */
   hearsClaim(shard: ShardName, from: LinkSide): boolean {
-    return this.coverShard(shard) && (from === 'parent' || this.#ownUp.coversShard(shard));
+    return this.coverShard(shard) && (from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard)));
   }
 
   /**

@@ -252,7 +252,7 @@ export class LinkSession {
 
   #settleEdges(): void {
     if (this.#other === undefined) return;
-    this.#edges = new Edges(this.#own, this.#other);
+    this.#edges = new Edges(this.#own, this.#other, this.#peer.side);
     if (this.#outflow === undefined) this.#start();
     else this.#outflow.changeEdges(this.#edges);
     this.#parts.settled();

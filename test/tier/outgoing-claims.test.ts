@@ -6,7 +6,7 @@ import { aShardState, FakePushes } from '../intake/fake-pushes.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
 
-const everything = { up: aPolicy({ types: ['*'] }), down: aPolicy({ types: ['*'] }) };
+const everything = { up: aPolicy({ shards: ['*'] }), down: aPolicy({ types: ['*'] }) };
 
 async function claimsOf(states: readonly ReturnType<typeof aShardState>[]) {
   const pushes = new FakePushes();
@@ -20,7 +20,7 @@ test('what the other end has is not claimed, what was removed is told, and each 
     aShardState(shardName('birch'), 6, { side: 'parent' }),
     aShardState(shardName('cedar'), 7, { removed: true }),
   ]);
-  const edges = new Edges(everything, everything);
+  const edges = new Edges(everything, everything, 'child/eu');
 
   const told = claims.take(edges).map(({ shard, incarnation, removed }) => `${shard} ${incarnation} ${removed}`);
 
@@ -35,14 +35,14 @@ test('what the policies of neither way cover is not claimed', async (t) => {
   const onlyBirch = { up: [], down: aPolicy({ types: ['*'], shards: ['birch'] }) };
 
   t.deepEqual(
-    claims.take(new Edges(onlyBirch, everything)).map(({ shard }) => shard as string),
+    claims.take(new Edges(onlyBirch, everything, 'parent')).map(({ shard }) => shard as string),
     ['birch'],
   );
 });
 
 test('a thousand shards are told in more than one turn, and all of them', async (t) => {
   const claims = await claimsOf(Array.from({ length: 1_000 }, (_, i) => aShardState(shardName(`s-${i}`), 5)));
-  const edges = new Edges(everything, everything);
+  const edges = new Edges(everything, everything, 'child/eu');
 
   const first = claims.take(edges).length;
 
@@ -53,7 +53,7 @@ test('a thousand shards are told in more than one turn, and all of them', async 
 
 test('a child’s claim is heard for what is accepted from it, whatever it follows; a parent’s for all that crosses', (t) => {
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
-  const edges = new Edges(accepts, everything);
+  const edges = new Edges(accepts, everything, 'child/eu');
 
   t.true(edges.hearsClaim(shardName('amber'), 'child/eu'));
   t.false(edges.hearsClaim(shardName('birch'), 'child/eu'));

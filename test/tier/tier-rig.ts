@@ -40,7 +40,7 @@ const everything = aPolicy({ types: ['*'] });
 const openPolicies: LinkPolicies = {
   forward: everything,
   follow: everything,
-  children: new Map([['*', { accept: everything, offer: everything }]]),
+  children: new Map([['*', { accept: aPolicy({ shards: ['*'] }), offer: everything }]]),
 };
 
 export class TierRig {
