@@ -10,14 +10,13 @@
  */
 import { createHash } from 'node:crypto';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
-import type { CanonicalPath } from '../domain/cluster.js';
 import { declaring } from '../domain/declaration.js';
 import type { EdgePolicy, EdgeRule } from '../domain/edge-policy.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import { Narrowing } from './narrowing.js';
+import { Narrowing, type KnownPath } from './narrowing.js';
 import { TypeSet } from './type-set.js';
 
 const rememberedMax = 100_000;
@@ -36,10 +35,12 @@ export class Edge {
   readonly #crossings = new Map<string, Crossing>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
+  readonly #asksPaths: boolean;
   #last: Readonly<{ slice: Slice; crossing: Crossing }> | undefined;
 
   constructor(own: EdgePolicy, other: EdgePolicy) {
     this.#ends = [own, other].map((policy) => policy.flatMap(grantsOf));
+    this.#asksPaths = this.#ends.flat().some(({ narrowing }) => narrowing.asksPath);
   }
 
   /** Whether an object of the slice might cross. */
@@ -61,13 +62,18 @@ export class Edge {
     return covered && ends.length === 0;
   }
 
-  /** Whether it may depend on the canonical path of an object if it crosses. */
+  /** Whether it may depend on the canonical path of any object if it crosses. */
+  get asksPaths(): boolean {
+    return this.#asksPaths;
+  }
+
+  /** Whether it may depend on the canonical path of an object of the slice. */
   asksPath(slice: Slice): boolean {
     return this.#crossing(slice).asksPath;
   }
 
   /** `path`: of the object's logical cluster on its shard; what the object says of itself comes first. */
-  lets(object: Pick<StoredObject, 'key' | 'body'>, path: CanonicalPath | undefined): boolean {
+  lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { covered, ends } = this.#crossing(object.key);
     return covered && ends.every((narrowings) => narrowings.some((narrowing) => narrowing.lets(object, path)));
   }

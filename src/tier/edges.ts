@@ -1,4 +1,5 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
+import type { CanonicalPath } from '../domain/cluster.js';
 import type { EdgePolicy } from '../domain/edge-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
 import type { StoredObject } from '../domain/object.js';
@@ -6,6 +7,7 @@ import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { Edge } from './edge.js';
+import { anyPath } from './narrowing.js';
 
 /** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
 export type EndPolicy = Readonly<{
@@ -66,18 +68,32 @@ export class Edges {
     return this.coverShard(shard) && (from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard)));
   }
 
-  /**
-   * Whether the policy of this end alone lets an object in that comes from a side. What it asks of canonical paths is the sender's to judge:
-   * the object that tells a path may not cross.
-   */
-  accepts(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide): boolean {
-    const own = from === 'parent' ? this.#ownDown : this.#ownUp;
-    return own.asksPath(object.key) || own.lets(object, undefined);
+  /** Whether the policy of this end alone lets an object in that comes from a side; `path`: of its logical cluster, as this end knows it. */
+  accepts(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide, path: CanonicalPath | undefined): boolean {
+    return this.#own(from).lets(object, path);
+  }
+
+  /** Whether it would if its logical cluster were elsewhere. */
+  acceptsSomewhere(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide): boolean {
+    return this.#own(from).lets(object, anyPath);
+  }
+
+  /** Whether the policy of this end asks for paths, of objects of any slice or of this one. */
+  asksPaths(from: LinkSide): boolean {
+    return this.#own(from).asksPaths;
+  }
+
+  asksPath(slice: Slice, from: LinkSide): boolean {
+    return this.#own(from).asksPath(slice);
   }
 
   /** Whether this end takes anything of the slice from a side, whatever the other end says. */
   takes(slice: Slice, from: LinkSide): boolean {
-    return (from === 'parent' ? this.#ownDown : this.#ownUp).covers(slice);
+    return this.#own(from).covers(slice);
+  }
+
+  #own(from: LinkSide): Edge {
+    return from === 'parent' ? this.#ownDown : this.#ownUp;
   }
 }
 

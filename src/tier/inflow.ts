@@ -129,7 +129,7 @@ function takeSlice(
   if (known?.phase === 'parked') return push(state, work, []);
   switch (frame.kind) {
     case 'end':
-      return end(state, frame, known, { work, by });
+      return end(state, context.isWaiting(slice) ? { ...frame, edge: '' } : frame, known, { work, by });
     case 'digest':
       return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
     default:

@@ -16,6 +16,7 @@ import type { Credit, FrameOf } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
+import type { LinkPaths } from './link-paths.js';
 import { noInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
 
@@ -25,6 +26,7 @@ export type LinkInflowParts = Readonly<{
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
+  paths: LinkPaths;
   turn: () => Promise<void>;
   log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered'>;
@@ -63,11 +65,15 @@ export class LinkInflow {
 
   /** Resolves once the store has room for it. */
   async take(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
+    const { paths } = this.#parts;
+    if (frame.kind === 'put' && frame.objects.length <= this.#context().limits.frameMutationsMax) await paths.read(frame);
+    if (frame.kind === 'begin') paths.begun(frame.slice);
     for (const part of frame.kind === 'put' ? putParts(frame, this.#context().limits) : [frame]) {
       if (this.#isOver) return;
       await this.#take({ kind: 'frame', frame: part });
       await this.#pauseAfter(part);
     }
+    this.#askAgain();
   }
 
   /** Types were declared. */
@@ -88,6 +94,13 @@ export class LinkInflow {
       settled = this.#settled;
       await settled;
     }
+  }
+
+  /** What was refused for its path is let in where an object has told another one since. */
+  #askAgain(): void {
+    const isComing = (slice: Slice): boolean => this.#state.slices.get(formatSlice(slice))?.phase === 'stating';
+    for (const slice of this.#parts.paths.takeDue(isComing, this.#context().isInStep))
+      this.#parts.connection.send({ kind: 'restate', slice, reason: 'the path of a logical cluster was not known here' });
   }
 
   /** Small frames that come together go into one commit; a cache that never paused would keep the others waiting. */
@@ -162,6 +175,7 @@ export class LinkInflow {
       const decided = await outcomes.decided;
       for (const { kind } of decided) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
       if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(work, decided);
+      this.#parts.paths.settled(work.last);
       await this.#take({ kind: 'settled', work, outcomes: decided });
     });
   }

@@ -23,6 +23,7 @@ import { Edges, type EndPolicy } from './edges.js';
 import { HeldSlices } from './held-slices.js';
 import { inflowContext, type InflowContextParts } from './inflow-context.js';
 import type { InflowContext } from './inflow-state.js';
+import { LinkPaths } from './link-paths.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
 import type { OutflowOptions, OutflowParts } from './outflow-options.js';
@@ -56,6 +57,7 @@ export class LinkSession {
   readonly #parts: LinkSessionParts;
   readonly #peer: LinkPeer;
   readonly #options: OutflowOptions;
+  readonly #paths: LinkPaths;
   readonly #inflow: LinkInflow;
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
@@ -85,10 +87,12 @@ export class LinkSession {
     this.#own = policy;
     this.#options = options;
     this.#heldHere = new HeldSlices({ ...parts, connection }, peer.side);
+    this.#paths = new LinkPaths({ store: parts.store, from: peer.side, edges: () => this.#edges });
     this.#inflow = new LinkInflow(
       {
         ...parts,
         connection,
+        paths: this.#paths,
         lane,
         log: parts.boundedLog,
         hold: (shard) => this.#heldHere.tellOf(shard),
@@ -288,6 +292,6 @@ export class LinkSession {
 
   #context(): InflowContext {
     const { known, clock, intake } = this.#parts;
-    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, nowMs: clock.wallMs(), intake });
+    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, paths: this.#paths, nowMs: clock.wallMs(), intake });
   }
 }

@@ -19,6 +19,7 @@ export function aContext(overrides: Partial<InflowContext> = {}): InflowContext 
     incarnationMax: 1_000_000,
     takes: () => true,
     accepts: () => true,
+    isWaiting: () => false,
     holds: () => true,
     isInStep: () => true,
     typeOf,

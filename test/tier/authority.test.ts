@@ -1,12 +1,16 @@
 /** What a child may do to its parent, whatever it sends: over real websockets, with the certificates of both. */
 import test from 'ava';
+import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
+import type { Frame, PushedObject } from '../../src/frames/frame.js';
 import { shardName } from '../support/objects.js';
 import { claim, openChild } from '../support/raw-child.js';
-import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
-import { aServer, type TestServer } from '../support/test-server.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aTree } from '../support/test-tree.js';
 
 const exports = sliceOf('apiexports');
+const schemas = sliceOf('apiresourceschemas');
 const amber = shardName('amber');
 
 function accepting(rules: string, others = ''): string {
@@ -26,6 +30,50 @@ async function sideOf(server: TestServer, shard = amber): Promise<string | null 
   return (await statusOf(server)).shards.find((each) => each.shard === shard)?.side;
 }
 
+function anExport(
+  name: string,
+  { cluster, path, labels }: Readonly<{ cluster?: string; path?: string; labels?: Readonly<Record<string, string>> }> = {},
+): PushedObject {
+  const annotations = path === undefined ? {} : { 'kcp.io/path': path };
+  return pushedExport(name, {
+    ...(cluster === undefined ? {} : { cluster }),
+    metadata: { name, uid: `uid-of-${name}`, labels, annotations },
+  });
+}
+
+function aSchema(name: string, metadata: Readonly<Record<string, unknown>> = { name, uid: `uid-of-${name}` }): PushedObject {
+  return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata });
+}
+
+function kindsOf(frames: readonly Frame[]): readonly string[] {
+  return frames.map(({ kind }) => kind).filter((kind) => kind === 'refuse' || kind === 'restate');
+}
+
+/** A parent of one child, which has claimed amber. */
+async function aParent(t: ExecutionContext, rules: string) {
+  const server = await aServer(t, { config: accepting(rules) });
+  const child = await openChild(server);
+  claim(child, amber);
+  return { server, child };
+}
+
+test('a rule with a path does not keep the other conditions from being judged: cluster and label count as well', async (t) => {
+  const rules = `[{shards: [amber], clusters: [acme], labels: {tier: gold}}, {shards: [amber], clusters: [acme], pathPrefix: 'root:tenant-a'}]`;
+  const { server, child } = await aParent(t, rules);
+
+  await child.acknowledged(
+    child.put(exports, [
+      anExport('gold', { labels: { tier: 'gold' } }),
+      anExport('inside', { path: 'root:tenant-a:team' }),
+      anExport('elsewhere', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('beside', { path: 'root:tenant-ab' }),
+      anExport('nowhere', { cluster: 'beta' }),
+    ]),
+  );
+
+  t.deepEqual(await objectsOf(server), ['amber gold', 'amber inside']);
+});
+
 test('a child takes no shard that its accept does not name', async (t) => {
   const server = await aServer(t, { config: accepting(`[{labels: {tier: gold}}]`) });
   const pusher = await RawPusher.open(server, { incarnation: 1_000 });
@@ -39,3 +87,78 @@ test('a child takes no shard that its accept does not name', async (t) => {
   t.is(await sideOf(server), 'local');
   t.deepEqual(await objectsOf(server), ['amber one', 'amber two']);
 });
+
+const inTenant = `[{shards: [amber], pathPrefix: 'root:tenant-a'}]`;
+
+test('an object that names no path has that which the same child told of its logical cluster, in a frame before or earlier in its own', async (t) => {
+  const { server, child } = await aParent(t, inTenant);
+  const before = child.put(exports, [anExport('early'), anExport('teller', { path: 'root:tenant-a:team' }), anExport('behind')]);
+  const later = child.put(exports, [anExport('next'), anExport('far', { cluster: 'beta' })]);
+  await child.acknowledged(later);
+
+  t.deepEqual(await objectsOf(server), ['amber behind', 'amber next', 'amber teller']);
+  await child.acknowledged(child.put(exports, [anExport('durable'), anExport('far', { cluster: 'beta' })]));
+  t.deepEqual(await objectsOf(server), ['amber behind', 'amber durable', 'amber next', 'amber teller']);
+  t.is(before, 3);
+});
+
+test('what the policy refuses tells no path', async (t) => {
+  const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a', labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a', clusters: [acme]}]`;
+  const { server, child } = await aParent(t, rules);
+
+  await child.acknowledged(
+    child.put(exports, [
+      anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('one', { cluster: 'beta', labels: { tier: 'gold' } }),
+      anExport('outside', { path: 'root:tenant-b' }),
+      anExport('two'),
+    ]),
+  );
+
+  t.deepEqual(await objectsOf(server), []);
+});
+
+test('where a path moves out of what is accepted, nothing more comes in of that logical cluster', async (t) => {
+  const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a'}, {shards: [amber], labels: {tells: path}}]`;
+  const { server, child } = await aParent(t, rules);
+  await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a', labels: { tells: 'path' } }), anExport('one')]));
+
+  await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-b', labels: { tells: 'path' } }), anExport('two')]));
+
+  t.deepEqual(await objectsOf(server), ['amber one', 'amber teller']);
+});
+
+test('a slice whose objects came before the path of their logical cluster is asked for anew, once the path has come', async (t) => {
+  const { child } = await aParent(t, inTenant);
+  child.begin(schemas);
+  child.put(schemas, [aSchema('early')], 'v1alpha1');
+  const others = await child.acknowledged(child.end(schemas, 1));
+  t.deepEqual(kindsOf(others), ['refuse']);
+
+  const told = await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a' })]));
+
+  t.deepEqual(kindsOf(told), ['restate']);
+});
+
+for (const [teller, told] of [
+  ['apiexports', 'apiresourceschemas'],
+  ['apiresourceschemas', 'apiexports'],
+] as const)
+  test(`a real child has all of its tenant at its parent, also where ${teller} tell the paths of ${told}`, async (t) => {
+    const tree = await aTree(t);
+    const root = await tree.cache('root', { config: accepting(inTenant) });
+    const east = await tree.cache('east', { parent: root, config: `parent: {forward: [{types: ['*']}]}\n` });
+    const pusher = await RawPusher.open(east);
+    const tells = { annotations: { 'kcp.io/path': 'root:tenant-a:team' } };
+    const objects = (resource: string): readonly PushedObject[] => {
+      const metadata = (name: string) => ({ name, uid: `uid-of-${name}`, ...(resource === teller ? tells : {}) });
+      return resource === 'apiexports' ? [pushedExport('e', { metadata: metadata('e') })] : [aSchema('v.s', metadata('v.s'))];
+    };
+
+    await pusher.state(exports, objects('apiexports'));
+    await pusher.state(schemas, objects('apiresourceschemas'), 'v1alpha1');
+
+    await until(async () => (await objectsOf(root)).length + (await objectsOf(root, 'apiresourceschemas', 'v1alpha1')).length === 2);
+    t.deepEqual(await objectsOf(root), ['amber e']);
+    t.deepEqual(await objectsOf(root, 'apiresourceschemas', 'v1alpha1'), ['amber v.s']);
+  });

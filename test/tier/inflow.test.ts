@@ -284,6 +284,14 @@ test('an object that the policy of this end does not let in is refused by its nu
   t.deepEqual(textsOf(effects), ['push begin', 'send refuse 3', 'refused', 'push state keep']);
 });
 
+test('a slice of which something was refused for its path alone is whole at its end, and not in step', (t) => {
+  const inflow = new SteppedInflow(aContext({ isWaiting: () => true }));
+
+  inflow.frame(begin(1), end(2, 0));
+
+  t.like(inflow.works[1]?.pushes, [{ kind: 'end', edge: '' }]);
+});
+
 test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {
   const inflow = new SteppedInflow();
   const broken = { ...pushed('two'), body: new TextEncoder().encode('[') };
