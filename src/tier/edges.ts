@@ -1,6 +1,6 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
 import type { CanonicalPath } from '../domain/cluster.js';
-import type { EdgePolicy } from '../domain/edge-policy.js';
+import { formatEdgePolicy, parseEdgePolicyText, type EdgePolicy } from '../domain/edge-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
 import type { StoredObject } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
@@ -26,6 +26,16 @@ export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
 export function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
   const { accept, offer } = policiesOfChild(policies, name);
   return { up: accept, down: offer, others: shardsOfOthers(policies, name) };
+}
+
+/** As the other end is told of it. */
+export function formatEndPolicy({ up, down }: EndPolicy): Readonly<{ up: string; down: string }> {
+  return { up: formatEdgePolicy(up), down: formatEdgePolicy(down) };
+}
+
+export function parseEndPolicy(texts: Readonly<{ up: string; down: string }>): EndPolicy | undefined {
+  const [up, down] = [parseEdgePolicyText(texts.up), parseEdgePolicyText(texts.down)];
+  return up.kind === 'wrong' || down.kind === 'wrong' ? undefined : { up: up.policy, down: down.policy };
 }
 
 export class Edges {

@@ -8,7 +8,7 @@ import { shown } from '../diagnostics/shown.js';
 import type { Claim, ShardState } from '../domain/claim.js';
 import { unreachable } from '../domain/errors.js';
 import type { Clock, PushLane } from '../domain/ports.js';
-import type { Push, PushOutcome } from '../domain/push.js';
+import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -49,6 +49,8 @@ export class LinkInflow {
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
   #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0 };
+  /** Settles when what was to be taken before is in the queue of the store. */
+  #last: Promise<void> = Promise.resolve();
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
 
@@ -64,7 +66,33 @@ export class LinkInflow {
   }
 
   /** Resolves once the store has room for it. */
-  async take(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
+  take(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
+    return this.#inTurn(() => this.#takeWhole(frame));
+  }
+
+  /** The policy of this end takes nothing of these slices any more: what is held of them goes, behind what was let in before. */
+  letGo(slices: readonly Slice[]): Promise<void> {
+    return this.#inTurn(async () => {
+      for (const slice of slices) if (!this.#isOver && !this.#context().takes(slice)) await this.#letGo(slice);
+    });
+  }
+
+  async #letGo(slice: Slice): Promise<void> {
+    const by: Speaker = { kind: 'link', side: this.#context().from };
+    const { decided } = await this.#give([
+      { kind: 'begin', slice, by },
+      { kind: 'end', slice, by, edge: '' },
+    ]);
+    this.#then(async () => {
+      const [, ended] = await decided;
+      const objects = ended?.kind === 'swept' ? ended.removed : 0;
+      this.#parts.log.info('link.let-go', { slice: formatSlice(slice), objects });
+    });
+    // If it is taken again meanwhile, the other end may not have seen that it was not.
+    this.#parts.connection.send({ kind: 'restate', slice, reason: 'the policy of this cache does not take it any more' });
+  }
+
+  async #takeWhole(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
     const { paths } = this.#parts;
     if (frame.kind === 'put' && frame.objects.length <= this.#context().limits.frameMutationsMax) await paths.read(frame);
     if (frame.kind === 'begin') paths.begun(frame.slice);
@@ -218,6 +246,12 @@ export class LinkInflow {
     const { lane } = this.#parts;
     await lane.room();
     return { decided: lane.push(pushes) };
+  }
+
+  #inTurn(task: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(task);
+    this.#last = done.catch(() => {});
+    return done;
   }
 
   #then(task: () => Promise<void>): void {

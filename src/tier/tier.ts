@@ -27,7 +27,8 @@ import { Conflicts, type Conflict } from './conflicts.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
-import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
+import { LinkSession } from './link-session.js';
+import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { OutflowOptions } from './outflow-options.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { ToldFreshness } from './told-freshness.js';
@@ -173,11 +174,10 @@ export class Tier {
 
   /** The type is gone, and its objects with it. */
   drop(resource: Resource): void {
-    const dropped = formatResource(resource);
     for (const [side, session] of this.#sides()) {
       const slices: Slice[] = [...this.#known.shards].filter((state) => state.side === side).map(({ shard }) => ({ shard, resource }));
       if (slices.length > 0) session.dropped(slices);
-      this.#parts.log.debug('link.type-dropped', { side, type: dropped });
+      this.#parts.log.debug('link.type-dropped', { side, type: formatResource(resource) });
     }
   }
 

@@ -69,8 +69,9 @@ export class RawPusher {
     return this.#count(names.length);
   }
 
-  end(slice: Slice, count: number): number {
-    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, edge: '' });
+  /** `edge`: of a link. */
+  end(slice: Slice, count: number, edge = ''): number {
+    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, edge });
     return this.#count(1);
   }
 

@@ -162,3 +162,47 @@ for (const [teller, told] of [
     t.deepEqual(await objectsOf(root), ['amber e']);
     t.deepEqual(await objectsOf(root, 'apiresourceschemas', 'v1alpha1'), ['amber v.s']);
   });
+
+test('what an accept takes nothing of a child cannot remove, neither by an end nor one by one', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: [amber], types: [apiexports.apis.kcp.io]}]`) });
+  const pusher = await RawPusher.open(server, { incarnation: 1_000 });
+  await pusher.state(schemas, [aSchema('v.one'), aSchema('v.two')], 'v1alpha1');
+  const child = await openChild(server);
+  claim(child, amber);
+
+  child.delete(schemas, ['v.one']);
+  child.begin(schemas);
+  await child.acknowledged(child.end(schemas, 0));
+
+  t.is(await sideOf(server), 'child/east');
+  t.deepEqual(await objectsOf(server, 'apiresourceschemas', 'v1alpha1'), ['amber v.one', 'amber v.two']);
+});
+
+test('where its own accept ceases to take a type, a cache lets go of what came of it, also while the child is away', async (t) => {
+  const poll = 'link: {policyPoll: 100ms}\n';
+  const onlyExports = accepting('[{shards: [amber], types: [apiexports.apis.kcp.io]}]');
+  const onlySchemas = accepting('[{shards: [amber], types: [apiresourceschemas.apis.kcp.io]}]');
+  let config = accepting('[{shards: [amber]}]') + poll;
+  const server = await aServer(t, { config: () => config });
+  const child = await openChild(server);
+  claim(child, amber);
+  child.begin(schemas);
+  child.put(schemas, [aSchema('v.one')], 'v1alpha1');
+  await child.acknowledged(child.end(schemas, 1, 'an edge'));
+  child.begin(exports);
+  child.put(exports, [anExport('one')]);
+  await child.acknowledged(child.end(exports, 1, 'an edge'));
+
+  config = onlyExports + poll;
+  await until(async () => (await objectsOf(server, 'apiresourceschemas', 'v1alpha1')).length === 0);
+  t.deepEqual(await objectsOf(server), ['amber one']);
+  child.socket.terminate();
+  await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
+  config = onlySchemas + poll;
+  await until(async () => (await statusOf(server)).tree?.children[0]?.policies.own.up.includes('apiresourceschemas') === true);
+  t.deepEqual(await objectsOf(server), ['amber one']);
+  await openChild(server);
+
+  await until(async () => (await objectsOf(server)).length === 0);
+  t.is(await sideOf(server), 'child/east');
+});
