@@ -16,6 +16,7 @@ import type { Credit, FrameOf } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
+import type { ChildShards } from './child-shards.js';
 import type { LinkPaths } from './link-paths.js';
 import { noInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
@@ -29,7 +30,8 @@ export type LinkInflowParts = Readonly<{
   paths: LinkPaths;
   turn: () => Promise<void>;
   log: BoundedLog;
-  metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered'>;
+  metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsUnheard'>;
+  childShards: Pick<ChildShards, 'take'>;
   /** The shard has come to the other end: what is held of it here is to be told. */
   hold: (shard: ShardName) => void;
   /** The other end has not heard of the claim that has the shard. */
@@ -37,8 +39,8 @@ export type LinkInflowParts = Readonly<{
   conflict: (claim: Claim, holder: ShardState) => void;
 }>;
 
-/** What has come of it so far: comparisons of digests, when the last one was made, and objects that were not taken. */
-export type InflowTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number }>;
+/** What has come of it so far: comparisons of digests, when the last one was made, objects that were not taken, and claims that were not heard. */
+export type InflowTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; unheard: number }>;
 
 export class LinkInflow {
   readonly #parts: LinkInflowParts;
@@ -48,7 +50,7 @@ export class LinkInflow {
   #isOver = false;
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
-  #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0 };
+  #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
   /** Settles when what was to be taken before is in the queue of the store. */
   #last: Promise<void> = Promise.resolve();
   /** Settles when everything before it has. */
@@ -68,6 +70,11 @@ export class LinkInflow {
   /** Resolves once the store has room for it. */
   take(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {
     return this.#inTurn(() => this.#takeWhole(frame));
+  }
+
+  /** Resolves once what was taken so far is decided. */
+  decided(): Promise<void> {
+    return this.#inTurn(() => this.#settled);
   }
 
   /** The policy of this end takes nothing of these slices any more: what is held of them goes, behind what was let in before. */
@@ -154,8 +161,11 @@ export class LinkInflow {
         return effect.frame.kind === 'ack' ? this.#acks.add(effect.frame) : connection.send(effect.frame);
       case 'push':
         return this.#push(effect.work);
-      case 'claim':
-        return this.#claim(effect.claim);
+      case 'claim': {
+        const { side, shard } = effect.claim;
+        const mayClaim = side === 'local' || this.#parts.childShards.take(side, shard);
+        return mayClaim ? this.#claim(effect.claim) : this.#leaveUnheard(shard, 'this child has claimed as many shards as it may');
+      }
       case 'clear':
         return this.#clear(effect.shard);
       case 'hold':
@@ -185,7 +195,7 @@ export class LinkInflow {
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'uncovered':
-        return log.warn('link.claim-not-heard', { shard: effect.shard });
+        return this.#leaveUnheard(effect.shard, 'the policies do not let it be claimed, or its number is from too far ahead');
       case 'differs':
         metrics.digestsDiffered.add(1);
         return log.warn('link.digest-differs', { slice: formatSlice(effect.slice) });
@@ -212,9 +222,16 @@ export class LinkInflow {
     const isDifferent = decided.some(({ kind }) => kind === 'differs');
     if (isDifferent && slice !== undefined && !this.#context().isInStep(slice)) return;
     if (!isDifferent && !decided.every(({ kind }) => kind === 'unchanged')) return;
-    const { compared, differed, refused } = this.#tally;
+    const { compared, differed } = this.#tally;
     const comparedMs = this.#parts.clock.now();
-    this.#tally = { compared: compared + 1, comparedMs, differed: differed + (isDifferent ? 1 : 0), refused };
+    this.#tally = { ...this.#tally, compared: compared + 1, comparedMs, differed: differed + (isDifferent ? 1 : 0) };
+  }
+
+  #leaveUnheard(shard: ShardName, why: string): void {
+    const { log, metrics } = this.#parts;
+    metrics.claimsUnheard.add(1);
+    this.#tally = { ...this.#tally, unheard: this.#tally.unheard + 1 };
+    log.warn('link.claim-not-heard', { shard, side: this.#context().from, why });
   }
 
   async #claim(claim: Claim): Promise<void> {

@@ -8,7 +8,7 @@ import type { LinkInflowParts } from './link-inflow.js';
 import type { OutflowParts } from './outflow-options.js';
 
 export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
-  Pick<LinkInflowParts, 'metrics'> &
+  Pick<LinkInflowParts, 'metrics' | 'childShards'> &
   Readonly<{
     intake: InflowContextParts['intake'];
     /** What the other end tells of its shards' freshness, and of the caches above it. */

@@ -10,10 +10,12 @@ import type { LinkInflow } from './link-inflow.js';
  * has come over it, and of anything else it is not known.
  */
 export async function letGoOfUncovered(
-  { known, inflow, side }: Readonly<{ known: KnownShards; inflow: Pick<LinkInflow, 'letGo'>; side: LinkSide }>,
+  { known, inflow, side }: Readonly<{ known: KnownShards; inflow: Pick<LinkInflow, 'decided' | 'letGo'>; side: LinkSide }>,
   { before, now }: Readonly<{ before: Edges | undefined; now: Edges }>,
 ): Promise<void> {
   const cameOverIt = (slice: Slice, edge: string): boolean => before?.takes(slice, side) ?? edge !== '';
+  // What was let in under the policy before is known once it is decided.
+  await inflow.decided();
   for (const { shard, side: sideNow } of known.shards) {
     if (sideNow !== side) continue;
     const uncovered = [...known.slicesOf(shard)].filter(

@@ -206,3 +206,35 @@ test('where its own accept ceases to take a type, a cache lets go of what came o
   await until(async () => (await objectsOf(server)).length === 0);
   t.is(await sideOf(server), 'child/east');
 });
+
+test('a child claims no more shards than it may, also where it removes them again; that is logged, counted and told', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`), flags: { 'link-shards-per-child-max': '3' } });
+  const child = await openChild(server);
+  const names = (shards: StatusReport['shards']): readonly string[] => shards.map(({ shard }) => shard).toSorted();
+
+  for (let i = 0; i < 20; i++) {
+    claim(child, shardName(`made-up-${i}`));
+    claim(child, shardName(`made-up-${i}`), 3_000, true);
+  }
+  claim(child, shardName('made-up-0'), 4_000);
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0));
+
+  const { shards, tree } = await statusOf(server);
+  t.deepEqual(names(shards), ['made-up-0', 'made-up-1', 'made-up-2']);
+  t.is(tree?.children[0]?.receiving.unheard, 34);
+  t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
+});
+
+test('a child whose accept is for every shard does not get those that another one is named for', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, ', west: {accept: [{shards: [birch]}]}') });
+  const child = await openChild(server);
+
+  claim(child, shardName('birch'));
+  claim(child, amber);
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0));
+
+  t.is(await sideOf(server), 'child/east');
+  t.is(await sideOf(server, shardName('birch')), undefined);
+});
