@@ -82,6 +82,12 @@ export class RawPusher {
     await this.acknowledged(this.end(slice, objects.length));
   }
 
+  /** A frame that counts as one mutation. */
+  numbered(frame: (sequence: number) => Frame): number {
+    this.socket.send(frame(this.#next));
+    return this.#count(1);
+  }
+
   /** The numbers of so many mutations are never sent. */
   skip(count: number): void {
     this.#next += count;
