@@ -9,12 +9,14 @@ import type { LinkSide, Side } from '../domain/side.js';
 import type { KnownShards } from '../intake/known-shards.js';
 
 export class ChildShards {
-  readonly #known: Pick<KnownShards, 'shard' | 'shards'>;
+  readonly #known: Pick<KnownShards, 'changes' | 'shard' | 'shards'>;
   readonly #shardsMax: number;
   /** Besides what a side has now, what it has claimed and what has left it again. */
   readonly #ofSide = new Map<Side, Set<ShardName>>();
 
-  constructor(known: Pick<KnownShards, 'shard' | 'shards'>, shardsMax: number) {
+  readonly #lookedAt = new Map<Side, number>();
+
+  constructor(known: Pick<KnownShards, 'changes' | 'shard' | 'shards'>, shardsMax: number) {
     this.#known = known;
     this.#shardsMax = shardsMax;
     for (const { shard, side } of known.shards) if (side !== undefined) this.#of(side).add(shard);
@@ -25,14 +27,15 @@ export class ChildShards {
     if (side === 'parent') return true;
     const shards = this.#of(side);
     if (shards.has(shard)) return true;
-    if (shards.size >= this.#shardsMax) this.#letGo(side, shards);
+    if (shards.size >= this.#shardsMax && this.#lookedAt.get(side) !== this.#known.changes) this.#letGo(side, shards);
     if (shards.size >= this.#shardsMax) return false;
     shards.add(shard);
     return true;
   }
 
-  /** What another side has by now counts for that one. */
+  /** What another side has by now counts for that one. Looked at again once something has changed. */
   #letGo(side: Side, shards: Set<ShardName>): void {
+    this.#lookedAt.set(side, this.#known.changes);
     for (const shard of shards) {
       const sideNow = this.#known.shard(shard)?.side;
       if (sideNow !== undefined && sideNow !== side) shards.delete(shard);
