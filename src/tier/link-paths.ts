@@ -7,8 +7,8 @@
  * L1 Only what is let in tells a path: what the policy refuses makes nothing else acceptable.
  * L2 An object that is refused for its path alone may be let in once an object tells another one. Its slice waits until then, is not in step,
  *    and is asked for anew as soon as such an object is let in, or with the next connection.
- * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster, beyond which a slice waits for
- * the next connection.
+ * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster, beyond which every slice that
+ * ends waits for the next connection.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
@@ -104,7 +104,7 @@ export class LinkPaths {
 
   /** Whether something of the slice was refused, since it began, for its path alone. */
   isWaiting(slice: Slice): boolean {
-    return this.#waiting.has(formatSlice(slice));
+    return this.#waiting.has(formatSlice(slice)) || this.#waits >= waitingMax;
   }
 
   /**
@@ -127,11 +127,12 @@ export class LinkPaths {
   }
 
   #wait({ shard, resource }: Key, place: string): void {
+    if (this.#waits >= waitingMax) return;
     const slice: Slice = { shard, resource };
     const waiting = this.#waiting.get(formatSlice(slice)) ?? { slice, places: new Set<string>() };
     if (!this.#waiting.has(formatSlice(slice))) this.#fresh.add(waiting);
     this.#waiting.set(formatSlice(slice), waiting);
-    if (waiting.places.has(place) || this.#waits >= waitingMax) return;
+    if (waiting.places.has(place)) return;
     this.#waits += 1;
     waiting.places.add(place);
     this.#waitingAt.set(place, (this.#waitingAt.get(place) ?? new Set<Waiting>()).add(waiting));

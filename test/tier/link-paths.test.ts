@@ -124,17 +124,18 @@ test('a slice that waits is asked for once a path has come; at once where it was
   t.deepEqual(paths.takeDue(isNever, isAlways), []);
 });
 
-test('more logical clusters than are remembered keep a slice waiting all the same', async (t) => {
+test('where more wait than are remembered, every slice waits for the next connection, and what is remembered is asked for', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme'));
 
-  for (let i = 0; i < 10_001; i++) paths.accepts(anObject({ cluster: `c-${i}` }));
+  for (let i = 0; i < 10_001; i++) paths.accepts(anObject({ shard: 'amber', cluster: `c-${i}` }));
+  paths.accepts(anObject({ shard: 'birch' }));
+
+  t.true(paths.isWaiting(aSlice({ shard: 'birch' })));
   paths.accepts(saying('root:a', 'c-10000'));
   t.deepEqual(paths.takeDue(isNever, isNever), []);
   paths.accepts(saying('root:a', 'c-0'));
-
   t.deepEqual(paths.takeDue(isNever, isNever), [exports]);
-  t.true(paths.isWaiting(exports));
   paths.begun(exports);
-  t.false(paths.isWaiting(exports));
+  t.false(paths.isWaiting(aSlice({ shard: 'birch' })));
 });
