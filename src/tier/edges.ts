@@ -80,29 +80,30 @@ export class Edges {
 
   /** Whether the policy of this end alone lets an object in that comes from a side; `path`: of its logical cluster, as this end knows it. */
   accepts(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide, path: CanonicalPath | undefined): boolean {
-    return this.#own(from).lets(object, path);
+    return this.ownFrom(from).lets(object, path);
   }
 
   /** Whether it would if its logical cluster were elsewhere. */
   acceptsSomewhere(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide): boolean {
-    return this.#own(from).lets(object, anyPath);
+    return this.ownFrom(from).lets(object, anyPath);
   }
 
   /** Whether the policy of this end asks for paths, of objects of any slice or of this one. */
   asksPaths(from: LinkSide): boolean {
-    return this.#own(from).asksPaths;
+    return this.ownFrom(from).asksPaths;
   }
 
   asksPath(slice: Slice, from: LinkSide): boolean {
-    return this.#own(from).asksPath(slice);
+    return this.ownFrom(from).asksPath(slice);
   }
 
   /** Whether this end takes anything of the slice from a side, whatever the other end says. */
   takes(slice: Slice, from: LinkSide): boolean {
-    return this.#own(from).covers(slice);
+    return this.ownFrom(from).covers(slice);
   }
 
-  #own(from: LinkSide): Edge {
+  /** What the policy of this end alone lets in from a side. */
+  ownFrom(from: LinkSide): Edge {
     return from === 'parent' ? this.#ownDown : this.#ownUp;
   }
 }

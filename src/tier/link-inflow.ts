@@ -8,7 +8,7 @@ import { shown } from '../diagnostics/shown.js';
 import type { Claim, ShardState } from '../domain/claim.js';
 import { unreachable } from '../domain/errors.js';
 import type { Clock, PushLane } from '../domain/ports.js';
-import type { Push, PushOutcome, Speaker } from '../domain/push.js';
+import type { Push, PushOutcome } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -38,6 +38,9 @@ export type LinkInflowParts = Readonly<{
   answer: (shard: ShardName) => void;
   conflict: (claim: Claim, holder: ShardState) => void;
 }>;
+
+/** `push` resolves once the store has room for it. */
+export type OwnWork = Readonly<{ push: (pushes: readonly Push[]) => Promise<void>; askAgain: (slice: Slice) => void }>;
 
 /** What has come of it so far: comparisons of digests, when the last one was made, objects that were not taken, and claims that were not heard. */
 export type InflowTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; unheard: number }>;
@@ -72,31 +75,18 @@ export class LinkInflow {
     return this.#inTurn(() => this.#takeWhole(frame));
   }
 
-  /** Resolves once what was taken so far is decided. */
-  decided(): Promise<void> {
-    return this.#inTurn(() => this.#settled);
-  }
-
-  /** The policy of this end takes nothing of these slices any more: what is held of them goes, behind what was let in before. */
-  letGo(slices: readonly Slice[]): Promise<void> {
+  /** What this end does to what it holds, once all that was taken is decided; nothing is taken meanwhile. */
+  exclusively(task: (own: OwnWork) => Promise<void>): Promise<void> {
+    const push = async (pushes: readonly Push[]): Promise<void> => {
+      const { decided } = await this.#give(pushes);
+      this.#then(async () => void (await decided));
+    };
+    const askAgain = (slice: Slice): void =>
+      this.#parts.connection.send({ kind: 'restate', slice, reason: 'the policy of this cache has changed' });
     return this.#inTurn(async () => {
-      for (const slice of slices) if (!this.#isOver && !this.#context().takes(slice)) await this.#letGo(slice);
+      await this.#settled;
+      if (!this.#isOver) await task({ push, askAgain });
     });
-  }
-
-  async #letGo(slice: Slice): Promise<void> {
-    const by: Speaker = { kind: 'link', side: this.#context().from };
-    const { decided } = await this.#give([
-      { kind: 'begin', slice, by },
-      { kind: 'end', slice, by, edge: '' },
-    ]);
-    this.#then(async () => {
-      const [, ended] = await decided;
-      const objects = ended?.kind === 'swept' ? ended.removed : 0;
-      this.#parts.log.info('link.let-go', { slice: formatSlice(slice), objects });
-    });
-    // If it is taken again meanwhile, the other end may not have seen that it was not.
-    this.#parts.connection.send({ kind: 'restate', slice, reason: 'the policy of this cache does not take it any more' });
   }
 
   async #takeWhole(frame: NumberedFrame | FrameOf<'claim'>): Promise<void> {

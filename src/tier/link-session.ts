@@ -247,10 +247,9 @@ export class LinkSession {
   }
 
   #letGo(before: Edges | undefined): void {
-    const now = this.#edges;
-    if (now === undefined) return;
-    const ends = { known: this.#parts.known, inflow: this.#inflow, side: this.#peer.side };
-    this.#telling = Promise.all([this.#telling, this.#owned(letGoOfUncovered(ends, { before, now }))]);
+    const edges = (): Edges | undefined => (this.#stop.signal.aborted ? undefined : this.#edges);
+    const letGo = letGoOfUncovered({ ...this.#parts, inflow: this.#inflow, side: this.#peer.side, edges }, before);
+    this.#telling = Promise.all([this.#telling, this.#owned(letGo)]);
   }
 
   #start(): void {

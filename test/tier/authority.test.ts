@@ -207,6 +207,35 @@ test('where its own accept ceases to take a type, a cache lets go of what came o
   t.is(await sideOf(server), 'child/east');
 });
 
+test('where its own accept is narrowed, a cache lets go of what it refuses now, though the child states nothing anew', async (t) => {
+  const poll = 'link: {policyPoll: 100ms}\n';
+  let config = accepting('[{shards: [amber]}]') + poll;
+  const server = await aServer(t, { config: () => config });
+  const child = await openChild(server);
+  claim(child, amber);
+  child.begin(exports);
+  child.put(exports, [
+    anExport('gold', { labels: { tier: 'gold' } }),
+    anExport('tin', { labels: { tier: 'tin' } }),
+    anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
+    anExport('told', { cluster: 'beta' }),
+  ]);
+  await child.acknowledged(child.end(exports, 4, 'an edge'));
+
+  config = accepting(`[{shards: [amber], labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
+  await until(async () => !(await objectsOf(server)).includes('amber tin'));
+  t.deepEqual(await objectsOf(server), ['amber gold', 'amber teller', 'amber told']);
+  child.socket.terminate();
+  await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
+  config = accepting(`[{shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
+  await until(async () => (await statusOf(server)).tree?.children[0]?.policies.own.up.includes('gold') === false);
+  t.is((await objectsOf(server)).length, 3);
+
+  t.is((await openChild(server).then((again) => again.expect('restate'))).slice.resource.resource, 'apiexports');
+  await until(async () => (await objectsOf(server)).length === 2);
+  t.deepEqual(await objectsOf(server), ['amber teller', 'amber told']);
+});
+
 test('a child claims no more shards than it may, also where it removes them again; that is logged, counted and told', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`), flags: { 'link-shards-per-child-max': '3' } });
   const child = await openChild(server);
