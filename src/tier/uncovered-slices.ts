@@ -95,6 +95,7 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, inflow, side, log } = parts;
   const { group, resource, identity } = slice.resource;
+  const by = { kind: 'link', side } as const;
   let objects = 0;
   for await (const page of snapshotPages(store.snapshot({ ...slice, group, resource, identity, cluster: '*' }, store.published))) {
     const refused = await refusedOf(page, slice, parts);
@@ -108,9 +109,11 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
         parts,
       );
       if (still.length === 0) return;
+      // Out of step before anything goes: a digest that is on its way is of all that was let in.
+      const doubts: readonly Push[] = objects === 0 ? [{ kind: 'doubt', slice, by }] : [];
       objects += still.length;
-      await push(still.map(({ key }) => ({ kind: 'retract', key, by: { kind: 'link', side } })));
-      askAgain(slice);
+      await push([...doubts, ...still.map(({ key }): Push => ({ kind: 'retract', key, by }))]);
+      if (doubts.length > 0) askAgain(slice);
     });
   }
   if (objects > 0) log.info('link.let-go', { slice: formatSlice(slice), objects });
