@@ -213,18 +213,22 @@ test('where its own accept is narrowed, a cache lets go of what it refuses now, 
   const server = await aServer(t, { config: () => config });
   const child = await openChild(server);
   claim(child, amber);
-  child.begin(exports);
-  child.put(exports, [
-    anExport('gold', { labels: { tier: 'gold' } }),
-    anExport('tin', { labels: { tier: 'tin' } }),
-    anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
-    anExport('told', { cluster: 'beta' }),
-  ]);
-  await child.acknowledged(child.end(exports, 4, 'an edge'));
+  const stateAll = (): Promise<unknown> => {
+    child.begin(exports);
+    child.put(exports, [
+      anExport('gold', { labels: { tier: 'gold' } }),
+      anExport('tin', { path: 'root:tenant-b', labels: { tier: 'tin' } }),
+      anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('told', { cluster: 'beta' }),
+    ]);
+    return child.acknowledged(child.end(exports, 4, 'an edge'));
+  };
+  await stateAll();
 
   config = accepting(`[{shards: [amber], labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
   await until(async () => !(await objectsOf(server)).includes('amber tin'));
   t.deepEqual(await objectsOf(server), ['amber gold', 'amber teller', 'amber told']);
+  await stateAll();
   child.socket.terminate();
   await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
   config = accepting(`[{shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
