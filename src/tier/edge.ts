@@ -21,6 +21,7 @@ import { TypeSet } from './type-set.js';
 
 const rememberedMax = 100_000;
 const hashBytes = 12;
+/** A memory of a pure function: rules without `shards` in an accept policy share one list (link-policies.ts). */
 const shardSets = new WeakMap<readonly ShardName[], ReadonlySet<ShardName>>();
 const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
 
@@ -120,7 +121,6 @@ function grantsOf(rule: EdgeRule): readonly Grant[] {
   return [grant, { types: TypeSet.of([{ ...declaring, identity: undefined }]), shards, narrowing: Narrowing.declaring(declared) }];
 }
 
-/** Rules without `shards` in an accept policy share one list (edge-policy.ts). */
 function setOf(shards: readonly ShardName[]): ReadonlySet<ShardName> {
   const set = shardSets.get(shards) ?? new Set(shards);
   shardSets.set(shards, set);
