@@ -16,6 +16,7 @@ import type { SessionContext } from './intake/session-state.js';
 import type { KnownShards } from './intake/known-shards.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
+import { ChildShards } from './tier/child-shards.js';
 import { Tier } from './tier/tier.js';
 import { version } from './version.js';
 
@@ -51,6 +52,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       turn,
       boundedLog: new BoundedLog({ clock, log }),
       intake: parts.context,
+      childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
       localFreshness: (slice) => sessions.freshness(slice),
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
       // Read anew each time: certificates are renewed where they lie.

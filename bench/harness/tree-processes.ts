@@ -35,7 +35,7 @@ export class TreeProcesses {
 
   /** Ready: it has its parent, if it was given one. */
   async start(name: string, { parent, forward = everything, follow = everything, proxy }: CacheOptions = {}): Promise<StrataProcess> {
-    const children = `children: {'*': {accept: ${everything}, offer: ${everything}}}\n`;
+    const children = `children: {'*': {accept: [{shards: ['*']}], offer: ${everything}}}\n`;
     const link = `parent: {forward: ${forward}, follow: ${follow}}\n`;
     const flags = parent === undefined ? [] : await this.#linkFlags(name, parent, proxy);
     const cache = await StrataProcess.start({

@@ -86,6 +86,7 @@ function receivingOf(receiving: Members): ReceivingStatus {
     compared: numberOf(receiving['compared']),
     comparedAgoMs: orNull(receiving['comparedAgoMs'], numberOf),
     differed: numberOf(receiving['differed']),
+    unheard: numberOf(receiving['unheard']),
   };
 }
 

@@ -68,11 +68,12 @@ function linkLines({ position, receiving, sending, policies }: LinkStatus): read
   ].map((line) => printable(`${indent}${line}`));
 }
 
-function receivedOf({ slices, inStep, refused, compared, comparedAgoMs, differed }: ReceivingStatus): string {
+function receivedOf({ slices, inStep, refused, compared, comparedAgoMs, differed, unheard }: ReceivingStatus): string {
   const parts = [`${inStep} of ${counted(slices, 'slice')} in step`];
   if (comparedAgoMs !== null) parts.push(`digests compared ${counted(compared, 'time')}, ${formatDuration(comparedAgoMs)} ago`);
   if (differed > 0) parts.push(`DIFFERED ${counted(differed, 'time')}`);
   if (refused > 0) parts.push(`${counted(refused, 'object')} refused here`);
+  if (unheard > 0) parts.push(`${counted(unheard, 'claim')} of shards not heard`);
   return parts.join('; ');
 }
 

@@ -1,11 +1,18 @@
-/** What of the settings looks like a link that was meant to carry something, and carries nothing: one sentence each, for the log. */
+/** What of the policies looks like a link that was meant to carry something, and carries nothing: one sentence each, for the log. */
+import { shardsNamedBy } from '../domain/link-policies.js';
 import type { Settings } from './settings.js';
 
-export function idleLinks({ parentUrls, parentForward, parentFollow }: Settings): readonly string[] {
+export function idleLinks({ parentUrls, parentForward, parentFollow, children }: Settings): readonly string[] {
   const hasParent = parentUrls.length > 0;
   const hasRules = parentForward.length > 0 || parentFollow.length > 0;
+  const warnings: string[] = [];
   if (hasParent && !hasRules)
-    return ['parent.urls is given without parent.forward or parent.follow: nothing crosses the link to the parent'];
-  if (!hasParent && hasRules) return ['parent.forward or parent.follow is given without parent.urls: this cache has no parent'];
-  return [];
+    warnings.push('parent.urls is given without parent.forward or parent.follow: nothing crosses the link to the parent');
+  if (!hasParent && hasRules) warnings.push('parent.forward or parent.follow is given without parent.urls: this cache has no parent');
+  for (const [name, { accept }] of children)
+    if (accept.length > 0 && shardsNamedBy(accept).length === 0)
+      warnings.push(
+        `children.${name}.accept names no shard: nothing is accepted, because a child may claim only shards that are named, or shards: ['*']`,
+      );
+  return warnings;
 }

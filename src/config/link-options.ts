@@ -4,7 +4,7 @@
  */
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseCacheUrls } from './cache-url.js';
-import { duration, file, name, several } from './option.js';
+import { count, duration, file, name, several } from './option.js';
 
 export const linkOptions = {
   parentUrls: several({
@@ -48,6 +48,14 @@ export const linkOptions = {
     min: '0s',
     max: '30d',
     help: 'How long a shard that is written to elsewhere must be away before a plain writer may take it over here.',
+  }),
+  linkShardsPerChildMax: count({
+    flag: 'link-shards-per-child-max',
+    yaml: 'link.shardsPerChildMax',
+    default: '1000',
+    min: 1,
+    max: 100_000,
+    help: 'How many shards one child may have claimed here; claims of further ones are not heard.',
   }),
   linkDigestIntervalMs: duration({
     flag: 'link-digest-interval',

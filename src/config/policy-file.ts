@@ -12,6 +12,7 @@ import { CacheError } from '../domain/errors.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Clock } from '../domain/ports.js';
 import type { Reloadable, Reloaded } from '../domain/reloaded.js';
+import { idleLinks } from './idle-links.js';
 import { options } from './options.js';
 import type { Option } from './option.js';
 import { configFileOf, linkPoliciesOf, loadSettings, type Settings, type SettingsSources } from './settings.js';
@@ -100,6 +101,8 @@ export class PolicyFile {
     if (isDeepStrictEqual(policies, this.#policies)) return { kind: 'unchanged' };
     this.#policies = policies;
     log.info('policies.reloaded', { file: this.#path });
+    const before = idleLinks(running);
+    for (const warning of idleLinks(settings)) if (!before.includes(warning)) log.warn('links.idle', { warning });
     this.#tell(policies);
     return { kind: 'changed' };
   }

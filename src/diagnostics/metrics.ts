@@ -66,6 +66,12 @@ export const metricTable = {
     help: 'Slices that were stated anew because the digests of both ends of a link differed: a bug, if it is not 0.',
     labels: [],
   },
+  claimsUnheard: {
+    kind: 'counter',
+    name: 'strata_link_claims_unheard_total',
+    help: 'Claims of shards over links that were not heard: policies do not let them be claimed, or a child has as many as it may.',
+    labels: [],
+  },
   shardConnected: {
     kind: 'gauge',
     name: 'strata_shard_connected',

@@ -20,7 +20,8 @@ export type EdgePolicy = readonly EdgeRule[];
 export type EdgeRule = Readonly<{
   /** Undefined, here and below: whatever it is. */
   types: readonly TypePattern[] | undefined;
-  shards: readonly ShardName[] | undefined;
+  /** '*': every shard, written out; not the same as undefined in what a cache accepts from a child. */
+  shards: readonly ShardName[] | '*' | undefined;
   clusters: readonly ClusterName[] | undefined;
   pathPrefix: string | undefined;
   labels: readonly Requirement[];
@@ -58,6 +59,7 @@ const typeCharactersMax = 3 * 253;
 const typePattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?(?::([A-Za-z0-9][A-Za-z0-9-]*))?$/;
 const ruleKeys = ['types', 'shards', 'clusters', 'pathPrefix', 'labels', 'annotations'];
 const acceptsType = "a type such as apiexports.apis.kcp.io, secrets or instances.machines.svm.io:IDENTITY, or '*' for every type";
+const acceptsShard = "the name of a shard, or '*' for every shard";
 
 /** Reads a rule, a list of rules, or nothing at all, which lets nothing through. `path` is where the value stands, for the problems. */
 export function parseEdgePolicy(value: unknown, path: KeyPath = []): ParsedEdgePolicy {
@@ -106,7 +108,7 @@ export function formatRequirements(requirements: readonly Requirement[]): string
 function formatRule({ types, shards, clusters, pathPrefix, labels, annotations }: EdgeRule): string {
   return JSON.stringify({
     types: types?.map(formatTypePattern) ?? ['*'],
-    shards,
+    shards: shards === '*' ? ['*'] : shards,
     clusters,
     pathPrefix,
     labels: labels.length === 0 ? undefined : formatRequirements(labels),
@@ -134,11 +136,10 @@ class PolicyReader {
       this.#report([...path, name], `unknown key ${quote(name)}; a rule may name ${ruleKeys.join(', ')}`);
     if (names.length === 0) return this.#report(path, "an empty rule is a mistake; types: ['*'] lets everything through");
 
-    const types = this.#list(value, 'types', path, parseType, acceptsType);
-    if (types !== undefined && types.length > 1 && types.includes('*')) this.#report([...path, 'types'], "'*' stands alone");
+    const types = this.#every(this.#list(value, 'types', path, parseType, acceptsType), [...path, 'types']);
     return {
-      types: types?.includes('*') === true ? undefined : types?.flatMap((type) => (type === '*' ? [] : [type])),
-      shards: this.#list(value, 'shards', path, parseShardName, 'the name of a shard'),
+      types: types === '*' ? undefined : types,
+      shards: this.#every(this.#list(value, 'shards', path, parseShard, acceptsShard), [...path, 'shards']),
       clusters: this.#list(value, 'clusters', path, parseClusterName, 'the name of a logical cluster'),
       pathPrefix: this.#text(value, 'pathPrefix', path, parsePathPrefix, 'a canonical path such as root:tenant-a'),
       labels: this.#labels(value, path),
@@ -166,6 +167,12 @@ class PolicyReader {
       if (value !== undefined) values.set(JSON.stringify(value), value);
     });
     return sorted([...values.keys()]).flatMap((text) => values.get(text) ?? []);
+  }
+
+  #every<Value>(list: readonly (Value | '*')[] | undefined, path: KeyPath): readonly Value[] | '*' | undefined {
+    if (list?.includes('*') !== true) return list?.flatMap((value) => (value === '*' ? [] : [value]));
+    if (list.length > 1) this.#report(path, "'*' stands alone");
+    return '*';
   }
 
   #text(rule: Mapping, name: string, path: KeyPath, parse: (text: string) => string | undefined, accepts: string): string | undefined {
@@ -243,6 +250,10 @@ function parseType(text: string): TypePattern | '*' | undefined {
   if (text === '*') return text;
   const [, resource, group = '', identity] = text.length > typeCharactersMax ? [] : (typePattern.exec(text) ?? []);
   return resource === undefined ? undefined : { group: group === 'core' ? '' : group, resource, identity };
+}
+
+function parseShard(text: string): ShardName | '*' | undefined {
+  return text === '*' ? text : parseShardName(text);
 }
 
 function isMapping(value: unknown): value is Mapping {

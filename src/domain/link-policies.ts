@@ -1,5 +1,6 @@
 /** Everything that a cache lets through: to and from its parent, and from and to its children, each known by its name. */
 import type { EdgePolicy } from './edge-policy.js';
+import type { ShardName } from './shard.js';
 
 /** `accept`: what may come up from the child. `offer`: what may go down to it. */
 export type ChildPolicies = Readonly<{ accept: EdgePolicy; offer: EdgePolicy }>;
@@ -16,6 +17,42 @@ export type LinkPolicies = Readonly<{
 /** An entry of its own replaces that of '*' altogether; without either nothing crosses. */
 export function policiesOfChild({ children }: Pick<LinkPolicies, 'children'>, name: string): ChildPolicies {
   return children.get(name) ?? children.get('*') ?? nothing;
+}
+
+/** The shards that the rules name, '*' where one of them writes out that it is for all. */
+export function shardsNamedBy(policy: EdgePolicy): readonly ShardName[] | '*' {
+  const named = new Set<ShardName>();
+  for (const { shards } of policy) {
+    if (shards === '*') return '*';
+    for (const shard of shards ?? []) named.add(shard);
+  }
+  return [...named];
+}
+
+/**
+ * What a policy lets in from a child, who speaks for no shard but those that it names: a rule without `shards` is for those that the other
+ * rules name, and lets nothing in where they name none.
+ */
+export function acceptedFromChild(policy: EdgePolicy): EdgePolicy {
+  const shards = shardsNamedBy(policy);
+  return policy.flatMap((rule) => {
+    if (rule.shards !== undefined) return [rule];
+    return shards.length === 0 ? [] : [{ ...rule, shards }];
+  });
+}
+
+/** The shards that are no matter of this child though its accept is for '*': that of another entry names them, and its own does not. */
+export function shardsOfOthers({ children }: Pick<LinkPolicies, 'children'>, name: string): ReadonlySet<ShardName> {
+  const own = policiesOfChild({ children }, name);
+  const others = new Set<ShardName>();
+  if (shardsNamedBy(own.accept) !== '*') return others;
+  for (const each of children.values()) for (const shard of each === own ? [] : namesIn(each.accept)) others.add(shard);
+  for (const shard of namesIn(own.accept)) others.delete(shard);
+  return others;
+}
+
+function namesIn(policy: EdgePolicy): readonly ShardName[] {
+  return policy.flatMap(({ shards = [] }) => (shards === '*' ? [] : shards));
 }
 
 const nothing: ChildPolicies = { accept: [], offer: [] };

@@ -8,7 +8,8 @@
  *             "parent": {"url": "https://root:6443", "failures": 0, "message": null, "cacheId": "c-0",
  *                        "connection": {"kind": "connected", "forMs": 192000, "peer": "root:6443"}, "position": "…",
  *                        "sending": {"slices": 14, "inStep": 14, "behind": 0, "lagMs": 0, "restated": 0, "refused": 0},
- *                        "receiving": {"slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0},
+ *                        "receiving": {"slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0,
+ *                                      "unheard": 0},
  *                        "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
  *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}]},
  *    "certificates": [{"use": "serving", "file": "/etc/strata/tls.crt", "subject": "CN=localhost", "notAfter": "2026-12-24T00:00:00.000Z",
@@ -114,6 +115,8 @@ export type ReceivingStatus = Readonly<{
   compared: number;
   comparedAgoMs: number | null;
   differed: number;
+  /** Claims of shards that were not heard. */
+  unheard: number;
 }>;
 
 /** Rules as JSON text, cut off where they are very long. */

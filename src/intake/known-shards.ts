@@ -13,6 +13,7 @@ export class KnownShards {
   readonly #shards = new Map<ShardName, ShardState>();
   readonly #slices = new Map<ShardName, Map<string, SliceState>>();
   readonly #subscription: Subscription;
+  #changes = 0;
 
   private constructor(pushes: Pushes) {
     this.#subscription = pushes.follow((told) => this.#learn(told));
@@ -31,6 +32,11 @@ export class KnownShards {
 
   get shards(): Iterable<ShardState> {
     return this.#shards.values();
+  }
+
+  /** How often anything has become known of a shard. */
+  get changes(): number {
+    return this.#changes;
   }
 
   get count(): number {
@@ -71,6 +77,7 @@ export class KnownShards {
   }
 
   #learn({ shards, slices }: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>): void {
+    this.#changes += shards.length;
     for (const state of shards) this.#shards.set(state.shard, state);
     for (const state of slices) {
       const { shard, resource } = state.slice;

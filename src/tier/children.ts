@@ -16,7 +16,8 @@ import { childSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
-import type { LinkPeer, LinkSession } from './link-session.js';
+import type { LinkSession } from './link-session.js';
+import type { LinkPeer } from './link-session-parts.js';
 
 export type ChildrenParts = Readonly<{
   pushes: Pushes;

@@ -10,18 +10,19 @@
  */
 import { createHash } from 'node:crypto';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
-import type { CanonicalPath } from '../domain/cluster.js';
 import { declaring } from '../domain/declaration.js';
 import type { EdgePolicy, EdgeRule } from '../domain/edge-policy.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import { Narrowing } from './narrowing.js';
+import { Narrowing, type KnownPath } from './narrowing.js';
 import { TypeSet } from './type-set.js';
 
 const rememberedMax = 100_000;
 const hashBytes = 12;
+/** A memory of a pure function: rules without `shards` in an accept policy share one list (link-policies.ts). */
+const shardSets = new WeakMap<readonly ShardName[], ReadonlySet<ShardName>>();
 const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
 
 /** A rule, or what it implies. `shards` undefined: all. */
@@ -35,10 +36,12 @@ export class Edge {
   readonly #crossings = new Map<string, Crossing>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
+  readonly #asksPaths: boolean;
   #last: Readonly<{ slice: Slice; crossing: Crossing }> | undefined;
 
   constructor(own: EdgePolicy, other: EdgePolicy) {
     this.#ends = [own, other].map((policy) => policy.flatMap(grantsOf));
+    this.#asksPaths = this.#ends.flat().some(({ narrowing }) => narrowing.asksPath);
   }
 
   /** Whether an object of the slice might cross. */
@@ -60,13 +63,18 @@ export class Edge {
     return covered && ends.length === 0;
   }
 
-  /** Whether it may depend on the canonical path of an object if it crosses. */
+  /** Whether it may depend on the canonical path of any object if it crosses. */
+  get asksPaths(): boolean {
+    return this.#asksPaths;
+  }
+
+  /** Whether it may depend on the canonical path of an object of the slice. */
   asksPath(slice: Slice): boolean {
     return this.#crossing(slice).asksPath;
   }
 
   /** `path`: of the object's logical cluster on its shard; what the object says of itself comes first. */
-  lets(object: Pick<StoredObject, 'key' | 'body'>, path: CanonicalPath | undefined): boolean {
+  lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { covered, ends } = this.#crossing(object.key);
     return covered && ends.every((narrowings) => narrowings.some((narrowing) => narrowing.lets(object, path)));
   }
@@ -106,11 +114,17 @@ function isSame({ shard, resource }: Slice, other: Slice): boolean {
 
 function grantsOf(rule: EdgeRule): readonly Grant[] {
   const { types } = rule;
-  const shards = rule.shards === undefined ? undefined : new Set(rule.shards);
+  const shards = rule.shards === undefined || rule.shards === '*' ? undefined : setOf(rule.shards);
   const declared = types?.filter((type) => !builtIn.has(formatGroupResource(type))) ?? [];
   const grant = { types: TypeSet.of(types), shards, narrowing: Narrowing.of(rule) };
   if (declared.length === 0) return [grant];
   return [grant, { types: TypeSet.of([{ ...declaring, identity: undefined }]), shards, narrowing: Narrowing.declaring(declared) }];
+}
+
+function setOf(shards: readonly ShardName[]): ReadonlySet<ShardName> {
+  const set = shardSets.get(shards) ?? new Set(shards);
+  shardSets.set(shards, set);
+  return set;
 }
 
 /** By their texts, in order. One that lets everything through leaves the others nothing to add. */

@@ -1,14 +1,21 @@
 /** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
-import type { EdgePolicy } from '../domain/edge-policy.js';
-import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
+import type { CanonicalPath } from '../domain/cluster.js';
+import { formatEdgePolicy, parseEdgePolicyText, type EdgePolicy } from '../domain/edge-policy.js';
+import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
 import type { StoredObject } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { Edge } from './edge.js';
+import { anyPath } from './narrowing.js';
 
 /** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
-export type EndPolicy = Readonly<{ up: EdgePolicy; down: EdgePolicy }>;
+export type EndPolicy = Readonly<{
+  up: EdgePolicy;
+  down: EdgePolicy;
+  /** Of a parent: shards that this child may not claim, for it names them as those of others. */
+  others?: ReadonlySet<ShardName>;
+}>;
 
 /** Of this end towards its parent. */
 export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
@@ -18,7 +25,17 @@ export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
 /** Of this end towards a child. */
 export function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
   const { accept, offer } = policiesOfChild(policies, name);
-  return { up: accept, down: offer };
+  return { up: accept, down: offer, others: shardsOfOthers(policies, name) };
+}
+
+/** As the other end is told of it. */
+export function formatEndPolicy({ up, down }: EndPolicy): Readonly<{ up: string; down: string }> {
+  return { up: formatEdgePolicy(up), down: formatEdgePolicy(down) };
+}
+
+export function parseEndPolicy(texts: Readonly<{ up: string; down: string }>): EndPolicy | undefined {
+  const [up, down] = [parseEdgePolicyText(texts.up), parseEdgePolicyText(texts.down)];
+  return up.kind === 'wrong' || down.kind === 'wrong' ? undefined : { up: up.policy, down: down.policy };
 }
 
 export class Edges {
@@ -26,12 +43,16 @@ export class Edges {
   readonly #down: Edge;
   readonly #ownUp: Edge;
   readonly #ownDown: Edge;
+  readonly #ofOthers: ReadonlySet<ShardName>;
 
-  constructor(own: EndPolicy, other: EndPolicy) {
-    this.#up = new Edge(own.up, other.up);
+  /** `peer`: what the other end is to this one; a parent's way up is what it accepts from a child. */
+  constructor(own: EndPolicy, other: EndPolicy, peer: LinkSide) {
+    const [ownUp, otherUp] = peer === 'parent' ? [own.up, acceptedFromChild(other.up)] : [acceptedFromChild(own.up), other.up];
+    this.#up = new Edge(ownUp, otherUp);
     this.#down = new Edge(own.down, other.down);
-    this.#ownUp = new Edge(own.up, everything);
+    this.#ownUp = new Edge(ownUp, everything);
     this.#ownDown = new Edge(own.down, everything);
+    this.#ofOthers = own.others ?? new Set();
   }
 
   /** The direction that leads to a side. */
@@ -46,24 +67,39 @@ export class Edges {
 
   /**
    * Whether a claim of the shard is heard that comes from a side, whatever of its objects crosses. A child speaks only for shards that this end
-   * accepts from it: a claim takes a shard away from whoever has it.
+   * accepts from it by name, or by '*' those that it names for no other child: a claim takes a shard away from whoever has it.
    */
   hearsClaim(shard: ShardName, from: LinkSide): boolean {
-    return from === 'parent' || this.#ownUp.coversShard(shard);
+    return from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard));
   }
 
-  /**
-   * Whether the policy of this end alone lets an object in that comes from a side. What it asks of canonical paths is the sender's to judge:
-   * the object that tells a path may not cross.
-   */
-  accepts(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide): boolean {
-    const own = from === 'parent' ? this.#ownDown : this.#ownUp;
-    return own.asksPath(object.key) || own.lets(object, undefined);
+  /** Whether the policy of this end alone lets an object in that comes from a side; `path`: of its logical cluster, as this end knows it. */
+  accepts(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide, path: CanonicalPath | undefined): boolean {
+    return this.ownFrom(from).lets(object, path);
+  }
+
+  /** Whether it would if its logical cluster were elsewhere. */
+  acceptsSomewhere(object: Pick<StoredObject, 'key' | 'body'>, from: LinkSide): boolean {
+    return this.ownFrom(from).lets(object, anyPath);
+  }
+
+  /** Whether the policy of this end asks for paths, of objects of any slice or of this one. */
+  asksPaths(from: LinkSide): boolean {
+    return this.ownFrom(from).asksPaths;
+  }
+
+  asksPath(slice: Slice, from: LinkSide): boolean {
+    return this.ownFrom(from).asksPath(slice);
   }
 
   /** Whether this end takes anything of the slice from a side, whatever the other end says. */
   takes(slice: Slice, from: LinkSide): boolean {
-    return (from === 'parent' ? this.#ownDown : this.#ownUp).covers(slice);
+    return this.ownFrom(from).covers(slice);
+  }
+
+  /** What the policy of this end alone lets in from a side. */
+  ownFrom(from: LinkSide): Edge {
+    return from === 'parent' ? this.#ownDown : this.#ownUp;
   }
 }
 

@@ -3,22 +3,25 @@ import type { LinkSide } from '../domain/side.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { Edges } from './edges.js';
 import type { InflowContext } from './inflow-state.js';
+import type { LinkPaths } from './link-paths.js';
 
 export type InflowContextParts = Readonly<{
   from: LinkSide;
   /** Undefined before the policies of both ends are known: nothing is let in. */
   edges: Edges | undefined;
   known: KnownShards;
+  paths: Pick<LinkPaths, 'accepts' | 'isWaiting'>;
   /** What all links take, whoever sends it. */
   intake: Pick<InflowContext, 'typeOf' | 'credit' | 'limits' | 'systemClusters'>;
 }>;
 
-export function inflowContext({ from, edges, known, intake }: InflowContextParts): InflowContext {
+export function inflowContext({ from, edges, known, paths, intake }: InflowContextParts): InflowContext {
   return {
     ...intake,
     from,
     takes: (slice) => edges?.takes(slice, from) ?? false,
-    accepts: (object) => edges?.accepts(object, from) ?? false,
+    accepts: (object) => paths.accepts(object),
+    isWaiting: (slice) => paths.isWaiting(slice),
     holds: (slice) => known.slice(slice) !== undefined,
     isInStep: (slice) => (known.slice(slice)?.edge ?? '') !== '',
   };

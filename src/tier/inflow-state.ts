@@ -56,8 +56,10 @@ export type InflowContext = Readonly<{
   /** The side this comes from. */
   from: LinkSide;
   takes: (slice: Slice) => boolean;
-  /** Whether the policy of this end alone lets an object in, as far as it does not ask for its canonical path. */
+  /** Whether the policy of this end alone lets an object in. */
   accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
+  /** Whether something of the slice was refused that may be let in yet (link-paths.ts): then it is not in step, whatever `end` says. */
+  isWaiting: (slice: Slice) => boolean;
   /** Whether anything is known here of the slice. */
   holds: (slice: Slice) => boolean;
   /** Whether all of the slice has come from the other end, and changes since: a digest tells nothing of one that is not. */

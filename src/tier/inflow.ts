@@ -5,6 +5,7 @@
  *   begin               the slice is being stated: puts are counted
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
+ *   … not taken here    puts are refused, everything else is passed over: what is held of it is not the other end's (X5)
  *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
  *
  * X1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
@@ -13,6 +14,8 @@
  * X3 Whether a shard is this link's is for the store to say, in queue order: what is fenced there was sent before the other end heard
  *    that another side was chosen.
  * X4 A parked slice holds nobody up: it is asked for anew when its type is declared, or with the next connection.
+ * X5 What the policy of this end takes nothing of, the other end cannot remove: this end lets go of it by itself when its policy ceases to
+ *    take it (uncovered-slices.ts).
  * Bounds: the credit, of what is not settled yet.
  */
 import type { Refusal } from '../domain/errors.js';
@@ -86,6 +89,8 @@ function takeSlice(
   const { slice } = frame;
   const by: Speaker = { kind: 'link', side: context.from };
   const known = state.slices.get(formatSlice(slice));
+  // What it lets nothing in of it lets nobody remove either.
+  if (frame.kind !== 'put' && !context.takes(slice)) return push(withoutSlice(state, slice), work, []);
   if (frame.kind === 'begin') {
     if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being stated');
     return push(withSlice(state, { slice, phase: 'stating', objects: 0 }), work, [{ kind: 'begin', slice, by }]);
@@ -93,7 +98,7 @@ function takeSlice(
   if (known?.phase === 'parked') return push(state, work, []);
   switch (frame.kind) {
     case 'end':
-      return end(state, frame, known, { work, by });
+      return end(state, context.isWaiting(slice) ? { ...frame, edge: '' } : frame, known, { work, by });
     case 'digest':
       return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
     default:

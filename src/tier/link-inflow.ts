@@ -8,12 +8,14 @@ import { shown } from '../diagnostics/shown.js';
 import { unreachable } from '../domain/errors.js';
 import type { Clock, PushLane } from '../domain/ports.js';
 import type { Push, PushOutcome } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
+import type { LinkPaths } from './link-paths.js';
 import { noInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
 
@@ -23,13 +25,17 @@ export type LinkInflowParts = Readonly<{
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
+  paths: LinkPaths;
   turn: () => Promise<void>;
   log: BoundedLog;
-  metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered'>;
+  metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsUnheard'>;
 }>;
 
-/** What has come of it so far: comparisons of digests, when the last one was made, and objects that were not taken. */
-export type InflowTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number }>;
+/** `push` resolves once the store has room for it. */
+export type OwnWork = Readonly<{ push: (pushes: readonly Push[]) => Promise<void>; askAgain: (slice: Slice) => void }>;
+
+/** What has come of it so far: comparisons of digests, when the last one was made, objects that were not taken, and claims that were not heard. */
+export type InflowTally = Readonly<{ compared: number; comparedMs: number; differed: number; refused: number; unheard: number }>;
 
 export class LinkInflow {
   readonly #parts: LinkInflowParts;
@@ -39,7 +45,9 @@ export class LinkInflow {
   #isOver = false;
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
-  #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0 };
+  #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
+  /** Settles when what was to be taken before is in the queue of the store. */
+  #last: Promise<void> = Promise.resolve();
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
 
@@ -55,12 +63,42 @@ export class LinkInflow {
   }
 
   /** Resolves once the store has room for it. */
-  async take(frame: NumberedFrame): Promise<void> {
+  take(frame: NumberedFrame): Promise<void> {
+    return this.#inTurn(() => this.#takeWhole(frame));
+  }
+
+  /** A claim of the other end is passed over. */
+  leaveUnheard(shard: ShardName, why: string): void {
+    const { log, metrics } = this.#parts;
+    metrics.claimsUnheard.add(1);
+    this.#tally = { ...this.#tally, unheard: this.#tally.unheard + 1 };
+    log.warn('link.claim-not-heard', { shard, side: this.#context().from, why });
+  }
+
+  /** What this end does to what it holds, once all that was taken is decided; nothing is taken meanwhile. */
+  exclusively(task: (own: OwnWork) => Promise<void>): Promise<void> {
+    const push = async (pushes: readonly Push[]): Promise<void> => {
+      const { decided } = await this.#give(pushes);
+      this.#then(async () => void (await decided));
+    };
+    const askAgain = (slice: Slice): void =>
+      this.#parts.connection.send({ kind: 'restate', slice, reason: 'the policy of this cache has changed' });
+    return this.#inTurn(async () => {
+      await this.#settled;
+      if (!this.#isOver) await task({ push, askAgain });
+    });
+  }
+
+  async #takeWhole(frame: NumberedFrame): Promise<void> {
+    const { paths } = this.#parts;
+    if (frame.kind === 'put' && frame.objects.length <= this.#context().limits.frameMutationsMax) await paths.read(frame);
+    if (frame.kind === 'begin') paths.begun(frame.slice);
     for (const part of frame.kind === 'put' ? putParts(frame, this.#context().limits) : [frame]) {
       if (this.#isOver) return;
       await this.#take({ kind: 'frame', frame: part });
       await this.#pauseAfter(part);
     }
+    this.#askAgain();
   }
 
   /** Types were declared. */
@@ -81,6 +119,13 @@ export class LinkInflow {
       settled = this.#settled;
       await settled;
     }
+  }
+
+  /** What was refused for its path is let in where an object has told another one since. */
+  #askAgain(): void {
+    const isComing = (slice: Slice): boolean => this.#state.slices.get(formatSlice(slice))?.phase === 'stating';
+    for (const slice of this.#parts.paths.takeDue(isComing, this.#context().isInStep))
+      this.#parts.connection.send({ kind: 'restate', slice, reason: 'the path of a logical cluster was not known here' });
   }
 
   /** Small frames that come together go into one commit; a cache that never paused would keep the others waiting. */
@@ -141,6 +186,7 @@ export class LinkInflow {
       const decided = await outcomes.decided;
       for (const { kind } of decided) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
       if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(work, decided);
+      this.#parts.paths.settled(work.last);
       await this.#take({ kind: 'settled', work, outcomes: decided });
     });
   }
@@ -149,9 +195,9 @@ export class LinkInflow {
     const isDifferent = decided.some(({ kind }) => kind === 'differs');
     if (isDifferent && slice !== undefined && !this.#context().isInStep(slice)) return;
     if (!isDifferent && !decided.every(({ kind }) => kind === 'unchanged')) return;
-    const { compared, differed, refused } = this.#tally;
+    const { compared, differed } = this.#tally;
     const comparedMs = this.#parts.clock.now();
-    this.#tally = { compared: compared + 1, comparedMs, differed: differed + (isDifferent ? 1 : 0), refused };
+    this.#tally = { ...this.#tally, compared: compared + 1, comparedMs, differed: differed + (isDifferent ? 1 : 0) };
   }
 
   /** Resolves once it is in the queue, with what resolves when it is decided. */
@@ -159,6 +205,12 @@ export class LinkInflow {
     const { lane } = this.#parts;
     await lane.room();
     return { decided: lane.push(pushes) };
+  }
+
+  #inTurn(task: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(task);
+    this.#last = done.catch(() => {});
+    return done;
   }
 
   #then(task: () => Promise<void>): void {

@@ -9,44 +9,24 @@
  * Z2 When the session ends nothing of it is under way.
  * Bounds: `heldMax` slices that the other end may say it holds.
  */
-import { parseEdgePolicyText, formatEdgePolicy } from '../domain/edge-policy.js';
 import { unreachable } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
-import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, SliceFreshness } from '../frames/frame.js';
+import type { Frame, FrameOf, HeldSlice } from '../frames/frame.js';
 import { capCredit, creditMax } from './credit.js';
-import { Edges, type EndPolicy } from './edges.js';
+import { Edges, formatEndPolicy, parseEndPolicy, type EndPolicy } from './edges.js';
 import { HeldSlices } from './held-slices.js';
-import { inflowContext, type InflowContextParts } from './inflow-context.js';
+import { inflowContext } from './inflow-context.js';
 import type { InflowContext } from './inflow-state.js';
+import { LinkPaths } from './link-paths.js';
+import type { LinkEnd, LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
-import type { OutflowOptions, OutflowParts } from './outflow-options.js';
-import type { Routes } from './routes.js';
-
-export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'heldHere'> &
-  Pick<LinkInflowParts, 'metrics'> &
-  Readonly<{
-    intake: InflowContextParts['intake'];
-    /** What the other end tells of its shards' freshness, and of the caches above it. */
-    told: (freshness: readonly SliceFreshness[]) => void;
-    routed: (route: readonly string[]) => 'loop' | undefined;
-    /** The policies of this link have come, or changed. */
-    settled: () => void;
-    routes: Pick<Routes, 'hear' | 'down' | 'claimFor'>;
-    /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
-    isRolledBack: (side: LinkSide, position: string) => boolean;
-  }>;
-
-/** The cache at the other end, as the greeting has told. */
-export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credit; limits: FrameLimits }>;
-
-/** How it ended: what the other end said, or this one; no reason: it broke. */
-export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
+import { letGoOfUncovered } from './uncovered-slices.js';
+import type { OutflowOptions } from './outflow-options.js';
 
 const heldMax = 200_000;
 const unavailableRetryMs = 1_000;
@@ -57,6 +37,7 @@ export class LinkSession {
   readonly #parts: LinkSessionParts;
   readonly #peer: LinkPeer;
   readonly #options: OutflowOptions;
+  readonly #paths: LinkPaths;
   readonly #inflow: LinkInflow;
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
@@ -69,7 +50,7 @@ export class LinkSession {
   #edges: Edges | undefined;
   #position: string | undefined;
   #outflow: Outflow | undefined;
-  #telling: Promise<void> = Promise.resolve();
+  #telling: Promise<unknown> = Promise.resolve();
   #sending: Promise<void> = Promise.resolve();
   #end: LinkEnd | undefined;
 
@@ -86,7 +67,8 @@ export class LinkSession {
     this.#own = policy;
     this.#options = options;
     this.#heldHere = new HeldSlices({ ...parts, connection }, peer.side);
-    this.#inflow = new LinkInflow({ ...parts, connection, lane, log: parts.boundedLog }, () => this.#context());
+    this.#paths = new LinkPaths({ store: parts.store, from: peer.side, edges: () => this.#edges });
+    this.#inflow = new LinkInflow({ ...parts, connection, paths: this.#paths, lane, log: parts.boundedLog }, () => this.#context());
   }
 
   /** How far the sending half is; undefined before it runs. */
@@ -116,7 +98,7 @@ export class LinkSession {
         this.#isGreeted = true;
         this.#sendPolicy();
         // Beside reading: two caches that both only wrote would wait for each other.
-        this.#telling = this.#owned(this.#heldHere.tellAll());
+        this.#telling = Promise.all([this.#telling, this.#owned(this.#heldHere.tellAll())]);
       }
       await this.#listen(frames);
     } finally {
@@ -147,9 +129,11 @@ export class LinkSession {
 
   /** This end's policy has changed. */
   changePolicy(policy: EndPolicy): void {
+    const before = this.#edges;
     this.#own = policy;
     if (this.#isGreeted) this.#sendPolicy();
     this.#settleEdges();
+    if (before !== undefined) this.#letGo(before);
   }
 
   /** Whether both ends let anything of a slice come from the other one; undefined before that is known. */
@@ -215,7 +199,7 @@ export class LinkSession {
         return this.#outflow?.restate(frame);
       case 'claim':
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
-        this.#parts.routes.hear(this.#peer.side, frame);
+        this.#hear(frame);
         return this.#outflow?.hear(frame);
       case 'put':
       case 'delete':
@@ -236,10 +220,12 @@ export class LinkSession {
   }
 
   #learnPolicy({ up, down }: FrameOf<'policy'>): void {
-    const [parsedUp, parsedDown] = [parseEdgePolicyText(up), parseEdgePolicyText(down)];
-    if (parsedUp.kind === 'wrong' || parsedDown.kind === 'wrong') return this.bye('protocol', 'the policy is none');
-    this.#other = { up: parsedUp.policy, down: parsedDown.policy };
+    const policy = parseEndPolicy({ up, down });
+    if (policy === undefined) return this.bye('protocol', 'the policy is none');
+    const isFirst = this.#other === undefined;
+    this.#other = policy;
     this.#settleEdges();
+    if (isFirst) this.#letGo(undefined);
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
@@ -253,10 +239,16 @@ export class LinkSession {
 
   #settleEdges(): void {
     if (this.#other === undefined) return;
-    this.#edges = new Edges(this.#own, this.#other);
+    this.#edges = new Edges(this.#own, this.#other, this.#peer.side);
     if (this.#outflow === undefined) this.#start();
     else this.#outflow.changeEdges(this.#edges);
     this.#parts.settled();
+  }
+
+  #letGo(before: Edges | undefined): void {
+    const edges = (): Edges | undefined => (this.#stop.signal.aborted ? undefined : this.#edges);
+    const letGo = letGoOfUncovered({ ...this.#parts, inflow: this.#inflow, side: this.#peer.side, edges }, before);
+    this.#telling = Promise.all([this.#telling, this.#owned(letGo)]);
   }
 
   #start(): void {
@@ -289,11 +281,16 @@ export class LinkSession {
   }
 
   #sendPolicy(): void {
-    this.#connection.send({ kind: 'policy', up: formatEdgePolicy(this.#own.up), down: formatEdgePolicy(this.#own.down) });
+    this.#connection.send({ kind: 'policy', ...formatEndPolicy(this.#own) });
+  }
+
+  #hear(claim: FrameOf<'claim'>): void {
+    const why = this.#parts.routes.hear(this.#peer.side, claim);
+    if (why !== undefined) this.#inflow.leaveUnheard(claim.shard, why);
   }
 
   #context(): InflowContext {
     const { known, intake } = this.#parts;
-    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, intake });
+    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, paths: this.#paths, intake });
   }
 }

@@ -14,7 +14,8 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Credit, type Frame, type FrameLimits } from '../frames/frame.js';
 import { failedParting } from '../sender/failed-parting.js';
 import { firstAttempt, reconnect, type Attempt, type Parting, type ReconnectBounds } from '../sender/reconnect.js';
-import type { LinkPeer, LinkSession } from './link-session.js';
+import type { LinkSession } from './link-session.js';
+import type { LinkPeer } from './link-session-parts.js';
 
 export type LinkParts = Readonly<{
   clock: Clock;

@@ -19,6 +19,10 @@ import { matchesLabels } from '../domain/selector.js';
 import { TypeSet } from './type-set.js';
 
 const pathAnnotation = 'kcp.io/path';
+/** Whatever path would do. */
+export const anyPath: unique symbol = Symbol('any path');
+/** Of a logical cluster; undefined: nothing is known of it. */
+export type KnownPath = CanonicalPath | typeof anyPath | undefined;
 /** A memory of a pure function, as those of object-metadata.ts: a declaration is read whole, and asked for by each edge. */
 const declarations = new WeakMap<Body, Readonly<{ declaration: Declaration | undefined }>>();
 
@@ -69,7 +73,7 @@ export class Narrowing {
   }
 
   /** What is cheapest to know is asked first. */
-  lets(object: Pick<StoredObject, 'key' | 'body'>, path: CanonicalPath | undefined): boolean {
+  lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { key, body } = object;
     if (this.#clusters?.has(key.cluster) === false) return false;
     if (this.#labels.length > 0 && !matchesLabels(this.#labels, labelsOf(body))) return false;
@@ -85,13 +89,14 @@ export class Narrowing {
   }
 }
 
-/** A malformed path is none, as it is when the object comes in. */
-function ownPathOf(body: Body): string | undefined {
+/** What an object says of its path. A malformed one is none, as it is when the object comes in. */
+export function ownPathOf(body: Body): string | undefined {
   const path = annotationsOf(body).get(pathAnnotation);
   return path === undefined ? undefined : parsePathPrefix(path);
 }
 
-function isWithin(prefix: string, path: string | undefined): boolean {
+function isWithin(prefix: string, path: string | typeof anyPath | undefined): boolean {
+  if (path === anyPath) return true;
   return path !== undefined && path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === ':');
 }
 

@@ -52,13 +52,11 @@ export class Routes {
     this.#parts = parts;
   }
 
-  /** What a neighbour has told. */
-  hear(from: LinkSide, { shard, incarnation, moves, removed, origin, path, reached }: FrameOf<'claim'>): void {
+  /** What a neighbour has told. Why it is passed over; undefined when it is not. */
+  hear(from: LinkSide, { shard, incarnation, moves, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
-    if (!this.#mayClaim(from, { shard, incarnation, moves }, known)) {
-      this.#parts.log.warn('link.claim-not-heard', { shard, from });
-      return;
-    }
+    const why = this.#refusalOf(from, { shard, incarnation, moves }, known);
+    if (why !== undefined) return why;
     const offer: Offer = { incarnation, moves, removed, origin, path, reached };
     const heard = this.#heard.get(shard) ?? { highest: offer, offers: new Map<LinkSide, Offer>() };
     this.#heard.set(shard, heard);
@@ -67,6 +65,7 @@ export class Routes {
     else heard.offers.set(from, offer);
     if (compareClaims(offer, heard.highest) > 0) heard.highest = offer;
     this.#decide(shard);
+    return undefined;
   }
 
   /** The link is over: what it told is true no more. */
@@ -138,12 +137,17 @@ export class Routes {
     if (cleared?.kind === 'swept' && cleared.removed > 0) log.info('link.shard-removed', { shard, objects: cleared.removed });
   }
 
-  #mayClaim(from: LinkSide, claim: Pick<Claim, 'shard' | 'incarnation' | 'moves'>, known: ShardState | undefined): boolean {
-    const { shard, incarnation, moves } = claim;
+  #refusalOf(
+    from: LinkSide,
+    { shard, incarnation, moves }: Pick<Claim, 'shard' | 'incarnation' | 'moves'>,
+    known: ShardState | undefined,
+  ): string | undefined {
     const { clock, mayClaim } = this.#parts;
-    if ((known === undefined && this.#parts.known.count >= shardsMax) || moves > movesMax) return false;
+    if (known === undefined && this.#parts.known.count >= shardsMax) return `${shardsMax} shards are known here already`;
+    if (from === 'parent') return undefined;
     const highest = Math.max(clock.wallMs() + aheadMaxMs, (known?.incarnation ?? 0) + aboveKnownMax);
-    return from === 'parent' || (incarnation <= highest && mayClaim(shard, from));
+    if (incarnation > highest || moves > movesMax) return 'its number is from too far ahead: is a clock wrong?';
+    return mayClaim(shard, from) ? undefined : 'the policy does not let this child claim it, or it has claimed as many shards as it may';
   }
 }
 

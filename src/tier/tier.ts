@@ -21,11 +21,13 @@ import { childOf, childSide, type LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
+import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
-import { LinkSession, type LinkPeer, type LinkSessionParts } from './link-session.js';
+import { LinkSession } from './link-session.js';
+import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { OutflowOptions } from './outflow-options.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
@@ -37,6 +39,7 @@ export type TierParts = Readonly<{
   known: KnownShards;
   /** Of what is pushed to this very cache. */
   localFreshness: FreshnessOf;
+  childShards: Pick<ChildShards, 'take'>;
 }> &
   Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
   Pick<LinkParts, 'connect'> &
@@ -97,7 +100,7 @@ export class Tier {
       lane: store.lane(),
       clock,
       log: parts.boundedLog,
-      mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true,
+      mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
       changed: (shard) => {
         for (const session of this.#sessions()) session.tellClaim(shard);
       },
@@ -179,11 +182,10 @@ export class Tier {
 
   /** The type is gone, and its objects with it. */
   drop(resource: Resource): void {
-    const dropped = formatResource(resource);
     for (const [side, session] of this.#sides()) {
       const slices: Slice[] = [...this.#known.shards].filter((state) => state.side === side).map(({ shard }) => ({ shard, resource }));
       if (slices.length > 0) session.dropped(slices);
-      this.#parts.log.debug('link.type-dropped', { side, type: dropped });
+      this.#parts.log.debug('link.type-dropped', { side, type: formatResource(resource) });
     }
   }
 

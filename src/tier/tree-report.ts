@@ -127,8 +127,8 @@ function linkStatus(
 }
 
 function receiving(held: Held = { slices: 0, inStep: 0 }, session: Session | undefined, nowMs: number): ReceivingStatus {
-  const { compared = 0, comparedMs = 0, differed = 0, refused = 0 } = session?.received ?? {};
-  return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed };
+  const { compared = 0, comparedMs = 0, differed = 0, refused = 0, unheard = 0 } = session?.received ?? {};
+  return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed, unheard };
 }
 
 function connected(sinceMs: number, peer: string, nowMs: number): LinkConnection {

@@ -12,13 +12,13 @@ function linesOf(tree: TreeStatus | undefined): readonly string[] {
 test('the tree is told from the top down: the parent, the cache, its children', (t) => {
   t.deepEqual(linesOf(aTreeStatus()), [
     'parent c-0 at https://root:6443: connected 3m12s',
-    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here',
+    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
     '  sending: 12 of 14 slices in step; 3 changes and 2s behind; asked anew 1 time',
     `  up: ${everything} here and there`,
     `  down: ${everything} here; [] there`,
     'cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000042, 1 hop below the root',
     'child east c-7: connected 3m12s from root:6443, strata 0.1.0',
-    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here',
+    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
     '  sending: 12 of 14 slices in step; 3 changes and 2s behind; asked anew 1 time',
     `  up: ${everything} here and there`,
     `  down: ${everything} here; [] there`,

@@ -15,3 +15,9 @@ test('a parent without rules and rules without a parent are told, and nothing el
   t.deepEqual(warnings(`parent: {${link}}`), ['parent.urls is given without parent.forward or parent.follow']);
   t.deepEqual(warnings(`parent: {forward: [{types: ['*']}]}`), ['parent.forward or parent.follow is given without parent.urls']);
 });
+
+test('an accept that names no shard can take nothing, which is told; one rule that does is enough', (t) => {
+  t.deepEqual(warnings(`children: {eu: {accept: [{types: ['*']}]}}`), ['children.eu.accept names no shard']);
+  t.deepEqual(warnings(`children: {eu: {accept: [{types: ['*']}, {shards: [amber], types: [secrets]}]}}`), []);
+  t.deepEqual(warnings(`children: {'*': {accept: [{shards: ['*']}]}, eu: {offer: [{types: ['*']}]}}`), []);
+});

@@ -54,6 +54,18 @@ test('other policies are told at the next look, once', (t) => {
   t.deepEqual(logged, [['policies.reloaded', { file: 'strata.yaml' }]]);
 });
 
+test('other policies of which one can take nothing are taken up with a warning', (t) => {
+  const { told, logged, edit } = watched(following('secrets'));
+
+  edit(`children:\n  eu: {accept: {types: ['*']}}\n`);
+
+  t.is(told.length, 1);
+  t.deepEqual(
+    logged.map(([event]) => event),
+    ['policies.reloaded', 'links.idle'],
+  );
+});
+
 test('a file that is rewritten to the same meaning tells nothing', (t) => {
   const { told, logged, edit } = watched(following('secrets'));
 

@@ -176,6 +176,6 @@ export class TierTree {
 }
 
 function configOf(forward: string | undefined): string {
-  const children = `children: {'*': {accept: ${everything}, offer: ${everything}}}\n`;
+  const children = `children: {'*': {accept: [{shards: ['*']}], offer: ${everything}}}\n`;
   return forward === undefined ? children : `${children}parent: {forward: ${forward}, follow: ${everything}}\n`;
 }

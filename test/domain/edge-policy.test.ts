@@ -8,9 +8,9 @@ import {
   parsePathPrefix,
   type EdgePolicy,
 } from '../../src/domain/edge-policy.js';
-import { policiesOfChild } from '../../src/domain/link-policies.js';
+import { acceptedFromChild, policiesOfChild, shardsOfOthers } from '../../src/domain/link-policies.js';
 import { frameBounds } from '../../src/frames/frame-bounds.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy, type WrittenRule } from '../support/edge-policies.js';
 
 function problemsOf(value: unknown): readonly string[] {
   const policy = parseEdgePolicy(value);
@@ -57,8 +57,8 @@ test('labels are a selector, or equals', (t) => {
 
 test('what is wrong with a rule is told with the path of the key, all of it at once', (t) => {
   t.deepEqual(
-    problemsOf([{ types: ['Bad Type', 7] }, { shards: ['*'], clusters: ['root:org'], pathPrefix: 'system:admin' }]).map((problem) =>
-      problem.slice(0, problem.indexOf(':')),
+    problemsOf([{ types: ['Bad Type', 7] }, { shards: ['Bad Shard/'], clusters: ['root:org'], pathPrefix: 'system:admin' }]).map(
+      (problem) => problem.slice(0, problem.indexOf(':')),
     ),
     ['0.types.0', '0.types.1', '1.shards.0', '1.clusters.0', '1.pathPrefix'],
   );
@@ -186,6 +186,42 @@ test('any text is parsed or refused, and what is parsed can be formatted', (t) =
     ),
     { numRuns: 300 },
   );
+});
+
+test('every shard is written out by a star that stands alone, which is another policy than none at all', (t) => {
+  const named = aPolicy({ shards: ['*'] });
+
+  t.is(formatEdgePolicy(named), '[{"types":["*"],"shards":["*"]}]');
+  t.deepEqual(readBack(named), named);
+  t.not(formatEdgePolicy(named), formatEdgePolicy(aPolicy({ types: ['*'] })));
+  t.deepEqual(problemsOf({ shards: ['*', 'amber'] }), ["shards: '*' stands alone"]);
+});
+
+test('a rule of an accept without shards is for those that the other rules name, and for none where they name none', (t) => {
+  const gold = { labels: 'tier=gold' };
+  const accepted = (...rules: readonly WrittenRule[]): string => formatEdgePolicy(acceptedFromChild(aPolicy(...rules)));
+
+  t.is(accepted(gold), '[]');
+  t.is(accepted(gold, { types: ['*'] }), '[]');
+  t.is(accepted(gold, { shards: ['amber'] }), formatEdgePolicy(aPolicy({ ...gold, shards: ['amber'] }, { shards: ['amber'] })));
+  t.is(
+    accepted(gold, { shards: ['*'], types: ['secrets'] }),
+    formatEdgePolicy(aPolicy({ ...gold, shards: ['*'] }, { shards: ['*'], types: ['secrets'] })),
+  );
+});
+
+test('a child whose accept is for every shard may not claim those that another entry names, unless its own names them too', (t) => {
+  const entry = (...rules: readonly WrittenRule[]) => ({ accept: aPolicy(...rules), offer: [] });
+  const children = new Map([
+    ['eu', entry({ shards: ['amber', 'birch'] })],
+    ['us', entry({ shards: ['*'], labels: 'tier' }, { shards: ['birch'] })],
+    ['*', entry({ shards: ['*'] })],
+  ]);
+  const ofOthers = (name: string): readonly string[] => [...shardsOfOthers({ children }, name)];
+
+  t.deepEqual(ofOthers('us'), ['amber']);
+  t.deepEqual(ofOthers('anybody'), ['amber', 'birch']);
+  t.deepEqual(ofOthers('eu'), []);
 });
 
 test('a child has its own entry, else that for all others, else nothing', (t) => {

@@ -20,7 +20,7 @@ import { StrataProcess } from '../support/strata-process.js';
 const leafNames = ['east', 'west'] as const;
 
 const everything = "[{types: ['*']}]";
-const parentConfig = `children:\n  '*': {accept: ${everything}, offer: ${everything}}\n`;
+const parentConfig = `children:\n  '*': {accept: [{shards: ['*']}], offer: ${everything}}\n`;
 const leafConfig = `parent:\n  forward: ${everything}\n  follow: ${everything}\n`;
 
 /** Both ends compare what they hold so often that a difference does not outlive the test unseen. */

@@ -241,7 +241,7 @@ async function accept(tier: Tier, connection: FrameConnection, from: string): Pr
 
 function linkPolicies({ forward, follow, children }: ModelCache): LinkPolicies {
   const ofChildren = Object.entries(children).map(([name, { accept: taken, offer }]) => {
-    return [name, { accept: aPolicy(...taken), offer: aPolicy(...offer) }] as const;
+    return [name, { accept: aPolicy(...taken.map((rule) => ({ shards: ['*'], ...rule }))), offer: aPolicy(...offer) }] as const;
   });
   return { forward: aPolicy(...forward), follow: aPolicy(...follow), children: new Map(ofChildren) };
 }

@@ -9,6 +9,7 @@ import { Home } from '../../src/intake/home.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
 import type { FreshnessOf } from '../../src/tier/changed-freshness.js';
+import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions } from '../../src/tier/tier.js';
 import type { MemoryStore } from '../support/memory-store.js';
 import type { PartyPlace } from './sim-party.js';
@@ -74,6 +75,7 @@ export class SimProcess implements PartyPlace {
         localFreshness,
         sendPushersAway,
         intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
+        childShards: new ChildShards(known, 1_000),
         connect: (url, signal) => world.network.connect(name, url, signal),
       },
       policies,

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { shardName } from '../support/objects.js';
 import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { play } from './random-tree.js';
 import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
 import { SimPusher } from './sim-pusher.js';
 import { SimRemoval } from './sim-removal.js';
@@ -152,4 +153,19 @@ test('a shard that is removed at any cache is gone from all, and its pusher stay
   t.true(removed);
   t.is(tree.cache('root').side(amberShard), 'child/eu');
   t.deepEqual(world.faults, []);
+});
+
+test('a digest that is on its way while a policy is narrowed is not taken for a difference', async (t) => {
+  const narrowed = play({
+    seed: 0,
+    follows: [0, 0],
+    steps: [
+      { kind: 'write', object: 0, isPublic: false, content: 0 },
+      { kind: 'pass', ms: 30_000 },
+      { kind: 'stop', cache: 11 },
+      { kind: 'policy', cache: 4, forward: 0, follow: 21, accept: 0, offer: 0 },
+    ],
+  });
+
+  await t.notThrowsAsync(narrowed);
 });

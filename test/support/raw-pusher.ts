@@ -69,8 +69,9 @@ export class RawPusher {
     return this.#count(names.length);
   }
 
-  end(slice: Slice, count: number): number {
-    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, edge: '' });
+  /** `edge`: of a link. */
+  end(slice: Slice, count: number, edge = ''): number {
+    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, edge });
     return this.#count(1);
   }
 
@@ -79,6 +80,12 @@ export class RawPusher {
     this.begin(slice);
     if (objects.length > 0) this.put(slice, objects, version);
     await this.acknowledged(this.end(slice, objects.length));
+  }
+
+  /** A frame that counts as one mutation. */
+  numbered(frame: (sequence: number) => Frame): number {
+    this.socket.send(frame(this.#next));
+    return this.#count(1);
   }
 
   /** The numbers of so many mutations are never sent. */

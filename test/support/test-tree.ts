@@ -11,7 +11,7 @@ export type CacheOptions = Omit<TestServerOptions, 'authority'> & Readonly<{ par
 
 const everything = `
 children:
-  '*': {accept: [{types: ['*']}], offer: [{types: ['*']}]}
+  '*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}
 `;
 const everythingBothWays = `
 parent:

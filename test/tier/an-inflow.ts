@@ -16,6 +16,7 @@ export function aContext(overrides: Partial<InflowContext> = {}): InflowContext 
     from: 'parent',
     takes: () => true,
     accepts: () => true,
+    isWaiting: () => false,
     holds: () => true,
     isInStep: () => true,
     typeOf,

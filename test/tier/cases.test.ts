@@ -8,7 +8,7 @@ import { aCutLink, aTree, eventsOf, exportsOf, holds } from '../support/test-tre
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
-const forwarding = (rules: string, children = `children: {'*': {accept: [{types: ['*']}], offer: [{types: ['*']}]}}`): string =>
+const forwarding = (rules: string, children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`): string =>
   `parent: {forward: ${rules}, follow: [{types: ['*']}]}\n${children}`;
 
 function labelled(name: string, labels: Record<string, string>, more: Record<string, unknown> = {}) {

@@ -219,9 +219,9 @@ test('what waited for its declaration is asked for once it is there', (t) => {
 test('what the policy of this end does not take is refused one by one, counted, and removes nothing', (t) => {
   const inflow = new SteppedInflow(aContext({ takes: () => false }));
 
-  const effects = inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three']), end(5, 2));
+  const effects = inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three']), digest(5), end(6, 2));
 
-  t.deepEqual(textsOf(effects), ['push begin', 'send refuse 2', 'refused', 'send refuse 3', 'refused', 'push', 'push retract', 'push end']);
+  t.deepEqual(textsOf(effects), ['push', 'send refuse 2', 'refused', 'send refuse 3', 'refused', 'push', 'push', 'push', 'push']);
 });
 
 test('an object that the policy of this end does not let in is refused by its number, whatever the other end let out', (t) => {
@@ -230,6 +230,14 @@ test('an object that the policy of this end does not let in is refused by its nu
   const effects = inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]));
 
   t.deepEqual(textsOf(effects), ['push begin', 'send refuse 3', 'refused', 'push state keep']);
+});
+
+test('a slice of which something was refused for its path alone is whole at its end, and not in step', (t) => {
+  const inflow = new SteppedInflow(aContext({ isWaiting: () => true }));
+
+  inflow.frame(begin(1), end(2, 0));
+
+  t.like(inflow.works[1]?.pushes, [{ kind: 'end', edge: '' }]);
 });
 
 test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {

@@ -10,7 +10,7 @@ import { aPolicy } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
 import { aClaimFrame } from './a-claim-frame.js';
 
-const everything = { up: aPolicy({ types: ['*'] }), down: aPolicy({ types: ['*'] }) };
+const everything = { up: aPolicy({ shards: ['*'] }), down: aPolicy({ types: ['*'] }) };
 
 async function claimsOf(names: readonly string[], { isYours = false } = {}) {
   const [clock, pushes] = [new ManualClock(), new FakePushes()];
@@ -88,10 +88,10 @@ test('a thousand shards are told in more than one turn, and all of them', async 
 
 test('a child’s claim is heard for what is accepted from it, whatever crosses; a parent’s always', (t) => {
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
-  const edges = new Edges(accepts, { up: [], down: [] });
+  const edges = new Edges(accepts, { up: [], down: [] }, 'child/eu');
 
   t.true(edges.hearsClaim(shardName('amber'), 'child/eu'));
   t.false(edges.hearsClaim(shardName('birch'), 'child/eu'));
   t.true(edges.hearsClaim(shardName('birch'), 'parent'));
-  t.true(new Edges({ up: [], down: [] }, everything).hearsClaim(shardName('birch'), 'parent'));
+  t.true(new Edges({ up: [], down: [] }, everything, 'parent').hearsClaim(shardName('birch'), 'parent'));
 });

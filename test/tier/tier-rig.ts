@@ -9,6 +9,7 @@ import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions } from '../../src/tier/tier.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { typeOf } from '../intake/a-session.js';
@@ -40,7 +41,7 @@ const everything = aPolicy({ types: ['*'] });
 const openPolicies: LinkPolicies = {
   forward: everything,
   follow: everything,
-  children: new Map([['*', { accept: everything, offer: everything }]]),
+  children: new Map([['*', { accept: aPolicy({ shards: ['*'] }), offer: everything }]]),
 };
 
 export class TierRig {
@@ -76,6 +77,7 @@ export class TierRig {
         localFreshness: () => ({ connected: true, lagMs: 0 }),
         sendPushersAway: () => {},
         intake: { typeOf, credit, limits, systemClusters: new Set() },
+        childShards: new ChildShards(known, 1_000),
         connect: (url) => this.#connect(url, name),
       },
       policies,

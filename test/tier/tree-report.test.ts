@@ -58,14 +58,14 @@ test('a parent that does not come is told with why, and with what the store has 
     connection: { kind: 'away', forMs: 900 },
     position: '41',
     sending: null,
-    receiving: { slices: 2, inStep: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0 },
+    receiving: { slices: 2, inStep: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
     policies: { own: { up: everything, down: '[]' }, other: null },
   });
 });
 
 test('an open link tells how far both ways are, what was compared, and the policies of both ends', async (t) => {
   const { clock, report } = setUp();
-  const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9 };
+  const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9, unheard: 2 };
   const session = { progress, received, otherPolicy: { up: [], down: policies.forward } };
   const parent = { kind: 'open', url: 'https://root:6443/', sinceMs: clock.now() - 5, cacheId: 'c0', session } as const;
 
@@ -80,7 +80,7 @@ test('an open link tells how far both ways are, what was compared, and the polic
     connection: { kind: 'connected', forMs: 5, peer: 'root:6443' },
     position: null,
     sending: progress,
-    receiving: { slices: 0, inStep: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1 },
+    receiving: { slices: 0, inStep: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, unheard: 2 },
     policies: { own: { up: everything, down: '[]' }, other: { up: '[]', down: everything } },
   });
 });
@@ -88,7 +88,11 @@ test('an open link tells how far both ways are, what was compared, and the polic
 test('children are told in the order of their names, those that were here once included', async (t) => {
   const { clock, pushes, link, report } = setUp();
   pushes.linkStates.push(link('child/west', 'c8', '12'), link('parent', 'c0', ''));
-  const session = { progress: undefined, received: { compared: 0, comparedMs: 0, differed: 0, refused: 0 }, otherPolicy: undefined };
+  const session = {
+    progress: undefined,
+    received: { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 },
+    otherPolicy: undefined,
+  };
   const here = { cacheId: 'c7', incarnation: 1, agent: 'strata', peer: '10.0.0.7', sinceMs: clock.now() - 60, session };
 
   const { children } = await report({

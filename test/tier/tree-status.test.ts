@@ -6,6 +6,10 @@ import { aSlice } from '../support/pushes.js';
 import { pushedExport, RawPusher } from '../support/raw-pusher.js';
 import { hurried, until, type TestServer } from '../support/test-server.js';
 import { aTree } from '../support/test-tree.js';
+import { formatEdgePolicy } from '../../src/domain/edge-policy.js';
+import { aPolicy } from '../support/edge-policies.js';
+
+const everything = formatEdgePolicy(aPolicy({ types: ['*'] }));
 
 async function statusOf(server: TestServer): Promise<StatusReport> {
   return parseStatusReport((await server.client().raw('GET', '/services/cache/status')).text);
@@ -41,7 +45,10 @@ test('both ends of a link tell of it, and a shard is told where it is and where 
     receiving: { slices: 1, inStep: 1, refused: 0, differed: 0 },
     connection: { kind: 'connected' },
   });
-  t.deepEqual(above.tree?.children[0]?.policies.own, above.tree?.children[0]?.policies.other);
+  t.deepEqual(above.tree?.children[0]?.policies, {
+    own: { up: formatEdgePolicy(aPolicy({ shards: ['*'] })), down: everything },
+    other: { up: everything, down: everything },
+  });
   t.like(above.shards[0], { shard: 'amber', side: 'child/east', connection: { kind: 'connected', peer: 'east' } });
   t.like(below.tree, { name: 'east', route: [below.cache.id, above.cache.id], hops: 1, children: [] });
   t.like(below.tree?.parent, { url: root.url, cacheId: above.cache.id, failures: 0, connection: { kind: 'connected' } });

@@ -1,0 +1,148 @@
+/**
+ * The canonical paths by which the receiving half of a link judges objects that name none: those that the store has of the shard's
+ * logical clusters, and before them those that this link has brought and that are not durable yet.
+ *
+ *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)      one look-up a frame; what a frame tells holds for what comes behind it
+ *
+ * L1 Only what is let in tells a path: what the policy refuses makes nothing else acceptable.
+ * L2 An object that is refused for its path alone may be let in once an object tells another one. Its slice waits until then, is not in step,
+ *    and is asked for anew as soon as such an object is let in, or with the next connection.
+ * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster, beyond which every slice that
+ * ends waits for the next connection.
+ */
+import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
+import type { Key } from '../domain/key.js';
+import type { StoredObject } from '../domain/object.js';
+import type { CanonicalPaths } from '../domain/ports.js';
+import type { LinkSide } from '../domain/side.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { FrameOf } from '../frames/frame.js';
+import type { Edges } from './edges.js';
+import { ownPathOf } from './narrowing.js';
+
+export type LinkPathsParts = Readonly<{
+  store: CanonicalPaths;
+  from: LinkSide;
+  /** Undefined before the policies of both ends are known. */
+  edges: () => Edges | undefined;
+}>;
+
+type Told = Readonly<{ path: CanonicalPath; sequence: number }>;
+
+type Waiting = Readonly<{ slice: Slice; places: Set<string> }>;
+
+const waitingMax = 10_000;
+
+export class LinkPaths {
+  readonly #parts: LinkPathsParts;
+  /** What the store has for the frame that is being taken. */
+  #found: ReadonlyMap<string, CanonicalPath | undefined> = new Map();
+  /** In the order of their numbers. */
+  readonly #told = new Map<string, Told>();
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #waitingAt = new Map<string, Set<Waiting>>();
+  #waits = 0;
+  /** Those that wait since the last `takeDue`, and those of which a path has come. */
+  readonly #fresh = new Set<Waiting>();
+  readonly #due = new Set<Waiting>();
+  /** Of the frame that is being taken: its last mutation. */
+  #sequence = 0;
+  #settled = 0;
+
+  constructor(parts: LinkPathsParts) {
+    this.#parts = parts;
+  }
+
+  /** Before anything of the frame is judged. What becomes durable while it is taken is remembered until the next one. */
+  async read({ slice, sequence, objects }: Pick<FrameOf<'put'>, 'slice' | 'sequence' | 'objects'>): Promise<void> {
+    this.#sequence = sequence + objects.length - 1;
+    for (const [place, told] of this.#told) {
+      if (told.sequence > this.#settled) break;
+      this.#told.delete(place);
+    }
+    this.#found = new Map();
+    const { edges, from, store } = this.#parts;
+    if (edges()?.asksPath(slice, from) !== true) return;
+    const clusters = [...new Set(objects.map(({ cluster }) => cluster))].flatMap((cluster) => parseClusterName(cluster) ?? []);
+    const places = clusters.map((cluster) => ({ shard: slice.shard, cluster }));
+    const paths = await store.pathsOf(places);
+    this.#found = new Map(places.map((place, i) => [placeOf(place), paths[i]]));
+  }
+
+  /** Whether the policy of this end lets an object in. */
+  accepts(object: Pick<StoredObject, 'key' | 'body'>): boolean {
+    const { edges: edgesNow, from } = this.#parts;
+    const edges = edgesNow();
+    if (edges?.asksPaths(from) !== true) return edges?.accepts(object, from, undefined) ?? false;
+    const { key, body } = object;
+    const [own, place] = [ownPathOf(body), placeOf(key)];
+    const isIn = edges.accepts(object, from, this.#pathAt(place));
+    if (isIn && own !== undefined) this.#learn(place, parseCanonicalPath(own));
+    if (!isIn && own === undefined && edges.acceptsSomewhere(object, from)) this.#wait(key, place);
+    return isIn;
+  }
+
+  /** Everything up to that number is durable, or was refused. */
+  settled(sequence: number): void {
+    this.#settled = sequence;
+  }
+
+  /** The slice comes anew. */
+  begun(slice: Slice): void {
+    const waiting = this.#waiting.get(formatSlice(slice));
+    if (waiting === undefined) return;
+    this.#waiting.delete(formatSlice(slice));
+    this.#fresh.delete(waiting);
+    this.#due.delete(waiting);
+    this.#waits -= waiting.places.size;
+    for (const place of waiting.places) {
+      const others = this.#waitingAt.get(place);
+      others?.delete(waiting);
+      if (others?.size === 0) this.#waitingAt.delete(place);
+    }
+  }
+
+  /** Whether something of the slice was refused, since it began, for its path alone. */
+  isWaiting(slice: Slice): boolean {
+    return this.#waiting.has(formatSlice(slice)) || this.#waits >= waitingMax;
+  }
+
+  /**
+   * Slices to ask for anew: those that are in step and lack something since a change, and those of which a path has come. What is still
+   * coming is asked for once it has come.
+   */
+  takeDue(isComing: (slice: Slice) => boolean, isInStep: (slice: Slice) => boolean): readonly Slice[] {
+    const fresh = [...this.#fresh].filter(({ slice }) => !isComing(slice) && isInStep(slice));
+    const due = [...this.#due].filter(({ slice }) => !isComing(slice));
+    this.#fresh.clear();
+    for (const waiting of due) this.#due.delete(waiting);
+    return [...new Set([...fresh, ...due])].map(({ slice }) => slice);
+  }
+
+  #learn(place: string, path: CanonicalPath | undefined): void {
+    if (path === undefined || path === this.#pathAt(place)) return;
+    this.#told.delete(place);
+    this.#told.set(place, { path, sequence: this.#sequence });
+    for (const waiting of this.#waitingAt.get(place) ?? []) this.#due.add(waiting);
+  }
+
+  #wait({ shard, resource }: Key, place: string): void {
+    if (this.#waits >= waitingMax) return;
+    const slice: Slice = { shard, resource };
+    const waiting = this.#waiting.get(formatSlice(slice)) ?? { slice, places: new Set<string>() };
+    if (!this.#waiting.has(formatSlice(slice))) this.#fresh.add(waiting);
+    this.#waiting.set(formatSlice(slice), waiting);
+    if (waiting.places.has(place)) return;
+    this.#waits += 1;
+    waiting.places.add(place);
+    this.#waitingAt.set(place, (this.#waitingAt.get(place) ?? new Set<Waiting>()).add(waiting));
+  }
+
+  #pathAt(place: string): CanonicalPath | undefined {
+    return this.#told.get(place)?.path ?? this.#found.get(place);
+  }
+}
+
+function placeOf({ shard, cluster }: Pick<Key, 'shard' | 'cluster'>): string {
+  return `${shard}|${cluster}`;
+}

@@ -1,0 +1,28 @@
+/** What a session of a link is given, whom it speaks with, and how it ended. */
+import type { LinkSide } from '../domain/side.js';
+import type { ByeReason } from '../frames/bye.js';
+import type { Credit, FrameLimits, SliceFreshness } from '../frames/frame.js';
+import type { InflowContextParts } from './inflow-context.js';
+import type { LinkInflowParts } from './link-inflow.js';
+import type { OutflowParts } from './outflow-options.js';
+import type { Routes } from './routes.js';
+
+export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'heldHere'> &
+  Pick<LinkInflowParts, 'metrics'> &
+  Readonly<{
+    intake: InflowContextParts['intake'];
+    /** What the other end tells of its shards' freshness, and of the caches above it. */
+    told: (freshness: readonly SliceFreshness[]) => void;
+    routed: (route: readonly string[]) => 'loop' | undefined;
+    /** The policies of this link have come, or changed. */
+    settled: () => void;
+    routes: Pick<Routes, 'hear' | 'down' | 'claimFor'>;
+    /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
+    isRolledBack: (side: LinkSide, position: string) => boolean;
+  }>;
+
+/** The cache at the other end, as the greeting has told. */
+export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credit; limits: FrameLimits }>;
+
+/** How it ended: what the other end said, or this one; no reason: it broke. */
+export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;

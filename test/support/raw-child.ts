@@ -1,0 +1,35 @@
+/** A child that says exactly what a test wants it to, to a real cache: connected with a certificate of its own, and its policies let everything through. */
+import type { ShardName } from '../../src/domain/shard.js';
+import { RawPusher } from './raw-pusher.js';
+import type { TestServer } from './test-server.js';
+
+const everything = JSON.stringify([{ types: ['*'] }]);
+
+export async function openChild(server: TestServer, name = 'east'): Promise<RawPusher> {
+  const as = await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+  const child = await RawPusher.connect(server, as);
+  const credit = { mutations: 10_000, bytes: 10_000_000 };
+  const limits = { frameBytesMax: 10_000_000, frameMutationsMax: 1_000, bodyBytesMax: 1_000_000 };
+  const route = [`id-of-${name}`];
+  child.socket.send({
+    kind: 'hello',
+    protocol: 1,
+    role: 'cache',
+    name,
+    incarnation: 1_000,
+    route,
+    slices: [],
+    agent: 'raw',
+    credit,
+    limits,
+  });
+  await child.expect('welcome');
+  child.socket.send({ kind: 'policy', up: everything, down: everything });
+  child.socket.send({ kind: 'resume', position: '', held: [], isLast: true });
+  return child;
+}
+
+/** What comes behind it is decided behind it. */
+export function claim(child: RawPusher, shard: ShardName, incarnation = 2_000, removed = false): void {
+  child.socket.send({ kind: 'claim', shard, incarnation, moves: 0, removed, origin: 'raw', path: ['raw'], reached: true, isYours: false });
+}

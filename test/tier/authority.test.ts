@@ -1,0 +1,275 @@
+/** What a child may do to its parent, whatever it sends: over real websockets, with the certificates of both. */
+import test from 'ava';
+import type { ExecutionContext } from 'ava';
+import type { StatusReport } from '../../src/domain/status.js';
+import type { Frame, PushedObject } from '../../src/frames/frame.js';
+import { shardName } from '../support/objects.js';
+import { claim, openChild } from '../support/raw-child.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aTree } from '../support/test-tree.js';
+
+const exports = sliceOf('apiexports');
+const schemas = sliceOf('apiresourceschemas');
+const amber = shardName('amber');
+
+function accepting(rules: string, others = ''): string {
+  return `children: {east: {accept: ${rules}}${others}}\n`;
+}
+
+async function objectsOf(server: TestServer, resource = 'apiexports', version = 'v1alpha2'): Promise<readonly string[]> {
+  const { items } = await server.client().list(`/services/cache/shards/*/clusters/*/apis/apis.kcp.io/${version}/${resource}`);
+  return items.map(({ metadata }) => `${metadata.annotations?.['kcp.io/shard']} ${metadata.name}`).toSorted();
+}
+
+async function statusOf(server: TestServer): Promise<StatusReport> {
+  return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+}
+
+async function sideOf(server: TestServer, shard = amber): Promise<string | null | undefined> {
+  return (await statusOf(server)).shards.find((each) => each.shard === shard)?.side;
+}
+
+function anExport(
+  name: string,
+  { cluster, path, labels }: Readonly<{ cluster?: string; path?: string; labels?: Readonly<Record<string, string>> }> = {},
+): PushedObject {
+  const annotations = path === undefined ? {} : { 'kcp.io/path': path };
+  return pushedExport(name, {
+    ...(cluster === undefined ? {} : { cluster }),
+    metadata: { name, uid: `uid-of-${name}`, labels, annotations },
+  });
+}
+
+function aSchema(name: string, metadata: Readonly<Record<string, unknown>> = { name, uid: `uid-of-${name}` }): PushedObject {
+  return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata });
+}
+
+function kindsOf(frames: readonly Frame[]): readonly string[] {
+  return frames.map(({ kind }) => kind).filter((kind) => kind === 'refuse' || kind === 'restate');
+}
+
+/** A parent of one child, which has claimed amber. */
+async function aParent(t: ExecutionContext, rules: string) {
+  const server = await aServer(t, { config: accepting(rules) });
+  const child = await openChild(server);
+  claim(child, amber);
+  return { server, child };
+}
+
+test('a rule with a path does not keep the other conditions from being judged: cluster and label count as well', async (t) => {
+  const rules = `[{shards: [amber], clusters: [acme], labels: {tier: gold}}, {shards: [amber], clusters: [acme], pathPrefix: 'root:tenant-a'}]`;
+  const { server, child } = await aParent(t, rules);
+
+  await child.acknowledged(
+    child.put(exports, [
+      anExport('gold', { labels: { tier: 'gold' } }),
+      anExport('inside', { path: 'root:tenant-a:team' }),
+      anExport('elsewhere', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('beside', { path: 'root:tenant-ab' }),
+      anExport('nowhere', { cluster: 'beta' }),
+    ]),
+  );
+
+  t.deepEqual(await objectsOf(server), ['amber gold', 'amber inside']);
+});
+
+test('a child takes no shard that its accept does not name', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{labels: {tier: gold}}]`) });
+  const pusher = await RawPusher.open(server, { incarnation: 1_000 });
+  await pusher.state(exports, [pushedExport('one'), pushedExport('two')]);
+
+  const child = await openChild(server);
+  claim(child, amber);
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0));
+
+  t.is(await sideOf(server), 'local');
+  t.deepEqual(await objectsOf(server), ['amber one', 'amber two']);
+});
+
+const inTenant = `[{shards: [amber], pathPrefix: 'root:tenant-a'}]`;
+
+test('an object that names no path has that which the same child told of its logical cluster, in a frame before or earlier in its own', async (t) => {
+  const { server, child } = await aParent(t, inTenant);
+  const before = child.put(exports, [anExport('early'), anExport('teller', { path: 'root:tenant-a:team' }), anExport('behind')]);
+  const later = child.put(exports, [anExport('next'), anExport('far', { cluster: 'beta' })]);
+  await child.acknowledged(later);
+
+  t.deepEqual(await objectsOf(server), ['amber behind', 'amber next', 'amber teller']);
+  await child.acknowledged(child.put(exports, [anExport('durable'), anExport('far', { cluster: 'beta' })]));
+  t.deepEqual(await objectsOf(server), ['amber behind', 'amber durable', 'amber next', 'amber teller']);
+  t.is(before, 3);
+});
+
+test('what the policy refuses tells no path', async (t) => {
+  const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a', labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a', clusters: [acme]}]`;
+  const { server, child } = await aParent(t, rules);
+
+  await child.acknowledged(
+    child.put(exports, [
+      anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('one', { cluster: 'beta', labels: { tier: 'gold' } }),
+      anExport('outside', { path: 'root:tenant-b' }),
+      anExport('two'),
+    ]),
+  );
+
+  t.deepEqual(await objectsOf(server), []);
+});
+
+test('where a path moves out of what is accepted, nothing more comes in of that logical cluster', async (t) => {
+  const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a'}, {shards: [amber], labels: {tells: path}}]`;
+  const { server, child } = await aParent(t, rules);
+  await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a', labels: { tells: 'path' } }), anExport('one')]));
+
+  await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-b', labels: { tells: 'path' } }), anExport('two')]));
+
+  t.deepEqual(await objectsOf(server), ['amber one', 'amber teller']);
+});
+
+test('a slice whose objects came before the path of their logical cluster is asked for anew, once the path has come', async (t) => {
+  const { child } = await aParent(t, inTenant);
+  child.begin(schemas);
+  child.put(schemas, [aSchema('early')], 'v1alpha1');
+  const others = await child.acknowledged(child.end(schemas, 1));
+  t.deepEqual(kindsOf(others), ['refuse']);
+
+  const told = await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a' })]));
+
+  t.deepEqual(kindsOf(told), ['restate']);
+});
+
+for (const [teller, told] of [
+  ['apiexports', 'apiresourceschemas'],
+  ['apiresourceschemas', 'apiexports'],
+] as const)
+  test(`a real child has all of its tenant at its parent, also where ${teller} tell the paths of ${told}`, async (t) => {
+    const tree = await aTree(t);
+    const root = await tree.cache('root', { config: accepting(inTenant) });
+    const east = await tree.cache('east', { parent: root, config: `parent: {forward: [{types: ['*']}]}\n` });
+    const pusher = await RawPusher.open(east);
+    const tells = { annotations: { 'kcp.io/path': 'root:tenant-a:team' } };
+    const objects = (resource: string): readonly PushedObject[] => {
+      const metadata = (name: string) => ({ name, uid: `uid-of-${name}`, ...(resource === teller ? tells : {}) });
+      return resource === 'apiexports' ? [pushedExport('e', { metadata: metadata('e') })] : [aSchema('v.s', metadata('v.s'))];
+    };
+
+    await pusher.state(exports, objects('apiexports'));
+    await pusher.state(schemas, objects('apiresourceschemas'), 'v1alpha1');
+
+    await until(async () => (await objectsOf(root)).length + (await objectsOf(root, 'apiresourceschemas', 'v1alpha1')).length === 2);
+    t.deepEqual(await objectsOf(root), ['amber e']);
+    t.deepEqual(await objectsOf(root, 'apiresourceschemas', 'v1alpha1'), ['amber v.s']);
+  });
+
+test('what an accept takes nothing of a child cannot remove, neither by an end nor one by one', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: [amber], types: [apiexports.apis.kcp.io]}]`) });
+  const pusher = await RawPusher.open(server, { incarnation: 1_000 });
+  await pusher.state(schemas, [aSchema('v.one'), aSchema('v.two')], 'v1alpha1');
+  const child = await openChild(server);
+  claim(child, amber);
+
+  child.delete(schemas, ['v.one']);
+  child.begin(schemas);
+  await child.acknowledged(child.end(schemas, 0));
+
+  t.is(await sideOf(server), 'child/east');
+  t.deepEqual(await objectsOf(server, 'apiresourceschemas', 'v1alpha1'), ['amber v.one', 'amber v.two']);
+});
+
+test('where its own accept ceases to take a type, a cache lets go of what came of it, also while the child is away', async (t) => {
+  const poll = 'link: {policyPoll: 100ms}\n';
+  const onlyExports = accepting('[{shards: [amber], types: [apiexports.apis.kcp.io]}]');
+  const onlySchemas = accepting('[{shards: [amber], types: [apiresourceschemas.apis.kcp.io]}]');
+  let config = accepting('[{shards: [amber]}]') + poll;
+  const server = await aServer(t, { config: () => config });
+  const child = await openChild(server);
+  claim(child, amber);
+  child.begin(schemas);
+  child.put(schemas, [aSchema('v.one')], 'v1alpha1');
+  await child.acknowledged(child.end(schemas, 1, 'an edge'));
+  child.begin(exports);
+  child.put(exports, [anExport('one')]);
+  await child.acknowledged(child.end(exports, 1, 'an edge'));
+
+  config = onlyExports + poll;
+  await until(async () => (await objectsOf(server, 'apiresourceschemas', 'v1alpha1')).length === 0);
+  t.deepEqual(await objectsOf(server), ['amber one']);
+  child.socket.terminate();
+  await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
+  config = onlySchemas + poll;
+  await until(async () => (await statusOf(server)).tree?.children[0]?.policies.own.up.includes('apiresourceschemas') === true);
+  t.deepEqual(await objectsOf(server), ['amber one']);
+  const again = await openChild(server);
+
+  await until(async () => (await objectsOf(server)).length === 0);
+  t.is(await sideOf(server), 'child/east');
+  // What it was told and did not read keeps it from seeing its end.
+  again.socket.terminate();
+});
+
+test('where its own accept is narrowed, a cache lets go of what it refuses now, though the child states nothing anew', async (t) => {
+  const poll = 'link: {policyPoll: 100ms}\n';
+  let config = accepting('[{shards: [amber]}]') + poll;
+  const server = await aServer(t, { config: () => config });
+  const child = await openChild(server);
+  claim(child, amber);
+  const stateAll = (): Promise<unknown> => {
+    child.begin(exports);
+    child.put(exports, [
+      anExport('gold', { labels: { tier: 'gold' } }),
+      anExport('tin', { path: 'root:tenant-b', labels: { tier: 'tin' } }),
+      anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('told', { cluster: 'beta' }),
+    ]);
+    return child.acknowledged(child.end(exports, 4, 'an edge'));
+  };
+  await stateAll();
+
+  config = accepting(`[{shards: [amber], labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
+  await until(async () => !(await objectsOf(server)).includes('amber tin'));
+  t.deepEqual(await objectsOf(server), ['amber gold', 'amber teller', 'amber told']);
+  await stateAll();
+  child.socket.terminate();
+  await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
+  config = accepting(`[{shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
+  await until(async () => (await statusOf(server)).tree?.children[0]?.policies.own.up.includes('gold') === false);
+  t.is((await objectsOf(server)).length, 3);
+
+  t.is((await openChild(server).then((again) => again.expect('restate'))).slice.resource.resource, 'apiexports');
+  await until(async () => (await objectsOf(server)).length === 2);
+  t.deepEqual(await objectsOf(server), ['amber teller', 'amber told']);
+});
+
+test('a child claims no more shards than it may, also where it removes them again; that is logged, counted and told', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`), flags: { 'link-shards-per-child-max': '3' } });
+  const child = await openChild(server);
+  const names = (shards: StatusReport['shards']): readonly string[] => shards.map(({ shard }) => shard).toSorted();
+
+  for (let i = 0; i < 20; i++) {
+    claim(child, shardName(`made-up-${i}`));
+    claim(child, shardName(`made-up-${i}`), 3_000, true);
+  }
+  claim(child, shardName('made-up-0'), 4_000);
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0));
+
+  const { shards, tree } = await statusOf(server);
+  t.deepEqual(names(shards), ['made-up-0', 'made-up-1', 'made-up-2']);
+  t.is(tree?.children[0]?.receiving.unheard, 34);
+  t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
+});
+
+test('a child whose accept is for every shard does not get those that another one is named for', async (t) => {
+  const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, ', west: {accept: [{shards: [birch]}]}') });
+  const child = await openChild(server);
+
+  claim(child, shardName('birch'));
+  claim(child, amber);
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0));
+
+  t.is(await sideOf(server), 'child/east');
+  t.is(await sideOf(server, shardName('birch')), undefined);
+});

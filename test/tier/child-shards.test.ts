@@ -1,0 +1,38 @@
+import test from 'ava';
+import { ChildShards } from '../../src/tier/child-shards.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { aShardState, FakePushes } from '../intake/fake-pushes.js';
+import { shardName } from '../support/objects.js';
+
+const [amber, birch, cedar, dune] = ['amber', 'birch', 'cedar', 'dune'].map(shardName) as [never, never, never, never];
+
+async function twoAtMost(...states: readonly ReturnType<typeof aShardState>[]) {
+  const pushes = new FakePushes();
+  pushes.shardStates.push(...states);
+  const known = await KnownShards.open(pushes);
+  return { shards: new ChildShards(known, 2), pushes };
+}
+
+test('a child may claim so many shards, those that it has from before included, and any of them anew', async (t) => {
+  const { shards } = await twoAtMost(aShardState(amber, 5, { side: 'child/east' }), aShardState(dune, 5));
+
+  t.deepEqual(
+    [birch, cedar, amber, birch].map((shard) => shards.take('child/east', shard)),
+    [true, false, true, true],
+  );
+  t.true(shards.take('child/west', cedar), 'another child has its own');
+  t.true([amber, birch, cedar, dune].every((shard) => shards.take('parent', shard)));
+});
+
+test('what another side has by now leaves room, what was removed does not', async (t) => {
+  const { shards, pushes } = await twoAtMost();
+  t.true(shards.take('child/east', amber));
+  t.true(shards.take('child/east', birch));
+
+  for (const tell of pushes.listeners)
+    tell({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { side: 'child/east' })], slices: [] });
+  t.false(shards.take('child/east', cedar));
+  for (const tell of pushes.listeners) tell({ shards: [aShardState(birch, 7, { side: 'local' })], slices: [] });
+  t.true(shards.take('child/east', cedar));
+  t.false(shards.take('child/east', dune));
+});

@@ -1,0 +1,141 @@
+import test from 'ava';
+import type { CanonicalPath, ClusterName } from '../../src/domain/cluster.js';
+import type { LinkSide } from '../../src/domain/side.js';
+import { Edges } from '../../src/tier/edges.js';
+import { LinkPaths } from '../../src/tier/link-paths.js';
+import { anObject, aPolicy, type WrittenRule } from '../support/edge-policies.js';
+import { aSlice } from '../support/pushes.js';
+import { put } from './an-inflow.js';
+
+const everything = { up: aPolicy({ types: ['*'] }), down: aPolicy({ types: ['*'] }) };
+const exports = aSlice();
+const isNever = (): boolean => false;
+const isAlways = (): boolean => true;
+
+/** `stored`: the paths that the store has, by logical cluster. */
+function somePaths(
+  rule: WrittenRule,
+  { from = 'child/east', stored = new Map<string, string>() }: { from?: LinkSide; stored?: Map<string, string> } = {},
+) {
+  const asked: (readonly ClusterName[])[] = [];
+  const store = {
+    clustersAt: async () => [],
+    pathsOf: async (places: readonly Readonly<{ cluster: ClusterName }>[]) => {
+      asked.push(places.map(({ cluster }) => cluster));
+      return places.map(({ cluster }) => stored.get(cluster) as CanonicalPath | undefined);
+    },
+  };
+  const own = aPolicy({ shards: ['*'], ...rule });
+  const edges = new Edges({ up: own, down: own }, everything, from);
+  return { paths: new LinkPaths({ store, from, edges: () => edges }), asked, stored };
+}
+
+/** A frame of objects of these logical clusters. */
+function aFrame(sequence: number, ...clusters: readonly string[]) {
+  return put(
+    sequence,
+    clusters.map((cluster, i) => ({ cluster, namespace: '', name: `object-${i}`, sourceVersion: '1', body: undefined })),
+  );
+}
+
+function saying(path: string, cluster = 'acme') {
+  return anObject({ cluster }, { annotations: { 'kcp.io/path': path } });
+}
+
+for (const from of ['child/east', 'parent'] as const)
+  test(`the store is asked once a frame, for each logical cluster, of what comes from ${from}`, async (t) => {
+    const { paths, asked } = somePaths({ pathPrefix: 'root:a' }, { from, stored: new Map([['acme', 'root:a:team']]) });
+
+    await paths.read(aFrame(1, 'acme', 'beta', 'acme', 'root:no:cluster'));
+
+    t.deepEqual(asked as readonly unknown[], [['acme', 'beta']]);
+    t.true(paths.accepts(anObject({ cluster: 'acme' })));
+    t.false(paths.accepts(anObject({ cluster: 'beta' })));
+    t.is(asked.length, 1);
+  });
+
+test('a policy that asks for no path of the slice asks the store for none', async (t) => {
+  const { paths, asked } = somePaths({ pathPrefix: 'root:a', types: ['secrets'] });
+
+  await paths.read(aFrame(1, 'acme'));
+
+  t.deepEqual(asked, []);
+});
+
+test('what a link has brought tells the path until the store has it, and never longer', async (t) => {
+  const { paths, stored } = somePaths({ pathPrefix: 'root:a' });
+  const isIn = async (sequence: number): Promise<boolean> => {
+    await paths.read(aFrame(sequence, 'acme'));
+    return paths.accepts(anObject());
+  };
+
+  await paths.read(aFrame(1, 'acme'));
+  paths.accepts(saying('root:a'));
+  t.true(await isIn(2), 'it is in the queue');
+  paths.settled(2);
+  t.false(await isIn(3), 'the store has another one by now, or none');
+  stored.set('acme', 'root:a');
+  t.true(await isIn(4));
+});
+
+test('what is settled while a frame is taken still tells its path to the rest of that frame', async (t) => {
+  const { paths } = somePaths({ pathPrefix: 'root:a' });
+  await paths.read(aFrame(1, 'acme'));
+  paths.accepts(saying('root:a'));
+
+  await paths.read(aFrame(2, 'acme', 'acme'));
+  paths.settled(1);
+
+  t.true(paths.accepts(anObject()));
+});
+
+test('a slice waits for what was refused for its path alone, until it begins anew', async (t) => {
+  const { paths } = somePaths({ pathPrefix: 'root:a', labels: 'tier=gold' });
+  const gold = { labels: { tier: 'gold' } };
+  await paths.read(aFrame(1, 'acme'));
+
+  t.false(paths.accepts(anObject()));
+  t.false(paths.isWaiting(exports), 'no path would let it in');
+  t.false(paths.accepts(anObject({}, { ...gold, annotations: { 'kcp.io/path': 'root:b' } })));
+  t.false(paths.isWaiting(exports), 'it says itself that it is elsewhere');
+  t.false(paths.accepts(anObject({}, gold)));
+  t.true(paths.isWaiting(exports));
+  paths.begun(exports);
+  t.false(paths.isWaiting(exports));
+});
+
+test('a slice that waits is asked for once a path has come; at once where it was in step, once it has come where it is coming', async (t) => {
+  const { paths } = somePaths({ pathPrefix: 'root:a' });
+  await paths.read(aFrame(1, 'acme', 'beta'));
+  paths.accepts(anObject());
+  t.deepEqual(paths.takeDue(isAlways, isAlways), []);
+  t.deepEqual(paths.takeDue(isNever, isAlways), []);
+
+  paths.accepts(saying('root:a', 'beta'));
+  t.deepEqual(paths.takeDue(isNever, isNever), [], 'another logical cluster');
+  paths.accepts(saying('root:a'));
+  t.deepEqual(paths.takeDue(isAlways, isNever), []);
+  t.deepEqual(paths.takeDue(isNever, isNever), [exports]);
+  t.deepEqual(paths.takeDue(isNever, isNever), []);
+  paths.begun(exports);
+  paths.accepts(anObject({ cluster: 'gamma' }));
+  t.deepEqual(paths.takeDue(isNever, isAlways), [exports], 'a change of a slice in step');
+  paths.accepts(anObject({ cluster: 'gamma', name: 'another' }));
+  t.deepEqual(paths.takeDue(isNever, isAlways), []);
+});
+
+test('where more wait than are remembered, every slice waits for the next connection, and what is remembered is asked for', async (t) => {
+  const { paths } = somePaths({ pathPrefix: 'root:a' });
+  await paths.read(aFrame(1, 'acme'));
+
+  for (let i = 0; i < 10_001; i++) paths.accepts(anObject({ shard: 'amber', cluster: `c-${i}` }));
+  paths.accepts(anObject({ shard: 'birch' }));
+
+  t.true(paths.isWaiting(aSlice({ shard: 'birch' })));
+  paths.accepts(saying('root:a', 'c-10000'));
+  t.deepEqual(paths.takeDue(isNever, isNever), []);
+  paths.accepts(saying('root:a', 'c-0'));
+  t.deepEqual(paths.takeDue(isNever, isNever), [exports]);
+  paths.begun(exports);
+  t.false(paths.isWaiting(aSlice({ shard: 'birch' })));
+});
