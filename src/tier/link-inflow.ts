@@ -16,7 +16,7 @@ import type { Credit, FrameOf } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
-import { noInflow, step } from './inflow.js';
+import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
 
 const nothing: Credit = { mutations: 0, bytes: 0 };
@@ -42,7 +42,7 @@ export class LinkInflow {
   readonly #parts: LinkInflowParts;
   readonly #context: () => InflowContext;
   readonly #acks: Acks;
-  #state: InflowState = noInflow;
+  #state: InflowState = newInflow();
   #isOver = false;
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
