@@ -64,7 +64,11 @@ export class MemoryStore implements Store {
     this.#epochs = new Epochs(disk.epochs);
     this.#reader = new MemoryReader(disk, (revision) => this.format(revision));
     this.#committer = new MemoryCommitter(disk, parts.digestOf ?? digestOf);
-    this.#queue = new MutationQueue(this.#options.queue, { send: (batch) => this.#send(batch), soon: parts.soon });
+    this.#queue = new MutationQueue(this.#options.queue, {
+      send: (batch) => this.#send(batch),
+      soon: parts.soon,
+      objectsOf: () => Infinity,
+    });
     this.#holds = new Holds(this.#options.snapshotHoldMs);
     this.#finishRemovals();
   }
