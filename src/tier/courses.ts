@@ -135,13 +135,15 @@ export class Courses {
     return undefined;
   }
 
-  /** One that the other end must be told is out of step, before it is told how far this end is: changes of it may have been passed over. */
-  takeDoubt(): SliceCourse | undefined {
+  /** Some that the other end must be told are out of step, before it is told how far this end is: changes of them may have been passed over. */
+  takeDoubts(max: number): readonly SliceCourse[] {
+    const taken: SliceCourse[] = [];
     for (const course of this.#doubts) {
+      if (taken.length >= max) break;
       this.#doubts.delete(course);
-      return course;
+      taken.push(course);
     }
-    return undefined;
+    return taken;
   }
 
   mayBeDue(course: SliceCourse): void {

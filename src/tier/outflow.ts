@@ -87,17 +87,15 @@ export class Outflow {
 
   /** How far it is. */
   get progress(): SendingStatus {
-    const behind = this.#parts.store.published - this.#tail.position;
-    return { ...this.#courses.tally, behind, lagMs: this.#queue.lagMs, restated: this.#restated };
+    const { published } = this.#parts.store;
+    return { ...this.#courses.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, restated: this.#restated };
   }
 
   /** Until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const subscription = this.#parts.store.follow(({ shards, slices }) => {
-      for (const { shard } of shards) {
-        this.#claims.add(shard);
-        this.#courses.followShard(shard);
-      }
+      for (const { shard } of shards) this.#claims.add(shard);
+      for (const { shard } of shards) this.#courses.followShard(shard);
       for (const { slice } of slices) this.#courses.followSlice(slice);
       this.#bell.ring();
     });
@@ -171,9 +169,18 @@ export class Outflow {
       if (this.#send()) {
         await turn();
         await connection.drained();
-      } else if (!this.#queue.isEmpty || !(await this.#fill())) await this.#bell.after(seen, signal);
+      } else if (!this.#queue.isEmpty || !(await this.#fillUp())) await this.#bell.after(seen, signal);
       else if (this.#queue.isEmpty) await turn();
     }
+  }
+
+  /** Small frames of several slices go together. False: there is nothing to be told before something changes. */
+  async #fillUp(): Promise<boolean> {
+    for (let queued = -1; queued < this.#queue.length && this.#queue.isShort;) {
+      queued = this.#queue.length;
+      if (!(await this.#fill())) return queued > 0;
+    }
+    return true;
   }
 
   async #followEdges(): Promise<void> {
@@ -238,7 +245,7 @@ export class Outflow {
   #progress(isDue = this.#isProgressDue): boolean {
     const { position } = this.#tail;
     if (!isDue || position === this.#told) return false;
-    this.#teller.doubt();
+    this.#teller.doubt(Infinity);
     const text = this.#parts.store.format(position);
     this.#isProgressDue = false;
     this.#told = position;
