@@ -51,7 +51,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       turn,
       boundedLog: new BoundedLog({ clock, log }),
       intake: parts.context,
-      localFreshness: (slice) => sessions.freshness(slice),
+      pushers: sessions,
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
       // Read anew each time: certificates are renewed where they lie.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),

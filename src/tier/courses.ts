@@ -19,6 +19,7 @@ import { RestatePace } from '../sender/restate-pace.js';
 import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { SliceCourse } from './slice-course.js';
+import type { News } from './tellers.js';
 import { WaitingCourses } from './waiting-courses.js';
 
 export type CoursesParts = Readonly<{
@@ -48,6 +49,8 @@ export class Courses {
   /** In the order in which they were found to be whole. */
   readonly #ripening: Ripening[] = [];
   readonly #doubts = new Set<SliceCourse>();
+  /** Those whose freshness is to be looked at: they are new, or it may have changed. Whoever looks at one takes it out. */
+  readonly marked = new Set<SliceCourse>();
   /** At the opening alone: later the link's position has moved on without what was no course yet. */
   #canResume: boolean;
   #edge: Edge;
@@ -137,12 +140,8 @@ export class Courses {
 
   /** Some that the other end must be told are out of step, before it is told how far this end is: changes of them may have been passed over. */
   takeDoubts(max: number): readonly SliceCourse[] {
-    const taken: SliceCourse[] = [];
-    for (const course of this.#doubts) {
-      if (taken.length >= max) break;
-      this.#doubts.delete(course);
-      taken.push(course);
-    }
+    const taken = [...this.#doubts].slice(0, max);
+    for (const course of taken) this.#doubts.delete(course);
     return taken;
   }
 
@@ -150,9 +149,13 @@ export class Courses {
     this.#due.add(course);
   }
 
-  /** What is whole here may have become so by what another link does not let through. */
-  mayAllBeDue(): void {
-    for (const course of this.#each()) if (course.phase === 'told') this.#due.add(course);
+  /** Who tells of these here has come, gone or told something; what is whole here may have become so, or not. */
+  hear({ shards, slices }: News): void {
+    for (const shard of shards) for (const course of this.ofShard(shard)) this.#changed(course);
+    for (const slice of slices) {
+      const course = this.of(slice);
+      if (course !== undefined) this.marked.add(course);
+    }
   }
 
   /** The slice is to be stated, after a while. */
@@ -197,18 +200,20 @@ export class Courses {
     if (!flows(known.shard(shard)?.side, this.#to)) return this.#dropShard(shard);
     for (const resource of known.resourcesOf(shard)) this.followSlice({ shard, resource });
     for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
+    for (const course of this.ofShard(shard)) this.#changed(course);
   }
 
   /** Something has changed of the slice; where nobody states slices, what is so of one may end all of its shard (known-shards.ts). */
   followSlice(slice: Slice): void {
     const course = this.of(slice) ?? this.#add(slice);
-    if (course !== undefined) this.#due.add(course);
-    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#due.add(each);
+    if (course !== undefined) this.#changed(course);
+    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#changed(each);
   }
 
   close(): void {
     for (const course of this.#each()) course.close();
     this.#byShard.clear();
+    this.marked.clear();
     this.#due.clear();
     this.#waiting.clear();
   }
@@ -220,6 +225,12 @@ export class Courses {
       shards += 1;
       if (shards % shardsPerTurn === 0) await turn();
     }
+  }
+
+  /** Whether it is whole here may have changed. */
+  #changed(course: SliceCourse): void {
+    this.#due.add(course);
+    this.marked.add(course);
   }
 
   #noteHeld(held: HeldSlice): void {
@@ -273,6 +284,7 @@ export class Courses {
       course.close();
       this.#leaveSets(course);
       this.#doubts.delete(course);
+      this.marked.delete(course);
     }
     this.#byShard.delete(shard);
   }

@@ -26,6 +26,7 @@ import type { InflowContext } from './inflow-state.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
 import type { OutflowOptions, OutflowParts } from './outflow-options.js';
+import type { News } from './tellers.js';
 
 export type LinkSessionParts = Omit<OutflowParts, 'connection'> &
   Pick<LinkInflowParts, 'metrics'> &
@@ -169,9 +170,13 @@ export class LinkSession {
     if (this.#edges?.coverShard(shard) === true) this.#connection.send({ kind: 'claim', shard, incarnation, moves, removed: false });
   }
 
-  /** What another link lets through has changed. */
-  lookAgain(): void {
-    this.#outflow?.lookAgain();
+  /** What this link lets through; undefined before that is known. */
+  get edges(): Edges | undefined {
+    return this.#edges;
+  }
+
+  hear(news: News): void {
+    this.#outflow?.hear(news);
   }
 
   declared(): void {

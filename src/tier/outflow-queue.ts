@@ -110,9 +110,11 @@ export class OutflowQueue {
     return undefined;
   }
 
-  /** Whether something of the slice was sent and is not acknowledged. */
+  /** Whether something of the slice is to be sent, or was and is not acknowledged. */
   isUnderWay(course: SliceCourse): boolean {
-    return this.#window.holds(course);
+    return (
+      this.#window.holds(course) || this.#items.some((item, i) => i >= this.#taken && item.kind === 'objects' && item.course === course)
+    );
   }
 
   /** False: the number was never sent. */

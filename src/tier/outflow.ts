@@ -33,6 +33,7 @@ import { locatePosition } from './position.js';
 import { SliceTeller } from './slice-teller.js';
 import type { SliceCourse } from './slice-course.js';
 import { Tail } from './tail.js';
+import type { News } from './tellers.js';
 import { ChangedFreshness } from './changed-freshness.js';
 import { toldChange } from './told-change.js';
 
@@ -143,8 +144,8 @@ export class Outflow {
   }
 
   /** What is whole here may have become so by what another link does not let through. */
-  lookAgain(): void {
-    this.#courses.mayAllBeDue();
+  hear(news: News): void {
+    this.#courses.hear(news);
     this.#bell.ring();
   }
 
@@ -271,7 +272,7 @@ export class Outflow {
     const { clock, connection, turn } = this.#parts;
     const freshness = new ChangedFreshness(this.#parts);
     while (!signal.aborted) {
-      for (const frame of freshness.frames(this.#courses.all)) {
+      for (const frame of freshness.frames(this.#courses.marked)) {
         if (frame !== undefined) connection.send(frame);
         await turn();
         await connection.drained();
