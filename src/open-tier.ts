@@ -16,6 +16,7 @@ import type { SessionContext } from './intake/session-state.js';
 import type { KnownShards } from './intake/known-shards.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
+import { linkReconnectBounds } from './tier/link.js';
 import { Tier } from './tier/tier.js';
 import { version } from './version.js';
 
@@ -33,8 +34,6 @@ export type OpenTierParts = Readonly<{
 const statusIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
 const awayRetryMs = 100;
-/** A parent that comes back is soon found: behind a link there are many shards, and of children fewer than of shards. */
-const reconnectBounds = { backoffMaxMs: 5_000, lastedMs: 2_000 };
 /** A frame of a link holds no more, so that several slices share the way. */
 const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
 
@@ -59,7 +58,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
     policies,
     {
       ...defaultSenderBounds,
-      ...reconnectBounds,
+      ...linkReconnectBounds,
       ...batch,
       urls,
       name,

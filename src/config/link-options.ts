@@ -4,7 +4,7 @@
  */
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseCacheUrls } from './cache-url.js';
-import { duration, file, name, several } from './option.js';
+import { count, duration, file, name, several } from './option.js';
 
 export const linkOptions = {
   parentUrls: several({
@@ -48,6 +48,14 @@ export const linkOptions = {
     min: '0s',
     max: '30d',
     help: 'How long a shard that is written to elsewhere must be away before a plain writer may take it over here.',
+  }),
+  linkChildrenMax: count({
+    flag: 'link-children-max',
+    yaml: 'link.childrenMax',
+    default: '1000',
+    min: 0,
+    max: 100_000,
+    help: 'How many children may be connected; further ones are answered 503.',
   }),
   linkDigestIntervalMs: duration({
     flag: 'link-digest-interval',
