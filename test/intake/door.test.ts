@@ -242,7 +242,14 @@ test('children do not keep pushers out, nor pushers children; who may be either 
   const server = await aServer(t, { flags: { 'push-sessions-max': '1', 'link-children-max': '1' } });
   const ofChild = (name: string) => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const asChild = (name: string): FrameOf<'hello'> => ({
-    ...{ kind: 'hello', protocol: 1, role: 'cache', name, incarnation: 1, route: [`id-of-${name}`], slices: [], agent: 'raw' },
+    kind: 'hello',
+    protocol: 1,
+    role: 'cache',
+    name,
+    incarnation: 1,
+    route: [`id-of-${name}`],
+    slices: [],
+    agent: 'raw',
     credit: { mutations: 100, bytes: 1_000_000 },
     limits: { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 },
   });
