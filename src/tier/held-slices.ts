@@ -9,7 +9,7 @@ import type { FrameConnection } from '../frames/frame-connection.js';
 import type { HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 
-export type HeldSlicesParts = Readonly<{ store: Pick<Pushes, 'links' | 'slices'>; known: KnownShards; connection: FrameConnection }>;
+export type HeldSlicesParts = Readonly<{ store: Pick<Pushes, 'links'>; known: KnownShards; connection: FrameConnection }>;
 
 const slicesPerFrame = 1_000;
 
@@ -25,11 +25,13 @@ export class HeldSlices {
   /** All of them, and up to where this link was told; once, at the opening. */
   async tellAll(): Promise<void> {
     const { store, known, connection } = this.#parts;
-    const [links, slices] = await Promise.all([store.links(), store.slices()]);
-    const position = links.find(({ side }) => side === this.#side)?.position ?? '';
-    const held = slices
-      .filter(({ slice }) => known.shard(slice.shard)?.side === this.#side)
+    const links = store.links();
+    // As it is now, with the position: most children hold nothing, and are not to cost a look at every slice.
+    const held = [...known.shards]
+      .filter(({ side }) => side === this.#side)
+      .flatMap(({ shard }) => [...known.slicesOf(shard)])
       .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
+    const position = (await links).find(({ side }) => side === this.#side)?.position ?? '';
     for (let at = 0; at === 0 || at < held.length; at += slicesPerFrame) {
       const isLast = at + slicesPerFrame >= held.length;
       connection.send({ kind: 'resume', position, held: held.slice(at, at + slicesPerFrame), isLast });

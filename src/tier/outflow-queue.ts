@@ -112,9 +112,8 @@ export class OutflowQueue {
 
   /** Whether something of the slice is to be sent, or was and is not acknowledged. */
   isUnderWay(course: SliceCourse): boolean {
-    return (
-      this.#window.holds(course) || this.#items.some((item, i) => i >= this.#taken && item.kind === 'objects' && item.course === course)
-    );
+    if (this.#window.holds(course)) return true;
+    return this.#items.some((item, i) => i >= this.#taken && item.kind !== 'position' && item.course === course);
   }
 
   /** False: the number was never sent. */
