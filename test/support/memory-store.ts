@@ -67,7 +67,7 @@ export class MemoryStore implements Store {
     this.#queue = new MutationQueue(this.#options.queue, {
       send: (batch) => this.#send(batch),
       soon: parts.soon,
-      objectsOf: () => Infinity,
+      objectsOf: (slice) => disk.slices.of(slice)?.objects.size ?? 0,
     });
     this.#holds = new Holds(this.#options.snapshotHoldMs);
     this.#finishRemovals();
