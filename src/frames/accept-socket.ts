@@ -37,7 +37,7 @@ export class SocketAcceptor {
     const accepted: FrameSocket[] = [];
     // Calls back in this tick or never: nothing is asked in between.
     this.#server.handleUpgrade(request, socket, head, (websocket: WebSocket) => {
-      accepted.push(new FrameSocket({ socket: websocket, stream: socket, peer, clock: this.#clock }, this.#options));
+      accepted.push(new FrameSocket({ socket: websocket, peer, clock: this.#clock }, this.#options));
     });
     return accepted[0];
   }

@@ -64,12 +64,9 @@ export async function connectSocket(
   // Stays: a socket that is cut off while it connects says so once more.
   socket.on('error', fail);
   socket.once('unexpected-response', (_, response) => readRefusal(response, fail));
-  // In one tick with the opening.
-  socket.once('upgrade', ({ socket: stream }) => {
-    socket.once('open', () => {
-      socket.off('error', fail);
-      resolve(new FrameSocket({ socket, stream, peer: host, clock }, options));
-    });
+  socket.once('open', () => {
+    socket.off('error', fail);
+    resolve(new FrameSocket({ socket, peer: host, clock }, options));
   });
 
   try {

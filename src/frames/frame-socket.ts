@@ -6,7 +6,6 @@
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame; one that is silent is cut off.
  */
-import type { Duplex } from 'node:stream';
 import { WebSocket, type RawData } from 'ws';
 import { deferred, type Deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
@@ -20,8 +19,7 @@ import type { FrameSocketOptions } from './socket-options.js';
 import { UnreadMessages } from './unread-messages.js';
 import { writeFrame } from './write-frame.js';
 
-/** `stream`: what the websocket is on. */
-export type FrameSocketParts = Readonly<{ socket: WebSocket; stream: Pick<Duplex, 'cork' | 'uncork'>; peer: string; clock: Clock }>;
+export type FrameSocketParts = Readonly<{ socket: WebSocket; peer: string; clock: Clock }>;
 
 const unreadMessagesMax = 8;
 
@@ -29,20 +27,17 @@ export class FrameSocket implements FrameConnection {
   readonly peer: string;
   readonly closed: Promise<Readonly<{ code: number }>>;
   readonly #socket: WebSocket;
-  readonly #stream: FrameSocketParts['stream'];
   readonly #clock: Clock;
   readonly #options: FrameSocketOptions;
   readonly #unread: UnreadMessages;
   readonly #liveness: Liveness;
   #drained: Deferred<void> | undefined;
-  #isGathering = false;
   #cancelGrace: (() => void) | undefined;
 
   /** `socket` is open, and in this very tick: what comes later must find us listening. */
-  constructor({ socket, stream, peer, clock }: FrameSocketParts, options: FrameSocketOptions) {
+  constructor({ socket, peer, clock }: FrameSocketParts, options: FrameSocketOptions) {
     this.peer = peer;
     this.#socket = socket;
-    this.#stream = stream;
     this.#clock = clock;
     this.#options = options;
     this.#unread = new UnreadMessages({ messagesMax: unreadMessagesMax, bytesMax: options.frameBytesMax });
@@ -73,7 +68,7 @@ export class FrameSocket implements FrameConnection {
   send(frame: Frame): void {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     if (this.bufferedBytes > this.#options.bufferedBytesMax) return this.terminate();
-    this.#gather();
+    // Frames of one tick are not gathered into one write: of ten small ones that would save 0.5 microseconds each.
     this.#socket.send(writeFrame(frame), () => this.#checkDrained());
   }
 
@@ -102,17 +97,6 @@ export class FrameSocket implements FrameConnection {
 
   terminate(): void {
     this.#socket.terminate();
-  }
-
-  /** Frames that go at once are one write to the network: a call of the system costs more than a small frame. */
-  #gather(): void {
-    if (this.#isGathering) return;
-    this.#isGathering = true;
-    this.#stream.cork();
-    queueMicrotask(() => {
-      this.#isGathering = false;
-      this.#stream.uncork();
-    });
   }
 
   #receive(data: RawData, isBinary: boolean): void {
