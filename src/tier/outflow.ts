@@ -5,8 +5,8 @@
  *   tail   ──────●───────▶ changes of what is told, then `progress`      ┐ by turns, a chunk or a page each,
  *   walks  [begin  page  page …  end]  of slices to be stated            ┘ when there is credit
  *
- * Q1 Nothing waits here for a slow link: what it has not taken is read later, from the log. Memory: the credit, one chunk or page, and
- *    what the tail keeps of commits.
+ * Q1 Nothing waits here for a slow link: what it has not taken is read later, from the log. Memory: the credit, a chunk or page and small
+ *    ones before it, and what the tail keeps of commits.
  * Q2 `end` is given only while the slice is synced here; everything else of a slice is told as it comes.
  * Q3 A claim goes before everything of its shard.
  * Q4 Behind the log, everything is stated anew: never a gap.
