@@ -67,7 +67,7 @@ export const tierSlices: Question = {
           value: idle,
           unit: 'ms',
           limit: { kind: 'at most', value: idleMsMax },
-          note: `processor time of the serving thread, ${idleChildren} children; below 1 it is noise`,
+          note: `processor time of the serving thread, ${idleChildren} children; milliseconds are noise where others use the machine`,
         },
       ],
       checks: [check('every object was taken', feeder.refused === 0, `${feeder.refused} were refused`)],
