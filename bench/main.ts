@@ -36,6 +36,8 @@ import { restate } from './restate.js';
 import { startTogether } from './start-together.js';
 import { tierDelay } from './tier-delay.js';
 import { tierFilter } from './tier-filter.js';
+import { tierReturn } from './tier-return.js';
+import { tierSlices } from './tier-slices.js';
 import { tierSync } from './tier-sync.js';
 import { watchList } from './watch-list.js';
 
@@ -54,6 +56,8 @@ const questions: readonly Question[] = [
   tierDelay,
   tierSync,
   tierFilter,
+  tierSlices,
+  tierReturn,
   memory,
   loop,
 ];

@@ -33,7 +33,7 @@ export function describeServer(server: DescribedServer): void {
   const { metrics, health, store, hub, delay, door, freshness, tier, listener, quotas, isAuthenticating } = server;
   metrics.beforeRender(async () => showReport(metrics, await freshness.report()));
   metrics.beforeRender(() => {
-    metrics.pushSessions.set(door.openSessions);
+    metrics.pushSessions.set(door.openPushers);
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);
     metrics.historyChanges.set(store.history.changes);

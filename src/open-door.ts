@@ -37,7 +37,8 @@ export function openDoor(
   return new Door(
     { ...parts, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
     {
-      sessionsMax: settings.pushSessionsMax,
+      pushersMax: settings.pushSessionsMax,
+      childrenMax: settings.linkChildrenMax,
       sessionsPerCallerMax: settings.pushSessionsPerCallerMax,
       helloTimeoutMs: settings.helloTimeoutMs,
     },

@@ -17,6 +17,7 @@ import type { KnownShards } from './intake/known-shards.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
 import { ChildShards } from './tier/child-shards.js';
+import { linkReconnectBounds } from './tier/link.js';
 import { Tier } from './tier/tier.js';
 import { version } from './version.js';
 
@@ -34,8 +35,6 @@ export type OpenTierParts = Readonly<{
 const statusIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
 const awayRetryMs = 100;
-/** A parent that comes back is soon found: behind a link there are many shards, and of children fewer than of shards. */
-const reconnectBounds = { backoffMaxMs: 5_000, lastedMs: 2_000 };
 /** A frame of a link holds no more, so that several slices share the way. */
 const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
 
@@ -53,7 +52,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       boundedLog: new BoundedLog({ clock, log }),
       intake: parts.context,
       childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
-      localFreshness: (slice) => sessions.freshness(slice),
+      pushers: sessions,
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
       // Read anew each time: certificates are renewed where they lie.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),
@@ -61,7 +60,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
     policies,
     {
       ...defaultSenderBounds,
-      ...reconnectBounds,
+      ...linkReconnectBounds,
       ...batch,
       urls,
       name,

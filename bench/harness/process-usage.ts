@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 const bytesPerKb = 1024;
 /** Linux tells processor time in hundredths of a second, whatever its own clock does. */
 const msPerTick = 10;
+const nanosecondsPerMs = 1e6;
 const userTicksField = 11;
 const systemTicksField = 12;
 
@@ -23,6 +24,12 @@ export async function readProcessorMs(pid: number): Promise<number> {
   // The program's name, in parentheses, may hold anything; fields are counted behind it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[userTicksField]) + Number(fields[systemTicksField])) * msPerTick;
+}
+
+/** Of its first thread, in which a server serves. */
+export async function readThreadMs(pid: number): Promise<number> {
+  const [nanoseconds] = (await readFile(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')).split(' ');
+  return Number(nanoseconds) / nanosecondsPerMs;
 }
 
 function field(status: string, name: string): number {

@@ -15,6 +15,9 @@ export type CacheOptions = Readonly<{
   follow?: string;
   /** What stands in between; directly when left out. */
   proxy?: TcpProxy;
+  /** More flags, and variables of its process. */
+  flags?: readonly string[];
+  environment?: Readonly<Record<string, string>>;
 }>;
 
 export class TreeProcesses {
@@ -34,14 +37,18 @@ export class TreeProcesses {
   }
 
   /** Ready: it has its parent, if it was given one. */
-  async start(name: string, { parent, forward = everything, follow = everything, proxy }: CacheOptions = {}): Promise<StrataProcess> {
+  async start(
+    name: string,
+    { parent, forward = everything, follow = everything, proxy, flags = [], environment = {} }: CacheOptions = {},
+  ): Promise<StrataProcess> {
     const children = `children: {'*': {accept: [{shards: ['*']}], offer: ${everything}}}\n`;
     const link = `parent: {forward: ${forward}, follow: ${follow}}\n`;
-    const flags = parent === undefined ? [] : await this.#linkFlags(name, parent, proxy);
+    const linkFlags = parent === undefined ? [] : await this.#linkFlags(name, parent, proxy);
     const cache = await StrataProcess.start({
       authority: this.#authority,
       config: parent === undefined ? children : children + link,
-      flags,
+      flags: [...linkFlags, ...flags],
+      environment,
     });
     this.#caches.push(cache);
     return cache;

@@ -57,6 +57,14 @@ export const linkOptions = {
     max: 100_000,
     help: 'How many shards one child may have claimed here; claims of further ones are not heard.',
   }),
+  linkChildrenMax: count({
+    flag: 'link-children-max',
+    yaml: 'link.childrenMax',
+    default: '1000',
+    min: 0,
+    max: 100_000,
+    help: 'How many children may be connected; further ones are answered 503.',
+  }),
   linkDigestIntervalMs: duration({
     flag: 'link-digest-interval',
     yaml: 'link.digestInterval',

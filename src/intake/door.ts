@@ -2,7 +2,8 @@
  * Where pushers and caches come in: a websocket at `connectPath`, on the port and with the certificates of everything else. Who may
  * not is told so in the upgrade, before a websocket exists; what somebody comes as, the first frame says.
  *
- * Bounds: `sessionsMax` connections, `sessionsPerCallerMax` of one caller; beyond them 503, to come back later.
+ * Bounds: `pushersMax` and `childrenMax` connections, so that neither keep the others out, `sessionsPerCallerMax` of one caller; beyond them
+ * 503, to come back later. Who may be either says in the hello which it is, and hears then that there is no room.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -31,12 +32,17 @@ export type DoorParts = Omit<PushSessionParts, 'log'> &
     refuse: (socket: Duplex, refusal: Refusal) => void;
   }>;
 
-export type DoorLimits = Readonly<{ sessionsMax: number; sessionsPerCallerMax: number; helloTimeoutMs: number }>;
+export type DoorLimits = Readonly<{ pushersMax: number; childrenMax: number; sessionsPerCallerMax: number; helloTimeoutMs: number }>;
+
+type Role = FrameOf<'hello'>['role'];
 
 type Bye = (reason: ByeReason, message: string, retryAfterMs?: number) => void;
 
-/** Somebody who came in, and how to send them away. */
-type OpenDoor = { readonly user: string; bye: Bye };
+/** Somebody who came in, as what, once that is known, and how to send them away. */
+type OpenDoor = { readonly user: string; role: Role | undefined; bye: Bye };
+
+const noRoom = 'there are too many sessions already';
+const noRoomRetryMs = 1_000;
 
 export class Door {
   readonly #parts: DoorParts;
@@ -52,8 +58,9 @@ export class Door {
     this.#limits = limits;
   }
 
-  get openSessions(): number {
-    return this.#sessions.size;
+  /** Of pushers, and of those who have not said what they are. */
+  get openPushers(): number {
+    return this.#countOf('shard');
   }
 
   /** Takes over the socket of an upgrade request; `refused` says why it may not come in, if that is known already. */
@@ -91,16 +98,27 @@ export class Door {
     if (request.headers.origin !== undefined) return forbidden(caller, path);
     if (this.#isClosing) return { reason: 'ServiceUnavailable', message: 'the server is shutting down' };
     const own = [...this.#sessions.values()].filter(({ user }) => user === caller.user).length;
-    if (this.#sessions.size >= this.#limits.sessionsMax || own >= this.#limits.sessionsPerCallerMax) {
-      return { reason: 'ServiceUnavailable', message: 'there are too many sessions already', details: { retryAfterSeconds: 1 } };
-    }
-    return undefined;
+    if (own < this.#limits.sessionsPerCallerMax && this.#hasRoom(caller.speaksFor?.kind)) return undefined;
+    return { reason: 'ServiceUnavailable', message: noRoom, details: { retryAfterSeconds: noRoomRetryMs / 1_000 } };
+  }
+
+  #hasRoom(role: Role | undefined, besides?: OpenDoor): boolean {
+    const { pushersMax, childrenMax } = this.#limits;
+    if (role === undefined) return this.#hasRoom('shard') || this.#hasRoom('cache');
+    return this.#countOf(role, besides) < (role === 'shard' ? pushersMax : childrenMax);
+  }
+
+  /** Whoever may be either counts as both. */
+  #countOf(role: Role, besides?: OpenDoor): number {
+    let count = 0;
+    for (const open of this.#sessions.values()) if (open !== besides && (open.role ?? role) === role) count += 1;
+    return count;
   }
 
   async #accept(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<void> {
     const connection = await this.#parts.accept(request, socket, head);
     if (connection === undefined) return;
-    const open: OpenDoor = { user: caller.user, bye: (...why) => connection.close(...why) };
+    const open: OpenDoor = { user: caller.user, role: caller.speaksFor?.kind, bye: (...why) => connection.close(...why) };
     const cancel = this.#endWithCertificate(open, caller);
     this.#sessions.set(connection, open);
     try {
@@ -125,6 +143,12 @@ export class Door {
       await connection.closed;
       return;
     }
+    if (open.role === undefined && !this.#hasRoom(first.role, open)) {
+      connection.close('unavailable', noRoom, noRoomRetryMs);
+      await connection.closed;
+      return;
+    }
+    open.role ??= first.role;
     if (first.role === 'cache') return acceptCache(connection, { hello: first, frames, caller });
     const session = new PushSession(connection, caller, (shard) => mayWriteFor(caller, shard), { ...this.#parts, log: this.#log });
     open.bye = (...why) => session.bye(...why);

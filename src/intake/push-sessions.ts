@@ -6,7 +6,7 @@
  * Bound: one entry per shard that ever pushed since the start.
  */
 import type { ShardState } from '../domain/claim.js';
-import type { PushLane, Pushes } from '../domain/ports.js';
+import type { PushLane, Pushes, Subscription } from '../domain/ports.js';
 import type { Incarnation } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
@@ -39,6 +39,7 @@ const claimAgainMs = 100;
 export class PushSessions {
   readonly #pushes: Pushes;
   readonly #entries = new Map<ShardName, Entry>();
+  readonly #listeners = new Set<(slices: readonly Slice[]) => void>();
   readonly #startedMs: number;
 
   constructor(pushes: Pushes, nowMs: number) {
@@ -63,6 +64,7 @@ export class PushSessions {
     const before = entry.holder;
     entry.holder = holder;
     entry.sinceMs = nowMs;
+    this.#tell([]);
     if (before === undefined) return;
     if (before.incarnation === holder.incarnation) before.bye('replaced', 'the same incarnation has connected again');
     else before.bye('fenced', `the shard ${shard} belongs to the incarnation ${holder.incarnation}`);
@@ -73,6 +75,7 @@ export class PushSessions {
     if (entry.holder !== holder) return;
     entry.holder = undefined;
     entry.sinceMs = nowMs;
+    this.#tell([]);
   }
 
   /** Ends the session that holds the shard, if there is one. */
@@ -98,9 +101,28 @@ export class PushSessions {
     else if (side !== 'local') holder.bye('replaced', message, claimAgainMs);
   }
 
+  /** The shards whose pushers are there, and heard. */
+  get present(): readonly ShardName[] {
+    return [...this.#entries].flatMap(([shard, { holder }]) =>
+      holder === undefined || holder.silentSinceMs() !== undefined ? [] : [shard],
+    );
+  }
+
+  /** Tells of slices of which their pusher has told something else than before; with none, that a pusher has come or gone. */
+  follow(listener: (slices: readonly Slice[]) => void): Subscription {
+    this.#listeners.add(listener);
+    return { cancel: () => this.#listeners.delete(listener) };
+  }
+
   /** What the pusher tells of all its slices; it takes the place of what it told before. */
   note(shard: ShardName, freshness: readonly SliceFreshness[]): void {
-    this.#entry(shard).told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
+    const entry = this.#entry(shard);
+    const before = entry.told;
+    const told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
+    entry.told = told;
+    const changed = [...told].filter(([name, each]) => !isSame(before.get(name), each)).map(([, { slice }]) => slice);
+    for (const [name, { slice }] of before) if (!told.has(name)) changed.push(slice);
+    if (changed.length > 0) this.#tell(changed);
   }
 
   /** A shard that nobody has pushed for since the start is away since then; one whose pusher is silent, since it was heard. */
@@ -119,6 +141,10 @@ export class PushSessions {
     return { connected: peer !== undefined && connected, lagMs };
   }
 
+  #tell(slices: readonly Slice[]): void {
+    for (const listener of this.#listeners) listener(slices);
+  }
+
   #entry(shard: ShardName): Entry {
     const known = this.#entries.get(shard);
     if (known !== undefined) return known;
@@ -126,4 +152,8 @@ export class PushSessions {
     this.#entries.set(shard, entry);
     return entry;
   }
+}
+
+function isSame(one: SliceFreshness | undefined, other: SliceFreshness): boolean {
+  return one?.connected === other.connected && one.lagMs === other.lagMs;
 }

@@ -20,6 +20,7 @@ import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import { SliceCourse } from './slice-course.js';
 import { TakenShards } from './taken-shards.js';
+import type { News } from './tellers.js';
 import { WaitingCourses } from './waiting-courses.js';
 
 export type CoursesParts = Readonly<{
@@ -49,6 +50,8 @@ export class Courses {
   /** In the order in which they were found to be whole. */
   readonly #ripening: Ripening[] = [];
   readonly #doubts = new Set<SliceCourse>();
+  /** Those whose freshness is to be looked at: they are new, or it may have changed. Whoever looks at one takes it out. */
+  readonly marked = new Set<SliceCourse>();
   /** At the opening alone: later the link's position has moved on without what was no course yet. */
   #canResume: boolean;
   #edge: Edge;
@@ -79,8 +82,8 @@ export class Courses {
   }
 
   /** The other end has chosen where it has a shard from. */
-  hear(claim: FrameOf<'claim'>): void {
-    this.#taken.hear(claim);
+  learnChoice(claim: FrameOf<'claim'>): void {
+    this.#taken.learnChoice(claim);
     this.followShard(claim.shard);
   }
 
@@ -141,22 +144,24 @@ export class Courses {
     return undefined;
   }
 
-  /** One that the other end must be told is out of step, before it is told how far this end is: changes of it may have been passed over. */
-  takeDoubt(): SliceCourse | undefined {
-    for (const course of this.#doubts) {
-      this.#doubts.delete(course);
-      return course;
-    }
-    return undefined;
+  /** Some that the other end must be told are out of step, before it is told how far this end is: changes of them may have been passed over. */
+  takeDoubts(max: number): readonly SliceCourse[] {
+    const taken = [...this.#doubts].slice(0, max);
+    for (const course of taken) this.#doubts.delete(course);
+    return taken;
   }
 
   mayBeDue(course: SliceCourse): void {
     this.#due.add(course);
   }
 
-  /** What is whole here may have become so by what another link does not let through. */
-  mayAllBeDue(): void {
-    for (const course of this.#each()) if (course.phase === 'told') this.#due.add(course);
+  /** Who tells of these here has come, gone or told something; what is whole here may have become so, or not. */
+  hear({ shards, slices }: News): void {
+    for (const shard of shards) for (const course of this.ofShard(shard)) this.#changed(course);
+    for (const slice of slices) {
+      const course = this.of(slice);
+      if (course !== undefined) this.marked.add(course);
+    }
   }
 
   /** The slice is to be stated, after a while. */
@@ -201,18 +206,20 @@ export class Courses {
     if (!this.#taken.has(shard)) return this.#dropShard(shard);
     for (const resource of known.resourcesOf(shard)) this.followSlice({ shard, resource });
     for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
+    for (const course of this.ofShard(shard)) this.#changed(course);
   }
 
   /** Something has changed of the slice; where nobody states slices, what is so of one may end all of its shard (known-shards.ts). */
   followSlice(slice: Slice): void {
     const course = this.of(slice) ?? this.#add(slice);
-    if (course !== undefined) this.#due.add(course);
-    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#due.add(each);
+    if (course !== undefined) this.#changed(course);
+    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#changed(each);
   }
 
   close(): void {
     for (const course of this.#each()) course.close();
     this.#byShard.clear();
+    this.marked.clear();
     this.#due.clear();
     this.#waiting.clear();
   }
@@ -224,6 +231,12 @@ export class Courses {
       shards += 1;
       if (shards % shardsPerTurn === 0) await turn();
     }
+  }
+
+  /** Whether it is whole here may have changed. */
+  #changed(course: SliceCourse): void {
+    this.#due.add(course);
+    this.marked.add(course);
   }
 
   #noteHeld(held: HeldSlice): void {
@@ -275,6 +288,7 @@ export class Courses {
       course.close();
       this.#leaveSets(course);
       this.#doubts.delete(course);
+      this.marked.delete(course);
     }
     this.#byShard.delete(shard);
   }

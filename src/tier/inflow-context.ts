@@ -16,8 +16,13 @@ export type InflowContextParts = Readonly<{
 }>;
 
 export function inflowContext({ from, edges, known, paths, intake }: InflowContextParts): InflowContext {
+  const { typeOf, credit, limits, systemClusters } = intake;
+  // Made for every frame: to spread another object into it would take most of that time.
   return {
-    ...intake,
+    typeOf,
+    credit,
+    limits,
+    systemClusters,
     from,
     takes: (slice) => edges?.takes(slice, from) ?? false,
     accepts: (object) => paths.accepts(object),

@@ -9,20 +9,13 @@ import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
-
-/**
- * `objects`: put since `begin`. `parked`: its type is not known here, or was not, and what comes of it is passed over up to its next
- * `begin` with a type; `isAsked`: for that.
- */
-export type SliceInflow = Readonly<
-  { slice: Slice; phase: 'stating'; objects: number } | { slice: Slice; phase: 'parked'; isAsked: boolean }
->;
+import type { OpenSlices } from './open-slices.js';
 
 export type InflowState = Readonly<{
   /** The number the next mutation must have. */
   next: number;
   /** Slices that are in the middle of something; all others are told by changes. */
-  slices: ReadonlyMap<string, SliceInflow>;
+  slices: OpenSlices;
   unsettled: Credit;
 }>;
 

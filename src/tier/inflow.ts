@@ -16,21 +16,25 @@
  * X4 A parked slice holds nobody up: it is asked for anew when its type is declared, or with the next connection.
  * X5 What the policy of this end takes nothing of, the other end cannot remove: this end lets go of it by itself when its policy ceases to
  *    take it (uncovered-slices.ts).
- * Bounds: the credit, of what is not settled yet.
+ * Bounds: the credit, of what is not settled yet; `slicesMax`. The slices that are in the middle of something are changed in place.
  */
 import type { Refusal } from '../domain/errors.js';
 import type { Push, Speaker } from '../domain/push.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameOf } from '../frames/frame.js';
 import { admitFrame } from '../intake/admit-frame.js';
 import { arena } from '../intake/arena.js';
 import { creditOf, exceeds } from '../intake/frame-credit.js';
-import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame, SliceInflow } from './inflow-state.js';
+import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
+import { OpenSlices, type SliceInflow } from './open-slices.js';
 
 type Stepped = Readonly<{ state: InflowState; effects: readonly InflowEffect[] }>;
 
-export const noInflow: InflowState = { next: 1, slices: new Map(), unsettled: { mutations: 0, bytes: 0 } };
+/** Of a connection that begins. */
+export function newInflow(): InflowState {
+  return { next: 1, slices: new OpenSlices(), unsettled: { mutations: 0, bytes: 0 } };
+}
 
 const unavailableRetryMs = 1_000;
 /** In the middle of something at a time, in one connection. */
@@ -46,7 +50,8 @@ export function step(state: InflowState, event: InflowEvent, context: InflowCont
     case 'settled':
       return settle(state, event, context);
     case 'dropped':
-      return askAgain(parkAll(state, event.slices), context);
+      for (const slice of event.slices) state.slices.set({ slice, phase: 'parked', isAsked: false });
+      return askAgain(state, context);
     case 'declared':
       return askAgain(state, context);
   }
@@ -88,12 +93,16 @@ function takeSlice(
 ): Stepped {
   const { slice } = frame;
   const by: Speaker = { kind: 'link', side: context.from };
-  const known = state.slices.get(formatSlice(slice));
+  const known = state.slices.of(slice);
   // What it lets nothing in of it lets nobody remove either.
-  if (frame.kind !== 'put' && !context.takes(slice)) return push(withoutSlice(state, slice), work, []);
+  if (frame.kind !== 'put' && !context.takes(slice)) {
+    state.slices.delete(slice);
+    return push(state, work, []);
+  }
   if (frame.kind === 'begin') {
     if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being stated');
-    return push(withSlice(state, { slice, phase: 'stating', objects: 0 }), work, [{ kind: 'begin', slice, by }]);
+    state.slices.set({ slice, phase: 'stating', objects: 0 });
+    return push(state, work, [{ kind: 'begin', slice, by }]);
   }
   if (known?.phase === 'parked') return push(state, work, []);
   switch (frame.kind) {
@@ -112,13 +121,13 @@ function end(
   known: SliceInflow | undefined,
   { work, by }: Readonly<{ work: LinkWork; by: Speaker }>,
 ): Stepped {
-  const next = withoutSlice(state, slice);
+  state.slices.delete(slice);
   if (known?.phase === 'stating' && known.objects !== count) {
     const reason = `${known.objects} objects came of the ${count} that were stated`;
-    const { effects } = push(next, work, [{ kind: 'doubt', slice, by }]);
-    return { state: next, effects: [...effects, restate(slice, reason)] };
+    const { effects } = push(state, work, [{ kind: 'doubt', slice, by }]);
+    return { state, effects: [...effects, restate(slice, reason)] };
   }
-  return push(next, work, [{ kind: 'end', slice, by, edge }]);
+  return push(state, work, [{ kind: 'end', slice, by, edge }]);
 }
 
 function admit(
@@ -132,12 +141,11 @@ function admit(
   const { shard, resource } = slice;
   const type = typeOf(resource, shard);
   const isPut = frame.kind === 'put';
-  const counted =
-    isPut && known?.phase === 'stating' ? withSlice(state, { ...known, objects: known.objects + frame.objects.length }) : state;
+  if (isPut && known?.phase === 'stating') state.slices.set({ ...known, objects: known.objects + frame.objects.length });
   if (type === undefined || (isPut && !takes(slice))) {
     const keys = isPut ? frame.objects : frame.keys;
     const effects = keys.flatMap((key, i) => refusal(slice, key, sequence + i, notTaken));
-    return { state: counted, effects: [...effects, { kind: 'push', work }] };
+    return { state, effects: [...effects, { kind: 'push', work }] };
   }
   const { pushes, refused } = admitFrame(frame, {
     type,
@@ -151,16 +159,19 @@ function admit(
     accepts,
   });
   const refusals = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
-  return { state: counted, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
+  return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
 }
 
 function park(state: InflowState, slice: Slice, work: LinkWork, { from, holds }: InflowContext): Stepped {
-  const known = state.slices.get(formatSlice(slice));
-  if (known?.phase === 'parked') return push(known.isAsked ? withSlice(state, { ...known, isAsked: false }) : state, work, []);
+  const known = state.slices.of(slice);
+  if (known?.phase === 'parked') {
+    if (known.isAsked) state.slices.set({ ...known, isAsked: false });
+    return push(state, work, []);
+  }
   if (state.slices.size >= slicesMax) return bye(state, 'protocol', 'slices of too many types that are not known here');
   const doubts: readonly Push[] = holds(slice) ? [{ kind: 'doubt', slice, by: { kind: 'link', side: from } }] : [];
-  const { state: parked, effects } = push(withSlice(state, { slice, phase: 'parked', isAsked: false }), work, doubts);
-  return { state: parked, effects: [{ kind: 'parked', slice }, ...effects] };
+  state.slices.set({ slice, phase: 'parked', isAsked: false });
+  return { state, effects: [{ kind: 'parked', slice }, ...push(state, work, doubts).effects] };
 }
 
 function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 'settled' }, { credit, isInStep }: InflowContext): Stepped {
@@ -179,23 +190,12 @@ function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 's
   return { state: settled, effects: isUnbegun ? [ack, restate(slice, 'its statement was interrupted here')] : [ack] };
 }
 
-function parkAll(state: InflowState, slices: readonly Slice[]): InflowState {
-  const all = new Map(state.slices);
-  for (const slice of slices) all.set(formatSlice(slice), { slice, phase: 'parked', isAsked: false });
-  return { ...state, slices: all };
-}
-
 /** What was parked and has a type now. What is still under way is of before: it would be taken for changes of what is not here. */
 function askAgain(state: InflowState, { typeOf }: InflowContext): Stepped {
-  const all = new Map(state.slices);
-  const effects: InflowEffect[] = [];
-  for (const [name, each] of state.slices) {
-    const { slice } = each;
-    if (each.phase !== 'parked' || each.isAsked || typeOf(slice.resource, slice.shard) === undefined) continue;
-    all.set(name, { ...each, isAsked: true });
-    effects.push(restate(slice, 'its type is declared now'));
-  }
-  return { state: { ...state, slices: all }, effects };
+  const { slices } = state;
+  const known = slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
+  for (const slice of known) slices.set({ slice, phase: 'parked', isAsked: true });
+  return { state, effects: known.map((slice) => restate(slice, 'its type is declared now')) };
 }
 
 function push(state: InflowState, work: LinkWork, pushes: readonly Push[]): Stepped {
@@ -216,13 +216,4 @@ function refusal(slice: Slice, key: FrameOf<'delete'>['keys'][number], sequence:
 
 function bye(state: InflowState, reason: ByeReason, message: string, retryAfterMs?: number): Stepped {
   return { state, effects: [{ kind: 'bye', reason, message, retryAfterMs }] };
-}
-
-function withSlice(state: InflowState, inflow: SliceInflow): InflowState {
-  return { ...state, slices: new Map(state.slices).set(formatSlice(inflow.slice), inflow) };
-}
-
-function withoutSlice(state: InflowState, slice: Slice): InflowState {
-  const left = new Map(state.slices);
-  return left.delete(formatSlice(slice)) ? { ...state, slices: left } : state;
 }

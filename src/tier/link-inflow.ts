@@ -16,7 +16,7 @@ import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
 import type { LinkPaths } from './link-paths.js';
-import { noInflow, step } from './inflow.js';
+import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
 
 const nothing: Credit = { mutations: 0, bytes: 0 };
@@ -41,7 +41,7 @@ export class LinkInflow {
   readonly #parts: LinkInflowParts;
   readonly #context: () => InflowContext;
   readonly #acks: Acks;
-  #state: InflowState = noInflow;
+  #state: InflowState = newInflow();
   #isOver = false;
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
@@ -123,7 +123,7 @@ export class LinkInflow {
 
   /** What was refused for its path is let in where an object has told another one since. */
   #askAgain(): void {
-    const isComing = (slice: Slice): boolean => this.#state.slices.get(formatSlice(slice))?.phase === 'stating';
+    const isComing = (slice: Slice): boolean => this.#state.slices.of(slice)?.phase === 'stating';
     for (const slice of this.#parts.paths.takeDue(isComing, this.#context().isInStep))
       this.#parts.connection.send({ kind: 'restate', slice, reason: 'the path of a logical cluster was not known here' });
   }

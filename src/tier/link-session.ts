@@ -27,6 +27,7 @@ import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflo
 import { Outflow } from './outflow.js';
 import { letGoOfUncovered } from './uncovered-slices.js';
 import type { OutflowOptions } from './outflow-options.js';
+import type { News } from './tellers.js';
 
 const heldMax = 200_000;
 const unavailableRetryMs = 1_000;
@@ -151,9 +152,13 @@ export class LinkSession {
     this.#outflow?.tellClaim(shard);
   }
 
-  /** What another link lets through has changed. */
-  lookAgain(): void {
-    this.#outflow?.lookAgain();
+  /** What this link lets through; undefined before that is known. */
+  get edges(): Edges | undefined {
+    return this.#edges;
+  }
+
+  hear(news: News): void {
+    this.#outflow?.hear(news);
   }
 
   declared(): void {
@@ -200,7 +205,7 @@ export class LinkSession {
       case 'claim':
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
         this.#hear(frame);
-        return this.#outflow?.hear(frame);
+        return this.#outflow?.learnChoice(frame);
       case 'put':
       case 'delete':
       case 'begin':

@@ -1,7 +1,7 @@
 /**
  * What one link is about to send, in order: objects of a slice, cut into frames as credit allows, and single frames between them.
  *
- * O1 What is put in first goes first. Bound: whoever fills it does so only when it is empty, with one chunk of the log or one page.
+ * O1 What is put in first goes first. Bound: whoever fills it does so only while it is short, each time with one chunk of the log or one page.
  * O2 A position that follows on objects goes with the last of them: the receiver has both in one commit.
  */
 import type { Clock } from '../domain/ports.js';
@@ -23,6 +23,9 @@ type Item =
 
 export type OutflowBounds = Readonly<{ batchMutationsMax: number; batchBytesMax: number }>;
 
+const shortItems = 8;
+const shortObjects = 64;
+const takenMax = 1_024;
 /** What a frame without objects counts. */
 const frameBytes = 512;
 
@@ -35,6 +38,9 @@ export class OutflowQueue {
   readonly #window: Window<Owner>;
   readonly #tooLarge: (slice: Slice, told: Told) => void;
   #items: Item[] = [];
+  /** How many of them are taken. */
+  #taken = 0;
+  #objects = 0;
 
   constructor(
     { clock, tooLarge }: Readonly<{ clock: Clock; tooLarge: (slice: Slice, told: Told) => void }>,
@@ -50,7 +56,17 @@ export class OutflowQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#items.length === 0;
+    return this.length === 0;
+  }
+
+  /** Items, not objects. */
+  get length(): number {
+    return this.#items.length - this.#taken;
+  }
+
+  /** Whether what is in it makes less than a frame of objects, and not many frames. */
+  get isShort(): boolean {
+    return this.length < shortItems && this.#objects < shortObjects;
   }
 
   /** How long ago the oldest was sent that is not acknowledged. */
@@ -67,6 +83,7 @@ export class OutflowQueue {
     const stating = course.phase === 'stating';
     const pending = told.map((each): Pending => ({ told: each, bytes: toldBytes(each), sinceMs, statement: 0, stating }));
     this.#items.push({ kind: 'objects', course, pending });
+    this.#objects += pending.length;
   }
 
   /** `sent` is told once it has gone; `objects` are those put since the slice's begin. */
@@ -81,21 +98,22 @@ export class OutflowQueue {
 
   /** The next frame; undefined when there is none, or no credit for it. */
   take(): Frame | undefined {
-    for (let item = this.#items[0]; item !== undefined; item = this.#items[0]) {
+    for (let item = this.#items[this.#taken]; item !== undefined; item = this.#items[this.#taken]) {
       if (item.kind === 'frame') return this.#takeFrame(item);
       if (item.kind === 'position') return this.#takeFrame(progressOf(item.position));
       const frame = this.#cut(item);
       const isWhole = item.pending.length === 0;
-      if (isWhole) this.#items.shift();
+      if (isWhole) this.#next();
       else if (frame === undefined) return undefined;
       if (frame !== undefined) return isWhole ? this.#withPosition(frame) : frame;
     }
     return undefined;
   }
 
-  /** Whether something of the slice was sent and is not acknowledged. */
+  /** Whether something of the slice is to be sent, or was and is not acknowledged. */
   isUnderWay(course: SliceCourse): boolean {
-    return this.#window.holds(course);
+    if (this.#window.holds(course)) return true;
+    return this.#items.some((item, i) => i >= this.#taken && item.kind !== 'position' && item.course === course);
   }
 
   /** False: the number was never sent. */
@@ -111,7 +129,7 @@ export class OutflowQueue {
 
   #takeFrame(item: Extract<Item, { kind: 'frame' }>): Frame | undefined {
     if (!this.#window.fits(1, frameBytes)) return undefined;
-    this.#items.shift();
+    this.#next();
     const told: Told = { kind: 'end', revision: '' };
     const sinceMs = this.#clock.now();
     const sequence = this.#window.add(item.course, [{ told, bytes: frameBytes, sinceMs, statement: 0, stating: false }]);
@@ -120,10 +138,18 @@ export class OutflowQueue {
     return frame;
   }
 
+  /** The first is taken. To shift a long list for each would move all of it each time. */
+  #next(): void {
+    this.#taken += 1;
+    if (this.#taken < this.#items.length && this.#taken < takenMax) return;
+    this.#items = this.#items.slice(this.#taken);
+    this.#taken = 0;
+  }
+
   #withPosition(frame: Frame): Frame {
-    const next = this.#items[0];
+    const next = this.#items[this.#taken];
     if (next?.kind !== 'position' || (frame.kind !== 'put' && frame.kind !== 'delete')) return frame;
-    this.#items.shift();
+    this.#next();
     return { ...frame, position: next.position };
   }
 
@@ -137,6 +163,7 @@ export class OutflowQueue {
     });
     if (!this.#window.fits(batch.sent.length, batch.bytes)) return undefined;
     item.pending = pending.slice(batch.taken);
+    this.#objects -= batch.taken;
     for (const { told } of batch.tooLarge) this.#tooLarge(course.slice, told);
     const first = batch.sent[0];
     if (first === undefined) return undefined;

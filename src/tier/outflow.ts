@@ -5,8 +5,8 @@
  *   tail   ──────●───────▶ changes of what is told, then `progress`      ┐ by turns, a chunk or a page each,
  *   walks  [begin  page  page …  end]  of slices to be stated            ┘ when there is credit
  *
- * Q1 Nothing waits here for a slow link: what it has not taken is read later, from the log. Memory: the credit, one chunk or page, and
- *    what the tail keeps of commits.
+ * Q1 Nothing waits here for a slow link: what it has not taken is read later, from the log. Memory: the credit, a chunk or page and small
+ *    ones before it, and what the tail keeps of commits.
  * Q2 `end` is given only while the slice is synced here; everything else of a slice is told as it comes.
  * Q3 A claim goes before everything of its shard.
  * Q4 Behind the log, everything is stated anew: never a gap.
@@ -33,6 +33,7 @@ import { locatePosition } from './position.js';
 import { SliceTeller } from './slice-teller.js';
 import type { SliceCourse } from './slice-course.js';
 import { Tail } from './tail.js';
+import type { News } from './tellers.js';
 import { ChangedFreshness } from './changed-freshness.js';
 import { toldChange } from './told-change.js';
 
@@ -87,17 +88,15 @@ export class Outflow {
 
   /** How far it is. */
   get progress(): SendingStatus {
-    const behind = this.#parts.store.published - this.#tail.position;
-    return { ...this.#courses.tally, behind, lagMs: this.#queue.lagMs, restated: this.#restated };
+    const { published } = this.#parts.store;
+    return { ...this.#courses.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, restated: this.#restated };
   }
 
   /** Until `signal` is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const subscription = this.#parts.store.follow(({ shards, slices }) => {
-      for (const { shard } of shards) {
-        this.#claims.add(shard);
-        this.#courses.followShard(shard);
-      }
+      for (const { shard } of shards) this.#claims.add(shard);
+      for (const { shard } of shards) this.#courses.followShard(shard);
       for (const { slice } of slices) this.#courses.followSlice(slice);
       this.#bell.ring();
     });
@@ -146,14 +145,14 @@ export class Outflow {
   }
 
   /** What is whole here may have become so by what another link does not let through. */
-  lookAgain(): void {
-    this.#courses.mayAllBeDue();
+  hear(news: News): void {
+    this.#courses.hear(news);
     this.#bell.ring();
   }
 
   /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. */
-  hear(claim: FrameOf<'claim'>): void {
-    this.#courses.hear(claim);
+  learnChoice(claim: FrameOf<'claim'>): void {
+    this.#courses.learnChoice(claim);
     this.#bell.ring();
   }
 
@@ -178,9 +177,18 @@ export class Outflow {
       if (this.#send()) {
         await turn();
         await connection.drained();
-      } else if (!this.#queue.isEmpty || !(await this.#fill())) await this.#bell.after(seen, signal);
+      } else if (!this.#queue.isEmpty || !(await this.#fillUp())) await this.#bell.after(seen, signal);
       else if (this.#queue.isEmpty) await turn();
     }
+  }
+
+  /** Small frames of several slices go together. False: there is nothing to be told before something changes. */
+  async #fillUp(): Promise<boolean> {
+    for (let queued = -1; queued < this.#queue.length && this.#queue.isShort;) {
+      queued = this.#queue.length;
+      if (!(await this.#fill())) return queued > 0;
+    }
+    return true;
   }
 
   async #followEdges(): Promise<void> {
@@ -246,7 +254,7 @@ export class Outflow {
   #progress(isDue = this.#isProgressDue): boolean {
     const { position } = this.#tail;
     if (!isDue || position === this.#told) return false;
-    this.#teller.doubt();
+    this.#teller.doubt(Infinity);
     const text = this.#parts.store.format(position);
     this.#isProgressDue = false;
     this.#told = position;
@@ -269,7 +277,7 @@ export class Outflow {
     const { clock, connection, turn } = this.#parts;
     const freshness = new ChangedFreshness(this.#parts);
     while (!signal.aborted) {
-      for (const frame of freshness.frames(this.#courses.all)) {
+      for (const frame of freshness.frames(this.#courses.marked)) {
         if (frame !== undefined) connection.send(frame);
         await turn();
         await connection.drained();

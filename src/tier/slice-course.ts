@@ -20,6 +20,8 @@ export class SliceCourse {
   objects = 0;
   /** Something of it was not taken, so that the digests cannot agree. */
   isRefused = false;
+  /** Its freshness as it was told last. */
+  freshness = '';
   /** Of its statement, or of its digest. */
   walk: SliceWalk | undefined;
   #phase: CoursePhase;

@@ -33,6 +33,7 @@ export type SliceTellerParts = Readonly<{
 }>;
 
 const statementsMax = 4;
+const doubtsPerTurn = 256;
 
 export class SliceTeller {
   readonly #parts: SliceTellerParts;
@@ -65,17 +66,13 @@ export class SliceTeller {
     return true;
   }
 
-  /** Tells which slices are out of step, that the position may pass them. False: none is. */
-  doubt(): boolean {
+  /** Tells of some slices that they are out of step; of all, before the position may pass them. False: none is. */
+  doubt(max = doubtsPerTurn): boolean {
     const { courses, queue, store, tail } = this.#parts;
     const revision = store.format(tail.position);
-    let doubted = 0;
-    for (let course = courses.takeDoubt(); course !== undefined; course = courses.takeDoubt()) {
-      const { slice } = course;
-      queue.frame(course, (sequence) => ({ kind: 'begin', sequence, slice, revision }));
-      doubted += 1;
-    }
-    return doubted > 0;
+    const doubted = courses.takeDoubts(max);
+    for (const course of doubted) queue.frame(course, (sequence) => ({ kind: 'begin', sequence, slice: course.slice, revision }));
+    return doubted.length > 0;
   }
 
   /** Reads on in what is to be stated. False: nothing is. */

@@ -20,7 +20,7 @@ export class TakenShards {
     for (const { slice } of held) this.#claims.set(slice.shard, undefined);
   }
 
-  hear(claim: FrameOf<'claim'>): void {
+  learnChoice(claim: FrameOf<'claim'>): void {
     if (claim.isYours) this.#claims.set(claim.shard, claim);
     else this.#claims.delete(claim.shard);
   }

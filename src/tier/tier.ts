@@ -25,6 +25,7 @@ import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
+import type { PushSessions } from '../intake/push-sessions.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
@@ -32,13 +33,13 @@ import type { OutflowOptions } from './outflow-options.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ToldFreshness } from './told-freshness.js';
-import type { FreshnessOf } from './changed-freshness.js';
+import { Tellers } from './tellers.js';
 
 export type TierParts = Readonly<{
   store: Store;
   known: KnownShards;
   /** Of what is pushed to this very cache. */
-  localFreshness: FreshnessOf;
+  pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
   childShards: Pick<ChildShards, 'take'>;
 }> &
   Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
@@ -64,6 +65,7 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
+  readonly #tellers: Tellers;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
@@ -72,7 +74,6 @@ export class Tier {
   #policies: LinkPolicies;
   #routeAbove: readonly string[] = [];
   #isReady = false;
-  #isLooking = false;
 
   /** Does nothing about the parent until `run`. */
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
@@ -94,6 +95,7 @@ export class Tier {
       route: () => this.route,
     });
     this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
+    this.#tellers = new Tellers({ ...parts, freshness: this.#told, sessions: () => this.#sides() });
     this.#routes = new Routes({
       own: store.cacheId,
       known,
@@ -193,7 +195,7 @@ export class Tier {
   freshnessOf(slice: Slice): Readonly<{ connected: boolean; lagMs: number }> {
     const side = this.#known.shard(slice.shard)?.side;
     if (side === undefined) return { connected: false, lagMs: 0 };
-    if (side === 'local') return this.#parts.localFreshness(slice);
+    if (side === 'local') return this.#parts.pushers.freshness(slice);
     return this.#told.slice(side, slice) ?? { connected: false, lagMs: 0 };
   }
 
@@ -207,6 +209,7 @@ export class Tier {
   close(): void {
     this.#subscription.cancel();
     this.#settled.cancel();
+    this.#tellers.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
   }
 
@@ -223,7 +226,10 @@ export class Tier {
     const { clock, log } = this.#parts;
     const { side } = peer;
     const down = this.#told.up(side, clock.now(), ends.connection);
-    void ends.connection.closed.then(() => down(clock.now()));
+    void ends.connection.closed.then(() => {
+      down(clock.now());
+      this.#tellers.look();
+    });
     return new LinkSession(
       ends,
       { peer, policy },
@@ -231,10 +237,10 @@ export class Tier {
         ...this.#parts,
         log: log.child({ side, peer: ends.connection.peer }),
         freshnessOf: (slice) => this.freshnessOf(slice),
-        told: (freshness: readonly SliceFreshness[]) => this.#told.note(side, freshness, clock.now()),
+        told: (freshness: readonly SliceFreshness[]) => this.#tellers.tell(this.#told.note(side, freshness, clock.now())),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
-        settled: () => this.#lookAgainSoon(),
+        settled: () => this.#tellers.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,
       },
@@ -257,19 +263,6 @@ export class Tier {
       else session.send({ kind: 'route', route: this.route });
     }
     return undefined;
-  }
-
-  /** One look for all that asks for it in a turn, and one link in a turn. */
-  #lookAgainSoon(): void {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    void this.#parts.turn().then(async () => {
-      this.#isLooking = false;
-      for (const session of this.#sessions()) {
-        session.lookAgain();
-        await this.#parts.turn();
-      }
-    });
   }
 
   /** What the policies of the link it would come over keep away is as whole here as it will be: empty. */

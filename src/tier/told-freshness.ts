@@ -46,16 +46,25 @@ export class ToldFreshness {
     };
   }
 
-  note(side: LinkSide, freshness: readonly SliceFreshness[], nowMs: number): void {
+  /** Every side that was ever up. */
+  get sides(): Iterable<LinkSide> {
+    return this.#sides.keys();
+  }
+
+  /** Answers the slices that were taken note of. */
+  note(side: LinkSide, freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
     const told = this.#sides.get(side);
-    if (told === undefined) return;
+    if (told === undefined) return [];
     if (freshness.length === 0) told.hasTold = true;
+    const noted: Slice[] = [];
     for (const each of freshness) {
       const name = formatSlice(each.slice);
       if (told.slices.size >= slicesMax && !told.slices.has(name)) continue;
       noteShard(told.shards, each, { wasConnected: told.slices.get(name)?.connected === true, nowMs });
       told.slices.set(name, each);
+      noted.push(each.slice);
     }
+    return noted;
   }
 
   presence(side: LinkSide): SidePresence {

@@ -3,6 +3,7 @@ import { request } from 'node:https';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
 import type { Clock } from '../../src/domain/ports.js';
+import type { FrameOf } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { aClusterCachedResource, aPath } from '../support/objects.js';
@@ -222,7 +223,7 @@ test('a page in a browser cannot push in its user’s name, and nothing else is 
 });
 
 test('there are no more sessions than configured, in all and of one caller, and room again when one goes', async (t) => {
-  const server = await aServer(t, { flags: { 'push-sessions-max': '3', 'push-sessions-per-caller-max': '2' } });
+  const server = await aServer(t, { flags: { 'push-sessions-max': '3', 'link-children-max': '1', 'push-sessions-per-caller-max': '2' } });
   const as = await amberCertificate(server);
   const first = await RawPusher.connect(server, as);
   await RawPusher.connect(server, as);
@@ -236,6 +237,51 @@ test('there are no more sessions than configured, in all and of one caller, and 
   await until(async () => (await server.metric('strata_push_sessions')) === 2);
   await t.notThrowsAsync(RawPusher.open(server, { as }));
 });
+
+test('children do not keep pushers out, nor pushers children; who may be either hears in answer to the hello that there is no room', async (t) => {
+  const server = await aServer(t, { flags: { 'push-sessions-max': '1', 'link-children-max': '1' } });
+  const ofChild = (name: string) => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+  const asChild = (name: string): FrameOf<'hello'> => ({
+    kind: 'hello',
+    protocol: 1,
+    role: 'cache',
+    name,
+    incarnation: 1,
+    route: [`id-of-${name}`],
+    slices: [],
+    agent: 'raw',
+    credit: { mutations: 100, bytes: 1_000_000 },
+    limits: { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 },
+  });
+  const as = await amberCertificate(server);
+
+  await RawPusher.open(server, { as });
+  t.is(await refusedWith(t, RawPusher.connect(server, as)), 503);
+  const either = await RawPusher.connect(server);
+  either.socket.send(asChild('north'));
+  await either.expect('welcome');
+  t.is(await refusedWith(t, RawPusher.connect(server, await ofChild('east'))), 503);
+  t.is(await refusedWith(t, RawPusher.connect(server)), 503);
+  either.socket.close('shutdown', 'bye');
+
+  const second = await eventually(() => RawPusher.connect(server));
+  second.hello({ name: 'birch' });
+  t.is(await second.farewell(), 'unavailable');
+  const east = await eventually(async () => RawPusher.connect(server, await ofChild('east')));
+  east.socket.send(asChild('east'));
+  await t.notThrowsAsync(east.expect('welcome'));
+});
+
+/** Once there is room again. */
+async function eventually<T>(connect: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await connect();
+    } catch (error) {
+      if (!(error instanceof UpgradeRefused)) throw error;
+    }
+  }
+}
 
 test('who does not say hello in time, says something else, or sends junk is sent away, and the others go on (F19, F21)', async (t) => {
   const server = await aServer(t, { flags: { 'hello-timeout': '2s' } });

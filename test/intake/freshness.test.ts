@@ -100,7 +100,7 @@ function behind(side: LinkSide, tree?: TreeStatus) {
   town.pushes.hold(apiExports, { stated: 3, synced: true, edge: 'e' });
   town.pushes.hold(schemas, { stated: 2, synced: true });
   const down = town.links.up(side, town.clock.now(), { silentSinceMs: () => undefined });
-  const tell = (slice: Slice, connected: boolean, lagMs = 0): void =>
+  const tell = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
     town.links.note(side, [{ slice, connected, synced: true, lagMs }], town.clock.now());
   return { ...town, tell, down: () => down(town.clock.now()), amber: async () => (await town.freshness.report()).shards[0] };
 }

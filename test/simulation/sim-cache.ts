@@ -188,7 +188,7 @@ export class SimCache {
 
   #open(life: ProcessLife, store: MemoryStore): Promise<SimProcess> {
     const { parent } = this.#policies;
-    const isPushed = (shard: ShardName): boolean => [...this.#parties].some((party) => party.shard === shard && party.isConnected);
+    const present = (): readonly ShardName[] => [...this.#parties].flatMap(({ shard, isConnected }) => (isConnected ? [shard] : []));
     return SimProcess.open(
       {
         name: this.name,
@@ -196,7 +196,13 @@ export class SimCache {
         life,
         store,
         random: this.#random,
-        localFreshness: ({ shard }: Slice) => ({ connected: isPushed(shard), lagMs: 0 }),
+        pushers: {
+          freshness: ({ shard }: Slice) => ({ connected: present().includes(shard), lagMs: 0 }),
+          get present() {
+            return present();
+          },
+          follow: () => ({ cancel: () => {} }),
+        },
         sendPushersAway: () => {
           for (const party of this.#parties) {
             party.leave();

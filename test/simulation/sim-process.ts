@@ -8,9 +8,8 @@ import { DeclaredTypes } from '../../src/intake/declared-types.js';
 import { Home } from '../../src/intake/home.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
-import type { FreshnessOf } from '../../src/tier/changed-freshness.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
-import { Tier, type TierOptions } from '../../src/tier/tier.js';
+import { Tier, type TierOptions, type TierParts } from '../../src/tier/tier.js';
 import type { MemoryStore } from '../support/memory-store.js';
 import type { PartyPlace } from './sim-party.js';
 import type { ProcessLife } from './process-life.js';
@@ -22,7 +21,7 @@ export type SimProcessParts = Readonly<{
   life: ProcessLife;
   store: MemoryStore;
   random: () => number;
-  localFreshness: FreshnessOf;
+  pushers: TierParts['pushers'];
   sendPushersAway: () => void;
 }>;
 
@@ -58,7 +57,7 @@ export class SimProcess implements PartyPlace {
   }
 
   static async open(parts: SimProcessParts, policies: LinkPolicies, options: TierOptions): Promise<SimProcess> {
-    const { world, name, store, life, random, localFreshness, sendPushersAway } = parts;
+    const { world, name, store, life, random, pushers, sendPushersAway } = parts;
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = await KnownShards.open(store);
@@ -72,7 +71,7 @@ export class SimProcess implements PartyPlace {
         log,
         boundedLog: new BoundedLog({ clock: life, log }),
         metrics: world.metrics,
-        localFreshness,
+        pushers,
         sendPushersAway,
         intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Outcome } from '../../src/domain/mutation.js';
 import type { PushDecision } from '../../src/store/sqlite/committer-messages.js';
-import { askedOf, type Part } from '../../src/store/sqlite/lane.js';
+import { askedOf, type ObjectsOf, type Part } from '../../src/store/sqlite/lane.js';
 import { MutationQueue, type QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import { aDelete, aPut } from '../support/objects.js';
@@ -19,9 +19,12 @@ const wide: QueueLimits = {
 const done: Outcome = { kind: 'refused', why: 'absent' };
 const unchanged: PushOutcome = { kind: 'unchanged' };
 
-function aQueue(limits: Partial<QueueLimits> = {}): { queue: MutationQueue; batches: (readonly Part[])[]; settle: () => void } {
+function aQueue(
+  limits: Partial<QueueLimits> = {},
+  objectsOf: ObjectsOf = () => Infinity,
+): { queue: MutationQueue; batches: (readonly Part[])[]; settle: () => void } {
   const batches: (readonly Part[])[] = [];
-  const queue = new MutationQueue({ ...wide, ...limits }, { send: (batch) => batches.push(batch), soon: (task) => task() });
+  const queue = new MutationQueue({ ...wide, ...limits }, { send: (batch) => batches.push(batch), soon: (task) => task(), objectsOf });
   const settle = (): void => {
     for (const part of batches.at(-1) ?? []) {
       if (part.kind === 'mutation') part.answer(done);
@@ -59,7 +62,11 @@ test('an idle committer gets a mutation at once; what comes meanwhile forms the 
 test('what one turn of the event loop brings goes together, and a queue that is refused meanwhile sends nothing', (t) => {
   const batches: (readonly Part[])[] = [];
   const tasks: (() => void)[] = [];
-  const queue = new MutationQueue(wide, { send: (batch) => batches.push(batch), soon: (task) => tasks.push(task) });
+  const queue = new MutationQueue(wide, {
+    send: (batch) => batches.push(batch),
+    soon: (task) => tasks.push(task),
+    objectsOf: () => Infinity,
+  });
 
   for (const name of ['a', 'b', 'c']) void queue.submit(named(name));
   t.deepEqual(batches, []);
@@ -250,6 +257,21 @@ test('a sweep is the last of its lane in a batch, is resumed until it is through
   t.is(queue.bytes, 0);
 });
 
+test('ends of slices that hold little go in one batch, counted by what they may delete; one that holds much is the last of it', (t) => {
+  const held = new Map([
+    ['few', 10],
+    ['more', 64],
+    ['many', 65],
+  ]);
+  const { queue, batches, settle } = aQueue({ batchMutationsMax: 75 }, ({ shard }) => held.get(shard) ?? 0);
+  const ends = ['none', 'few', 'more', 'none', 'many', 'none'].map((shard) => anEnd({ shard }));
+  void queue.lane().push([...ends, aState({ name: 'behind' })]);
+
+  while (!queue.idle) settle();
+
+  t.deepEqual(batches.map(namesOf), [['end', 'end', 'end'], ['end'], ['end'], ['end', 'behind']]);
+});
+
 test('a queue that is closed decides what waits, but sweeps do not go on', async (t) => {
   const { queue, batches } = aQueue();
   const answered = queue.lane().push([anEnd(), ...pushes('a', 1)]);
@@ -364,7 +386,10 @@ test('pushers are let in one after the other, while less waits than a lane may h
 
 test('nobody is let in before the one let in last has pushed, though a batch goes meanwhile', async (t) => {
   const tasks: (() => void)[] = [];
-  const queue = new MutationQueue({ ...wide, pushMutationsMax: 1 }, { send: () => {}, soon: (task) => tasks.push(task) });
+  const queue = new MutationQueue(
+    { ...wide, pushMutationsMax: 1 },
+    { send: () => {}, soon: (task) => tasks.push(task), objectsOf: () => Infinity },
+  );
   const run = (): void => tasks.splice(0).forEach((task) => task());
   const lanes = [queue.lane(), queue.lane(), queue.lane()];
   const entered: number[] = [];

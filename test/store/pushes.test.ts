@@ -135,6 +135,20 @@ test('behind what was not stored nothing that follows on it is stored either, un
   t.is((await store.links())[0]?.position, '9');
 });
 
+test('the end of a slice that held little is through in its commit, whatever that commit has put into it before', (t) => {
+  const { commit } = aWritingHalf(t);
+  const count = sweepDeletesMax + 100;
+
+  const { decided } = commit(aClaim(), ...states(count), aBegin(), anEnd(), aBegin({ resource: 'others' }), anEnd({ resource: 'others' }));
+
+  t.deepEqual(decided.slice(-4), [
+    { kind: 'unchanged' },
+    { kind: 'swept', removed: count },
+    { kind: 'unchanged' },
+    { kind: 'swept', removed: 0 },
+  ]);
+});
+
 test('a step of a sweep deletes no more than its bound, and looks at no more keys than its bound', (t) => {
   const { commit } = aWritingHalf(t);
   const kept = 5_000;

@@ -21,6 +21,7 @@ import type { MemoryDisk } from './memory-disk.js';
 import { MemoryLinks } from './memory-links.js';
 import type { MemoryRow } from './memory-log.js';
 import { saysNothing, type MemorySlice } from './memory-slices.js';
+import { littleMax } from '../../src/store/sqlite/sweep.js';
 import { MemorySweep } from './memory-sweep.js';
 
 type PushOf<Kind extends Push['kind']> = Extract<Push, { kind: Kind }>;
@@ -51,6 +52,7 @@ export class MemoryCommitter {
   readonly #underWay = new Statements();
   readonly #links: MemoryLinks;
   readonly #sweep: MemorySweep;
+  #asked = 0;
   #changes: MemoryChanges;
   #unstated = new Set<Revision>();
 
@@ -62,8 +64,9 @@ export class MemoryCommitter {
     this.#changes = this.#open(0);
   }
 
-  /** `decideAll` asks for each decision, in queue order. */
-  commit(nowMs: number, decideAll: (decisions: MemoryDecisions) => void): MemoryCommitted {
+  /** `decideAll` asks for each decision, `asked` of them, in queue order. */
+  commit({ nowMs, asked }: Readonly<{ nowMs: number; asked: number }>, decideAll: (decisions: MemoryDecisions) => void): MemoryCommitted {
+    this.#asked = asked;
     this.#changes = this.#open(nowMs);
     decideAll({ mutate: (mutation) => this.#mutate(mutation), push: (asked) => this.#decide(asked) });
     const { rows, movedPaths } = this.#changes;
@@ -198,7 +201,8 @@ export class MemoryCommitter {
       return { kind: 'swept', removed: 0 };
     }
     statement.walk ??= this.#underWay.walk(statement.survey, [{ id, slice }]);
-    const decided = this.#step(statement.walk);
+    const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
+    const decided = this.#step(statement.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
     this.#underWay.forget(slice.shard, id);
     this.#disk.slices.state(slice, facts);
@@ -229,8 +233,8 @@ export class MemoryCommitter {
     return decided;
   }
 
-  #step(walk: Walk): Extract<PushOutcome, { kind: 'swept' }> | Unfinished {
-    const revisions = this.#sweep.step(walk, this.#changes);
+  #step(walk: Walk, atOnce = 0): Extract<PushOutcome, { kind: 'swept' }> | Unfinished {
+    const revisions = this.#sweep.step(walk, this.#changes, atOnce);
     for (const revision of revisions) this.#unstated.add(revision);
     const removed = revisions.length;
     return walk.slices.length === 0 ? { kind: 'swept', removed } : { kind: 'partial', removed, walk: walk.number };

@@ -25,7 +25,7 @@ import type { Located, Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import { decideCompaction, Holds, type LogState } from '../../src/store/sqlite/compactor.js';
 import { Epochs } from '../../src/store/sqlite/epochs.js';
-import type { Part } from '../../src/store/sqlite/lane.js';
+import { askedOf, type Part } from '../../src/store/sqlite/lane.js';
 import { MutationQueue } from '../../src/store/sqlite/mutation-queue.js';
 import { MemoryCommitter, type MemoryCommitted } from './memory-committer.js';
 import type { MemoryDisk } from './memory-disk.js';
@@ -64,7 +64,11 @@ export class MemoryStore implements Store {
     this.#epochs = new Epochs(disk.epochs);
     this.#reader = new MemoryReader(disk, (revision) => this.format(revision));
     this.#committer = new MemoryCommitter(disk, parts.digestOf ?? digestOf);
-    this.#queue = new MutationQueue(this.#options.queue, { send: (batch) => this.#send(batch), soon: parts.soon });
+    this.#queue = new MutationQueue(this.#options.queue, {
+      send: (batch) => this.#send(batch),
+      soon: parts.soon,
+      objectsOf: (slice) => disk.slices.of(slice)?.objects.size ?? 0,
+    });
     this.#holds = new Holds(this.#options.snapshotHoldMs);
     this.#finishRemovals();
   }
@@ -249,17 +253,20 @@ export class MemoryStore implements Store {
 
   #decide(batch: readonly Part[]): { committed: MemoryCommitted; answers: readonly (() => void)[] } {
     const answers: (() => void)[] = [];
-    const committed = this.#committer.commit(this.#parts.clock.now(), ({ mutate, push }) => {
-      for (const part of batch) {
-        if (part.kind === 'mutation') {
-          const decided = mutate(part.mutation);
-          answers.push(() => part.answer(decided.kind === 'written' ? this.#written(this.#reader.change(decided.row)) : decided));
-        } else {
-          const decided = part.asked.map(push);
-          answers.push(() => this.#queue.settlePushes(part, decided));
+    const committed = this.#committer.commit(
+      { nowMs: this.#parts.clock.now(), asked: batch.flatMap(askedOf).length },
+      ({ mutate, push }) => {
+        for (const part of batch) {
+          if (part.kind === 'mutation') {
+            const decided = mutate(part.mutation);
+            answers.push(() => part.answer(decided.kind === 'written' ? this.#written(this.#reader.change(decided.row)) : decided));
+          } else {
+            const decided = part.asked.map(push);
+            answers.push(() => this.#queue.settlePushes(part, decided));
+          }
         }
-      }
-    });
+      },
+    );
     return { committed, answers };
   }
 

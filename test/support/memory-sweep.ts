@@ -2,7 +2,7 @@
  * Removes from a memory disk, in steps and in key order, what a survey did not hear of. What goes is looked for once, when a slice's
  * turn comes: whatever is unheard of later stood there then.
  *
- * Bound: a step deletes at most `sweepDeletesMax` objects; between two of them others commit.
+ * Bound: a step deletes at most `sweepDeletesMax` objects, or what is little at once; between two of them others commit.
  */
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
@@ -23,9 +23,10 @@ export class MemorySweep {
   }
 
   /** Takes the walk a step further, which is through when no slices are left; tells the revisions of the deletes. */
-  step(walk: Walk, changes: MemoryChanges): readonly Revision[] {
+  step(walk: Walk, changes: MemoryChanges, atOnce = 0): readonly Revision[] {
     const removed: Revision[] = [];
-    while (removed.length < sweepDeletesMax && walk.slices[0] !== undefined) {
+    const deletesMax = Math.max(sweepDeletesMax, atOnce + 1);
+    while (removed.length < deletesMax && walk.slices[0] !== undefined) {
       const left = this.#left.get(walk) ?? this.#unheard(walk, walk.slices[0].slice);
       this.#left.set(walk, left);
       const key = left.pop();

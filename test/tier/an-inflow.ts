@@ -2,7 +2,7 @@
 import type { PushOutcome } from '../../src/domain/push.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { Frame, FrameOf, PushedObject } from '../../src/frames/frame.js';
-import { noInflow, step } from '../../src/tier/inflow.js';
+import { newInflow, step } from '../../src/tier/inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from '../../src/tier/inflow-state.js';
 import { typeOf } from '../intake/a-session.js';
 import { aSlice } from '../support/pushes.js';
@@ -75,7 +75,7 @@ function sentText(frame: Frame): string {
 }
 
 export class SteppedInflow {
-  state: InflowState = noInflow;
+  state: InflowState = newInflow();
   context: InflowContext;
   /** Asked for and not settled yet. */
   readonly works: LinkWork[] = [];

@@ -1,20 +1,28 @@
 import test from 'ava';
 import type { Slice } from '../../src/domain/slice.js';
 import type { FrameOf } from '../../src/frames/frame.js';
-import { ChangedFreshness } from '../../src/tier/changed-freshness.js';
+import { ChangedFreshness, type ToldSlice } from '../../src/tier/changed-freshness.js';
 import { aSlice } from '../support/pushes.js';
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
 
 function aTeller() {
-  const state = { connected: true, lagMs: 0, synced: new Set<Slice>([exports, schemas]) };
+  const state = { connected: true, lagMs: 0, synced: new Set<Slice>([exports, schemas]), looks: 0 };
+  const told = new Map<Slice, ToldSlice>();
   const freshness = new ChangedFreshness({
     isSynced: (slice) => state.synced.has(slice),
-    freshnessOf: () => ({ connected: state.connected, lagMs: state.lagMs }),
+    freshnessOf: () => {
+      state.looks += 1;
+      return { connected: state.connected, lagMs: state.lagMs };
+    },
   });
-  const tell = (slices: readonly Slice[]): readonly FrameOf<'status'>[] =>
-    [...freshness.frames(slices.map((slice) => ({ slice })))].filter((frame) => frame !== undefined);
+  const tell = (slices: readonly Slice[]): readonly FrameOf<'status'>[] => {
+    for (const slice of slices) if (!told.has(slice)) told.set(slice, { slice, freshness: '' });
+    const marked = new Set(slices.flatMap((slice) => told.get(slice) ?? []));
+    const frames = [...freshness.frames(marked)].filter((frame) => frame !== undefined);
+    return marked.size === 0 ? frames : [];
+  };
   const texts = (frames: readonly FrameOf<'status'>[]): readonly string[] =>
     frames.flatMap(({ freshness }) =>
       freshness.map(({ slice, connected, synced, lagMs }) => `${slice.resource.resource} ${connected} ${synced} ${lagMs}`),
@@ -28,6 +36,8 @@ test('all of it is told once, then what has changed', (t) => {
   t.deepEqual(texts(tell([exports, schemas])), ['apiexports true true 0', 'apiresourceschemas true true 0']);
   t.deepEqual(tell([exports, schemas]), []);
   state.synced.delete(schemas);
+  t.deepEqual(tell([exports]), []);
+  t.is(state.looks, 5);
   t.deepEqual(texts(tell([exports, schemas])), ['apiresourceschemas true false 0']);
 });
 

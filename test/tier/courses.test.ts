@@ -54,7 +54,7 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
     { to, edge, held, canResume },
   );
   /** The other end has it from here, if it can. */
-  const hear = (state: ShardState): void => courses.hear(aClaimFrame({ ...state, isYours: flows(state.side, to) }));
+  const hear = (state: ShardState): void => courses.learnChoice(aClaimFrame({ ...state, isYours: flows(state.side, to) }));
   hear(shard ?? aShardState(amber, 5));
   await courses.open(async () => {});
   const tell = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = []): void => {
@@ -213,16 +213,19 @@ test('an end is given behind everything that was published when the slice was fo
 
 test('what was in step and is to be stated is doubted first, once; so is what the other end takes to be in step with another edge', async (t) => {
   const { courses } = await someCourses({ slices: [exports], held: [{ slice: exports, edge: 'another', stated: 5 }] });
-  t.is(courses.takeDoubt()?.slice.resource.resource, 'apiexports');
-  t.is(courses.takeDoubt(), undefined);
+  t.deepEqual(
+    courses.takeDoubts(2).map(({ slice }) => slice.resource.resource),
+    ['apiexports'],
+  );
+  t.deepEqual(courses.takeDoubts(1), []);
   stateAll(courses);
   endAll(courses);
-  t.is(courses.takeDoubt(), undefined);
+  t.deepEqual(courses.takeDoubts(1), []);
 
   courses.want(only(courses), 1_000);
 
-  t.is(courses.takeDoubt(), only(courses));
-  t.is(courses.takeDoubt(), undefined);
+  t.deepEqual(courses.takeDoubts(1), [only(courses)]);
+  t.deepEqual(courses.takeDoubts(1), []);
   t.is(courses.takeWaiting(0), undefined);
 });
 

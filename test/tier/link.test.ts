@@ -1,6 +1,9 @@
 import test from 'ava';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
+import { firstAttempt, reconnect, type Attempt, type Parting } from '../../src/sender/reconnect.js';
+import { linkReconnectBounds } from '../../src/tier/link.js';
+import { fractions, streamOf } from '../simulation/seeded-random.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aWelcome, byesOf, TierRig } from './tier-rig.js';
 
@@ -190,3 +193,34 @@ test('a cache that stops says so to its parent, and does not come back', async (
 function raise(): never {
   throw new Error('there was no connection');
 }
+
+/** When each of a thousand children is back that lost their parent at once, in milliseconds since; it takes nobody before `backMs`. */
+function comingBack(backMs: number): readonly number[] {
+  const random = fractions(streamOf(7, 'children'));
+  return Array.from({ length: 1_000 }, () => {
+    const decide = (attempt: Attempt, parting: Parting) => reconnect(attempt, parting, { urls: 1, random, bounds: linkReconnectBounds });
+    const refused: Parting = { lastedMs: 0, reason: undefined, message: '', retryAfterMs: undefined };
+    let atMs = 0;
+    let next = decide(firstAttempt, { ...refused, lastedMs: 3_600_000, reason: 'shutdown', retryAfterMs: 0 });
+    for (; next.kind === 'connect'; next = decide(next.attempt, refused)) {
+      atMs += next.afterMs;
+      if (atMs >= backMs) return atMs;
+    }
+    return Infinity;
+  }).toSorted((a, b) => a - b);
+}
+
+test('children that lose their parent together come back over seconds; the link that broke for a moment is back within one', (t) => {
+  const windowMs = 200;
+  for (const [backMs, lastMs] of [
+    [0, 1_000],
+    [1_500, 4_500],
+    [60_000, 63_000],
+  ] as const) {
+    const times = comingBack(backMs);
+    const most = Math.max(...times.map((from, i) => times.slice(i).findIndex((at) => at > from + windowMs)));
+
+    t.true(most <= 250, `${most} within ${windowMs} ms, back after ${backMs}`);
+    t.true((times.at(-1) ?? Infinity) <= lastMs, `the last at ${times.at(-1)}`);
+  }
+});

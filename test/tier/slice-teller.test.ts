@@ -45,7 +45,7 @@ async function aTeller(...names: readonly string[]) {
     { to: 'parent', edge: new Edge(everything, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, rang }, store.published);
-  courses.hear(aClaimFrame({ incarnation: firstIncarnation, origin: 'here', isYours: true }));
+  courses.learnChoice(aClaimFrame({ incarnation: firstIncarnation, origin: 'here', isYours: true }));
   await courses.open(async () => {});
   const teller = new SliceTeller({ store, known, queue, courses, tail, progress: () => {} });
   const sent = (): readonly string[] => {

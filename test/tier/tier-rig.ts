@@ -10,7 +10,7 @@ import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
-import { Tier, type TierOptions } from '../../src/tier/tier.js';
+import { Tier, type TierOptions, type TierParts } from '../../src/tier/tier.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { typeOf } from '../intake/a-session.js';
 import { ManualClock } from '../store/manual-clock.js';
@@ -34,7 +34,13 @@ export type RigCache = Readonly<{
   stop: () => void;
 }>;
 
-type CacheOptions = Partial<TierOptions> & Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies }>;
+type CacheOptions = Partial<TierOptions> & Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies; pushers?: TierParts['pushers'] }>;
+
+const alwaysThere: TierParts['pushers'] = {
+  freshness: () => ({ connected: true, lagMs: 0 }),
+  present: [],
+  follow: () => ({ cancel: () => {} }),
+};
 
 const everything = aPolicy({ types: ['*'] });
 
@@ -57,7 +63,12 @@ export class TierRig {
   /** Its URL is its name. */
   async cache(
     name: string,
-    { disk = MemoryDisk.blank(() => (this.#random = (this.#random + 0.37) % 1)), policies = openPolicies, ...options }: CacheOptions = {},
+    {
+      disk = MemoryDisk.blank(() => (this.#random = (this.#random + 0.37) % 1)),
+      policies = openPolicies,
+      pushers = alwaysThere,
+      ...options
+    }: CacheOptions = {},
   ): Promise<RigCache> {
     const { clock } = this;
     const store = new MemoryStore(disk, { clock, soon: (task) => setImmediate(task), random: () => 0.5 });
@@ -74,7 +85,7 @@ export class TierRig {
         log,
         boundedLog: new BoundedLog({ clock, log }),
         metrics: createMetrics({ processMetrics: false }),
-        localFreshness: () => ({ connected: true, lagMs: 0 }),
+        pushers,
         sendPushersAway: () => {},
         intake: { typeOf, credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),

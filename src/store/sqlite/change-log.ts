@@ -43,7 +43,7 @@ export class ChangeLog {
   /** `assertCovered(position)` throws when history above `position` is no longer whole. */
   changes(type: LogType, range: Range, reading: Reading): LogChunk {
     reading.assertCovered(range.after);
-    return this.#rows.database.transaction(() => this.#chunk(this.#page(type, range), range, { ...reading, chunkBytesMax }))();
+    return this.#rows.read(() => this.#chunk(this.#page(type, range), range, { ...reading, chunkBytesMax }));
   }
 
   /** The same of every type, chunk after chunk; what moves a path is wanted whatever its key. */
@@ -53,7 +53,7 @@ export class ChangeLog {
     while (position < range.upTo) {
       reading.assertCovered(position);
       const rest = { after: position, upTo: range.upTo };
-      const chunk = this.#rows.database.transaction(() => this.#chunk(this.#everything(rest), rest, whole))();
+      const chunk = this.#rows.read(() => this.#chunk(this.#everything(rest), rest, whole));
       position = chunk.upTo;
       yield chunk;
       await turn();
@@ -72,10 +72,10 @@ export class ChangeLog {
   async *touched(scope: Scope, { after, upTo }: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Touch[]> {
     for (let end = upTo; end > after;) {
       assertCovered(upTo);
-      const rows = this.#rows.database.transaction(() => {
+      const rows = this.#rows.read(() => {
         if (after < this.rememberedFrom) throw new Refused(expired(`what was deleted since ${this.#format(after)} is forgotten`));
         return this.#pageBack(scope, { after, upTo: end });
-      })();
+      });
       end = rows.length < rowsMax ? after : (rows.at(-1)?.revision ?? after) - 1;
       const touched = rows.map((row) => this.#touch(row)).filter(({ key }) => matches(scope, key));
       if (touched.length > 0) yield touched;

@@ -59,7 +59,7 @@ export class Committer {
     this.#writer.open();
     this.#slices.open(nowMs);
     this.#underWay.open();
-    this.#decider.open();
+    this.#decider.open(batch.length);
     let done: Pick<Committed, 'decided' | 'slices' | 'begun'>;
     try {
       done = this.#database

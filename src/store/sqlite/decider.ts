@@ -19,7 +19,7 @@ import type { Fence } from './fence.js';
 import type { LinkTable } from './link-table.js';
 import type { SliceTable } from './slice-table.js';
 import type { SliceRange, Statements, Walk } from './statements.js';
-import type { Sweep } from './sweep.js';
+import { littleMax, type Sweep } from './sweep.js';
 
 export type DeciderParts = Readonly<{
   fence: Fence;
@@ -40,6 +40,7 @@ const unbegun: Decided = { kind: 'unbegun' };
 export class Decider {
   readonly #parts: DeciderParts;
   #swept: Byproduct[] = [];
+  #asked = 0;
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
@@ -50,9 +51,10 @@ export class Decider {
     return this.#swept;
   }
 
-  /** Begins a commit. */
-  open(): void {
+  /** Begins a commit of so many. */
+  open(asked: number): void {
     this.#swept = [];
+    this.#asked = asked;
   }
 
   decide(asked: Asked): Decided {
@@ -201,7 +203,9 @@ export class Decider {
     // A statement with another walk, or none, is another one, which began meanwhile.
     if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) return unbegun;
     statement.walk ??= underWay.walk(statement.survey, [{ id, slice }]);
-    const decided = this.#step(statement.walk);
+    // What held little before this commit is followed by others of its lane: it must be through.
+    const held = slices.objectsOf(slice, id);
+    const decided = this.#step(statement.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
     underWay.forget(slice.shard, id);
     this.#stated(push, id);
@@ -268,8 +272,8 @@ export class Decider {
     return decided;
   }
 
-  #step(walk: Walk): Extract<Decided, { kind: 'swept' | 'partial' }> {
-    const swept = this.#parts.sweep.step(walk);
+  #step(walk: Walk, atOnce = 0): Extract<Decided, { kind: 'swept' | 'partial' }> {
+    const swept = this.#parts.sweep.step(walk, atOnce);
     this.#swept.push(...swept);
     const removed = swept.length;
     return walk.slices.length === 0 ? { kind: 'swept', removed } : { kind: 'partial', removed, walk: walk.number };

@@ -5,7 +5,7 @@
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
  *                                                                when all of it is decided.
  * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what stands behind it waits until it is through, which may
- * take several commits. Between them the job is put back in front. A pusher's claim of the shard that an `end` goes over is sent ahead
+ * take several commits. So is not the end of a slice that holds little: it is through at once (sweep.ts). Between them the job is put back in front. A pusher's claim of the shard that an `end` goes over is sent ahead
  * of that once more: if it stands, the `end` is void and nothing waits for it. It is answered in its own place. A link's claims keep
  * their places: what came before them is true of the incarnation before.
  *
@@ -14,8 +14,9 @@
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
 import type { Asked, Sweeping } from './asked.js';
-import { sweepDeletesMax } from './sweep.js';
+import { littleMax, sweepDeletesMax } from './sweep.js';
 
 export type MutationJob = Readonly<{ kind: 'mutation'; mutation: Mutation; answer: (outcome: Outcome) => void }>;
 
@@ -40,10 +41,21 @@ export type Part = MutationJob | PushPart;
 /** How much a batch may take; a mutation counts by its weight. */
 export type Allowance = { mutations: number; bytes: number };
 
+/** How many objects a slice holds, as it is published: nothing is under way to the committer when a batch is taken. */
+export type ObjectsOf = (slice: Slice) => number;
+
+/** Whether there is room for it in the batch; then it has it. */
+type Admit = (item: Mutation | Push, weight: number) => boolean;
+
 export class Lane {
+  readonly #objectsOf: ObjectsOf;
   readonly #jobs: (MutationJob | PushJob)[] = [];
   #length = 0;
   #bytes = 0;
+
+  constructor(objectsOf: ObjectsOf) {
+    this.#objectsOf = objectsOf;
+  }
 
   /** How many mutations and pushes wait. */
   get length(): number {
@@ -75,8 +87,8 @@ export class Lane {
    */
   take(parts: Part[], share: Readonly<Allowance>, left: Allowance): boolean {
     const taken: Allowance = { mutations: 0, bytes: 0 };
-    const admit = (item: Mutation | Push): boolean => {
-      const [weight, bytes, isFirst] = [weightOf(item), sizeOf(item), taken.mutations === 0];
+    const admit: Admit = (item, weight) => {
+      const [bytes, isFirst] = [sizeOf(item), taken.mutations === 0];
       const bound = isFirst ? left : share;
       const fits = taken.mutations + weight <= bound.mutations && taken.bytes + bytes <= bound.bytes;
       if (!fits && !(isFirst && parts.length === 0)) return false;
@@ -102,12 +114,15 @@ export class Lane {
     return parts;
   }
 
-  #move(parts: Part[], admit: (item: Mutation | Push) => boolean): boolean {
+  #move(parts: Part[], admit: Admit): boolean {
     this.#sendClaimsAhead();
     let through = 0;
     let stopped: 'full' | 'sweeping' | undefined;
     for (const job of this.#jobs) {
-      stopped = job.kind === 'mutation' ? moveMutation(job, parts, admit) : movePushes(this, job, parts, admit);
+      stopped =
+        job.kind === 'mutation'
+          ? moveMutation(job, parts, admit)
+          : movePushes({ lane: this, job, objectsOf: this.#objectsOf }, parts, admit);
       if (job.kind === 'mutation' ? stopped === undefined : job.taken === job.pushes.length) through += 1;
       if (stopped !== undefined) break;
     }
@@ -151,22 +166,27 @@ function isSweeping(push: Push): push is Sweeping {
   return push.kind === 'end' || push.kind === 'clear' || push.kind === 'drop';
 }
 
-function moveMutation(job: MutationJob, parts: Part[], admit: (item: Mutation) => boolean): 'full' | undefined {
-  if (!admit(job.mutation)) return 'full';
+function moveMutation(job: MutationJob, parts: Part[], admit: Admit): 'full' | undefined {
+  if (!admit(job.mutation, 1)) return 'full';
   parts.push(job);
   return undefined;
 }
 
-function movePushes(lane: Lane, job: PushJob, parts: Part[], admit: (item: Push) => boolean): 'full' | 'sweeping' | undefined {
+function movePushes(
+  { lane, job, objectsOf }: Readonly<{ lane: Lane; job: PushJob; objectsOf: ObjectsOf }>,
+  parts: Part[],
+  admit: Admit,
+): 'full' | 'sweeping' | undefined {
   const asked: Asked[] = [];
   let stopped: 'full' | 'sweeping' | undefined;
   for (let i = job.taken; i < job.pushes.length && stopped === undefined; i++) {
     const push = job.pushes[i];
-    if (push === undefined || !admit(push)) {
+    const deletesMax = push === undefined ? 0 : deletesOf(push, job, objectsOf);
+    if (push === undefined || !admit(push, Math.max(1, deletesMax))) {
       stopped = 'full';
       break;
     }
-    if (isSweeping(push)) stopped = 'sweeping';
+    if (deletesMax === sweepDeletesMax) stopped = 'sweeping';
     asked.push(isSweeping(push) && job.sweep !== undefined ? { kind: 'resume', push, walk: job.sweep.walk } : push);
   }
   job.taken += asked.length;
@@ -184,7 +204,9 @@ function isClaimOf({ pushes }: PushJob, shard: ShardName): boolean {
   return pushes.every((push) => push.kind === 'claim' && push.side === 'local' && push.shard === shard);
 }
 
-/** What a mutation counts in a commit: a sweep as many as it may delete. */
-function weightOf(item: Mutation | Push): number {
-  return item.kind === 'end' || item.kind === 'clear' || item.kind === 'drop' ? sweepDeletesMax : 1;
+/** How many objects a push may delete: what it counts in a commit. A sweep that may delete so many as a step may take more than one. */
+function deletesOf(push: Push, { sweep }: PushJob, objectsOf: ObjectsOf): number {
+  if (!isSweeping(push)) return 0;
+  const held = push.kind === 'end' && sweep === undefined ? objectsOf(push.slice) : Infinity;
+  return held <= littleMax ? held : sweepDeletesMax;
 }

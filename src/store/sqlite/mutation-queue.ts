@@ -18,7 +18,7 @@ import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { PushLane } from '../../domain/ports.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
 import type { PushDecision } from './committer-messages.js';
-import { aPushJob, Lane, sizeOf, type Allowance, type Part, type PushJob, type PushPart } from './lane.js';
+import { aPushJob, Lane, sizeOf, type Allowance, type ObjectsOf, type Part, type PushJob, type PushPart } from './lane.js';
 
 export type QueueLimits = Readonly<{
   mutationsMax: number;
@@ -36,6 +36,7 @@ export type QueueParts = Readonly<{
   send: (batch: readonly Part[]) => void;
   /** Runs a task behind what this turn of the event loop still brings. */
   soon: (task: () => void) => void;
+  objectsOf: ObjectsOf;
 }>;
 
 /** For so many batches after one that was shared: whoever writes now and then writes again. */
@@ -52,10 +53,10 @@ const full: Refusal = {
 export class MutationQueue {
   readonly #limits: QueueLimits;
   readonly #parts: QueueParts;
-  readonly #requests = new Lane();
+  readonly #requests: Lane;
   readonly #pushers: Lane[] = [];
   /** The lane that comes first in the next batch. */
-  #first: Lane = this.#requests;
+  #first: Lane;
   readonly #waiters: Waiter[] = [];
   #sharedLeft = 0;
   #isAdmitting = false;
@@ -70,6 +71,8 @@ export class MutationQueue {
   constructor(limits: QueueLimits, parts: QueueParts) {
     this.#limits = limits;
     this.#parts = parts;
+    this.#requests = new Lane(parts.objectsOf);
+    this.#first = this.#requests;
   }
 
   get length(): number {
@@ -98,7 +101,7 @@ export class MutationQueue {
 
   /** Lanes stay: one for every shard that ever pushes, and a few of our own. */
   lane(): PushLane {
-    const lane = new Lane();
+    const lane = new Lane(this.#parts.objectsOf);
     this.#pushers.push(lane);
     return { room: () => this.#room(lane), push: (pushes) => this.#push(lane, pushes) };
   }

@@ -36,7 +36,7 @@ export class Reader {
   }
 
   get(key: Key): StoredObject | undefined {
-    return this.#current(key) ?? this.#parts.rows.database.transaction(() => this.#get(key))();
+    return this.#current(key) ?? this.#parts.rows.read(() => this.#get(key));
   }
 
   find(scope: Scope): readonly StoredObject[] {
@@ -46,7 +46,7 @@ export class Reader {
       const only = this.get({ resource: { group, resource, identity }, shard, cluster, namespace, name });
       return only === undefined ? [] : [only];
     }
-    return this.#parts.rows.database.transaction(() => {
+    return this.#parts.rows.read(() => {
       const standing = this.#parts.rows
         .resourceIds(scope)
         .flatMap((id) =>
@@ -59,7 +59,7 @@ export class Reader {
       );
       const distinct = new Map(keys.map((key) => [`${key.resource.identity}|${key.shard}`, key]));
       return [...distinct.values()].flatMap((key) => this.#get(key) ?? []);
-    })();
+    });
   }
 
   count(scope: Scope, after: Key | undefined, max: number): number | undefined {
@@ -79,7 +79,7 @@ export class Reader {
   }
 
   pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): readonly (CanonicalPath | undefined)[] {
-    return this.#parts.rows.database.transaction(() => places.map(({ shard, cluster }) => this.#statements.pathOf.get(shard, cluster)))();
+    return this.#parts.rows.read(() => places.map(({ shard, cluster }) => this.#statements.pathOf.get(shard, cluster)));
   }
 
   /** Resources that hold objects: group, resource and identity of each. */

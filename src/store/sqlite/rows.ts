@@ -26,11 +26,19 @@ export class Rows {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #resources = new Map<number, Resource>();
   readonly #ids = new Map<string, readonly number[]>();
+  readonly #transaction: <T>(read: () => T) => T;
 
   constructor(database: Connection, parts: RowsParts) {
     this.database = database;
     this.#parts = parts;
     this.#statements = prepare(database);
+    // Made once: to make one costs more than most reads.
+    this.#transaction = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T;
+  }
+
+  /** One read transaction: what it reads is of one moment. */
+  read<T>(read: () => T): T {
+    return this.#transaction(read);
   }
 
   /** The object put at `revision`; undefined when the row is compacted, or is a delete. */

@@ -7,7 +7,7 @@ import type { Pushes, Subscription } from '../../domain/ports.js';
 import { isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { LinkSide } from '../../domain/side.js';
-import { formatSlice } from '../../domain/slice.js';
+import { formatSlice, type Slice } from '../../domain/slice.js';
 import type { Committed } from './committer-messages.js';
 import type { Connection } from './database.js';
 import { readShards } from './fence.js';
@@ -33,6 +33,10 @@ export class ShardBook {
 
   get slices(): readonly SliceState[] {
     return [...this.#slices.values()];
+  }
+
+  objectsOf(slice: Slice): number {
+    return this.#slices.get(formatSlice(slice))?.objects ?? 0;
   }
 
   get links(): readonly LinkState[] {

@@ -91,6 +91,10 @@ export class SliceTable {
     return this.#rows.get(shard)?.get(id)?.edge ?? '';
   }
 
+  objectsOf({ shard }: Slice, id: number): number {
+    return this.#rows.get(shard)?.get(id)?.objects ?? 0;
+  }
+
   digestOf({ shard }: Slice, id: number): string {
     return formatDigest(this.#rows.get(shard)?.get(id)?.digest ?? emptyDigest);
   }

@@ -75,7 +75,7 @@ export class SqliteSnapshot implements Snapshot {
   /** One read transaction. */
   #read<T>(read: () => T): T {
     this.#assertCovered();
-    return this.#rows.database.transaction(read)();
+    return this.#rows.read(read);
   }
 
   async #look(stretch: Stretch): Promise<Looked> {
@@ -83,8 +83,10 @@ export class SqliteSnapshot implements Snapshot {
     const add = (entries: readonly Entry[]): void => {
       keys.add(this.#heldOf(entries), entries.length < stretch.rowsMax ? undefined : entries.at(-1)?.key);
     };
-    this.#read(() => add(this.#walks.standing(stretch)));
-    const buckets = this.#read(() => this.#walks.bucketsSince(this.revision));
+    const buckets = this.#read(() => {
+      add(this.#walks.standing(stretch));
+      return this.#walks.bucketsSince(this.revision);
+    });
     for (let done = 0; done < buckets.length;) {
       if (done > 0) await turn();
       const untilMs = performance.now() + turnMs;

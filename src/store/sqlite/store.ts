@@ -115,7 +115,11 @@ export class SqliteStore implements Store {
     );
     this.#book = new ShardBook(reader);
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
-    this.#queue = new MutationQueue(queueLimits, { send: (batch) => this.#send(batch), soon: setImmediate });
+    this.#queue = new MutationQueue(queueLimits, {
+      send: (batch) => this.#send(batch),
+      soon: setImmediate,
+      objectsOf: (slice) => this.#book.objectsOf(slice),
+    });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
     worker.on('exit', (code) => this.#fail(new CacheError(`the committer has stopped (exit code ${code})`)));

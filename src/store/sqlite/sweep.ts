@@ -2,6 +2,9 @@
  * Removes, in steps, what a survey did not hear of: the `end` of a statement, and the removal of a shard or a type. Between two steps
  * other mutations commit.
  *
+ * What a statement's slice held before its commit began may be so little that its end is through in one step, whatever that commit has
+ * added to it: then others of its lane follow in the same commit (lane.ts).
+ *
  * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on behind the
  * last key it looked at.
  */
@@ -17,6 +20,8 @@ import type { NumberedSlice, Walk } from './statements.js';
 const sweepRowsMax = 2_000;
 /** Objects deleted in one step. */
 export const sweepDeletesMax = 256;
+/** So many objects are little: a commit may end some hundred slices, each of which is read. */
+export const littleMax = 64;
 /** Keys read at once. */
 const pageRows = 250;
 
@@ -40,22 +45,23 @@ export class Sweep {
     this.#statements = prepare(database);
   }
 
-  /** Takes the walk a step further; it is through when no slices are left. */
-  step(walk: Walk): readonly Byproduct[] {
+  /** Takes the walk a step further; it is through when no slices are left, which is so if they hold no more than `atOnce` in all. */
+  step(walk: Walk, atOnce = 0): readonly Byproduct[] {
+    const [rowsMax, deletesMax] = [Math.max(sweepRowsMax, atOnce + pageRows), Math.max(sweepDeletesMax, atOnce + 1)];
     const removed: Byproduct[] = [];
-    for (let looked = 0; looked < sweepRowsMax && removed.length < sweepDeletesMax; looked += pageRows) {
+    for (let looked = 0; looked < rowsMax && removed.length < deletesMax; looked += pageRows) {
       const [current] = walk.slices;
       if (current === undefined) break;
-      this.#page(walk, current, removed);
+      this.#page(walk, current, { removed, deletesMax });
     }
     failpoint('sweep.step');
     return removed;
   }
 
-  #page(walk: Walk, current: NumberedSlice, removed: Byproduct[]): void {
+  #page(walk: Walk, current: NumberedSlice, { removed, deletesMax }: Readonly<{ removed: Byproduct[]; deletesMax: number }>): void {
     const rows = this.#statements.page.all(current.id, current.slice.shard, ...walk.after, pageRows);
     for (const row of rows) {
-      if (removed.length === sweepDeletesMax) return;
+      if (removed.length === deletesMax) return;
       if (walk.survey.isUnstated(row[3])) removed.push(this.#remove(current, row));
       walk.after = [row[0], row[1], row[2]];
     }

@@ -1,0 +1,209 @@
+/**
+ * The other end of a link as a bench needs it: it says what a cache says, opens as many slices as it is told to or takes what the server
+ * sends, keeps to the credit, and stores nothing. What it takes no time for is the server's.
+ */
+import { once } from 'node:events';
+import { systemClock } from '../../src/clock.js';
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import { parseShardName, type ShardName } from '../../src/domain/shard.js';
+import type { Slice } from '../../src/domain/slice.js';
+import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
+import type { FrameSocket } from '../../src/frames/frame-socket.js';
+import { protocolVersion, type Frame, type FrameOf } from '../../src/frames/frame.js';
+import type { TestAuthority } from '../../test/support/test-authority.js';
+import { connectPath } from '../../src/frames/socket-options.js';
+
+const credit = { mutations: 16_384, bytes: 64 * 1024 * 1024 };
+const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyBytesMax: 3 * 1024 * 1024 };
+/** Acknowledged at once. */
+const acknowledgedEvery = 256;
+
+export type OfSlice = Readonly<{ slice: Slice; objects: readonly Readonly<{ namespace: string; text: string }>[]; version: string }>;
+
+/** So many slices of built-in types, `kcpTypes.length` of each shard, with one small object each. */
+export function manySlices(count: number): readonly OfSlice[] {
+  return Array.from({ length: count }, (_, i) => {
+    const type = kcpTypes[i % kcpTypes.length]!;
+    const shard = parseShardName(`shard-${Math.floor(i / kcpTypes.length)}`)!;
+    const apiVersion = `${type.group}/${type.storageVersion}`;
+    const namespace = type.namespaced ? 'default' : '';
+    const metadata = { name: 'one', uid: `uid-${i}`, ...(type.namespaced && { namespace }) };
+    const { group, resource, identity, kind, storageVersion: version } = type;
+    return {
+      slice: { shard, resource: { group, resource, identity } },
+      version,
+      objects: [{ namespace, text: JSON.stringify({ apiVersion, kind, metadata }) }],
+    };
+  });
+}
+
+type Server = Readonly<{ port: number; certificate: string; authority: TestAuthority }>;
+
+export class BareCache {
+  readonly #socket: FrameSocket;
+  readonly #name: string;
+  #next = 1;
+  #acknowledged = 0;
+  #credit: Readonly<{ mutations: number; bytes: number }> = { mutations: 0, bytes: 0 };
+  #taken = 0;
+  #told = 0;
+  #ends = 0;
+  #refused = 0;
+  readonly #chosen = new Set<ShardName>();
+  #moved = new AbortController();
+  #isOver = false;
+  /** Until the connection is over. */
+  readonly reading: Promise<void>;
+
+  private constructor(socket: FrameSocket, name: string) {
+    this.#socket = socket;
+    this.#name = name;
+    this.reading = this.#read();
+  }
+
+  /** Welcomed by the server as the child of that name; nothing is said of policies yet. Without a certificate of its own it shows a new one. */
+  static async open(server: Server, name: string, own?: Readonly<{ certificate: string; key: string }>): Promise<BareCache> {
+    const { certificate, key } =
+      own ?? (await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] }));
+    const identity = { ca: server.certificate, certificate, key };
+    const signal = new AbortController().signal;
+    const url = `https://127.0.0.1:${server.port}${connectPath}`;
+    const socket = await connectSocket(url, identity, { clock: systemClock, signal }, defaultConnectOptions);
+    const cache = new BareCache(socket, name);
+    const role = { role: 'cache', name, incarnation: 1, route: [`id-of-${name}`], slices: [], agent: 'strata-bench' } as const;
+    socket.send({ kind: 'hello', protocol: protocolVersion, ...role, credit, limits });
+    await cache.#until(() => cache.#credit.mutations > 0);
+    return cache;
+  }
+
+  /** Ends that came. */
+  get ends(): number {
+    return this.#ends;
+  }
+
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** What crosses, as rules: what comes up from here, and what goes down. */
+  policy(up: string, down: string): void {
+    this.#socket.send({ kind: 'policy', up, down });
+  }
+
+  /** It holds nothing. */
+  resume(): void {
+    this.#socket.send({ kind: 'resume', position: '', held: [], isLast: true });
+  }
+
+  /** Resolves once the server has chosen this cache for all of their shards. */
+  async claim(slices: readonly OfSlice[]): Promise<void> {
+    const shards = new Set(slices.map(({ slice }) => slice.shard));
+    const origin = `id-of-${this.#name}`;
+    const claim = { kind: 'claim', incarnation: 1_000, moves: 0, removed: false, origin, path: [origin], reached: true } as const;
+    for (const shard of shards) this.#socket.send({ ...claim, shard, isYours: false });
+    await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
+  }
+
+  /** Says that the pusher of each is there, and how far behind. */
+  status(slices: readonly OfSlice[], connected = true): void {
+    for (let at = 0; at < slices.length; at += 1_000)
+      this.#socket.send({
+        kind: 'status',
+        freshness: slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0 })),
+      });
+    this.#socket.send({ kind: 'status', freshness: [] });
+  }
+
+  /** Resolves with the milliseconds until the last is durable. */
+  async begin(slices: readonly OfSlice[]): Promise<number> {
+    const startedAt = performance.now();
+    for (const { slice } of slices) await this.#send((sequence) => ({ kind: 'begin', sequence, slice, revision: '1' }));
+    await this.#until(() => this.#acknowledged >= this.#next - 1);
+    return performance.now() - startedAt;
+  }
+
+  /** What was begun; resolves with the milliseconds until all of it is durable. */
+  async tell(slices: readonly OfSlice[]): Promise<number> {
+    const startedAt = performance.now();
+    for (const { slice, version, objects } of slices) {
+      const pushed = objects.map(({ namespace, text }) => ({
+        cluster: 'acme',
+        namespace,
+        name: 'one',
+        sourceVersion: '1',
+        body: Buffer.from(text),
+      }));
+      await this.#send((sequence) => ({ kind: 'put', sequence, slice, version, objects: pushed }));
+      await this.#send((sequence) => ({ kind: 'end', sequence, slice, revision: '1', count: objects.length, edge: 'e' }));
+    }
+    await this.#until(() => this.#acknowledged >= this.#next - 1);
+    return performance.now() - startedAt;
+  }
+
+  /** Resolves once so many ends came. */
+  async ended(count: number): Promise<void> {
+    await this.#until(() => this.#ends >= count);
+  }
+
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  async close(): Promise<void> {
+    this.#socket.close('shutdown', 'it is over');
+    await this.#socket.closed;
+    await this.reading;
+  }
+
+  async #send(frame: (sequence: number) => Frame): Promise<void> {
+    // All frames here are small, and of one mutation.
+    if (this.#next - 1 - this.#acknowledged >= Math.min(this.#credit.mutations, this.#credit.bytes / 1_024))
+      await this.#until(() => this.#next - 1 - this.#acknowledged < Math.min(this.#credit.mutations, this.#credit.bytes / 1_024) / 2);
+    this.#socket.send(frame(this.#next));
+    this.#next += 1;
+    await this.#socket.drained();
+  }
+
+  async #until(holds: () => boolean): Promise<void> {
+    while (!holds()) {
+      if (this.#isOver) throw new Error(`the connection of ${this.#name} has ended`);
+      if (this.#moved.signal.aborted) this.#moved = new AbortController();
+      await once(this.#moved.signal, 'abort');
+    }
+  }
+
+  async #read(): Promise<void> {
+    for await (const frame of this.#socket.frames()) {
+      this.#take(frame);
+      this.#moved.abort();
+    }
+    this.#isOver = true;
+    this.#moved.abort();
+  }
+
+  #take(frame: Frame): void {
+    if (frame.kind === 'welcome') this.#credit = frame.credit;
+    if (frame.kind === 'ack') [this.#acknowledged, this.#credit] = [frame.sequence, frame.credit];
+    if (frame.kind === 'refuse') this.#refused += 1;
+    if (frame.kind === 'end') this.#ends += 1;
+    if (frame.kind === 'claim') this.#choose(frame);
+    if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
+    const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
+    this.#taken = frame.sequence + mutations - 1;
+    if (this.#told + acknowledgedEvery <= this.#taken) this.#acknowledge();
+    else setImmediate(() => this.#acknowledge());
+  }
+
+  /** It has everything from the server that the server has not from it. */
+  #choose(claim: FrameOf<'claim'>): void {
+    if (claim.isYours) this.#chosen.add(claim.shard);
+    else if (!claim.path.includes(`id-of-${this.#name}`))
+      this.#socket.send({ ...claim, path: [...claim.path, `id-of-${this.#name}`], isYours: true });
+  }
+
+  #acknowledge(): void {
+    if (this.#told === this.#taken) return;
+    this.#told = this.#taken;
+    this.#socket.send({ kind: 'ack', sequence: this.#taken, credit });
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What do many slices cost a link: when they open, when the policy changes, and when nothing happens?
+ *
+ * 20,000 slices of 22 types are begun on one link, then told and ended with an object each, and come to a child; 8,000 of them are
+ * stated anew for the policy has changed. The other end of each link is bare: it says and takes what a cache does and stores nothing, so
+ * that the time is the server's. Turns are those of its serving thread, by its own processor time. What an idle child costs is the
+ * difference that some of them make to the processor time of that thread.
+ */
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { meteredEnvironment, turnsMs } from '../test/support/longest-turn.js';
+import { kcpTypes } from '../src/domain/catalogue-kcp.js';
+import type { StrataProcess } from '../test/support/strata-process.js';
+import { BareCache, manySlices, type OfSlice } from './harness/bare-cache.js';
+import { readThreadMs } from './harness/process-usage.js';
+import { check, type Answer, type Figure, type Question } from './harness/question.js';
+import { TreeProcesses } from './harness/tree-processes.js';
+
+const typesEach = kcpTypes.length;
+const shardsOpened = 910;
+const shardsChanged = 364;
+const secondsMax = 1;
+const turnMsMax = 20;
+const idleChildren = 2;
+const statusIntervalMs = 5_000;
+const idleMsMax = 0.5;
+const everything = JSON.stringify([{ types: ['*'] }]);
+const nothing = '[]';
+
+export const tierSlices: Question = {
+  name: 'tier-slices',
+  asks: 'What do many slices cost a link when they open, when the policy changes, and when nothing happens?',
+  pushes: true,
+  async ask({ folder }): Promise<Answer> {
+    await using tree = await TreeProcesses.open();
+    const turns = await mkdtemp(join(folder, 'turns-'));
+    const metered = await tree.start('metered', { environment: meteredEnvironment(turns) });
+    const starting = turnsMs(turns).length;
+    const slices = manySlices(shardsOpened * typesEach);
+    const changing = shardsChanged * typesEach;
+
+    const feeder = await openFeeder(metered, slices);
+    const begun = await worked(metered, () => feeder.begin(slices));
+    const told = await worked(metered, () => feeder.tell(slices));
+    const follower = await BareCache.open(metered, 'follower');
+    const opened = await worked(metered, () => follow(follower, slices.length));
+    const changed = await worked(metered, async () => {
+      const before = follower.ends;
+      follower.policy(nothing, policyWithout(slices.slice(changing)));
+      await follower.ended(before + changing);
+    });
+    const longest = Math.max(0, ...turnsMs(turns).slice(starting));
+    await feeder.close();
+    await follower.close();
+    await metered.stop();
+    const idle = await idleChild(await tree.start('quiet'), slices);
+    return {
+      figures: [
+        seconds(`${slices.length} slices begun on one link`, begun, secondsMax),
+        seconds('… told and ended, with an object each', told),
+        seconds('… and sent to a child', opened),
+        seconds(`a policy change with ${changing} slices, at the sender`, changed, secondsMax),
+        { name: 'the longest turn meanwhile', value: longest, unit: 'ms', limit: { kind: 'at most', value: turnMsMax } },
+        {
+          name: `an idle child with ${slices.length} slices, each ${statusIntervalMs / 1_000} s`,
+          value: idle,
+          unit: 'ms',
+          limit: { kind: 'at most', value: idleMsMax },
+          note: `processor time of the serving thread, ${idleChildren} children; milliseconds are noise where others use the machine`,
+        },
+      ],
+      checks: [check('every object was taken', feeder.refused === 0, `${feeder.refused} were refused`)],
+    };
+  },
+};
+
+async function openFeeder(server: StrataProcess, slices: readonly OfSlice[]): Promise<BareCache> {
+  const feeder = await BareCache.open(server, 'feeder');
+  feeder.policy(everything, nothing);
+  feeder.resume();
+  await feeder.claim(slices);
+  return feeder;
+}
+
+/** Resolves once all of them were ended. */
+async function follow(follower: BareCache, slices: number): Promise<void> {
+  follower.policy(nothing, everything);
+  follower.resume();
+  await follower.ended(slices);
+}
+
+/** What one more costs each status interval. */
+async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Promise<number> {
+  const feeder = await openFeeder(server, slices);
+  await feeder.begin(slices);
+  await feeder.tell(slices);
+  feeder.status(slices);
+  const alone = await quietMs(server);
+  const followers: BareCache[] = [];
+  for (let child = 0; child < idleChildren; child++) {
+    const follower = await BareCache.open(server, `follower-${child}`);
+    followers.push(follower);
+    await follow(follower, slices.length);
+  }
+  const followed = await quietMs(server);
+  for (const cache of [feeder, ...followers]) await cache.close();
+  return Math.max(0, followed - alone) / idleChildren;
+}
+
+/** Of the serving thread in one status interval, when what came before is over. */
+async function quietMs({ pid }: StrataProcess): Promise<number> {
+  await sleep(statusIntervalMs);
+  const before = await readThreadMs(pid);
+  await sleep(statusIntervalMs);
+  return (await readThreadMs(pid)) - before;
+}
+
+/** The objects of the shards of these by one rule, all others by another: only of these is it the same as before. */
+function policyWithout(slices: readonly OfSlice[]): string {
+  const shards = [...new Set(slices.map(({ slice }) => slice.shard))];
+  return JSON.stringify([
+    { types: ['*'], shards },
+    { types: ['*'], clusters: ['acme'] },
+  ]);
+}
+
+type Work = Readonly<{ elapsedMs: number; servingMs: number }>;
+
+async function worked({ pid }: StrataProcess, work: () => Promise<unknown>): Promise<Work> {
+  const startedAt = performance.now();
+  const before = await readThreadMs(pid);
+  await work();
+  return { elapsedMs: performance.now() - startedAt, servingMs: (await readThreadMs(pid)) - before };
+}
+
+function seconds(name: string, { elapsedMs, servingMs }: Work, max?: number): Figure {
+  const note = `${(servingMs / 1_000).toFixed(2)} s of the serving thread`;
+  return { name, value: elapsedMs / 1_000, unit: 's', note, ...(max !== undefined && { limit: { kind: 'at most', value: max } }) };
+}
