@@ -202,10 +202,12 @@ export class LinkSession {
         return this.#outflow?.refused(frame);
       case 'restate':
         return this.#outflow?.restate(frame);
-      case 'claim':
+      case 'claim': {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
-        this.#hear(frame);
+        const why = this.#parts.routes.hear(this.#peer.side, frame);
+        if (why !== undefined) this.#inflow.leaveUnheard(frame.shard, why);
         return this.#outflow?.learnChoice(frame);
+      }
       case 'put':
       case 'delete':
       case 'begin':
@@ -287,11 +289,6 @@ export class LinkSession {
 
   #sendPolicy(): void {
     this.#connection.send({ kind: 'policy', ...formatEndPolicy(this.#own) });
-  }
-
-  #hear(claim: FrameOf<'claim'>): void {
-    const why = this.#parts.routes.hear(this.#peer.side, claim);
-    if (why !== undefined) this.#inflow.leaveUnheard(claim.shard, why);
   }
 
   #context(): InflowContext {
