@@ -11,7 +11,7 @@
  *                                         is our own   it stays local; what we do not remember was lost with our disk: nobody's until its writer
  *                                                      claims it again. A plain writer never does, so its shard stays, one incarnation above
  *                                         else         the neighbour whose path does not lead through us: reached, then shorter, then as it was
- *   nobody reaches it                     it stays on its side, unreached; a side that reaches it through us is none
+ *   nobody reaches it                     it stays on its side; one without goes where a path begins at the origin; a side that has it through us is none
  *
  * R1 The order of what a cache knows of a shard never falls. R2 Once links are up, all sides lead to the origin.
  */
@@ -112,7 +112,8 @@ export function choose(
   const reaching = through
     .filter(([, { reached }]) => reached)
     .toSorted(([one, a], [other, b]) => a.path.length - b.path.length || preference(one, other, sideNow));
-  const [first] = reaching.length > 0 ? reaching : isHigher ? through : [];
+  const unreached = isHigher ? through : sideNow === undefined ? through.filter(([, { path }]) => path[0] === best.origin) : [];
+  const [first] = reaching.length > 0 ? reaching : unreached;
   if (first !== undefined) return by(...first);
   if (isHigher || known === undefined || sideNow === undefined || sideNow === 'local') return nobodys;
   const back = offers.get(sideNow);

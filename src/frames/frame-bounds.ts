@@ -5,6 +5,8 @@ export const frameBounds = Object.freeze({
   /** Of what is meant for people; longer ones are cut by the writer. */
   messageCharactersMax: 4096,
   policyCharactersMax: 256 * 1024,
+  /** Of a cache's id where claims name it. */
+  idCharactersMax: 64,
   /** Caches that a claim has come by. */
   pathMax: 64,
   /** Members of a list, and mutations in a frame. */

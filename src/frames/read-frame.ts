@@ -113,7 +113,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         incarnation: asPositive(member(1, 'incarnation')),
         moves: asCount(member(2, 'moves')),
         removed: asFlag(member(3, 'removed')),
-        origin: asText(member(4, 'origin')),
+        origin: asId(member(4, 'origin')),
         path: asPath(member(5, 'path')),
         reached: asFlag(member(6, 'reached')),
         isYours: asFlag(member(7, 'isYours')),
@@ -200,8 +200,12 @@ function asHeld({ value, name }: Member): HeldSlice {
   };
 }
 
+function asId(member: Member): string {
+  return asText(member, frameBounds.idCharactersMax);
+}
+
 function asPath(member: Member): readonly string[] {
-  const path = asListOf(member, asText);
+  const path = asListOf(member, asId);
   if (path.length > frameBounds.pathMax) throw new BadFrame(`${member.name} is too long`);
   return path;
 }

@@ -42,6 +42,8 @@ const shardsPerTurn = 8;
 export class Courses {
   readonly #parts: CoursesParts;
   readonly #taken: TakenShards;
+  /** Of shards that the other end has chosen to have from here: it may say so as often as it likes. */
+  readonly #paces = new Map<ShardName, RestatePace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceCourse>>();
   /** What the other end holds, until it is on its way or the shard is not ours to tell. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
@@ -83,8 +85,17 @@ export class Courses {
 
   /** The other end has chosen where it has a shard from. */
   learnChoice(claim: FrameOf<'claim'>): void {
+    const { shard, isYours } = claim;
+    const hadIt = this.#taken.has(shard);
     this.#taken.learnChoice(claim);
-    this.followShard(claim.shard);
+    if (!isYours) this.#held.delete(shard);
+    this.followShard(shard);
+    if (hadIt || !this.#taken.has(shard)) return;
+    const pace = this.#paces.get(shard) ?? new RestatePace(this.#parts);
+    this.#paces.set(shard, pace);
+    const afterMs = pace.wantedMs();
+    pace.stated();
+    if (afterMs > 0) for (const course of this.ofShard(shard)) this.want(course, afterMs);
   }
 
   get edge(): Edge {
@@ -283,7 +294,6 @@ export class Courses {
   }
 
   #dropShard(shard: ShardName): void {
-    this.#held.delete(shard);
     for (const course of this.ofShard(shard)) {
       course.close();
       this.#leaveSets(course);

@@ -24,7 +24,7 @@ export class HeldSlices {
     this.#parts = parts;
     this.#side = side;
     this.#subscription = parts.store.follow(({ shards }) => {
-      for (const state of shards) if (state.side !== side) this.#told.delete(state.shard);
+      for (const state of shards) if (state.side !== side || this.#isNew(state.shard)) this.#told.delete(state.shard);
     });
   }
 
@@ -61,5 +61,10 @@ export class HeldSlices {
 
   close(): void {
     this.#subscription.cancel();
+  }
+
+  /** It may have left this side and come back in one commit: then nothing of it is in step. */
+  #isNew(shard: ShardName): boolean {
+    return ![...this.#parts.known.slicesOf(shard)].some(({ edge }) => edge !== '');
   }
 }

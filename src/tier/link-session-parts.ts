@@ -16,7 +16,7 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'h
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
     settled: () => void;
-    routes: Pick<Routes, 'hear' | 'down' | 'claimFor'>;
+    routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
     /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
     isRolledBack: (side: LinkSide, position: string) => boolean;
   }>;

@@ -51,6 +51,7 @@ export class LinkSession {
   #edges: Edges | undefined;
   #position: string | undefined;
   #outflow: Outflow | undefined;
+  #resuming: Promise<void> = Promise.resolve();
   #telling: Promise<unknown> = Promise.resolve();
   #sending: Promise<void> = Promise.resolve();
   #end: LinkEnd | undefined;
@@ -99,16 +100,15 @@ export class LinkSession {
         this.#isGreeted = true;
         this.#sendPolicy();
         // Beside reading: two caches that both only wrote would wait for each other.
-        this.#telling = Promise.all([this.#telling, this.#owned(this.#heldHere.tellAll())]);
+        this.#resuming = this.#owned(this.#heldHere.tellAll());
       }
       await this.#listen(frames);
     } finally {
       this.#stop.abort();
       this.#heldHere.close();
-      // Said already, as a rule; a peer that has gone needs no answer.
       this.#connection.close('shutdown', 'the session is over');
       this.#parts.routes.down(side);
-      await Promise.all([this.#inflow.close(), this.#telling, this.#sending]);
+      await Promise.all([this.#inflow.close(), this.#resuming, this.#telling, this.#sending]);
     }
     const { code } = await this.#connection.closed;
     return this.#end ?? { reason: undefined, message: `the connection closed with ${code}`, retryAfterMs: undefined };
@@ -206,7 +206,8 @@ export class LinkSession {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
         const why = this.#parts.routes.hear(this.#peer.side, frame);
         if (why !== undefined) this.#inflow.leaveUnheard(frame.shard, why);
-        return this.#outflow?.learnChoice(frame);
+        this.#outflow?.learnChoice(frame);
+        return this.#parts.routes.room();
       }
       case 'put':
       case 'delete':
@@ -236,9 +237,9 @@ export class LinkSession {
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
+    if (this.#outflow !== undefined) return this.#outflow.hold(held);
     this.#heldCount += held.length;
     if (this.#heldCount > heldMax) return this.bye('protocol', 'resume tells of too many slices');
-    if (this.#outflow !== undefined) return this.#outflow.hold(held);
     this.#held.push(...held);
     if (isLast) this.#position = position;
     this.#start();
@@ -274,7 +275,8 @@ export class LinkSession {
       { to: side, edges: this.#edges, receiver },
       this.#options,
     );
-    this.#sending = this.#owned(this.#outflow.run(this.#stop.signal));
+    // Claims come behind what is held: only then does the other end hear them.
+    this.#sending = this.#owned(this.#resuming.then(() => this.#outflow?.run(this.#stop.signal)));
   }
 
   /** A bug in it must not float: it cuts the connection off, and is told. */

@@ -37,7 +37,11 @@ const shardsMax = 100_000;
 /** So far a child's clock may be ahead, or its claim above what is known: one further ahead would keep every pusher out for as long. */
 const aheadMaxMs = 86_400_000;
 const aboveKnownMax = 2 ** 20;
-const movesMax = 2 ** 31;
+/** More than any pusher makes; a child that says so adds no more than `movesAboveMax` to what is known. */
+const movesMax = 2 ** 20;
+const movesAboveMax = 2 ** 10;
+/** Two caches with one id each say that the other's claims are their own, and would rise above each other all the time. */
+const ownAgainMs = 10_000;
 const unavailableRetryMs = 1_000;
 
 export class Routes {
@@ -45,11 +49,17 @@ export class Routes {
   readonly #heard = new Map<ShardName, Heard>();
   /** Of shards that somebody told of since the start. */
   readonly #choices = new Map<ShardName, Choice>();
+  readonly #startedMs: number;
+  /** Since when nobody reaches them, of shards that were reached since the start or told of. */
+  readonly #unreachedMs = new Map<ShardName, number>();
+  /** Claims of this very cache that it did not remember, not long ago. */
+  readonly #risen = new Set<ShardName>();
   /** What the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
 
   constructor(parts: RoutesParts) {
     this.#parts = parts;
+    this.#startedMs = parts.clock.now();
   }
 
   /** What a neighbour has told. Why it is passed over; undefined when it is not. */
@@ -58,14 +68,20 @@ export class Routes {
     const why = this.#refusalOf(from, { shard, incarnation, moves }, known);
     if (why !== undefined) return why;
     const offer: Offer = { incarnation, moves, removed, origin, path, reached };
-    const heard = this.#heard.get(shard) ?? { highest: offer, offers: new Map<LinkSide, Offer>() };
+    const order: ClaimOrder = { incarnation, moves, removed, origin };
+    const heard = this.#heard.get(shard) ?? { highest: order, offers: new Map<LinkSide, Offer>() };
     this.#heard.set(shard, heard);
     // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there.
     if (path.includes(this.#parts.own) && known?.side !== from) heard.offers.delete(from);
     else heard.offers.set(from, offer);
-    if (compareClaims(offer, heard.highest) > 0) heard.highest = offer;
+    if (compareClaims(order, heard.highest) > 0) heard.highest = order;
     this.#decide(shard);
     return undefined;
+  }
+
+  /** Resolves once the store has room for more of what is chosen. */
+  room(): Promise<void> {
+    return this.#parts.lane.room();
   }
 
   /** The link is over: what it told is true no more. */
@@ -95,6 +111,11 @@ export class Routes {
     return { kind: 'claim', shard, incarnation, moves, removed, origin, path, reached: choice.reached, isYours: side === to };
   }
 
+  /** Since when the origin of a shard is not reached; undefined while it is. */
+  unreachedMs(shard: ShardName): number | undefined {
+    return this.#choice(shard)?.reached === true ? undefined : (this.#unreachedMs.get(shard) ?? this.#startedMs);
+  }
+
   /** What nobody has told of since the start is reached by nobody, unless it is local. */
   #choice(shard: ShardName): Choice | undefined {
     const state = this.#parts.known.shard(shard);
@@ -113,27 +134,49 @@ export class Routes {
     const state = known.shard(shard);
     if (state === undefined || !isSame(choice.state, state)) return this.#ask(choice.state);
     this.#choices.set(shard, choice);
+    if (choice.reached) this.#unreachedMs.delete(shard);
+    else if (!this.#unreachedMs.has(shard)) this.#unreachedMs.set(shard, this.#parts.clock.now());
     // What the store has of it is told whenever that changes.
     if (choice.reached !== before?.reached || choice.path.join() !== before.path.join()) changed(shard);
   }
 
   #ask(state: Claim): void {
-    const { shard, removed } = state;
+    const { shard, removed, side } = state;
     const asked = this.#asked.get(shard);
     if (asked !== undefined && isSame(asked, state)) return;
+    if (side === 'local' && !this.#mayRise(shard)) return;
     this.#asked.set(shard, state);
     void this.#push(state, removed).finally(() => {
       if (this.#asked.get(shard) === state) this.#asked.delete(shard);
     });
   }
 
+  /** Not again before a while has passed; then it is looked at once more. */
+  #mayRise(shard: ShardName): boolean {
+    const { clock, log } = this.#parts;
+    if (this.#risen.has(shard)) return false;
+    log.warn('link.own-claim-not-remembered', { shard });
+    this.#risen.add(shard);
+    clock.after(ownAgainMs, () => {
+      this.#risen.delete(shard);
+      this.#decide(shard);
+    });
+    return true;
+  }
+
   async #push(state: Claim, removed: boolean): Promise<void> {
-    const { lane, clock, log } = this.#parts;
+    const { lane, clock } = this.#parts;
     const { shard } = state;
     const [outcome] = await lane.push([{ kind: 'claim', ...state }]);
     if (outcome?.kind === 'unavailable') return void clock.after(unavailableRetryMs, () => this.#decide(shard));
-    if (!removed || outcome?.kind !== 'unchanged') return;
+    if (removed && outcome?.kind === 'unchanged') await this.#clear(shard);
+  }
+
+  /** What is held of it goes, unless somebody has it by now. */
+  async #clear(shard: ShardName): Promise<void> {
+    const { lane, clock, log } = this.#parts;
     const [cleared] = await lane.push([{ kind: 'clear', shard, fence: false, nowMs: clock.wallMs(), onlyRemoved: true }]);
+    if (cleared?.kind === 'unavailable') return void clock.after(unavailableRetryMs, () => void this.#clear(shard));
     if (cleared?.kind === 'swept' && cleared.removed > 0) log.info('link.shard-removed', { shard, objects: cleared.removed });
   }
 
@@ -143,10 +186,12 @@ export class Routes {
     known: ShardState | undefined,
   ): string | undefined {
     const { clock, mayClaim } = this.#parts;
-    if (known === undefined && this.#parts.known.count >= shardsMax) return `${shardsMax} shards are known here already`;
+    if (known === undefined && !this.#heard.has(shard) && Math.max(this.#parts.known.count, this.#heard.size) >= shardsMax)
+      return `${shardsMax} shards are known here already`;
     if (from === 'parent') return undefined;
     const highest = Math.max(clock.wallMs() + aheadMaxMs, (known?.incarnation ?? 0) + aboveKnownMax);
-    if (incarnation > highest || moves > movesMax) return 'its number is from too far ahead: is a clock wrong?';
+    if (incarnation > highest || moves > Math.max(movesMax, (known?.moves ?? 0) + movesAboveMax))
+      return 'its number is from too far ahead: is a clock wrong?';
     return mayClaim(shard, from) ? undefined : 'the policy does not let this child claim it, or it has claimed as many shards as it may';
   }
 }

@@ -1,12 +1,14 @@
 /**
  * Which shards the other end of a link has from here, as it has told: only these are sent. The claim that it knows of says for whom an `end`
- * would count. Bound: one entry per shard.
+ * would count. Bound: `shardsMax`, known here or not yet.
  */
 import { compareClaims, type ClaimOrder } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import { flows, type LinkSide } from '../domain/side.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
+
+const shardsMax = 100_000;
 
 export class TakenShards {
   readonly #known: Pick<KnownShards, 'shard'>;
@@ -21,8 +23,9 @@ export class TakenShards {
   }
 
   learnChoice(claim: FrameOf<'claim'>): void {
-    if (claim.isYours) this.#claims.set(claim.shard, claim);
-    else this.#claims.delete(claim.shard);
+    const { shard, incarnation, moves, removed, origin, isYours } = claim;
+    if (!isYours) this.#claims.delete(shard);
+    else if (this.#claims.size < shardsMax) this.#claims.set(shard, { incarnation, moves, removed, origin });
   }
 
   /** Nothing goes back to where it came from, whatever the other end still believes. */

@@ -30,6 +30,7 @@ import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.j
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { OutflowOptions } from './outflow-options.js';
+import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ToldFreshness } from './told-freshness.js';
@@ -62,6 +63,7 @@ export class Tier {
   readonly #options: TierOptions;
   readonly #known: KnownShards;
   readonly #told: ToldFreshness;
+  readonly #freshness: LinksFreshness;
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
@@ -105,8 +107,10 @@ export class Tier {
       mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
       changed: (shard) => {
         for (const session of this.#sessions()) session.tellClaim(shard);
+        this.#tellers.tell([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
+    this.#freshness = reachedFreshness(this.#told, this.#routes);
     this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
     this.#subscription = store.subscribe(({ changes }) => {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
@@ -140,8 +144,8 @@ export class Tier {
     return this.#policies;
   }
 
-  get freshness(): Pick<ToldFreshness, 'presence' | 'shard' | 'slice'> {
-    return this.#told;
+  get freshness(): LinksFreshness {
+    return this.#freshness;
   }
 
   /**
@@ -196,12 +200,12 @@ export class Tier {
     const side = this.#known.shard(slice.shard)?.side;
     if (side === undefined) return { connected: false, lagMs: 0 };
     if (side === 'local') return this.#parts.pushers.freshness(slice);
-    return this.#told.slice(side, slice) ?? { connected: false, lagMs: 0 };
+    return this.#freshness.slice(side, slice) ?? { connected: false, lagMs: 0 };
   }
 
   /** When somebody may last have had a shard that lives behind a link: where nothing was told of it yet, since the link is as it is. */
   seenMs(shard: ShardName, side: LinkSide): number {
-    const { connected, sinceMs } = this.#told.shard(side, shard);
+    const { connected, sinceMs } = this.#freshness.shard(side, shard);
     return connected ? this.#parts.clock.now() : sinceMs;
   }
 

@@ -151,6 +151,7 @@ const resource = fc.record({
   identity: fc.stringMatching(/^[a-f0-9]{0,64}$/),
 });
 const slice = fc.record({ shard, resource });
+const id = fc.stringMatching(/^[a-z0-9-]{0,64}$/);
 const list = <T>(one: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> => fc.array(one, { maxLength: 20 });
 const credit = fc.record({ mutations: count, bytes: count });
 const limits = fc.record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive });
@@ -214,8 +215,8 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     incarnation: positive,
     moves: count,
     removed: fc.boolean(),
-    origin: text,
-    path: list(text),
+    origin: id,
+    path: list(id),
     reached: fc.boolean(),
     isYours: fc.boolean(),
   }),

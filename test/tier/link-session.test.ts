@@ -7,6 +7,7 @@ import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
 import { aBegin, aClaim, anEnd, aRetract, aSlice, aStatement, mustPush } from '../support/pushes.js';
+import { aClaimFrame } from './a-claim-frame.js';
 import { aState } from './a-state.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
@@ -207,6 +208,7 @@ test('a shard counts as seen while it is connected, and from when the link opene
   };
 
   t.is(east.tier.seenMs(amber, 'parent'), openedMs);
+  ends[0]?.send(aClaimFrame());
   await tell(true);
   await rig.advance(50_000);
   t.is(east.tier.seenMs(amber, 'parent'), rig.clock.now());

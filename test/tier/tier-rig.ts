@@ -34,7 +34,8 @@ export type RigCache = Readonly<{
   stop: () => void;
 }>;
 
-type CacheOptions = Partial<TierOptions> & Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies; pushers?: TierParts['pushers'] }>;
+type CacheOptions = Partial<TierOptions> &
+  Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies; pushers?: TierParts['pushers']; soon?: (task: () => void) => void }>;
 
 const alwaysThere: TierParts['pushers'] = {
   freshness: () => ({ connected: true, lagMs: 0 }),
@@ -66,12 +67,13 @@ export class TierRig {
     {
       disk = MemoryDisk.blank(() => (this.#random = (this.#random + 0.37) % 1)),
       policies = openPolicies,
+      soon = (task) => void setImmediate(task),
       pushers = alwaysThere,
       ...options
     }: CacheOptions = {},
   ): Promise<RigCache> {
     const { clock } = this;
-    const store = new MemoryStore(disk, { clock, soon: (task) => setImmediate(task), random: () => 0.5 });
+    const store = new MemoryStore(disk, { clock, soon, random: () => 0.5 });
     const known = await KnownShards.open(store);
     const logged: Readonly<{ event: string; fields: unknown }>[] = [];
     const log = recordingLog(logged);

@@ -1,0 +1,225 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import test from 'ava';
+import type { Frame, FrameOf } from '../../src/frames/frame.js';
+import { childSide } from '../../src/domain/side.js';
+import type { LinkPolicies } from '../../src/domain/link-policies.js';
+import { aPolicy } from '../support/edge-policies.js';
+import { shardName } from '../support/objects.js';
+import { aClaim, aSlice, aStatement, mustPush } from '../support/pushes.js';
+import { aState } from './a-state.js';
+import { aClaimFrame } from './a-claim-frame.js';
+import { ConnectionEnd } from './connection-pair.js';
+import { aBeginning, aCaller, aHello, byesOf, TierRig, type RigCache } from './tier-rig.js';
+import { Gate } from './gate.js';
+
+const exports = aSlice();
+const amber = shardName('amber');
+const everything = aPolicy({ types: ['*'] });
+const nothingUp: LinkPolicies = {
+  forward: everything,
+  follow: everything,
+  children: new Map([['*', { accept: aPolicy(), offer: aPolicy() }]]),
+};
+
+setFlagsFromString('--expose_gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** A child that says what it likes, once both have greeted each other. */
+async function aHostile(rig: TierRig, root: RigCache, name = 'west') {
+  const [child, end] = ConnectionEnd.pair([name, 'root']);
+  rig.connections.push([child, end]);
+  const counted = { frames: 0 };
+  const read = async function* (): AsyncGenerator<Frame> {
+    for await (const frame of end.frames()) {
+      counted.frames += 1;
+      yield frame;
+    }
+  };
+  void root.tier.accept(end, { hello: aHello({ name, route: [`id-of-${name}`] }), frames: read(), caller: aCaller(name) });
+  for (const frame of aBeginning()) child.send(frame);
+  await rig.settle();
+  return { child, end, counted };
+}
+
+for (const isYours of [false, true])
+  test.serial(
+    `a child that may claim nothing leaves nothing in memory by claiming, ${isYours ? 'as what it has from here' : 'control'}`,
+    async (t) => {
+      const rig = new TierRig();
+      const root = await rig.cache('root', { policies: nothingUp });
+      t.teardown(() => root.stop());
+      const { child, end } = await aHostile(rig, root);
+      collect();
+      const before = process.memoryUsage().heapUsed;
+
+      const megabyte = 1024 * 1024;
+      for (let at = 0; at < 2_000; at += 1) {
+        const path = Array.from({ length: 64 }, (_, i) => Buffer.alloc(64, `${at} ${i} `).toString('latin1'));
+        child.send(aClaimFrame({ shard: shardName(`s${at}`), path, isYours }));
+        if (at % 100 === 99) await rig.settle();
+        child.sent.length = 0;
+      }
+      await rig.settle();
+      collect();
+
+      t.deepEqual(byesOf(end), []);
+      t.is(root.known.count, 0);
+      const grown = (process.memoryUsage().heapUsed - before) / megabyte;
+      t.log(`${Math.round(grown)} MiB for 2,000 claims, none of which was heard`);
+      t.true(grown < 20);
+    },
+  );
+
+test('a child is read no further than the store has room for its claims', async (t) => {
+  const rig = new TierRig();
+  const gate = new Gate();
+  const root = await rig.cache('root', { soon: gate.soon });
+  t.teardown(() => root.stop());
+  const { child, counted } = await aHostile(rig, root);
+  gate.shut();
+  const before = counted.frames;
+
+  for (let i = 1; i <= 50_000; i++) child.send(aClaimFrame({ incarnation: i }));
+  for (let i = 0; i < 20; i++) await rig.settle();
+
+  t.log(`${counted.frames - before} claims were read and wait for a store that commits nothing`);
+  t.true(counted.frames - before < 25_000);
+  gate.open();
+});
+
+test('a pusher that comes back from a child that claimed with the most moves is heard by the others', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  t.teardown(() => [root, east].forEach(({ stop }) => stop()));
+  const lane = root.store.lane();
+  const ofRoot = aClaim({ origin: root.store.cacheId });
+  await mustPush(lane, [ofRoot, ...aStatement({}, [aState()])]);
+  await rig.advance(1_000);
+  const { child } = await aHostile(rig, root);
+  child.send(aClaimFrame({ incarnation: 1_000, moves: 2 ** 20, origin: 'id-of-west', path: ['id-of-west'] }));
+  await rig.advance(1_000);
+  t.is(root.known.shard(amber)?.side, childSide('west'));
+  child.terminate();
+  await rig.advance(1_000);
+
+  await mustPush(lane, [ofRoot, ...aStatement({}, [aState(), aState('two')])]);
+  for (let i = 0; i < 20; i++) await rig.advance(60_000);
+
+  t.is(root.known.shard(amber)?.side, 'local');
+  t.true(root.known.isSynced(exports));
+  t.is(east.known.shard(amber)?.origin, root.store.cacheId);
+  t.true(east.known.isSynced(exports));
+});
+
+test('what a child makes up does not cross, whatever path it has', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root', { policies: nothingUp });
+  t.teardown(() => root.stop());
+  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
+  const { child, end } = await aHostile(rig, root);
+  const ids = [[], [root.store.cacheId], Array.from({ length: 64 }, () => root.store.cacheId), ['id-of-west', 'id-of-west']];
+  for (const path of ids)
+    for (const origin of [root.store.cacheId, 'id-of-west', ''])
+      for (const incarnation of [1, 1_000, 2 ** 40]) child.send(aClaimFrame({ path, origin, incarnation, isYours: true }));
+  for (let i = 0; i < 20; i++) await rig.advance(60_000);
+
+  t.is(root.known.shard(amber)?.side, 'local');
+  t.deepEqual(
+    end.sent.filter(({ kind }) => ['begin', 'put', 'end', 'digest'].includes(kind)).map(({ kind }) => kind),
+    [],
+  );
+});
+
+test('a child that claims a shard with this cache as its origin does not make it turn for ever', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  t.teardown(() => root.stop());
+  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
+  const { child, end } = await aHostile(rig, root);
+
+  child.send(aClaimFrame({ incarnation: 1_000, moves: 5, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
+  for (let i = 0; i < 20; i++) await rig.advance(60_000);
+  const claims = end.sent.filter((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
+  t.true(claims.length < 10);
+});
+
+test('shards that are flipped cost another link no more than its pace', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  t.teardown(() => [root, east].forEach(({ stop }) => stop()));
+  await rig.settle();
+  const { child } = await aHostile(rig, root);
+  const toEast = rig.connections[0]?.[1];
+  if (toEast === undefined) throw new Error('east is not there');
+  const from = toEast.sent.length;
+  const startedMs = performance.now();
+  for (let ms = 1; ms <= 100; ms++) {
+    for (let i = 0; i < 1_000; i++) child.send(aClaimFrame({ shard: shardName(`s${i}`), incarnation: ms }));
+    child.sent.length = 0;
+    await rig.advance(1);
+  }
+  const tookMs = performance.now() - startedMs;
+  const told = toEast.sent.slice(from).filter(({ kind }) => kind === 'claim').length;
+  t.log(`${told} claims to the other link for 100,000; ${Math.round(tookMs)} ms in all, and ${root.store.published} revisions`);
+  t.true(told <= 4_000);
+  await rig.advance(1_000);
+  await rig.advance(1_000);
+  t.is(east.known.shard(shardName('s7'))?.incarnation, 100);
+});
+
+for (const how of ['restate', 'claim'] as const)
+  test(`a child that asks for a slice again and again is given it at a pace: by ${how}`, async (t) => {
+    const rig = new TierRig();
+    const root = await rig.cache('root', {
+      policies: { ...nothingUp, children: new Map([['*', { accept: aPolicy(), offer: everything }]]) },
+    });
+    t.teardown(() => root.stop());
+    await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
+    const { child, end } = await aHostile(rig, root);
+    const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
+    if (claim === undefined) throw new Error('no claim was told');
+    child.send({ ...claim, isYours: true });
+    for (let i = 0; i < 300; i++) {
+      const numbers = end.sent.flatMap((frame) =>
+        'sequence' in frame && frame.kind !== 'ack' && frame.kind !== 'refuse'
+          ? [frame.sequence + (frame.kind === 'put' ? frame.objects.length - 1 : 0)]
+          : [],
+      );
+      const sequence = numbers.at(-1);
+      if (sequence !== undefined) child.send({ kind: 'ack', sequence, credit: { mutations: 200, bytes: 1_000_000 } });
+      if (how === 'restate') child.send({ kind: 'restate', slice: exports, reason: 'please' });
+      else for (const isYours of [false, true]) child.send({ ...claim, isYours });
+      await rig.advance(10);
+    }
+    const begins = end.sent.filter(({ kind }) => kind === 'begin').length;
+    t.log(`${begins} statements in three seconds, ${byesOf(end).join()}`);
+    t.true(begins > 0 && begins < 20);
+  });
+
+test.serial('what a child that is gone told as its path is forgotten', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  t.teardown(() => root.stop());
+  const { child } = await aHostile(rig, root);
+  collect();
+  const before = process.memoryUsage().heapUsed;
+
+  for (let at = 0; at < 2_000; at += 1) {
+    const path = Array.from({ length: 64 }, (_, i) => Buffer.alloc(64, `${at} ${i} `).toString('latin1'));
+    child.send(aClaimFrame({ shard: shardName(`s${at}`), path }));
+    if (at % 100 === 99) await rig.settle();
+    child.sent.length = 0;
+  }
+  await rig.settle();
+  child.terminate();
+  await rig.advance(5_000);
+  for (const end of rig.connections.splice(0).flat()) end.sent.length = 0;
+  collect();
+
+  const grown = (process.memoryUsage().heapUsed - before) / (1024 * 1024);
+  t.log(`${Math.round(grown)} MiB stay of 2,000 claims`);
+  t.true(grown < 20);
+});
