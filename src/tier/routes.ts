@@ -56,6 +56,7 @@ export class Routes {
   readonly #risen = new Set<ShardName>();
   /** What the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
+  #isClosed = false;
 
   constructor(parts: RoutesParts) {
     this.#parts = parts;
@@ -116,6 +117,11 @@ export class Routes {
     return this.#choice(shard)?.reached === true ? undefined : (this.#unreachedMs.get(shard) ?? this.#startedMs);
   }
 
+  /** Nothing more is decided: a store that is closed would be asked again for ever. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
   /** What nobody has told of since the start is reached by nobody, unless it is local. */
   #choice(shard: ShardName): Choice | undefined {
     const state = this.#parts.known.shard(shard);
@@ -126,6 +132,7 @@ export class Routes {
   }
 
   #decide(shard: ShardName): void {
+    if (this.#isClosed) return;
     const { own, known, changed } = this.#parts;
     const { highest, offers } = this.#heard.get(shard) ?? { highest: undefined, offers: new Map<LinkSide, Offer>() };
     const before = this.#choice(shard);
@@ -176,7 +183,8 @@ export class Routes {
   async #clear(shard: ShardName): Promise<void> {
     const { lane, clock, log } = this.#parts;
     const [cleared] = await lane.push([{ kind: 'clear', shard, fence: false, nowMs: clock.wallMs(), onlyRemoved: true }]);
-    if (cleared?.kind === 'unavailable') return void clock.after(unavailableRetryMs, () => void this.#clear(shard));
+    if (cleared?.kind === 'unavailable')
+      return this.#isClosed ? undefined : void clock.after(unavailableRetryMs, () => void this.#clear(shard));
     if (cleared?.kind === 'swept' && cleared.removed > 0) log.info('link.shard-removed', { shard, objects: cleared.removed });
   }
 

@@ -214,6 +214,7 @@ export class Tier {
     this.#subscription.cancel();
     this.#settled.cancel();
     this.#tellers.close();
+    this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
   }
 

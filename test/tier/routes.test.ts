@@ -125,3 +125,17 @@ test('a removal clears the shard behind its claim; what the store could not take
 
   t.deepEqual(await askedNow(), ['6 nobody', 'clear']);
 });
+
+test('closed, it asks a store that takes nothing no more', async (t) => {
+  const { routes, clock, askedNow, store } = await someRoutes();
+  store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the store is closing' } };
+  routes.hear(east, aClaimFrame());
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+  clock.advance(1_000);
+  t.deepEqual(await askedNow(), [`5 ${east}`]);
+
+  routes.close();
+  clock.advance(60_000);
+
+  t.deepEqual(await askedNow(), []);
+});
