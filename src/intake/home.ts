@@ -16,6 +16,7 @@ import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, type LinkSide } from '../domain/side.js';
 import type { KnownShards } from './known-shards.js';
+import { lastChangeMs } from './last-change.js';
 
 /** What links tell of a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
 export type SeenElsewhere = (shard: ShardName, side: LinkSide) => number;
@@ -51,9 +52,9 @@ export class Home {
     if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', takes: false };
     // What is nobody's came by the parent that was.
     const side = state.side === undefined || state.side === 'local' ? 'parent' : state.side;
-    const changedMs = Math.max(0, ...[...known.slicesOf(shard)].map((slice) => slice.changedMs));
-    const lastSeenMs = Math.max(runningSinceMs(), changedMs, seenMs(shard, side));
-    if (clock.now() - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
+    const nowMs = clock.now();
+    const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, side));
+    if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
     return { kind: 'refused', refusal: writtenElsewhere(shard, side) };
   }
 }

@@ -13,6 +13,7 @@ import type { Clock, PushLane, Pushes } from '../domain/ports.js';
 import type { ShardState } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
 import type { KnownShards } from './known-shards.js';
+import { lastChangeMs } from './last-change.js';
 
 /** `runningSinceMs`: see RunningSince. */
 export type PlainWritersParts = Readonly<{ pushes: Pushes; known: KnownShards; clock: Clock; log: Log; runningSinceMs: () => number }>;
@@ -65,7 +66,7 @@ export class PlainWriters {
     const nowMs = this.#parts.clock.now();
     const sinceMs = this.#writing.get(shard) ?? nowMs;
     this.#writing.set(shard, sinceMs);
-    const lastMs = Math.max(this.#parts.runningSinceMs(), ...slices.map(({ changedMs }) => changedMs));
+    const lastMs = Math.max(this.#parts.runningSinceMs(), lastChangeMs(slices, nowMs));
     return nowMs - lastMs >= this.#quietMs || nowMs - sinceMs >= writingMsMax;
   }
 }

@@ -59,6 +59,14 @@ test('a change that came, or somebody who was seen, renews the hold', async (t) 
   t.is(changed.judged(), 'takes');
 });
 
+test('a change of before, under a clock that was hours ahead, holds nobody up for as long', async (t) => {
+  const { judged, clock } = await aHome({ shard: aShardState(amber, 5, { side: 'child/east' }), changedMs: 3 * 3_600_000 });
+
+  t.is(judged(), 'Conflict');
+  clock.advance(holdMs);
+  t.is(judged(), 'takes');
+});
+
 test('who is refused hears where the shard is written', async (t) => {
   const parent = await aHome({ shard: aShardState(amber, 5, { side: 'parent' }) });
   const child = await aHome({ shard: aShardState(amber, 5, { side: 'child/east' }) });
