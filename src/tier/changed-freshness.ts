@@ -20,14 +20,14 @@ const lagStepMs = 1_000;
 
 export class ChangedFreshness {
   readonly #parts: ChangedFreshnessParts;
-  #isFirst = true;
+  #isEnded = false;
 
   constructor(parts: ChangedFreshnessParts) {
     this.#parts = parts;
   }
 
-  /** The frames that tell what was not told yet; undefined between them, to give the event loop back. */
-  *frames(marked: Set<ToldSlice>): Iterable<FrameOf<'status'> | undefined> {
+  /** The frames that tell what was not told yet; undefined between them, to give the event loop back. `isAll`: no other slices are to be expected. */
+  *frames(marked: Set<ToldSlice>, isAll: boolean): Iterable<FrameOf<'status'> | undefined> {
     let changed: SliceFreshness[] = [];
     let looked = 0;
     for (const told of marked) {
@@ -40,8 +40,9 @@ export class ChangedFreshness {
       changed = [];
     }
     if (changed.length > 0) yield { kind: 'status', freshness: changed };
-    if (this.#isFirst) yield { kind: 'status', freshness: [] };
-    this.#isFirst = false;
+    if (!isAll || this.#isEnded) return;
+    this.#isEnded = true;
+    yield { kind: 'status', freshness: [] };
   }
 
   #changeOf(told: ToldSlice): SliceFreshness | undefined {

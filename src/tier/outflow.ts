@@ -17,7 +17,7 @@ import type { Key } from '../domain/key.js';
 import { pause } from '../domain/pause.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import type { LinkSide } from '../domain/side.js';
+import { flows, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { SendingStatus } from '../domain/status.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
@@ -51,6 +51,9 @@ export class Outflow {
   readonly #courses: Courses;
   readonly #tail: Tail;
   readonly #teller: SliceTeller;
+  /** Shards for which the other end has not said yet whether it has them from here. */
+  readonly #unanswered: Set<ShardName>;
+  readonly #answered = new AbortController();
   #edges: Edges;
   #isTailsTurn = false;
   /** Up to where the other end was told that it has everything. */
@@ -84,6 +87,8 @@ export class Outflow {
     this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail, progress });
     if (resumed === undefined && receiver.held.some(({ edge }) => edge !== '')) this.#forgetPosition();
     this.#claims = new OutgoingClaims({ ...parts, rang }, to);
+    this.#unanswered = new Set([...known.shards].filter(({ side }) => flows(side, to)).map(({ shard }) => shard));
+    this.#answer();
   }
 
   /** How far it is. */
@@ -153,6 +158,7 @@ export class Outflow {
   /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. */
   learnChoice(claim: FrameOf<'claim'>): void {
     this.#courses.learnChoice(claim);
+    this.#answer(claim.shard);
     this.#bell.ring();
   }
 
@@ -273,18 +279,25 @@ export class Outflow {
     while (this.#claims.send()) await this.#parts.turn();
   }
 
+  #answer(shard?: ShardName): void {
+    if (shard !== undefined) this.#unanswered.delete(shard);
+    if (this.#unanswered.size === 0) this.#answered.abort();
+  }
+
+  /** Once the other end has answered for every shard, all is told at once: it may be waiting for that with its readers. */
   async #tellStatus(signal: AbortSignal): Promise<void> {
     const { clock, connection, turn } = this.#parts;
     const freshness = new ChangedFreshness(this.#parts);
     while (!signal.aborted) {
-      for (const frame of freshness.frames(this.#courses.marked)) {
+      const isAll = this.#answered.signal.aborted;
+      for (const frame of freshness.frames(this.#courses.marked, isAll)) {
         if (frame !== undefined) connection.send(frame);
         await turn();
         await connection.drained();
       }
       this.#isProgressDue = true;
       this.#bell.ring();
-      await pause(clock, this.#options.statusIntervalMs, signal);
+      await pause(clock, this.#options.statusIntervalMs, isAll ? signal : AbortSignal.any([signal, this.#answered.signal]));
     }
   }
 

@@ -20,7 +20,7 @@ function aTeller() {
   const tell = (slices: readonly Slice[]): readonly FrameOf<'status'>[] => {
     for (const slice of slices) if (!told.has(slice)) told.set(slice, { slice, freshness: '' });
     const marked = new Set(slices.flatMap((slice) => told.get(slice) ?? []));
-    const frames = [...freshness.frames(marked)].filter((frame) => frame !== undefined);
+    const frames = [...freshness.frames(marked, true)].filter((frame) => frame !== undefined);
     return marked.size === 0 ? frames : [];
   };
   const texts = (frames: readonly FrameOf<'status'>[]): readonly string[] =>

@@ -284,3 +284,24 @@ test('a link over which a shard came and went 201 times is not cut off for what 
 
   t.deepEqual(byesOf(end), []);
 });
+
+test('freshness is told to be all of it once the other end has said of every shard whether it has it from here', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  ending(t, root);
+  await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
+  const [child, end] = ConnectionEnd.pair(['east', 'root']);
+  rig.connections.push([child, end]);
+  void root.tier.accept(end, { hello: aHello(), frames: end.frames(), caller: aCaller('east') });
+  for (const frame of aBeginning()) child.send(frame);
+  for (let i = 0; i < 4; i++) await rig.advance(5_000);
+  const told = () => end.sent.flatMap((frame) => (frame.kind === 'status' ? [frame.freshness.length] : []));
+  t.deepEqual(told(), []);
+
+  const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
+  if (claim === undefined) throw new Error('no claim was told');
+  child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
+  await rig.settle();
+
+  t.deepEqual(told(), [1, 0]);
+});
