@@ -4,7 +4,7 @@
  *
  *   live writes ─▶ pause: every store equals the server's list ─▶ live writes ─▶ pause ─▶ …
  *
- * One minute; TEST_BAD_CLIENTS_SECONDS makes it longer, TEST_BAD_CLIENTS_SEED another. Skipped aloud without `go`.
+ * Forty seconds; TEST_BAD_CLIENTS_SECONDS makes it longer, TEST_BAD_CLIENTS_SEED another. Skipped aloud without `go`.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import type { Certificate } from '../support/test-authority.js';
 import { buildInformerProgram, InformerProgram, type Lived } from './informer-program.js';
 import { installed } from './installed.js';
 
-const secondsInAll = Number(process.env['TEST_BAD_CLIENTS_SECONDS'] ?? '60');
+const secondsInAll = Number(process.env['TEST_BAD_CLIENTS_SECONDS'] ?? '40');
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const secondsPerRound = 10;
 /** Of what is sent, this share may be seen later than 100 ms. The goal is 0.01, on a quiet machine: the delay's p99. */

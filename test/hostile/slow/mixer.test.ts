@@ -1,6 +1,6 @@
 /**
  * An informer beside the mixer: while bad clients of every kind are about, as nobody and as a shard, its store stays right and its delay low.
- * One minute, or TEST_MIXER_SECONDS; the seed is printed, and TEST_SEED repeats it.
+ * Forty seconds, or TEST_MIXER_SECONDS; the seed is printed, and TEST_SEED repeats it.
  */
 import test from 'ava';
 import { spawn } from 'node:child_process';
@@ -16,7 +16,7 @@ import { until } from '../../support/test-server.js';
 import { validate } from '../../support/validators.js';
 import { Informer } from '../informer.js';
 
-const seconds = Number(process.env['TEST_MIXER_SECONDS'] ?? '60');
+const seconds = Number(process.env['TEST_MIXER_SECONDS'] ?? '40');
 const seed = Number(process.env['TEST_SEED'] ?? '1');
 /** On top of what the machine does to it without any bad client. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
 const delayP99MsMax = 3 * 100;
