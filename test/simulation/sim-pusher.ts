@@ -38,6 +38,8 @@ export class SimPusher implements SimParty {
   #session = new AbortController();
   #isFenced = false;
   #isReplaced = false;
+  /** A resourceVersion of the cache that has answered last. */
+  #position = '';
   #isStated = false;
 
   constructor({ shard, incarnation, resources }: SimPusherOptions) {
@@ -100,13 +102,17 @@ export class SimPusher implements SimParty {
       )) === undefined
     )
       return;
-    const stated = new Set((await store.slices()).filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
+    // What was answered for and is lost there, because the disk is older, is stated anew: the position of the last answer tells.
+    const isOurs = this.#position === '' || store.locate(this.#position).kind === 'ours';
+    const known = isOurs ? await store.slices() : [];
+    const stated = new Set(known.filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
     this.#declared.clear();
     for (const resource of this.#resources.filter(({ identity }) => identity === '')) {
       const slice = { shard, resource };
       if (!stated.has(formatSlice(slice)) && !(await this.#state(lane, slice, signal))) return;
     }
     this.#isStated = true;
+    this.#position = store.format(store.published);
     while (!signal.aborted && !this.#isFenced && !this.#isReplaced) {
       const seen = this.#bell.rings;
       const taken = this.#due().slice(0, pushesAtOnce);
@@ -116,6 +122,7 @@ export class SimPusher implements SimParty {
         if (!(await this.#state(lane, { shard, resource: undeclared }, signal))) return;
       } else if (taken.length === 0) await this.#bell.after(seen, signal);
       else if (!(await this.#tell(lane, taken, signal))) return;
+      this.#position = store.format(store.published);
     }
   }
 
