@@ -108,13 +108,15 @@ export function choose(
 
   const through = [...offers].filter(([, offer]) => compareClaims(offer, best) === 0 && !offer.path.includes(own));
   const sideNow = known?.state.side;
-  const by = (side: LinkSide, { path, reached }: Offer): Choice => ({ state: { ...nobodys.state, side }, path, reached });
   const reaching = through
     .filter(([, { reached }]) => reached)
     .toSorted(([one, a], [other, b]) => a.path.length - b.path.length || preference(one, other, sideNow));
   const unreached = isHigher ? through : sideNow === undefined ? through.filter(([, { path }]) => path[0] === best.origin) : [];
   const [first] = reaching.length > 0 ? reaching : unreached;
-  if (first !== undefined) return by(...first);
+  if (first !== undefined) {
+    const [side, { path, reached }] = first;
+    return { state: { ...nobodys.state, side }, path, reached };
+  }
   if (isHigher || known === undefined || sideNow === undefined || sideNow === 'local') return nobodys;
   const back = offers.get(sideNow);
   if (back !== undefined && compareClaims(back, best) === 0 && back.path.includes(own)) return nobodys;

@@ -13,6 +13,7 @@ import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { SliceFreshness } from '../frames/frame.js';
+import { displaced } from './displaced.js';
 
 /** A session as the others see it. */
 export type Holder = Readonly<{
@@ -33,8 +34,6 @@ export type Presence = Readonly<{
 }>;
 
 type Entry = { readonly lane: PushLane; holder: Holder | undefined; sinceMs: number; told: ReadonlyMap<string, SliceFreshness> };
-
-const claimAgainMs = 100;
 
 export class PushSessions {
   readonly #pushes: Pushes;
@@ -93,12 +92,12 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
-  /** Ends the session that holds the shard unless its claim is the one that stands. One that is only known elsewhere comes back, and claims it anew. */
-  evictOlder(shard: ShardName, { incarnation, side, removed }: ShardState, message: string): void {
+  /** Ends the session that holds the shard unless its claim is the one that stands. */
+  evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
-    if (holder === undefined) return;
-    if (removed || holder.incarnation < incarnation) holder.bye('fenced', message);
-    else if (side !== 'local') holder.bye('replaced', message, claimAgainMs);
+    if (holder === undefined || (state.side === 'local' && holder.incarnation >= state.incarnation)) return;
+    const { reason, retryAfterMs } = displaced(holder.incarnation, state);
+    holder.bye(reason, message, retryAfterMs);
   }
 
   /** The shards whose pushers are there, and heard. */

@@ -29,6 +29,7 @@ import type { ByeReason } from '../frames/bye.js';
 import { protocolVersion, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
 import { admitFrame } from './admit-frame.js';
 import type { PushInputs } from './admit-push.js';
+import { displaced } from './displaced.js';
 import { creditOf, exceeds } from './frame-credit.js';
 import { arena } from './arena.js';
 import { incarnationAheadMaxMs, type Incarnation } from '../domain/push.js';
@@ -39,7 +40,6 @@ type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[]
 export const greeting: SessionState = { phase: 'greeting' };
 
 const unavailableRetryMs = 1_000;
-const claimAgainMs = 100;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
 
@@ -223,11 +223,10 @@ function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: '
 
 function byeTo(outcome: PushOutcome, shard: ShardName, incarnation: Incarnation): Stepped {
   switch (outcome.kind) {
-    case 'fenced':
-      // Known elsewhere with no other process: whoever is here claims it anew, and is newer.
-      if (outcome.holder?.incarnation === incarnation && !outcome.holder.removed)
-        return bye('replaced', fencedBy(outcome.holder, shard), claimAgainMs);
-      return bye('fenced', fencedBy(outcome.holder, shard));
+    case 'fenced': {
+      const { reason, retryAfterMs } = displaced(incarnation, outcome.holder);
+      return bye(reason, fencedBy(outcome.holder, shard), retryAfterMs);
+    }
     case 'unavailable':
       return bye('unavailable', outcome.refusal.message, unavailableRetryMs);
     default:

@@ -148,12 +148,12 @@ export class Routes {
   }
 
   #ask(state: Claim): void {
-    const { shard, removed, side } = state;
+    const { shard, side } = state;
     const asked = this.#asked.get(shard);
     if (asked !== undefined && isSame(asked, state)) return;
     if (side === 'local' && !this.#mayRise(shard)) return;
     this.#asked.set(shard, state);
-    void this.#push(state, removed).finally(() => {
+    void this.#push(state).finally(() => {
       if (this.#asked.get(shard) === state) this.#asked.delete(shard);
     });
   }
@@ -171,9 +171,9 @@ export class Routes {
     return true;
   }
 
-  async #push(state: Claim, removed: boolean): Promise<void> {
+  async #push(state: Claim): Promise<void> {
     const { lane, clock } = this.#parts;
-    const { shard } = state;
+    const { shard, removed } = state;
     const [outcome] = await lane.push([{ kind: 'claim', ...state }]);
     if (outcome?.kind === 'unavailable') return void clock.after(unavailableRetryMs, () => this.#decide(shard));
     if (removed && outcome?.kind === 'unchanged') await this.#clear(shard);

@@ -1,15 +1,14 @@
 import test from 'ava';
 import type { ExecutionContext } from 'ava';
-import type { FrameOf } from '../../src/frames/frame.js';
 import { childSide } from '../../src/domain/side.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { shardName } from '../support/objects.js';
 import { aClaim, aSlice, aStatement, mustPush } from '../support/pushes.js';
 import { aState } from './a-state.js';
 import { aClaimFrame } from './a-claim-frame.js';
-import { ConnectionEnd } from './connection-pair.js';
-import { aBeginning, aCaller, aHello, byesOf, TierRig, type RigCache } from './tier-rig.js';
+import { byesOf, TierRig, type RigCache } from './tier-rig.js';
 import { Gate } from './gate.js';
+import { claimToldTo, scriptedChild } from './scripted-child.js';
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
@@ -130,13 +129,8 @@ test('what the other end holds is let go of though something is published betwee
   ending(t, root);
   const lane = root.store.lane();
   await mustPush(lane, [claimAt(root), ...aStatement({}, [aState()])]);
-  const [child, end] = ConnectionEnd.pair(['east', 'root']);
-  rig.connections.push([child, end]);
-  void root.tier.accept(end, { hello: aHello(), frames: end.frames(), caller: aCaller('east') });
-  for (const frame of aBeginning()) child.send(frame);
-  await rig.settle();
-  const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
-  if (claim === undefined) throw new Error('no claim was told');
+  const { child, end } = await scriptedChild(rig, root, 'east');
+  const claim = claimToldTo({ end });
   const told = aClaimFrame({ ...claim, path: [...claim.path, 'id-of-east'] });
 
   child.send({ ...told, isYours: false });
@@ -266,13 +260,8 @@ test('a link over which a shard came and went 201 times is not cut off for what 
   const root = await rig.cache('root');
   ending(t, root);
   await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
-  const [child, end] = ConnectionEnd.pair(['east', 'root']);
-  rig.connections.push([child, end]);
-  void root.tier.accept(end, { hello: aHello(), frames: end.frames(), caller: aCaller('east') });
-  for (const frame of aBeginning()) child.send(frame);
-  await rig.settle();
-  const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
-  if (claim === undefined) throw new Error('no claim was told');
+  const { child, end } = await scriptedChild(rig, root, 'east');
+  const claim = claimToldTo({ end });
   const held = Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `r${i}` }), edge: '', stated: 0 }));
 
   for (let i = 0; i < 201; i++) {
@@ -290,16 +279,12 @@ test('freshness is told to be all of it once the other end has said of every sha
   const root = await rig.cache('root');
   ending(t, root);
   await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
-  const [child, end] = ConnectionEnd.pair(['east', 'root']);
-  rig.connections.push([child, end]);
-  void root.tier.accept(end, { hello: aHello(), frames: end.frames(), caller: aCaller('east') });
-  for (const frame of aBeginning()) child.send(frame);
+  const { child, end } = await scriptedChild(rig, root, 'east');
   for (let i = 0; i < 4; i++) await rig.advance(5_000);
   const told = () => end.sent.flatMap((frame) => (frame.kind === 'status' ? [frame.freshness.length] : []));
   t.deepEqual(told(), []);
 
-  const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
-  if (claim === undefined) throw new Error('no claim was told');
+  const claim = claimToldTo({ end });
   child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
   await rig.settle();
 

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
-import type { Frame, FrameOf } from '../../src/frames/frame.js';
+import type { FrameOf } from '../../src/frames/frame.js';
 import { childSide } from '../../src/domain/side.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { aPolicy } from '../support/edge-policies.js';
@@ -9,9 +9,9 @@ import { shardName } from '../support/objects.js';
 import { aClaim, aSlice, aStatement, mustPush } from '../support/pushes.js';
 import { aState } from './a-state.js';
 import { aClaimFrame } from './a-claim-frame.js';
-import { ConnectionEnd } from './connection-pair.js';
-import { aBeginning, aCaller, aHello, byesOf, TierRig, type RigCache } from './tier-rig.js';
+import { byesOf, TierRig } from './tier-rig.js';
 import { Gate } from './gate.js';
+import { claimToldTo, scriptedChild } from './scripted-child.js';
 
 const exports = aSlice();
 const amber = shardName('amber');
@@ -25,23 +25,6 @@ const nothingUp: LinkPolicies = {
 setFlagsFromString('--expose_gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** A child that says what it likes, once both have greeted each other. */
-async function aHostile(rig: TierRig, root: RigCache, name = 'west') {
-  const [child, end] = ConnectionEnd.pair([name, 'root']);
-  rig.connections.push([child, end]);
-  const counted = { frames: 0 };
-  const read = async function* (): AsyncGenerator<Frame> {
-    for await (const frame of end.frames()) {
-      counted.frames += 1;
-      yield frame;
-    }
-  };
-  void root.tier.accept(end, { hello: aHello({ name, route: [`id-of-${name}`] }), frames: read(), caller: aCaller(name) });
-  for (const frame of aBeginning()) child.send(frame);
-  await rig.settle();
-  return { child, end, counted };
-}
-
 for (const isYours of [false, true])
   test.serial(
     `a child that may claim nothing leaves nothing in memory by claiming, ${isYours ? 'as what it has from here' : 'control'}`,
@@ -49,7 +32,7 @@ for (const isYours of [false, true])
       const rig = new TierRig();
       const root = await rig.cache('root', { policies: nothingUp });
       t.teardown(() => root.stop());
-      const { child, end } = await aHostile(rig, root);
+      const { child, end } = await scriptedChild(rig, root);
       collect();
       const before = process.memoryUsage().heapUsed;
 
@@ -76,7 +59,7 @@ test('a child is read no further than the store has room for its claims', async 
   const gate = new Gate();
   const root = await rig.cache('root', { soon: gate.soon });
   t.teardown(() => root.stop());
-  const { child, counted } = await aHostile(rig, root);
+  const { child, counted } = await scriptedChild(rig, root);
   gate.shut();
   const before = counted.frames;
 
@@ -97,7 +80,7 @@ test('a pusher that comes back from a child that claimed with the most moves is 
   const ofRoot = aClaim({ origin: root.store.cacheId });
   await mustPush(lane, [ofRoot, ...aStatement({}, [aState()])]);
   await rig.advance(1_000);
-  const { child } = await aHostile(rig, root);
+  const { child } = await scriptedChild(rig, root);
   child.send(aClaimFrame({ incarnation: 1_000, moves: 2 ** 20, origin: 'id-of-west', path: ['id-of-west'] }));
   await rig.advance(1_000);
   t.is(root.known.shard(amber)?.side, childSide('west'));
@@ -118,7 +101,7 @@ test('what a child makes up does not cross, whatever path it has', async (t) => 
   const root = await rig.cache('root', { policies: nothingUp });
   t.teardown(() => root.stop());
   await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
-  const { child, end } = await aHostile(rig, root);
+  const { child, end } = await scriptedChild(rig, root);
   const ids = [[], [root.store.cacheId], Array.from({ length: 64 }, () => root.store.cacheId), ['id-of-west', 'id-of-west']];
   for (const path of ids)
     for (const origin of [root.store.cacheId, 'id-of-west', ''])
@@ -137,7 +120,7 @@ test('a child that claims a shard with this cache as its origin does not make it
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
   await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
-  const { child, end } = await aHostile(rig, root);
+  const { child, end } = await scriptedChild(rig, root);
 
   child.send(aClaimFrame({ incarnation: 1_000, moves: 5, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
@@ -151,7 +134,7 @@ test('shards that are flipped cost another link no more than its pace', async (t
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => [root, east].forEach(({ stop }) => stop()));
   await rig.settle();
-  const { child } = await aHostile(rig, root);
+  const { child } = await scriptedChild(rig, root);
   const toEast = rig.connections[0]?.[1];
   if (toEast === undefined) throw new Error('east is not there');
   const from = toEast.sent.length;
@@ -178,9 +161,8 @@ for (const how of ['restate', 'claim'] as const)
     });
     t.teardown(() => root.stop());
     await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
-    const { child, end } = await aHostile(rig, root);
-    const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
-    if (claim === undefined) throw new Error('no claim was told');
+    const { child, end } = await scriptedChild(rig, root);
+    const claim = claimToldTo({ end });
     child.send({ ...claim, isYours: true });
     for (let i = 0; i < 300; i++) {
       const numbers = end.sent.flatMap((frame) =>
@@ -203,7 +185,7 @@ test.serial('what a child that is gone told as its path is forgotten', async (t)
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
-  const { child } = await aHostile(rig, root);
+  const { child } = await scriptedChild(rig, root);
   collect();
   const before = process.memoryUsage().heapUsed;
 

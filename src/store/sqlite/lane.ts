@@ -5,9 +5,10 @@
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
  *                                                                when all of it is decided.
  * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what stands behind it waits until it is through, which may
- * take several commits. So is not the end of a slice that holds little: it is through at once (sweep.ts). Between them the job is put back in front. A pusher's claim of the shard that an `end` goes over is sent ahead
- * of that once more: if it stands, the `end` is void and nothing waits for it. It is answered in its own place. A link's claims keep
- * their places: what came before them is true of the incarnation before.
+ * take several commits. Between them the job is put back in front. The end of a slice that holds little is through at once (sweep.ts), and
+ * nothing waits for it. A pusher's claim of the shard that an `end` goes over is sent ahead of that once more: if it stands, the `end` is
+ * void and nothing waits for it. It is answered in its own place. A link's claims keep their places: what came before them is true of the
+ * incarnation before.
  *
  *   jobs  [ claim, again ][ end, resumed ][ 40 pushes ][ claim ]
  */
