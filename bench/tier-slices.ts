@@ -95,7 +95,7 @@ async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Pro
   const feeder = await openFeeder(server, slices);
   await feeder.begin(slices);
   await feeder.tell(slices);
-  feeder.status(slices);
+  await feeder.report(slices);
   const alone = await quietMs(server);
   const followers: BareCache[] = [];
   for (let child = 0; child < idleChildren; child++) {

@@ -32,7 +32,7 @@ export type OpenTierParts = Readonly<{
   metrics: Metrics;
 }>;
 
-const statusIntervalMs = 5_000;
+const progressIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
 const awayRetryMs = 100;
 /** A frame of a link holds no more, so that several slices share the way. */
@@ -66,7 +66,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       name,
       incarnation: clock.wallMs(),
       agent: `strata ${version()}`,
-      statusIntervalMs,
+      progressIntervalMs,
       refusedRetryMs,
       digestIntervalMs: settings.linkDigestIntervalMs,
       readyGraceMs: settings.parentReadyGraceMs,

@@ -152,7 +152,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
       sessions,
       seenMs,
       heardMs: (shard) => home.heardMs(shard),
-      isLinkUp: (side) => tier.freshness.presence(side).isUp,
+      isLinkUp: (side) => tier.freshness.presence(side).isOpen,
       clock,
       log,
     },

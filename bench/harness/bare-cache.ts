@@ -104,14 +104,20 @@ export class BareCache {
     await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
   }
 
-  /** Says that the pusher of each is there, and how far behind. */
-  status(slices: readonly OfSlice[], connected = true): void {
-    for (let at = 0; at < slices.length; at += 1_000)
-      this.#socket.send({
-        kind: 'status',
-        freshness: slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0 })),
-      });
-    this.#socket.send({ kind: 'status', freshness: [] });
+  /** Says that the pusher of each is there, and not behind. */
+  async report(slices: readonly OfSlice[], connected = true): Promise<void> {
+    for (let at = 0; at < slices.length; at += 1_000) {
+      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0 }));
+      await this.#send((sequence) => ({ kind: 'report', sequence, freshness, heartbeat: 0, isAll: false }));
+    }
+    await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true }));
+  }
+
+  /** Asks once a second, as a cache does. Ends with the connection. */
+  askEverySecond(): void {
+    let number = 0;
+    const asking = setInterval(() => this.#socket.send({ kind: 'heartbeat', number: (number += 1) }), 1_000);
+    void this.reading.finally(() => clearInterval(asking));
   }
 
   /** Resolves with the milliseconds until the last is durable. */
@@ -187,6 +193,8 @@ export class BareCache {
     if (frame.kind === 'refuse') this.#refused += 1;
     if (frame.kind === 'end') this.#ends += 1;
     if (frame.kind === 'claim') this.#choose(frame);
+    if (frame.kind === 'heartbeat')
+      void this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: frame.number, isAll: false })).catch(() => {});
     if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     this.#taken = frame.sequence + mutations - 1;

@@ -19,4 +19,6 @@ export const frameNumbers = {
   status: 15,
   bye: 16,
   resume: 17,
+  heartbeat: 18,
+  report: 19,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

@@ -20,6 +20,8 @@
  *            | [15, freshness]                                                                     status
  *            | [16, reason, message, retryAfterMs | nil]                                           bye
  *            | [17, position, held, isLast]                                                        resume
+ *            | [18, number]                                                                        heartbeat
+ *            | [19, sequence, freshness, heartbeat, isAll]                                         report
  *   slice    = [shard, group, resource, identity]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
@@ -29,14 +31,15 @@
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest and resume
- * are theirs alone, and so are the credit and the limits in hello.
+ * are theirs alone, and so are heartbeat, report, and the credit and the limits in hello; status is a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
- * one, and they count on from there; begin, end, progress and digest are one each. An ack or refuse names one of these numbers.
+ * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
  *
  * A position is a resourceVersion of the sending cache's store: everything that crosses of what it holds up to there was sent before
  * the progress, or with the put or delete, that names it. It is stored together with what it came with. A digest holds for what was sent
- * before it. Order is all they need.
+ * before it. A report of freshness holds for what was sent before it as well, and answers a heartbeat: everything that the sender held when
+ * heartbeat NUMBER came was sent before the report that names NUMBER; 0 answers none. Order is all they need.
  *
  * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
  * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as stated.
@@ -141,6 +144,10 @@ export type Frame =
   /** That mutation only. `reason` is one of domain/errors.ts. */
   | Readonly<{ kind: 'refuse'; sequence: number; reason: string; message: string }>
   | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[] }>
+  /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
+  | Readonly<{ kind: 'heartbeat'; number: number }>
+  /** What has changed of freshness since the last one. `isAll`: all that there is to be told was told once. */
+  | Readonly<{ kind: 'report'; sequence: number; freshness: readonly SliceFreshness[]; heartbeat: number; isAll: boolean }>
   /** What the receiving side holds of what comes over this link, and the last position it was told; in parts, the last of which says so. */
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */

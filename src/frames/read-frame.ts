@@ -140,6 +140,16 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
       };
     case 'status':
       return { kind, freshness: asListOf(member(0, 'freshness'), asFreshness) };
+    case 'heartbeat':
+      return { kind, number: asPositive(member(0, 'number')) };
+    case 'report':
+      return {
+        kind,
+        sequence: asPositive(member(0, 'sequence')),
+        freshness: asListOf(member(1, 'freshness'), asFreshness),
+        heartbeat: asCount(member(2, 'heartbeat')),
+        isAll: asFlag(member(3, 'isAll')),
+      };
     case 'bye':
       return {
         kind,

@@ -3,7 +3,7 @@ import { unreachable } from '../domain/errors.js';
 import type { Slice } from '../domain/slice.js';
 import { frameBounds } from './frame-bounds.js';
 import { frameNumbers } from './frame-numbers.js';
-import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, PushedKey, PushedObject } from './frame.js';
+import type { Credit, Frame, FrameLimits, FrameOf, HeldSlice, PushedKey, PushedObject, SliceFreshness } from './frame.js';
 import { pack } from './msgpack.js';
 
 export function writeFrame(frame: Frame): Uint8Array {
@@ -46,7 +46,11 @@ function members(frame: Frame): readonly unknown[] {
     case 'refuse':
       return [frame.sequence, text(frame.reason), message(frame.message)];
     case 'status':
-      return [frame.freshness.map((one) => [slice(one.slice), one.connected, one.synced, one.lagMs])];
+      return [freshness(frame.freshness)];
+    case 'heartbeat':
+      return [frame.number];
+    case 'report':
+      return [frame.sequence, freshness(frame.freshness), frame.heartbeat, frame.isAll];
     case 'bye':
       return [frame.reason, message(frame.message), frame.retryAfterMs ?? null];
     case 'resume':
@@ -70,6 +74,10 @@ function position({ position: at }: FrameOf<'hello' | 'put' | 'delete' | 'ack'>)
 
 function held({ slice: of, edge, stated }: HeldSlice): readonly unknown[] {
   return [slice(of), text(edge), stated];
+}
+
+function freshness(told: readonly SliceFreshness[]): readonly unknown[] {
+  return told.map(({ slice: of, connected, synced, lagMs }) => [slice(of), connected, synced, lagMs]);
 }
 
 function orNil<T>(value: T | undefined, form: (value: T) => readonly unknown[]): readonly unknown[] | null {

@@ -1,6 +1,9 @@
 /** What frames take of the credit that was granted to whoever sends them. */
 import type { Credit, Frame } from '../frames/frame.js';
 
+/** What a slice counts in a report. */
+export const reportedSliceBytes = 128;
+
 /** Of a frame that is numbered. Bytes are those of bodies: what the sender counts beyond them is its own. */
 export function creditOf(frame: Frame): Credit {
   switch (frame.kind) {
@@ -8,6 +11,8 @@ export function creditOf(frame: Frame): Credit {
       return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };
     case 'delete':
       return { mutations: frame.keys.length, bytes: 0 };
+    case 'report':
+      return { mutations: 1, bytes: frame.freshness.length * reportedSliceBytes };
     default:
       return { mutations: 1, bytes: 0 };
   }

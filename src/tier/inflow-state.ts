@@ -20,10 +20,17 @@ export type InflowState = Readonly<{
 }>;
 
 /** Frames that are numbered. */
-export type NumberedFrame = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'progress' | 'digest'>;
+export type NumberedFrame = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'progress' | 'digest' | 'report'>;
 
-/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. */
-export type LinkWork = Readonly<{ pushes: readonly Push[]; slice: Slice | undefined; last: number; mutations: number; bytes: number }>;
+/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. `report`: what holds from then on. */
+export type LinkWork = Readonly<{
+  pushes: readonly Push[];
+  slice: Slice | undefined;
+  last: number;
+  mutations: number;
+  bytes: number;
+  report?: FrameOf<'report'>;
+}>;
 
 export type InflowEvent =
   | Readonly<{ kind: 'frame'; frame: NumberedFrame }>
@@ -42,6 +49,8 @@ export type InflowEffect =
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>
   | Readonly<{ kind: 'differs'; slice: Slice }>
+  /** Everything that was sent before it can be read here. */
+  | Readonly<{ kind: 'reported'; report: FrameOf<'report'> }>
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
 
 /** What a step looks at besides its state. */

@@ -7,6 +7,7 @@
  *   end                 the count is right: to the store · else: restate, and nothing is removed
  *   … not taken here    puts are refused, everything else is passed over: what is held of it is not the other end's (X5)
  *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
+ *   report              holds once everything before it is settled
  *
  * X1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
  * X2 A number is acknowledged when everything up to it is durable, refused or passed over. That frees credit; what is durable is told
@@ -65,11 +66,12 @@ function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowC
   if (exceeds(state.unsettled, { mutations, bytes }, context.credit))
     return bye(state, 'protocol', 'more was sent than there was credit for');
 
-  const slice = frame.kind === 'progress' ? undefined : frame.slice;
+  const slice = frame.kind === 'progress' || frame.kind === 'report' ? undefined : frame.slice;
   const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
   const counted: InflowState = { ...state, next: frame.sequence + mutations, unsettled };
   const work: LinkWork = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
   if (frame.kind === 'progress') return push(counted, work, [{ kind: 'reach', side: context.from, position: frame.position }]);
+  if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
   if (context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined)
     return reaching(takeSlice(counted, frame, work, context), frame, context);
   if (state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
@@ -87,7 +89,7 @@ function reaching({ state, effects }: Stepped, frame: NumberedFrame, { from }: I
 /** What is told of a slice whose type is known. */
 function takeSlice(
   state: InflowState,
-  frame: Exclude<NumberedFrame, { kind: 'progress' }>,
+  frame: Exclude<NumberedFrame, { kind: 'progress' | 'report' }>,
   work: LinkWork,
   context: InflowContext,
 ): Stepped {
@@ -180,7 +182,8 @@ function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 's
   const { mutations, bytes } = state.unsettled;
   const settled: InflowState = { ...state, unsettled: { mutations: mutations - work.mutations, bytes: bytes - work.bytes } };
   const ack: InflowEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit } };
-  const { slice } = work;
+  const { slice, report } = work;
+  if (report !== undefined) return { state: settled, effects: [ack, { kind: 'reported', report }] };
   if (slice === undefined) return { state: settled, effects: [ack] };
   if (outcomes.some(({ kind }) => kind === 'differs'))
     return isInStep(slice)

@@ -11,10 +11,11 @@ import type { Push, PushOutcome } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Credit } from '../frames/frame.js';
+import type { Credit, FrameOf } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
 import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
+import { Heartbeat } from './heartbeat.js';
 import type { LinkPaths } from './link-paths.js';
 import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
@@ -28,6 +29,8 @@ export type LinkInflowParts = Readonly<{
   paths: LinkPaths;
   turn: () => Promise<void>;
   log: BoundedLog;
+  /** The other end has reported of its shards' freshness; `askedMs`: when it was asked for that, if it was. */
+  reported: (report: FrameOf<'report'>, askedMs: number | undefined) => void;
   metrics: Pick<Metrics, 'refusals' | 'pushes' | 'digestsDiffered' | 'claimsUnheard'>;
 }>;
 
@@ -41,6 +44,7 @@ export class LinkInflow {
   readonly #parts: LinkInflowParts;
   readonly #context: () => InflowContext;
   readonly #acks: Acks;
+  readonly #heartbeat: Heartbeat;
   #state: InflowState = newInflow();
   #isOver = false;
   /** What was taken since the event loop turned last. */
@@ -55,11 +59,17 @@ export class LinkInflow {
   constructor(parts: LinkInflowParts, context: () => InflowContext) {
     this.#parts = parts;
     this.#context = context;
+    this.#heartbeat = new Heartbeat({ clock: parts.clock, send: (number) => parts.connection.send({ kind: 'heartbeat', number }) });
     this.#acks = new Acks((ack) => parts.connection.send(ack), parts.turn);
   }
 
   get tally(): InflowTally {
     return this.#tally;
+  }
+
+  /** From now on the other end is asked how fresh everything is; only once it was told what is held here. */
+  ask(): void {
+    if (!this.#isOver) this.#heartbeat.ask();
   }
 
   /** Resolves once the store has room for it. */
@@ -114,6 +124,7 @@ export class LinkInflow {
   /** Nothing more is taken; resolves when what was is decided. */
   async close(): Promise<void> {
     this.#isOver = true;
+    this.#heartbeat.close();
     // What was given out may give out more.
     for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
       settled = this.#settled;
@@ -169,6 +180,8 @@ export class LinkInflow {
       }
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
+      case 'reported':
+        return this.#parts.reported(effect.report, this.#heartbeat.answered(effect.report.heartbeat));
       case 'differs':
         metrics.digestsDiffered.add(1);
         return log.warn('link.digest-differs', { slice: formatSlice(effect.slice) });

@@ -1,18 +1,17 @@
 /** What a session of a link is given, whom it speaks with, and how it ended. */
 import type { LinkSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { Credit, FrameLimits, SliceFreshness } from '../frames/frame.js';
+import type { Credit, FrameLimits } from '../frames/frame.js';
 import type { InflowContextParts } from './inflow-context.js';
 import type { LinkInflowParts } from './link-inflow.js';
 import type { OutflowParts } from './outflow-options.js';
 import type { Routes } from './routes.js';
 
 export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'heldHere'> &
-  Pick<LinkInflowParts, 'metrics'> &
+  Pick<LinkInflowParts, 'metrics' | 'reported'> &
   Readonly<{
     intake: InflowContextParts['intake'];
-    /** What the other end tells of its shards' freshness, and of the caches above it. */
-    told: (freshness: readonly SliceFreshness[]) => void;
+    /** The other end tells of the caches above it. */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
     settled: () => void;

@@ -100,7 +100,7 @@ export class LinkSession {
         this.#isGreeted = true;
         this.#sendPolicy();
         // Beside reading: two caches that both only wrote would wait for each other.
-        this.#resuming = this.#owned(this.#heldHere.tellAll());
+        this.#resuming = this.#owned(this.#heldHere.tellAll().then(() => this.#inflow.ask()));
       }
       await this.#listen(frames);
     } finally {
@@ -193,11 +193,10 @@ export class LinkSession {
       case 'route':
         if (this.#peer.side === 'parent' && this.#parts.routed(frame.route) === undefined) return;
         return this.bye('loop', 'this cache is above the one it follows', undefined);
-      case 'status':
-        return this.#parts.told(frame.freshness);
+      case 'heartbeat':
+        return this.#outflow?.report(frame.number);
       case 'ack':
-        if (this.#outflow?.acknowledge(frame) !== true) this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
-        return;
+        return this.#outflow?.acknowledge(frame) ? undefined : this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
       case 'refuse':
         return this.#outflow?.refused(frame);
       case 'restate':
@@ -215,13 +214,14 @@ export class LinkSession {
       case 'end':
       case 'progress':
       case 'digest':
+      case 'report':
         return this.#edges === undefined ? this.bye('protocol', `${frame.kind} came before the policy`) : this.#inflow.take(frame);
       case 'bye':
-        this.#end ??= frame;
-        return;
+        return void (this.#end ??= frame);
       case 'hello':
       case 'welcome':
-        return this.bye('protocol', `${frame.kind} came twice`);
+      case 'status':
+        return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
       default:
         return unreachable(frame);
     }

@@ -6,8 +6,8 @@ import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameLimits, HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import type { FreshnessOf } from './changed-freshness.js';
 import type { OutflowBounds } from './outflow-queue.js';
+import type { FreshnessOf } from './outgoing-reports.js';
 import type { OutgoingClaimsParts } from './outgoing-claims.js';
 
 export type OutflowParts = Readonly<{
@@ -29,8 +29,8 @@ export type OutflowParts = Readonly<{
 
 export type OutflowOptions = OutflowBounds &
   Readonly<{
-    /** How often a quiet link is told how far everything was told, and how fresh it is. */
-    statusIntervalMs: number;
+    /** How often a link over which nothing crosses is told how far everything was told. */
+    progressIntervalMs: number;
     /** How often the digests of all slices are told. */
     digestIntervalMs: number;
   }>;

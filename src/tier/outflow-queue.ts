@@ -6,7 +6,8 @@
  */
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { Credit, Frame, FrameLimits } from '../frames/frame.js';
+import type { Credit, Frame, FrameLimits, FrameOf } from '../frames/frame.js';
+import { reportedSliceBytes } from '../intake/frame-credit.js';
 import { batchFrame, cutBatch, toldBytes, toldKey, type Pending } from '../sender/batch.js';
 import type { Told } from '../sender/source.js';
 import { Window } from '../sender/window.js';
@@ -18,7 +19,7 @@ type Owner = SliceCourse | undefined;
 
 type Item =
   | { readonly kind: 'objects'; readonly course: SliceCourse; pending: Pending[] }
-  | Readonly<{ kind: 'frame'; course: Owner; frame: (sequence: number, objects: number) => Frame; sent: () => void }>
+  | Readonly<{ kind: 'frame'; course: Owner; frame: (sequence: number, objects: number) => Frame; bytes: number; sent: () => void }>
   | Readonly<{ kind: 'position'; position: string }>;
 
 export type OutflowBounds = Readonly<{ batchMutationsMax: number; batchBytesMax: number }>;
@@ -88,7 +89,13 @@ export class OutflowQueue {
 
   /** `sent` is told once it has gone; `objects` are those put since the slice's begin. */
   frame(course: SliceCourse, frame: (sequence: number, objects: number) => Frame, sent: () => void = () => {}): void {
-    this.#items.push({ kind: 'frame', course, frame, sent });
+    this.#items.push({ kind: 'frame', course, frame, bytes: frameBytes, sent });
+  }
+
+  report(report: Omit<FrameOf<'report'>, 'kind' | 'sequence'>): void {
+    const frame = (sequence: number): Frame => ({ kind: 'report', sequence, ...report });
+    const bytes = frameBytes + report.freshness.length * reportedSliceBytes;
+    this.#items.push({ kind: 'frame', course: undefined, frame, bytes, sent: () => {} });
   }
 
   /** Everything up to there is told by what was put in before. */
@@ -128,11 +135,12 @@ export class OutflowQueue {
   }
 
   #takeFrame(item: Extract<Item, { kind: 'frame' }>): Frame | undefined {
-    if (!this.#window.fits(1, frameBytes)) return undefined;
+    const { bytes } = item;
+    if (!this.#window.fits(1, bytes)) return undefined;
     this.#next();
     const told: Told = { kind: 'end', revision: '' };
     const sinceMs = this.#clock.now();
-    const sequence = this.#window.add(item.course, [{ told, bytes: frameBytes, sinceMs, statement: 0, stating: false }]);
+    const sequence = this.#window.add(item.course, [{ told, bytes, sinceMs, statement: 0, stating: false }]);
     const frame = item.frame(sequence, item.course?.objects ?? 0);
     item.sent();
     return frame;
@@ -174,7 +182,13 @@ export class OutflowQueue {
 }
 
 function progressOf(position: string): Extract<Item, { kind: 'frame' }> {
-  return { kind: 'frame', course: undefined, frame: (sequence) => ({ kind: 'progress', sequence, position }), sent: () => {} };
+  return {
+    kind: 'frame',
+    course: undefined,
+    frame: (sequence) => ({ kind: 'progress', sequence, position }),
+    bytes: frameBytes,
+    sent: () => {},
+  };
 }
 
 /** For the log: which object, never what is in it. */

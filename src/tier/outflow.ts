@@ -27,6 +27,7 @@ import { Courses } from './courses.js';
 import { crossingChanges } from './crossing.js';
 import type { Edges } from './edges.js';
 import { OutgoingClaims } from './outgoing-claims.js';
+import { OutgoingReports } from './outgoing-reports.js';
 import type { OutflowOptions, OutflowParts, Receiver } from './outflow-options.js';
 import { OutflowQueue, placeOf } from './outflow-queue.js';
 import { locatePosition } from './position.js';
@@ -34,7 +35,6 @@ import { SliceTeller } from './slice-teller.js';
 import type { SliceCourse } from './slice-course.js';
 import { Tail } from './tail.js';
 import type { News } from './tellers.js';
-import { ChangedFreshness } from './changed-freshness.js';
 import { toldChange } from './told-change.js';
 
 /** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
@@ -47,18 +47,19 @@ export class Outflow {
   readonly #to: LinkSide;
   readonly #bell = new Bell();
   readonly #claims: OutgoingClaims;
+  readonly #reports: OutgoingReports;
   readonly #queue: OutflowQueue;
   readonly #courses: Courses;
   readonly #tail: Tail;
   readonly #teller: SliceTeller;
   /** Shards for which the other end has not said yet whether it has them from here. */
   readonly #unanswered: Set<ShardName>;
-  readonly #answered = new AbortController();
   #edges: Edges;
   #isTailsTurn = false;
   /** Up to where the other end was told that it has everything. */
   #told: Revision | undefined;
-  #isProgressDue = false;
+  /** When it was told so last. */
+  #toldMs: number;
   #haveEdgesChanged = false;
   #restated = 0;
 
@@ -88,6 +89,8 @@ export class Outflow {
     if (resumed === undefined && receiver.held.some(({ edge }) => edge !== '')) this.#forgetPosition();
     this.#claims = new OutgoingClaims({ ...parts, rang }, to);
     this.#unanswered = new Set([...known.shards].filter(({ side }) => flows(side, to)).map(({ shard }) => shard));
+    this.#reports = new OutgoingReports({ ...parts, published: () => store.published, marked: this.#courses.marked });
+    this.#toldMs = clock.now();
     this.#answer();
   }
 
@@ -108,7 +111,7 @@ export class Outflow {
     try {
       await this.#sendClaims();
       await this.#courses.open(this.#parts.turn);
-      await Promise.all([this.#pump(signal), this.#tellStatus(signal), this.#checkDigests(signal)]);
+      await Promise.all([this.#pump(signal), this.#checkDigests(signal)]);
     } finally {
       subscription.cancel();
       this.#claims.close();
@@ -140,6 +143,12 @@ export class Outflow {
     this.#restated += 1;
     this.#parts.log.info('link.restate', { slice: formatSlice(slice), reason, afterMs });
     this.#courses.want(course, afterMs);
+    this.#bell.ring();
+  }
+
+  /** The other end asks how fresh everything is. */
+  report(heartbeat: number): void {
+    this.#reports.ask(heartbeat);
     this.#bell.ring();
   }
 
@@ -217,7 +226,7 @@ export class Outflow {
   /** False: there is nothing to be told before something changes. */
   async #fill(): Promise<boolean> {
     try {
-      if (this.#teller.doubt() || this.#teller.end()) return true;
+      if (this.#teller.doubt() || this.#teller.end() || this.#report()) return true;
       this.#isTailsTurn = !this.#isTailsTurn;
       if (this.#isTailsTurn && this.#tail.isBehind) return await this.#fillFromTail();
       if (await this.#teller.walk()) return true;
@@ -256,13 +265,21 @@ export class Outflow {
     return true;
   }
 
+  /** False: none is due, or the tail is not so far yet. */
+  #report(): boolean {
+    const hasLooked = this.#reports.look();
+    const report = this.#reports.take(this.#tail.position);
+    if (report !== undefined) this.#queue.report(report);
+    return hasLooked || report !== undefined;
+  }
+
   /** What was told is told to be all; where nothing crossed, now and then. */
-  #progress(isDue = this.#isProgressDue): boolean {
+  #progress(isDue = this.#parts.clock.now() - this.#toldMs >= this.#options.progressIntervalMs): boolean {
     const { position } = this.#tail;
     if (!isDue || position === this.#told) return false;
     this.#teller.doubt(Infinity);
     const text = this.#parts.store.format(position);
-    this.#isProgressDue = false;
+    this.#toldMs = this.#parts.clock.now();
     this.#told = position;
     this.#queue.position(text);
     return true;
@@ -281,24 +298,7 @@ export class Outflow {
 
   #answer(shard?: ShardName): void {
     if (shard !== undefined) this.#unanswered.delete(shard);
-    if (this.#unanswered.size === 0) this.#answered.abort();
-  }
-
-  /** Once the other end has answered for every shard, all is told at once: it may be waiting for that with its readers. */
-  async #tellStatus(signal: AbortSignal): Promise<void> {
-    const { clock, connection, turn } = this.#parts;
-    const freshness = new ChangedFreshness(this.#parts);
-    while (!signal.aborted) {
-      const isAll = this.#answered.signal.aborted;
-      for (const frame of freshness.frames(this.#courses.marked, isAll)) {
-        if (frame !== undefined) connection.send(frame);
-        await turn();
-        await connection.drained();
-      }
-      this.#isProgressDue = true;
-      this.#bell.ring();
-      await pause(clock, this.#options.statusIntervalMs, isAll ? signal : AbortSignal.any([signal, this.#answered.signal]));
-    }
+    if (this.#unanswered.size === 0) this.#reports.allKnown();
   }
 
   async #checkDigests(signal: AbortSignal): Promise<void> {

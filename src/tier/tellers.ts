@@ -61,6 +61,12 @@ export class Tellers {
     if (slices.length > 0) this.#tellSoon();
   }
 
+  /** A link has reported of these, and may be up only by that. */
+  heard(side: LinkSide, slices: readonly Slice[]): void {
+    this.tell(slices);
+    if (this.#links.get(side)?.isUp !== this.#parts.freshness.presence(side).isUp) this.look();
+  }
+
   /** Who is there, and what do links let through? */
   look(): void {
     const before = this.#pushers;

@@ -20,7 +20,7 @@ import type { ShardName } from '../domain/shard.js';
 import { childOf, childSide, type LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
@@ -43,7 +43,7 @@ export type TierParts = Readonly<{
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
   childShards: Pick<ChildShards, 'take'>;
 }> &
-  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
+  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
 
@@ -85,7 +85,7 @@ export class Tier {
     this.#known = known;
     this.#policies = policies;
     this.#startedMs = clock.now();
-    this.#told = new ToldFreshness(this.#startedMs);
+    this.#told = new ToldFreshness(clock);
     this.#parentLane = store.lane();
     this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
@@ -228,11 +228,11 @@ export class Tier {
   }
 
   #open(ends: Readonly<{ connection: FrameConnection; lane: PushLane }>, peer: LinkPeer, policy: EndPolicy): LinkSession {
-    const { clock, log } = this.#parts;
+    const { log } = this.#parts;
     const { side } = peer;
-    const down = this.#told.up(side, clock.now(), ends.connection);
+    const told = this.#told.up(side);
     void ends.connection.closed.then(() => {
-      down(clock.now());
+      told.down();
       this.#tellers.look();
     });
     return new LinkSession(
@@ -242,7 +242,7 @@ export class Tier {
         ...this.#parts,
         log: log.child({ side, peer: ends.connection.peer }),
         freshnessOf: (slice) => this.freshnessOf(slice),
-        told: (freshness: readonly SliceFreshness[]) => this.#tellers.tell(this.#told.note(side, freshness, clock.now())),
+        reported: (report, askedMs) => this.#tellers.heard(side, told.note(report, askedMs)),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
         settled: () => this.#tellers.look(),

@@ -1,18 +1,28 @@
 /**
  * What the caches at the other ends of links tell of the freshness of their shards' slices, and since when each is connected.
  *
- * F1 A link that is down, or silent for longer than one that is up can be, makes every shard behind it not connected, and changes nothing else.
+ * F1 A link that is down, or has not answered a heartbeat for `answerAgeMsMax`, makes every shard behind it not connected, and changes nothing else.
  * Bound: one entry per side and slice.
  * A shard is connected while one of its slices is; since when is known from what was told, one `note` after the other.
  */
+import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { FrameConnection } from '../frames/frame-connection.js';
 import type { SliceFreshness } from '../frames/frame.js';
+import { answerAgeMsMax } from './heartbeat.js';
+import type { Report } from './outgoing-reports.js';
 
-/** `sinceMs`: since when it is so. `hasTold`: everything was told once. */
-export type SidePresence = Readonly<{ isUp: boolean; sinceMs: number; hasTold: boolean }>;
+/** `isOpen`: there is a connection. `isUp`: what is told is of now; `sinceMs`: since when it is so. `hasTold`: everything was told once. */
+export type SidePresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasTold: boolean }>;
+
+/** One connection of a side, which another one may have taken the place of. */
+export type OpenSide = Readonly<{
+  /** `askedMs`: when everything that was at the other end is here, where the report answers a heartbeat. Answers the slices that were taken note of. */
+  note: (report: Pick<Report, 'freshness' | 'isAll'>, askedMs?: number) => readonly Slice[];
+  /** It is not open any more. */
+  down: () => void;
+}>;
 
 /** Of one side; what a peer tells of more is passed over. */
 const slicesMax = 200_000;
@@ -20,29 +30,43 @@ const slicesMax = 200_000;
 type ShardTold = { connectedSlices: number; sinceMs: number };
 
 type SideTold = {
-  isUp: boolean;
+  isOpen: boolean;
+  /** Since when it is open, or not. */
   sinceMs: number;
+  /** When everything that was at the other end then is here. */
+  asOfMs: number;
   hasTold: boolean;
-  readonly connection: Pick<FrameConnection, 'silentSinceMs'>;
   readonly slices: Map<string, SliceFreshness>;
   readonly shards: Map<ShardName, ShardTold>;
 };
 
 export class ToldFreshness {
   readonly #sides = new Map<LinkSide, SideTold>();
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #startedMs: number;
 
-  constructor(nowMs: number) {
-    this.#startedMs = nowMs;
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+    this.#startedMs = clock.now();
   }
 
-  /** A link is open, and silent as its connection says; what is given back says that it is not any more, unless another one has taken its place. */
-  up(side: LinkSide, nowMs: number, connection: Pick<FrameConnection, 'silentSinceMs'>): (nowMs: number) => void {
-    const told: SideTold = { isUp: true, sinceMs: nowMs, hasTold: false, connection, slices: new Map(), shards: new Map() };
+  /** A link is open. */
+  up(side: LinkSide): OpenSide {
+    const told: SideTold = {
+      isOpen: true,
+      sinceMs: this.#clock.now(),
+      asOfMs: -Infinity,
+      hasTold: false,
+      slices: new Map(),
+      shards: new Map(),
+    };
     this.#sides.set(side, told);
-    return (endedMs) => {
-      told.isUp = false;
-      told.sinceMs = endedMs;
+    return {
+      note: (report, askedMs) => note(told, report, { askedMs, nowMs: this.#clock.now() }),
+      down: () => {
+        told.isOpen = false;
+        told.sinceMs = this.#clock.now();
+      },
     };
   }
 
@@ -51,28 +75,12 @@ export class ToldFreshness {
     return this.#sides.keys();
   }
 
-  /** Answers the slices that were taken note of. */
-  note(side: LinkSide, freshness: readonly SliceFreshness[], nowMs: number): readonly Slice[] {
-    const told = this.#sides.get(side);
-    if (told === undefined) return [];
-    if (freshness.length === 0) told.hasTold = true;
-    const noted: Slice[] = [];
-    for (const each of freshness) {
-      const name = formatSlice(each.slice);
-      if (told.slices.size >= slicesMax && !told.slices.has(name)) continue;
-      noteShard(told.shards, each, { wasConnected: told.slices.get(name)?.connected === true, nowMs });
-      told.slices.set(name, each);
-      noted.push(each.slice);
-    }
-    return noted;
-  }
-
   presence(side: LinkSide): SidePresence {
     const told = this.#sides.get(side);
-    if (told === undefined) return { isUp: false, sinceMs: this.#startedMs, hasTold: false };
-    const { isUp, sinceMs, hasTold } = told;
-    const silentMs = isUp ? told.connection.silentSinceMs() : undefined;
-    return { isUp: isUp && silentMs === undefined, sinceMs: silentMs ?? sinceMs, hasTold };
+    if (told === undefined) return { isOpen: false, isUp: false, sinceMs: this.#startedMs, hasTold: false };
+    const { isOpen, sinceMs, asOfMs, hasTold } = told;
+    const isUp = isOpen && this.#clock.now() - asOfMs <= answerAgeMsMax;
+    return { isOpen, isUp, sinceMs: isOpen && !isUp ? Math.max(sinceMs, asOfMs) : sinceMs, hasTold };
   }
 
   /** A shard of which nothing was told is away for as long as the link is open or down. */
@@ -94,6 +102,25 @@ export class ToldFreshness {
   syncedAt(side: LinkSide): readonly Slice[] {
     return [...(this.#sides.get(side)?.slices.values() ?? [])].filter(({ synced }) => synced).map(({ slice }) => slice);
   }
+}
+
+function note(
+  told: SideTold,
+  { freshness, isAll }: Pick<Report, 'freshness' | 'isAll'>,
+  { askedMs, nowMs }: Readonly<{ askedMs: number | undefined; nowMs: number }>,
+): readonly Slice[] {
+  if (isAll) told.hasTold = true;
+  if (askedMs !== undefined) told.asOfMs = askedMs;
+  const noted: Slice[] = [];
+  for (const each of freshness) {
+    const name = formatSlice(each.slice);
+    const before = told.slices.get(name);
+    if (told.slices.size >= slicesMax && before === undefined) continue;
+    noteShard(told.shards, each, { wasConnected: before?.connected === true, nowMs });
+    told.slices.set(name, each);
+    noted.push(each.slice);
+  }
+  return noted;
 }
 
 function noteShard(

@@ -115,7 +115,7 @@ const bad: readonly [string, unknown, string][] = [
   ['no list', 'hello', 'it is no list'],
   ['an empty list', [], 'its kind is none'],
   ['a kind of number 0', [0], 'its kind is none'],
-  ['a kind that is not known', [18], 'its kind is none'],
+  ['a kind that is not known', [20], 'its kind is none'],
   ['a kind by name', ['put'], 'its kind is none'],
   ['a put of nothing', [3, 1, amber, 'v1', []], 'put.objects is no list of 5 members each'],
   ['a put whose objects are no multiple of five', [3, 1, amber, 'v1', ['c', '', 'n', '1']], 'put.objects is no list of 5 members each'],

@@ -127,6 +127,14 @@ export const someFrames: readonly Frame[] = [
     limits: undefined,
     position: '1045',
   },
+  { kind: 'heartbeat', number: 12 },
+  {
+    kind: 'report',
+    sequence: 304,
+    freshness: [{ slice: exportsOfAmber, connected: true, synced: false, lagMs: 12 }],
+    heartbeat: 12,
+    isAll: false,
+  },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -155,6 +163,7 @@ const id = fc.stringMatching(/^[a-z0-9-]{0,64}$/);
 const list = <T>(one: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> => fc.array(one, { maxLength: 20 });
 const credit = fc.record({ mutations: count, bytes: count });
 const limits = fc.record({ frameBytesMax: positive, frameMutationsMax: positive, bodyBytesMax: positive });
+const freshness = list(fc.record({ slice, connected: fc.boolean(), synced: fc.boolean(), lagMs: count }));
 const key = { cluster: text, namespace: text, name: fc.oneof(text, fc.constant('n'.repeat(70_000))) };
 const body = fc.option(fc.uint8Array({ maxLength: 400 }), { nil: undefined });
 
@@ -228,10 +237,9 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     { requiredKeys: ['kind', 'sequence', 'credit'] },
   ),
   fc.record({ kind: fc.constant('refuse' as const), sequence: positive, reason: text, message: text }),
-  fc.record({
-    kind: fc.constant('status' as const),
-    freshness: list(fc.record({ slice, connected: fc.boolean(), synced: fc.boolean(), lagMs: count })),
-  }),
+  fc.record({ kind: fc.constant('status' as const), freshness }),
+  fc.record({ kind: fc.constant('heartbeat' as const), number: positive }),
+  fc.record({ kind: fc.constant('report' as const), sequence: positive, freshness, heartbeat: count, isAll: fc.boolean() }),
   fc.record({
     kind: fc.constant('bye' as const),
     reason: fc.constantFrom(...(Object.keys(byes) as ByeReason[])),

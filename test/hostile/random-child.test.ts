@@ -109,7 +109,22 @@ class RandomChild {
     const random = this.#random;
     const type = pick(random, types);
     const slice = sliceOf(type, { shard: pick(random, shards) });
-    const what = pick(random, ['put', 'put', 'put', 'put', 'put', 'claim', 'claim', 'delete', 'begin', 'end', 'end', 'digest', 'other']);
+    const what = pick(random, [
+      'put',
+      'put',
+      'put',
+      'put',
+      'put',
+      'claim',
+      'claim',
+      'delete',
+      'begin',
+      'end',
+      'end',
+      'digest',
+      'report',
+      'other',
+    ]);
     this.sent.set(what, (this.sent.get(what) ?? 0) + 1);
     switch (what) {
       case 'put':
@@ -131,6 +146,14 @@ class RandomChild {
         return void child.end(slice, random.below(3), pick(random, ['', 'an edge']));
       case 'digest':
         return void child.numbered((sequence) => ({ kind: 'digest', sequence, slice, value: '0' }));
+      case 'report':
+        return void child.numbered((sequence) => ({
+          kind: 'report',
+          sequence,
+          freshness: [{ slice, connected: true, synced: true, lagMs: 0 }],
+          heartbeat: random.below(4),
+          isAll: random.chance(0.5),
+        }));
       default:
         return child.socket.send(this.#anyFrame(slice));
     }
@@ -149,13 +172,14 @@ class RandomChild {
     return pick<Frame>(this.#random, [
       { kind: 'policy', up: everything, down: everything },
       { kind: 'resume', position: '7', held: [{ slice, edge: 'an edge', stated: 9 }], isLast: true },
-      { kind: 'status', freshness: [{ slice, connected: true, synced: true, lagMs: 0 }] },
+      { kind: 'heartbeat', number: 1 + this.#random.below(3) },
       { kind: 'restate', slice, reason: 'why not' },
       { kind: 'refuse', sequence: 3, reason: 'Forbidden', message: 'no' },
       ...(this.#random.chance(0.9)
         ? []
         : ([
             { kind: 'route', route: ['id-of-east'] },
+            { kind: 'status', freshness: [{ slice, connected: true, synced: true, lagMs: 0 }] },
             { kind: 'ack', sequence: 1_000_000, credit: { mutations: 1, bytes: 1 } },
             { kind: 'progress', sequence: 1_000_000, position: 'x' },
           ] as const)),

@@ -18,7 +18,7 @@ function setUp(tree: TreeStatus = aRoot) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
   const sessions = new PushSessions(pushes, clock.now());
-  const links = new ToldFreshness(clock.now());
+  const links = new ToldFreshness(clock);
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
   const parts = { store, sessions, links, tree: async () => tree, clock, version: '1.2.3', isReady: () => true, certificates: () => [] };
   return { clock, pushes, sessions, links, freshness: new Freshness(parts) };
@@ -99,10 +99,10 @@ function behind(side: LinkSide, tree?: TreeStatus) {
   town.pushes.shardStates.push(aShardState(amber, 3, { side }));
   town.pushes.hold(apiExports, { stated: 3, synced: true, edge: 'e' });
   town.pushes.hold(schemas, { stated: 2, synced: true });
-  const down = town.links.up(side, town.clock.now(), { silentSinceMs: () => undefined });
+  const link = town.links.up(side);
   const tell = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
-    town.links.note(side, [{ slice, connected, synced: true, lagMs }], town.clock.now());
-  return { ...town, tell, down: () => down(town.clock.now()), amber: async () => (await town.freshness.report()).shards[0] };
+    link.note({ freshness: [{ slice, connected, synced: true, lagMs }], isAll: false }, town.clock.now());
+  return { ...town, tell, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 
 test('a shard behind a link is connected while the link tells so of one of its slices, since when it was told', async (t) => {

@@ -213,6 +213,7 @@ export class SimCache {
       linkPolicies(this.#policies),
       {
         ...defaultSenderBounds,
+        progressIntervalMs: 5_000,
         refusedRetryMs: 60_000,
         digestIntervalMs: 600_000,
         readyGraceMs: 10_000,

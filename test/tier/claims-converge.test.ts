@@ -274,19 +274,19 @@ test('a link over which a shard came and went 201 times is not cut off for what 
   t.deepEqual(byesOf(end), []);
 });
 
-test('freshness is told to be all of it once the other end has said of every shard whether it has it from here', async (t) => {
+test('freshness is reported to be all of it once the other end has said of every shard whether it has it from here', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
   await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
   for (let i = 0; i < 4; i++) await rig.advance(5_000);
-  const told = () => end.sent.flatMap((frame) => (frame.kind === 'status' ? [frame.freshness.length] : []));
+  const told = () => end.sent.flatMap((frame) => (frame.kind === 'report' ? [[frame.freshness.length, frame.isAll]] : []));
   t.deepEqual(told(), []);
 
   const claim = claimToldTo({ end });
   child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
   await rig.settle();
 
-  t.deepEqual(told(), [1, 0]);
+  t.deepEqual(told(), [[1, true]]);
 });

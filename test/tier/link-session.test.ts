@@ -175,8 +175,8 @@ test('what the parent says is whole is not here while the claim of its shard is 
   t.teardown(() => east.stop());
   await rig.settle();
 
-  ends[0]?.send({ kind: 'status', freshness: [{ slice: exports, connected: true, synced: true, lagMs: 0 }] });
-  ends[0]?.send({ kind: 'status', freshness: [] });
+  const freshness = [{ slice: exports, connected: true, synced: true, lagMs: 0 }];
+  ends[0]?.send({ kind: 'report', sequence: 1, freshness, heartbeat: 1, isAll: true });
   await rig.settle();
 
   t.false(east.tier.isReady);
@@ -202,15 +202,20 @@ test('a shard counts as seen while it is connected, and from when the link opene
   t.teardown(() => east.stop());
   await rig.advance(100_000);
   const openedMs = rig.clock.now() - 100_000;
+  ends[0]?.send({ kind: 'report', sequence: 1, freshness: [], heartbeat: 1, isAll: false });
+  await rig.advance(0);
   const tell = async (connected: boolean): Promise<void> => {
-    ends[0]?.send({ kind: 'status', freshness: [{ slice: exports, connected, synced: true, lagMs: 0 }] });
+    reports += 1;
+    const freshness = [{ slice: exports, connected, synced: true, lagMs: 0 }];
+    ends[0]?.send({ kind: 'report', sequence: reports, freshness, heartbeat: reports, isAll: false });
     await rig.settle();
   };
+  let reports = 1;
 
   t.is(east.tier.seenMs(amber, 'parent'), openedMs);
   ends[0]?.send(aClaimFrame());
   await tell(true);
-  await rig.advance(50_000);
+  await rig.advance(2_000);
   t.is(east.tier.seenMs(amber, 'parent'), rig.clock.now());
   await tell(false);
   const awayMs = rig.clock.now();

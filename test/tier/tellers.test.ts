@@ -82,7 +82,7 @@ test('what a pusher tells anew comes to the child, and its going and its coming 
   t.true(seen().connected);
 });
 
-test('a pusher that falls silent, of which nothing says so, is noticed within a second, and told with the next status', async (t) => {
+test('a pusher that falls silent, of which nothing says so, is noticed within a second, and reported with the next heartbeat', async (t) => {
   const { rig, fallSilent, seen } = await aPair(t, 3);
 
   fallSilent(10);

@@ -37,6 +37,8 @@ export type RigCache = Readonly<{
 type CacheOptions = Partial<TierOptions> &
   Readonly<{ disk?: MemoryDisk; policies?: LinkPolicies; pushers?: TierParts['pushers']; soon?: (task: () => void) => void }>;
 
+const stepMs = 1_000;
+
 const alwaysThere: TierParts['pushers'] = {
   freshness: () => ({ connected: true, lagMs: 0 }),
   present: [],
@@ -96,7 +98,7 @@ export class TierRig {
       policies,
       {
         ...defaultSenderBounds,
-        statusIntervalMs: 5_000,
+        progressIntervalMs: 5_000,
         digestIntervalMs: 600_000,
         refusedRetryMs: 30_000,
         readyGraceMs: 10_000,
@@ -137,10 +139,13 @@ export class TierRig {
     }
   }
 
+  /** In steps that are shorter than anything that is waited for is patient: what is asked within one is answered behind it. */
   async advance(ms: number): Promise<void> {
     await this.settle();
-    this.clock.advance(ms);
-    await this.settle();
+    for (let left = ms; left >= 0; left -= stepMs) {
+      this.clock.advance(Math.min(left, stepMs));
+      await this.settle();
+    }
   }
 
   async #connect(url: string, from: string): Promise<FrameConnection> {

@@ -1,41 +1,56 @@
 import test from 'ava';
+import type { SliceFreshness } from '../../src/frames/frame.js';
+import { answerAgeMsMax } from '../../src/tier/heartbeat.js';
 import { ToldFreshness } from '../../src/tier/told-freshness.js';
+import { ManualClock } from '../store/manual-clock.js';
 import { aSlice } from '../support/pushes.js';
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
-const heard = { silentSinceMs: () => undefined };
 const told = { slice: exports, connected: true, synced: true, lagMs: 3_000 };
 
-test('a side that never opened is down since the start', (t) => {
-  const freshness = new ToldFreshness(100);
+function setUp() {
+  const clock = new ManualClock();
+  const startedMs = clock.now();
+  return { clock, startedMs, freshness: new ToldFreshness(clock) };
+}
 
-  t.deepEqual(freshness.presence('parent'), { isUp: false, sinceMs: 100, hasTold: false });
+function aReport(freshness: readonly SliceFreshness[], isAll = false) {
+  return { freshness, isAll };
+}
+
+test('a side that never opened is down since the start', (t) => {
+  const { clock, startedMs, freshness } = setUp();
+
+  clock.advance(100);
+
+  t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs, hasTold: false });
   t.is(freshness.slice('parent', exports), undefined);
 });
 
 test('what is told of a slice holds until its link is down; then the slice is not connected, and nothing else changes', (t) => {
-  const freshness = new ToldFreshness(100);
-  const down = freshness.up('parent', 200, heard);
+  const { clock, startedMs, freshness } = setUp();
+  const parent = freshness.up('parent');
 
-  freshness.note('parent', [told], 250);
+  clock.advance(50);
+  t.deepEqual(parent.note(aReport([told]), clock.now()), [exports]);
   t.false(freshness.presence('parent').hasTold);
-  freshness.note('parent', [], 250);
+  parent.note(aReport([], true));
 
   t.like(freshness.slice('parent', exports), { connected: true, synced: true, lagMs: 3_000 });
-  t.deepEqual(freshness.presence('parent'), { isUp: true, sinceMs: 200, hasTold: true });
-  down(300);
+  t.deepEqual(freshness.presence('parent'), { isOpen: true, isUp: true, sinceMs: startedMs, hasTold: true });
+  parent.down();
   t.like(freshness.slice('parent', exports), { connected: false, synced: true, lagMs: 3_000 });
-  t.deepEqual(freshness.presence('parent'), { isUp: false, sinceMs: 300, hasTold: true });
+  t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs + 50, hasTold: true });
 });
 
 test('a later word on a slice takes the place of the earlier, and sides are kept apart', (t) => {
-  const freshness = new ToldFreshness(0);
-  freshness.up('parent', 0, heard);
-  freshness.up('child/east', 0, heard);
+  const { clock, freshness } = setUp();
+  const parent = freshness.up('parent');
+  freshness.up('child/east');
 
-  freshness.note('parent', [told, { ...told, slice: schemas, synced: false }], 10);
-  freshness.note('parent', [{ ...told, connected: false }], 20);
+  parent.note(aReport([told, { ...told, slice: schemas, synced: false }]), clock.now());
+  parent.note(aReport([{ ...told, connected: false }]), clock.now());
 
   t.is(freshness.slice('parent', exports)?.connected, false);
   t.is(freshness.slice('child/east', exports), undefined);
@@ -43,28 +58,38 @@ test('a later word on a slice takes the place of the earlier, and sides are kept
   t.deepEqual(freshness.syncedAt('child/east'), []);
 });
 
-test('the end of a connection whose place another has taken is no news', (t) => {
-  const freshness = new ToldFreshness(0);
-  const downBefore = freshness.up('child/east', 10, heard);
-  freshness.up('child/east', 20, heard);
+test('what a connection says or how it ends is no news once another has taken its place', (t) => {
+  const { clock, freshness } = setUp();
+  const before = freshness.up('child/east');
+  const now = freshness.up('child/east');
+  now.note(aReport([{ ...told, connected: false }]), clock.now());
 
-  downBefore(30);
+  before.note(aReport([told], true), clock.now());
+  before.down();
 
-  t.deepEqual(freshness.presence('child/east'), { isUp: true, sinceMs: 20, hasTold: false });
+  t.like(freshness.presence('child/east'), { isOpen: true, isUp: true, hasTold: false });
+  t.is(freshness.slice('child/east', exports)?.connected, false);
 });
 
-test('a link that is open and silent for too long counts as down since it was heard, until it is heard again (F7)', (t) => {
-  const freshness = new ToldFreshness(0);
-  let silentMs: number | undefined;
-  freshness.up('parent', 100, { silentSinceMs: () => silentMs });
-  freshness.note('parent', [told], 150);
-
-  silentMs = 200;
-  t.like(freshness.presence('parent'), { isUp: false, sinceMs: 200 });
+test('a link that answers no heartbeat counts as down since the last answer was asked for, until it answers again (F7)', (t) => {
+  const { clock, startedMs, freshness } = setUp();
+  const parent = freshness.up('parent');
+  parent.note(aReport([told]));
+  t.like(freshness.presence('parent'), { isOpen: true, isUp: false, sinceMs: startedMs });
   t.is(freshness.slice('parent', exports)?.connected, false);
-  t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: 200 });
+  parent.note(aReport([]), startedMs);
+  t.true(freshness.presence('parent').isUp);
 
-  silentMs = undefined;
-  t.like(freshness.presence('parent'), { isUp: true, sinceMs: 100 });
-  t.deepEqual(freshness.shard('parent', exports.shard), { connected: true, sinceMs: 150 });
+  clock.advance(answerAgeMsMax);
+  t.deepEqual(freshness.shard('parent', exports.shard), { connected: true, sinceMs: startedMs });
+  clock.advance(1);
+  t.like(freshness.presence('parent'), { isOpen: true, isUp: false, sinceMs: startedMs });
+  t.is(freshness.slice('parent', exports)?.connected, false);
+  t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: startedMs });
+
+  parent.note(aReport([]), startedMs + 1_000);
+  t.true(freshness.presence('parent').isUp);
+  t.deepEqual(freshness.shard('parent', exports.shard), { connected: true, sinceMs: startedMs });
+  clock.advance(10_000);
+  t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: startedMs + 1_000 });
 });

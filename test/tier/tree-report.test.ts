@@ -25,7 +25,7 @@ function setUp() {
   const link = (side: LinkSide, cacheId: string, position: string): LinkState => ({ side, cacheId, position });
   const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
     const known = await KnownShards.open(pushes);
-    const told = { presence: () => ({ isUp: false, sinceMs: clock.now() - 900, hasTold: false }) };
+    const told = { presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasTold: false }) };
     const alone = { name: undefined, route: ['c1'], parent: undefined, children: [], policies, freshness: told };
     return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
   };

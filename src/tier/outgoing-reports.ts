@@ -1,0 +1,109 @@
+/**
+ * What the sending half of a link reports of the freshness of the slices that cross it: all of it once, then what has changed of those
+ * that were marked, at most once for each heartbeat of the other end.
+ *
+ *   heartbeat ──▶ look at what is marked ──▶ wait until the tail has read on to what was published at that look ──▶ report
+ *
+ * The other end takes a report for true once everything before it has come, so it must not overtake a change that it knows of. A quiet slice
+ * costs nothing. Bounds: one text per slice; one round of reports at a time.
+ */
+import type { Revision } from '../domain/revision.js';
+import type { Slice } from '../domain/slice.js';
+import type { FrameOf, SliceFreshness } from '../frames/frame.js';
+
+/** Whether the pusher of a slice is connected somewhere, and how far behind it is known to be. */
+export type FreshnessOf = (slice: Slice) => Readonly<{ connected: boolean; lagMs: number }>;
+
+export type OutgoingReportsParts = Readonly<{
+  isSynced: (slice: Slice) => boolean;
+  freshnessOf: FreshnessOf;
+  published: () => Revision;
+  /** Those to be looked at. Whoever looks at one takes it out. */
+  marked: Set<ReportedSlice>;
+}>;
+
+/** A slice, and the text of what was reported of it last. */
+export type ReportedSlice = { readonly slice: Slice; freshness: string };
+
+export type Report = Omit<FrameOf<'report'>, 'kind' | 'sequence'>;
+
+/** Looked at in one turn of the event loop, and reported in one frame. */
+const slicesPerTurn = 1_000;
+/** A lag is told in steps: it would change every time. */
+const lagStepMs = 1_000;
+
+export class OutgoingReports {
+  readonly #parts: OutgoingReportsParts;
+  /** Asked and not answered; 0 is none. */
+  #heartbeat = 0;
+  #isAllKnown = false;
+  #hasReportedAll = false;
+  /** Of this round: those that are not looked at yet. */
+  #left = 0;
+  readonly #waiting: Readonly<{ report: Report; upTo: Revision }>[] = [];
+
+  constructor(parts: OutgoingReportsParts) {
+    this.#parts = parts;
+  }
+
+  /** The other end wants to know. */
+  ask(heartbeat: number): void {
+    this.#heartbeat = heartbeat;
+  }
+
+  /** No other slices are to be expected: what is marked now is all there is. It is reported at once, for the other end may be waiting with its readers. */
+  allKnown(): void {
+    this.#isAllKnown = true;
+  }
+
+  /** Looks at some slices, if a report is due. False: none is. */
+  look(): boolean {
+    const { marked, published } = this.#parts;
+    const isEnding = this.#isAllKnown && !this.#hasReportedAll;
+    if (this.#left === 0) {
+      if (this.#waiting.length > 0 || (this.#heartbeat === 0 && !isEnding)) return false;
+      this.#left = marked.size;
+    }
+    const freshness = this.#changes(Math.min(this.#left, slicesPerTurn));
+    this.#left = Math.min(marked.size, Math.max(0, this.#left - slicesPerTurn));
+    const isLast = this.#left === 0;
+    const report: Report = { freshness, heartbeat: isLast ? this.#heartbeat : 0, isAll: isLast && isEnding };
+    if (isLast) this.#heartbeat = 0;
+    if (report.isAll) this.#hasReportedAll = true;
+    if (isLast || freshness.length > 0) this.#waiting.push({ report, upTo: published() });
+    return true;
+  }
+
+  /** The next report, when everything up to `position` was put in the queue before it. */
+  take(position: Revision): Report | undefined {
+    const [first] = this.#waiting;
+    if (first === undefined || first.upTo > position) return undefined;
+    this.#waiting.shift();
+    return first.report;
+  }
+
+  #changes(count: number): readonly SliceFreshness[] {
+    const { marked } = this.#parts;
+    const changed: SliceFreshness[] = [];
+    let looked = 0;
+    for (const reported of marked) {
+      if (looked === count) break;
+      looked += 1;
+      marked.delete(reported);
+      const freshness = this.#changeOf(reported);
+      if (freshness !== undefined) changed.push(freshness);
+    }
+    return changed;
+  }
+
+  #changeOf(reported: ReportedSlice): SliceFreshness | undefined {
+    const { slice } = reported;
+    const { isSynced, freshnessOf } = this.#parts;
+    const { connected, lagMs } = freshnessOf(slice);
+    const freshness = { slice, connected, synced: isSynced(slice), lagMs: Math.floor(lagMs / lagStepMs) * lagStepMs };
+    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs}`;
+    if (reported.freshness === text) return undefined;
+    reported.freshness = text;
+    return freshness;
+  }
+}

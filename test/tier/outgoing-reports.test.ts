@@ -1,0 +1,130 @@
+import test from 'ava';
+import type { Slice } from '../../src/domain/slice.js';
+import { OutgoingReports, type Report, type ReportedSlice } from '../../src/tier/outgoing-reports.js';
+import { aSlice } from '../support/pushes.js';
+
+const exports = aSlice();
+const schemas = aSlice({ resource: 'apiresourceschemas' });
+
+function setUp() {
+  const state = { connected: true, lagMs: 0, published: 7, synced: new Set<Slice>([exports, schemas]), looks: 0 };
+  const slices = new Map<Slice, ReportedSlice>();
+  const marked = new Set<ReportedSlice>();
+  const reports = new OutgoingReports({
+    isSynced: (slice) => state.synced.has(slice),
+    freshnessOf: () => {
+      state.looks += 1;
+      return { connected: state.connected, lagMs: state.lagMs };
+    },
+    published: () => state.published,
+    marked,
+  });
+  const mark = (...these: readonly Slice[]): void => {
+    for (const slice of these) {
+      const reported = slices.get(slice) ?? { slice, freshness: '' };
+      slices.set(slice, reported);
+      marked.add(reported);
+    }
+  };
+  let heartbeat = 0;
+  const take = (position: number): readonly Report[] => {
+    const taken: Report[] = [];
+    for (let report = reports.take(position); report !== undefined; report = reports.take(position)) taken.push(report);
+    return taken;
+  };
+  /** All that the next heartbeat is answered with, by a tail that is not behind. */
+  const answer = (...these: readonly Slice[]): readonly Report[] => {
+    mark(...these);
+    reports.ask((heartbeat += 1));
+    const all: Report[] = [];
+    do all.push(...take(state.published));
+    while (reports.look());
+    return all;
+  };
+  return { state, reports, marked, mark, take, answer };
+}
+
+function texts(reports: readonly Report[]): readonly string[] {
+  return reports.flatMap(({ freshness }) =>
+    freshness.map(({ slice, connected, synced, lagMs }) => `${slice.resource.resource} ${connected} ${synced} ${lagMs}`),
+  );
+}
+
+test('all of it is reported once, then what has changed; a heartbeat is answered also where nothing has', (t) => {
+  const { state, answer } = setUp();
+
+  const first = answer(exports, schemas);
+  t.deepEqual(texts(first), ['apiexports true true 0', 'apiresourceschemas true true 0']);
+  t.deepEqual(
+    first.map(({ heartbeat }) => heartbeat),
+    [1],
+  );
+  t.deepEqual(answer(exports, schemas), [{ freshness: [], heartbeat: 2, isAll: false }]);
+  state.synced.delete(schemas);
+  t.deepEqual(texts(answer(exports)), []);
+  t.is(state.looks, 5);
+  t.deepEqual(texts(answer(schemas)), ['apiresourceschemas true false 0']);
+});
+
+test('a lag is reported in steps of a second', (t) => {
+  const { state, answer } = setUp();
+  answer(exports);
+
+  state.lagMs = 999;
+  t.deepEqual(texts(answer(exports)), []);
+  state.lagMs = 1_700;
+  t.deepEqual(texts(answer(exports)), ['apiexports true true 1000']);
+});
+
+test('nothing is looked at before it is asked for', (t) => {
+  const { state, reports, mark } = setUp();
+  mark(exports);
+
+  t.false(reports.look());
+  t.is(state.looks, 0);
+});
+
+test('once all slices are known it is reported, unasked, that this was all', (t) => {
+  const { reports, mark, take, state } = setUp();
+  mark(exports);
+
+  reports.allKnown();
+  t.true(reports.look());
+  const [report] = take(state.published);
+  t.like(report, { heartbeat: 0, isAll: true });
+  t.is(report?.freshness.length, 1);
+  t.false(reports.look());
+});
+
+test('a report waits for the tail to have read on to what was published when it was made, and nothing is looked at meanwhile', (t) => {
+  const { state, reports, mark, take, marked } = setUp();
+  mark(exports);
+  reports.ask(1);
+
+  t.true(reports.look());
+  state.published = 9;
+  mark(schemas);
+  reports.ask(2);
+  t.false(reports.look());
+  t.deepEqual(take(6), []);
+  t.deepEqual(texts(take(7)), ['apiexports true true 0']);
+
+  t.true(reports.look());
+  t.is(marked.size, 0);
+  t.deepEqual(take(8), []);
+  t.like(take(9)[0], { heartbeat: 2 });
+});
+
+test('no report tells of more than a thousand slices, and the last of a round answers', (t) => {
+  const { answer } = setUp();
+  const slices = Array.from({ length: 2_001 }, (_, i) => aSlice({ shard: `s-${i}` }));
+
+  t.deepEqual(
+    answer(...slices).map(({ freshness, heartbeat }) => [freshness.length, heartbeat]),
+    [
+      [1_000, 0],
+      [1_000, 0],
+      [1, 1],
+    ],
+  );
+});
