@@ -41,6 +41,8 @@ export type SenderSessionParts = Readonly<{
 
 /** How soon it is told that a slice has lost its source, or has got it. */
 const statusLookMs = 250;
+/** One that lags less is not behind: it may only wait for its answer. */
+const behindMs = 1_000;
 
 /** What the welcome began. */
 type Welcomed = Readonly<{ cacheId: string; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
@@ -211,16 +213,18 @@ export class SenderSession {
     return first === undefined || first.statedAt === cacheId;
   }
 
-  /** Now and then, and soon when a slice has got its source, or lost it. */
+  /** Now and then, and soon when a slice has got its source or lost it, or has fallen behind or caught up. */
   async #tellStatus(): Promise<void> {
-    const { connection, feeds, clock } = this.#parts;
+    const { connection, clock } = this.#parts;
     const { signal } = this.#stop;
-    let [told, toldMs] = ['', -Infinity];
+    let told: readonly SliceFreshness[] = [];
+    let toldMs = clock.now();
     while (!signal.aborted) {
-      const states = [...feeds.values()].map((feed) => `${feed.connected} ${feed.statedAt !== undefined}`).join();
-      if (states !== '' && (states !== told || clock.now() - toldMs >= this.#options.statusIntervalMs)) {
-        connection.send({ kind: 'status', freshness: this.#freshness() });
-        [told, toldMs] = [states, clock.now()];
+      const freshness = this.#freshness();
+      const isDue = clock.now() - toldMs >= this.#options.statusIntervalMs;
+      if (freshness.length > 0 && (isDue || freshness.some((each, i) => isNews(each, told[i])))) {
+        connection.send({ kind: 'status', freshness });
+        [told, toldMs] = [freshness, clock.now()];
       }
       await pause(clock, statusLookMs, signal);
     }
@@ -276,4 +280,8 @@ for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[re
 
 function reasonOf(code: number): ByeReason | undefined {
   return reasonsByCode.get(code);
+}
+
+function isNews({ connected, synced, lagMs }: SliceFreshness, told: SliceFreshness | undefined): boolean {
+  return connected !== told?.connected || synced !== told.synced || lagMs >= behindMs !== told.lagMs >= behindMs;
 }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { until } from '../support/test-server.js';
 import type { Way } from '../support/tcp-proxy.js';
-import { aModelShard, type ModelShard } from './model-shard.js';
+import { aModelShard, modelTypes, type ModelShard } from './model-shard.js';
 import { anOnlooker } from './onlooker.js';
 import { aTierTree, type TierCache, type TierTree } from './tier-tree.js';
 import { converge, digestsOf } from './tree-model.js';
@@ -15,6 +15,9 @@ import { converge, digestsOf } from './tree-model.js';
 /** Objects that nothing happens to: they would be told again if a slice were stated anew. */
 const still = 1_500;
 const noticeMsMax = 15_000;
+/** A view that is older is not current: three heartbeats, and what a busy machine takes. */
+const staleMsMax = 4_000;
+const exports = modelTypes[0];
 
 type Stage = Readonly<{
   tree: TierTree;
@@ -26,17 +29,27 @@ type Stage = Readonly<{
 }>;
 
 /** A root with birch, a child with amber; both hold both. */
-async function twoCaches(t: ExecutionContext): Promise<Stage> {
+async function twoCaches(t: ExecutionContext, flags: readonly string[] = []): Promise<Stage> {
   const tree = await aTierTree(t);
   const [amber, birch] = [aModelShard(t, 'amber'), aModelShard(t, 'birch')];
-  const root = await tree.start('root');
-  const east = await tree.start('east', { parent: root });
+  const root = await tree.start('root', { flags });
+  const east = await tree.start('east', { parent: root, flags });
   for (const shard of [amber, birch]) for (let i = 0; i < still; i += 1) shard.put(`${shard.name}-still-${i}`, { bytes: 500 });
   amber.push(east);
   birch.push(root);
   const wanted = { caches: [root, east], shards: [amber, birch] };
   await converge(t, 'the beginning', wanted);
   return { tree, root, east, amber, birch, settled: (context, when) => converge(context, when, wanted) };
+}
+
+/** What a cache says of how current it is about birch, and then the turn that it shows of an object that changes in all of them. */
+async function viewOf(cache: TierCache): Promise<Readonly<{ tellsCurrent: boolean; turn: number }>> {
+  const shard = (await cache.status()).shards.find((each) => each.shard === 'birch');
+  const isThere = shard?.connection.kind === 'connected';
+  const tellsCurrent = isThere && shard.slices.every(({ lagMs, inStep }) => lagMs !== null && lagMs < 1_000 && inStep !== false);
+  const path = `/services/cache/shards/birch/clusters/*/apis/${exports.group}/${exports.version}/${exports.resource}`;
+  const { items } = await cache.client.list(path);
+  return { tellsCurrent, turn: Number(items.find(({ metadata }) => metadata.name === 'birch-still-1')?.metadata.labels?.['turn'] ?? 0) };
 }
 
 function change({ amber, birch }: Stage, turn: number, count = 60): void {
@@ -69,6 +82,38 @@ test.serial('on a slow link changes cross both ways, on one connection', async (
 
   t.is(east.uplink.connections, connections);
   t.deepEqual(await digestsOf(stage.root), await digestsOf(east));
+});
+
+test.serial('over a link that is too narrow for what changes, no view is told as current that is not', async (t) => {
+  const patient = ['--ping-interval=60s', '--pong-timeout=60s'];
+  const { root, east, birch, settled } = await twoCaches(t, patient);
+  const seen: { atMs: number; turn: number }[] = [];
+  const turnAt = (ms: number): number => seen.findLast(({ atMs }) => atMs <= ms)?.turn ?? 0;
+  const views: { askedMs: number; tellsCurrent: boolean; turn: number }[] = [];
+  const look = async (): Promise<void> => {
+    const askedMs = performance.now();
+    views.push({ askedMs, ...(await viewOf(east)) });
+  };
+
+  east.uplink.narrow(200_000);
+  let turn = 0;
+  for (const untilMs = performance.now() + 12_000; performance.now() < untilMs; await sleep(100)) {
+    turn += 1;
+    for (let i = 0; i < 100; i += 1) birch.put(`birch-still-${i}`, { turn, bytes: 1_000 });
+    seen.push({ atMs: performance.now(), turn: (await viewOf(root)).turn });
+    await look();
+  }
+  const [shown] = views.slice(-1);
+  t.true((shown?.turn ?? 0) < turnAt(performance.now()), 'it is behind');
+  east.uplink.heal();
+  await settled(t, 'healed');
+  for (const untilMs = performance.now() + 10_000; views.at(-1)?.tellsCurrent !== true && performance.now() < untilMs; await sleep(100))
+    await look();
+
+  t.is(views.at(-1)?.tellsCurrent, true);
+  t.log(`${views.length} views, ${views.filter(({ tellsCurrent }) => tellsCurrent).length} of them told as current; ${turn} turns`);
+  const better = views.filter(({ askedMs, tellsCurrent, turn: shownTurn }) => tellsCurrent && shownTurn < turnAt(askedMs - staleMsMax));
+  t.deepEqual(better.slice(0, 3), []);
 });
 
 for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {

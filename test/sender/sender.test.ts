@@ -784,6 +784,9 @@ test('the cache is told how fresh each slice is: at once, soon after it has chan
   await rig.advance(250);
 
   t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 1_000 }]]);
+  await rig.commit();
+  await rig.advance(250);
+  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0 }]], 'it has caught up');
 });
 
 test('a sender without slices tells no freshness', async (t) => {

@@ -76,6 +76,19 @@ test('a network that stalls loses nothing', async (t) => {
   t.deepEqual(proxy.passed, { up: 7, down: 0 });
 });
 
+test('through a narrow network no more passes than that, and nothing is lost', async (t) => {
+  const { proxy, client, atTarget } = await aConnection(t);
+  const text = 'x'.repeat(600_000);
+
+  proxy.narrow(1_000_000);
+  const startedMs = performance.now();
+  client.write(text);
+  await until(() => atTarget.text.length === text.length);
+
+  const tookMs = performance.now() - startedMs;
+  t.true(tookMs > 450 && tookMs < 5_000, `${tookMs} ms`);
+});
+
 test('connections that are refused are reset; later ones lead to where the proxy was redirected', async (t) => {
   const { proxy } = await aConnection(t);
   const other = createServer((socket) => socket.on('error', () => {}).end('other'));

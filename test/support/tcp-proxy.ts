@@ -2,7 +2,8 @@
  * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): delays what passes, holds it up, swallows it, or breaks it off.
  *
  *   client ──▶ proxy ──▶ target        delay: bytes arrive later, in order, and the sender is not held back
- *        up ─▶     ◀─ down             stall: nothing is read, so that the sender is held back; what was sent arrives once it is healed
+ *        up ─▶     ◀─ down             narrow: so many bytes pass each second, and the sender is held back
+ *                                      stall: nothing is read, so that the sender is held back; what was sent arrives once it is healed
  *                                      blackhole: bytes and endings are swallowed, both ways or one; new connections lead nowhere
  *                                      refuse: new connections are reset, all or a share of them
  *                                      cut: both ends see a reset
@@ -21,7 +22,13 @@ const unsentBytesMax = 1024 * 1024;
 export class TcpProxy {
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
-  readonly #network: Network = { delayMs: 0, isStalled: false, swallows: { up: false, down: false }, passed: { up: 0, down: 0 } };
+  readonly #network: Network = {
+    delayMs: 0,
+    bytesPerSecond: Infinity,
+    isStalled: false,
+    swallows: { up: false, down: false },
+    passed: { up: 0, down: 0 },
+  };
   #targetPort: number;
   #connections = 0;
   #refuses: () => boolean = () => false;
@@ -58,6 +65,11 @@ export class TcpProxy {
     this.#network.delayMs = ms;
   }
 
+  /** From now on no more passes, each way of each connection. */
+  narrow(bytesPerSecond: number): void {
+    this.#network.bytesPerSecond = bytesPerSecond;
+  }
+
   stall(): void {
     this.#network.isStalled = true;
     this.#look();
@@ -76,6 +88,7 @@ export class TcpProxy {
   /** What comes from now on passes again. Connections that lost something on the way are broken off: TCP would have, in time. */
   heal(): void {
     this.#network.delayMs = 0;
+    this.#network.bytesPerSecond = Infinity;
     this.#network.isStalled = false;
     this.#network.swallows = { up: false, down: false };
     this.#refuses = () => false;
@@ -121,7 +134,13 @@ export class TcpProxy {
   }
 }
 
-type Network = { delayMs: number; isStalled: boolean; swallows: Record<Way, boolean>; readonly passed: Record<Way, number> };
+type Network = {
+  delayMs: number;
+  bytesPerSecond: number;
+  isStalled: boolean;
+  swallows: Record<Way, boolean>;
+  readonly passed: Record<Way, number>;
+};
 
 /** One way of one connection. What is under way keeps its order, however the delay changes meanwhile. */
 class Flow {
@@ -132,6 +151,7 @@ class Flow {
   readonly #underWay: Readonly<{ dueMs: number; deliver: () => void }>[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isFull = false;
+  #isResting = false;
   hasLost = false;
 
   constructor(network: Network, from: Socket, to: Socket, way: Way) {
@@ -148,7 +168,7 @@ class Flow {
   }
 
   look(): void {
-    if (this.#network.isStalled || this.#isFull) this.#from.pause();
+    if (this.#network.isStalled || this.#isFull || this.#isResting) this.#from.pause();
     else this.#from.resume();
   }
 
@@ -156,6 +176,7 @@ class Flow {
     if (!this.#to.writable) return;
     this.#network.passed[this.#way] += bytes.length;
     this.#to.write(bytes);
+    this.#rest((bytes.length / this.#network.bytesPerSecond) * 1_000);
     if (this.#isFull || this.#to.writableLength <= unsentBytesMax) return;
     this.#isFull = true;
     this.look();
@@ -163,6 +184,16 @@ class Flow {
       this.#isFull = false;
       this.look();
     });
+  }
+
+  #rest(ms: number): void {
+    if (ms < 1) return;
+    this.#isResting = true;
+    this.look();
+    setTimeout(() => {
+      this.#isResting = false;
+      this.look();
+    }, ms).unref();
   }
 
   #pass(deliver: () => void): void {
