@@ -9,6 +9,7 @@ import type { Log } from './diagnostics/log.js';
 import type { Metrics } from './diagnostics/metrics.js';
 import type { LinkPolicies } from './domain/link-policies.js';
 import { CacheError } from './domain/errors.js';
+import type { LinkState } from './domain/push.js';
 import type { Clock, Store } from './domain/ports.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
@@ -24,6 +25,7 @@ import { version } from './version.js';
 export type OpenTierParts = Readonly<{
   store: Store;
   known: KnownShards;
+  links: readonly LinkState[];
   sessions: PushSessions;
   context: Pick<SessionContext, 'typeOf' | 'limits' | 'credit' | 'systemClusters'>;
   clock: Clock;

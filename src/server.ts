@@ -125,7 +125,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const known = await KnownShards.open(store);
   const context = pushContext(settings, catalogue);
   const policies = linkPoliciesOf(settings);
-  const tier = openTier(settings, policies, { store, known, sessions, context, clock, random, log, metrics });
+  const links = await store.links();
+  const tier = openTier(settings, policies, { store, known, links, sessions, context, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);

@@ -107,10 +107,10 @@ export class BareCache {
   /** Says that the pusher of each is there, and not behind. */
   async report(slices: readonly OfSlice[], connected = true): Promise<void> {
     for (let at = 0; at < slices.length; at += 1_000) {
-      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0 }));
-      await this.#send((sequence) => ({ kind: 'report', sequence, freshness, heartbeat: 0, isAll: false }));
+      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0, whole: true }));
+      await this.#send((sequence) => ({ kind: 'report', sequence, freshness, heartbeat: 0, isAll: false, isComplete: true }));
     }
-    await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true }));
+    await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
   }
 
   /** Asks once a second, as a cache does. Ends with the connection. */
@@ -194,7 +194,14 @@ export class BareCache {
     if (frame.kind === 'end') this.#ends += 1;
     if (frame.kind === 'claim') this.#choose(frame);
     if (frame.kind === 'heartbeat')
-      void this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: frame.number, isAll: false })).catch(() => {});
+      void this.#send((sequence) => ({
+        kind: 'report',
+        sequence,
+        freshness: [],
+        heartbeat: frame.number,
+        isAll: false,
+        isComplete: true,
+      })).catch(() => {});
     if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     this.#taken = frame.sequence + mutations - 1;

@@ -76,6 +76,7 @@ function sliceOf(value: unknown): SliceStatus {
     resource: textOf(slice['resource']),
     identity: textOf(slice['identity']),
     synced: truthOf(slice['synced']),
+    whole: orUntold(slice['whole'], truthOf, false),
     stated,
     inStep: orUntold(slice['inStep'], (inStep) => orNull(inStep, truthOf), null),
     objects: numberOf(slice['objects']),

@@ -11,7 +11,7 @@ import type {
   SendingStatus,
   TreeStatus,
 } from '../domain/status.js';
-import { listOf, numberOf, orNull, recordOf, textOf, unread, type Members } from './members.js';
+import { listOf, numberOf, orNull, orUntold, recordOf, textOf, truthOf, unread, type Members } from './members.js';
 
 export function parseTreeStatus(value: unknown): TreeStatus {
   const tree = recordOf(value);
@@ -19,6 +19,7 @@ export function parseTreeStatus(value: unknown): TreeStatus {
     name: orNull(tree['name'], textOf),
     route: listOf(tree['route']).map(textOf),
     hops: orNull(tree['hops'], numberOf),
+    complete: orUntold(tree['complete'], truthOf, false),
     parent: orNull(tree['parent'], parentOf),
     children: listOf(tree['children']).map(childStatusOf),
   };

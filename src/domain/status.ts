@@ -4,7 +4,7 @@
  * ignores what it does not know.
  *
  *   {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…", "ready": true},
- *    "tree": {"name": "eu-1", "route": ["c-1", "c-0"], "hops": 1,
+ *    "tree": {"name": "eu-1", "route": ["c-1", "c-0"], "hops": 1, "complete": true,
  *             "parent": {"url": "https://root:6443", "failures": 0, "message": null, "cacheId": "c-0",
  *                        "connection": {"kind": "connected", "forMs": 192000, "peer": "root:6443"}, "position": "…",
  *                        "sending": {"slices": 14, "inStep": 14, "behind": 0, "lagMs": 0, "restated": 0, "refused": 0},
@@ -16,8 +16,8 @@
  *                      "expiresInMs": 2764800000}],
  *    "shards": [{"shard": "amber", "side": "local", "moves": 0, "incarnation": 1763700000000, "removed": false,
  *                "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
- *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "stated": "current",
- *                            "inStep": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
+ *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "whole": true,
+ *                            "stated": "current", "inStep": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
  *                            "sourceConnected": true}]}]}
  */
 import type { Incarnation } from './push.js';
@@ -57,6 +57,8 @@ export type TreeStatus = Readonly<{
   route: readonly string[];
   /** How many of them are above this one; null while there is a parent that has not told. */
   hops: number | null;
+  /** Whether every shard is known here that any cache of the tree knows: all neighbours that it ever had are connected, and say the same. */
+  complete: boolean;
   parent: ParentStatus | null;
   /** In the order of their names, those that are away included. */
   children: readonly ChildStatus[];
@@ -150,6 +152,8 @@ export type SliceStatus = Readonly<{
   identity: string;
   /** Whether it was ever stated in full. */
   synced: boolean;
+  /** Whether every object that the shard has of it is here, as of `lagMs` ago: an object that is not here is nowhere. */
+  whole: boolean;
   /** By the incarnation that has the shard now, by an earlier one, by none; or assumed, for plain HTTP tells no end. */
   stated: 'current' | 'earlier' | 'never' | 'assumed';
   /** Whether changes alone keep it up with the link that it comes over; null when it comes over none. */

@@ -21,13 +21,13 @@
  *            | [16, reason, message, retryAfterMs | nil]                                           bye
  *            | [17, position, held, isLast]                                                        resume
  *            | [18, number]                                                                        heartbeat
- *            | [19, sequence, freshness, heartbeat, isAll]                                         report
+ *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
  *   slice    = [shard, group, resource, identity]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
  *   stated   = [slice, …]         held   = [[slice, edge, stated], …]
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
- *   freshness = [[slice, connected, synced, lagMs], …]
+ *   freshness = [[slice, connected, synced, lagMs, whole], …]
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest and resume
@@ -87,8 +87,12 @@ export type PushedObject = Readonly<{
 
 export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
 
-/** What a sender knows of the freshness of a slice: whether its source is connected, and how old the oldest change is that is not acknowledged. */
-export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; synced: boolean; lagMs: number }>;
+/**
+ * What a sender knows of the freshness of a slice: whether its source is connected, whether it was told as a whole, and how old the oldest
+ * change is that is not acknowledged. `whole`: who receives it has, or will have with what comes before this, every object that the shard has of
+ * the slice; nothing was refused on the way, and no policy keeps anything back.
+ */
+export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; synced: boolean; lagMs: number; whole: boolean }>;
 
 export type Frame =
   | Readonly<{
@@ -146,8 +150,18 @@ export type Frame =
   | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[] }>
   /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
   | Readonly<{ kind: 'heartbeat'; number: number }>
-  /** What has changed of freshness since the last one. `isAll`: all that there is to be told was told once. */
-  | Readonly<{ kind: 'report'; sequence: number; freshness: readonly SliceFreshness[]; heartbeat: number; isAll: boolean }>
+  /**
+   * What has changed of freshness since the last one. `isAll`: by this, all that there is to be told was told once. `isComplete`: every shard
+   * that anybody behind the sender knows was told of; all neighbours it ever had are there.
+   */
+  | Readonly<{
+      kind: 'report';
+      sequence: number;
+      freshness: readonly SliceFreshness[];
+      heartbeat: number;
+      isAll: boolean;
+      isComplete: boolean;
+    }>
   /** What the receiving side holds of what comes over this link, and the last position it was told; in parts, the last of which says so. */
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */

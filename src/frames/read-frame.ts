@@ -149,6 +149,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         freshness: asListOf(member(1, 'freshness'), asFreshness),
         heartbeat: asCount(member(2, 'heartbeat')),
         isAll: asFlag(member(3, 'isAll')),
+        isComplete: asFlag(member(4, 'isComplete')),
       };
     case 'bye':
       return {
@@ -225,12 +226,13 @@ function asPolicy(member: Member): string {
 }
 
 function asFreshness({ value, name }: Member): SliceFreshness {
-  const [slice, connected, synced, lagMs] = asList({ value, name });
+  const [slice, connected, synced, lagMs, whole] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
     connected: asFlag({ value: connected, name: `${name}.connected` }),
     synced: asFlag({ value: synced, name: `${name}.synced` }),
     lagMs: asCount({ value: lagMs, name: `${name}.lagMs` }),
+    whole: asFlag({ value: whole, name: `${name}.whole` }),
   };
 }
 

@@ -50,7 +50,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'heartbeat':
       return [frame.number];
     case 'report':
-      return [frame.sequence, freshness(frame.freshness), frame.heartbeat, frame.isAll];
+      return [frame.sequence, freshness(frame.freshness), frame.heartbeat, frame.isAll, frame.isComplete];
     case 'bye':
       return [frame.reason, message(frame.message), frame.retryAfterMs ?? null];
     case 'resume':
@@ -77,7 +77,7 @@ function held({ slice: of, edge, stated }: HeldSlice): readonly unknown[] {
 }
 
 function freshness(told: readonly SliceFreshness[]): readonly unknown[] {
-  return told.map(({ slice: of, connected, synced, lagMs }) => [slice(of), connected, synced, lagMs]);
+  return told.map(({ slice: of, connected, synced, lagMs, whole }) => [slice(of), connected, synced, lagMs, whole]);
 }
 
 function orNil<T>(value: T | undefined, form: (value: T) => readonly unknown[]): readonly unknown[] | null {

@@ -16,14 +16,17 @@ import type { ShardName } from '../domain/shard.js';
 import { childOf, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type { SliceFreshness } from '../frames/frame.js';
 import type { PushSessions } from './push-sessions.js';
 
 /** What links have told of the shards behind them; since when, in milliseconds since 1970. */
 export type LinkFreshness = Readonly<{
   presence: (side: LinkSide) => Readonly<{ isUp: boolean; sinceMs: number }>;
   shard: (side: LinkSide, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
-  slice: (side: LinkSide, slice: Slice) => Readonly<{ connected: boolean; lagMs: number }> | undefined;
+  slice: (side: LinkSide, slice: Slice) => ToldSlice | undefined;
 }>;
+
+type ToldSlice = Omit<SliceFreshness, 'slice' | 'synced'>;
 
 export type FreshnessParts = Readonly<{
   store: Pick<Pushes, 'shards' | 'slices'> & StoreIdentity & Pick<Revisions, 'published' | 'format'>;
@@ -41,7 +44,7 @@ type Teller = Readonly<{
   connection: ShardConnection;
   isThere: boolean;
   sinceMs: number;
-  told: (slice: Slice) => Readonly<{ connected: boolean; lagMs: number }> | undefined;
+  told: (slice: Slice) => ToldSlice | undefined;
 }>;
 
 export class Freshness implements FreshnessPort {
@@ -128,6 +131,7 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: T
     identity,
     synced,
     stated: statedBy(state, shard),
+    whole: shard !== undefined && isWhole(state, shard, told?.whole ?? false),
     inStep: shard?.side === undefined || shard.side === 'local' ? null : edge !== '',
     objects,
     bytes,
@@ -136,6 +140,15 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: T
     lagMs: told === undefined ? null : teller.isThere ? told.lagMs : told.lagMs + age(teller.sinceMs, nowMs),
     sourceConnected: teller.isThere ? (told?.connected ?? null) : null,
   };
+}
+
+/**
+ * Whether every object that the shard has of a slice is here, but for its lag: whoever has the shard now has stated it, whoever tells of it says so
+ * (`told`), and where that is a link, changes keep it up. Of a plain writer it is assumed.
+ */
+export function isWhole(state: SliceState | undefined, { side, plain, incarnation }: ShardState, told: boolean): boolean {
+  if (state === undefined || side === undefined || state.stated === 0 || state.stated !== incarnation) return false;
+  return side === 'local' ? plain || told : state.edge !== '' && told;
 }
 
 /** A plain writer states nothing, so that what it wrote is taken for everything once it is quiet. */

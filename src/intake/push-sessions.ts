@@ -134,10 +134,10 @@ export class PushSessions {
   }
 
   /** What its pusher tells of a slice; nothing is behind while nobody tells. */
-  freshness(slice: Slice): Readonly<{ connected: boolean; lagMs: number }> {
+  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
     const { peer, told } = this.presence(slice.shard);
-    const { connected = false, lagMs = 0 } = told.get(formatSlice(slice)) ?? {};
-    return { connected: peer !== undefined && connected, lagMs };
+    const { connected = false, lagMs = 0, whole = false } = told.get(formatSlice(slice)) ?? {};
+    return { connected: peer !== undefined && connected, lagMs, whole };
   }
 
   #tell(slices: readonly Slice[]): void {
@@ -154,5 +154,5 @@ export class PushSessions {
 }
 
 function isSame(one: SliceFreshness | undefined, other: SliceFreshness): boolean {
-  return one?.connected === other.connected && one.lagMs === other.lagMs;
+  return one?.connected === other.connected && one.lagMs === other.lagMs && one.whole === other.whole;
 }

@@ -7,7 +7,7 @@
  * L2 The report that an absence is judged by was told before the object was looked for. The other way round, a shard that finished
  *    telling its objects between the two would vouch for an absence that it ended.
  *
- *    report ──┬──────────── look-up ──▶ absent         synced at the report, so nothing that was there then is missing
+ *    report ──┬──────────── look-up ──▶ absent         whole at the report, so nothing that was there then is missing
  *             └ what changed in between is as late as any change
  *
  * Bounds: a page of a list holds `pageObjectsMax`, fewer where those would be too long an answer; the rest in cache-connection.ts.
@@ -20,7 +20,7 @@ import { collectionTarget, objectTarget, type CollectionRef, type ObjectRef, typ
 import { readList, readObject, refusalOf, type CachedObject, type HttpAnswer, type ListPage, type Missing } from './read-answer.js';
 
 /**
- * `message` is in the cache's own words. Of a missing type `synced` is false: that nobody serves it says nothing of its objects, and it may
+ * `message` is in the cache's own words. Of a missing type `whole` is false: that nobody serves it says nothing of its objects, and it may
  * be the version that is wrong.
  */
 export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
@@ -167,12 +167,12 @@ export class CacheReader {
   }
 
   #absent(answer: Omit<Absent, keyof TypeFreshness>, told: ToldReport | undefined, type: TypeRef): Absent {
-    const { synced, shards } = this.#typeFreshness(told, type);
-    return { ...answer, synced: synced && answer.missing !== 'type', shards };
+    const { whole, shards } = this.#typeFreshness(told, type);
+    return { ...answer, whole: whole && answer.missing !== 'type', shards };
   }
 
   #typeFreshness(told: ToldReport | undefined, type: TypeRef): TypeFreshness {
-    return told === undefined ? { synced: false, shards: [] } : typeFreshness(told.report, type, this.#lastReport.ageOf(told));
+    return told === undefined ? { whole: false, shards: [] } : typeFreshness(told.report, type, this.#lastReport.ageOf(told));
   }
 
   async #askReport() {

@@ -14,8 +14,8 @@ export type Freshness = Readonly<{
   connected: boolean | null;
   /** Whether that has the shard itself before it; null when nobody tells. */
   sourceConnected: boolean | null;
-  /** Whether the cache was ever told all objects of the type. */
-  synced: boolean;
+  /** Whether the cache has every object of the type that the shard has, as of `lagMs` ago. */
+  whole: boolean;
   /** How long ago one of them changed last; null when none ever did. */
   changedAgoMs: number | null;
   /** How old the oldest change is that is known to be missing here; null when nobody tells. */
@@ -27,23 +27,28 @@ export type Freshness = Readonly<{
 /** Of one type, on all shards that the cache knows. */
 export type TypeFreshness = Readonly<{
   /**
-   * Whether the absence of an object says something: the cache is ready, knows a shard, and was told all objects of the type by every
-   * shard it knows. What a policy between caches holds back is absent all the same.
+   * Whether the absence of an object says something: the cache is ready, knows every shard of its tree, and has every object of the type that each
+   * of them has, whose pushers are all there with their sources before them. Of a shard that is written over plain HTTP nobody can say so.
    */
-  synced: boolean;
+  whole: boolean;
   /** In the order of their names; removed shards are left out. */
   shards: readonly Freshness[];
 }>;
 
-type SliceReport = Required<TypeRef> & Pick<Freshness, 'synced' | 'changedAgoMs' | 'lagMs' | 'sourceConnected'>;
+type SliceReport = Required<TypeRef> & Pick<Freshness, 'whole' | 'changedAgoMs' | 'lagMs' | 'sourceConnected'>;
 type ShardReport = Readonly<{ shard: string; connected: boolean | null; removed: boolean; slices: readonly SliceReport[] }>;
 
-export type FreshnessReport = Readonly<{ ready: boolean; shards: readonly ShardReport[] }>;
+export type FreshnessReport = Readonly<{ ready: boolean; complete: boolean; shards: readonly ShardReport[] }>;
 
 /** Throws CacheFault when the text is no status of a cache. */
 export function parseFreshnessReport(text: string): FreshnessReport {
   const report = recordOf(jsonValue(text));
-  return { ready: truthOf(recordOf(report['cache'])['ready']) === true, shards: listOf(report['shards']).map(shardOf) };
+  const [cache, tree] = [recordOf(report['cache']), recordOf(report['tree'] ?? {})];
+  return {
+    ready: truthOf(cache['ready']) === true,
+    complete: truthOf(tree['complete']) === true,
+    shards: listOf(report['shards']).map(shardOf),
+  };
 }
 
 /** Undefined when the report knows nothing of the type on that shard. */
@@ -52,10 +57,12 @@ export function freshnessOn(report: FreshnessReport, shard: string, type: TypeRe
   return told?.slices.some((slice) => isOfType(type, slice)) === true ? freshnessOf(told, type, toldAgoMs) : undefined;
 }
 
-/** A shard of which no object of the type was ever told is not synced: nobody can tell it from one that has not begun. */
-export function typeFreshness({ ready, shards: all }: FreshnessReport, type: TypeRef, toldAgoMs: number): TypeFreshness {
+/** A shard of which no object of the type was ever told is not whole: nobody can tell it from one that has not begun. */
+export function typeFreshness({ ready, complete, shards: all }: FreshnessReport, type: TypeRef, toldAgoMs: number): TypeFreshness {
   const shards = all.filter(({ removed }) => !removed).map((shard) => freshnessOf(shard, type, toldAgoMs));
-  return { synced: ready && shards.length > 0 && shards.every(({ synced }) => synced), shards };
+  const isVouched = ({ whole, connected, sourceConnected, lagMs }: Freshness): boolean =>
+    whole && connected === true && sourceConnected === true && lagMs !== null;
+  return { whole: ready && complete && shards.length > 0 && shards.every(isVouched), shards };
 }
 
 /** Where a reference without identity means several types, the worst of them speaks. */
@@ -67,7 +74,7 @@ function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, t
     shard,
     connected,
     sourceConnected: worst(own.map(({ sourceConnected }) => sourceConnected)),
-    synced: own.length > 0 && own.every(({ synced }) => synced),
+    whole: own.length > 0 && own.every(({ whole }) => whole),
     changedAgoMs: changes.length === 0 ? null : Math.min(...changes),
     lagMs: own.length === 0 || lags.length < own.length ? null : Math.max(...lags),
     toldAgoMs,
@@ -96,7 +103,7 @@ function sliceOf(value: unknown): SliceReport {
     group: textOf(told['group']),
     resource: textOf(told['resource']),
     identity: textOf(told['identity']),
-    synced: truthOf(told['synced']) === true,
+    whole: truthOf(told['whole']) === true,
     changedAgoMs: numberOf(told['changedAgoMs']),
     lagMs: numberOf(told['lagMs']),
     sourceConnected: truthOf(told['sourceConnected']),

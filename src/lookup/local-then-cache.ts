@@ -5,7 +5,7 @@
  *   local                   cache        answer
  *   has it                  not asked    found, from local
  *   has it not              has it       found, from cache, with its freshness
- *   has it not              has it not   absent: both were asked; `synced` tells what the cache's half is worth
+ *   has it not              has it not   absent: both were asked; `whole` tells what the cache's half is worth
  *   has it not              ambiguous    ambiguous
  *   has it not              a fault      thrown: to call that absent would be a guess
  *   another error           not asked    thrown: the object may well be there, and newer than the cache's

@@ -234,8 +234,8 @@ export class SenderSession {
     const tally = this.#welcomed?.window.tally();
     const nowMs = this.#parts.clock.now();
     return [...this.#parts.feeds.values()].map((feed) => {
-      const { slice, phase, connected, lagMs } = feed.progress(nowMs, tally?.get(feed));
-      return { slice, connected, synced: phase === 'stated', lagMs };
+      const { slice, phase, connected, lagMs, whole } = feed.progress(nowMs, tally?.get(feed));
+      return { slice, connected, synced: phase === 'stated', lagMs, whole };
     });
   }
 
@@ -282,6 +282,6 @@ function reasonOf(code: number): ByeReason | undefined {
   return reasonsByCode.get(code);
 }
 
-function isNews({ connected, synced, lagMs }: SliceFreshness, told: SliceFreshness | undefined): boolean {
-  return connected !== told?.connected || synced !== told.synced || lagMs >= behindMs !== told.lagMs >= behindMs;
+function isNews({ connected, synced, lagMs, whole }: SliceFreshness, told: SliceFreshness | undefined): boolean {
+  return connected !== told?.connected || synced !== told.synced || whole !== told.whole || lagMs >= behindMs !== told.lagMs >= behindMs;
 }

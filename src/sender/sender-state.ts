@@ -44,6 +44,8 @@ export type SliceProgress = Readonly<{
   refused: number;
   /** How old the oldest is that its source told and no cache acknowledged; 0 when there is none. */
   lagMs: number;
+  /** It is stated, and nothing that was refused of it is still lacking. */
+  whole: boolean;
 }>;
 
 /**

@@ -16,6 +16,7 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Frame } from '../frames/frame.js';
 import { batchFrame, cutBatch, toldBytes, toldKey, type Batch, type BatchBounds, type Pending } from './batch.js';
 import type { Bell } from './bell.js';
+import { LackingObjects } from './lacking-objects.js';
 import { OpenSource } from './open-source.js';
 import type { SliceKnowledge } from './resume.js';
 import { RestatePace } from './restate-pace.js';
@@ -52,6 +53,9 @@ export class SliceFeed {
   #statedAt: string | undefined;
   #refused = 0;
   #refusedSinceBegin = 0;
+  readonly #lacking = new LackingObjects();
+  /** Refused, and acknowledged next: that tells of nothing that was taken. */
+  readonly #refusedItems = new Set<Pending>();
 
   constructor(
     { slice, source, after }: Readonly<{ slice: Slice; source: SliceSource; after: Slice | undefined }>,
@@ -106,6 +110,7 @@ export class SliceFeed {
       unacknowledged: { mutations: sent?.mutations ?? 0, bytes: sent?.bytes ?? 0 },
       refused: this.#refused,
       lagMs: Math.max(0, nowMs - oldestMs),
+      whole: phase === 'stated' && !this.#lacking.lacks(this.slice),
     };
   }
 
@@ -179,6 +184,8 @@ export class SliceFeed {
       this.#statedAt = undefined;
       this.#objects = 0;
       this.#refusedSinceBegin = 0;
+      this.#lacking.clear(this.slice);
+      this.#refusedItems.clear();
     }
     if (first.told.kind === 'put') this.#objects += sent.length;
     return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#objects });
@@ -186,20 +193,29 @@ export class SliceFeed {
 
   /** Behind a lost connection: what was sent and not acknowledged comes before what is pending. */
   giveBack(items: readonly Pending[]): void {
+    this.#refusedItems.clear();
     this.#pending = [...items.filter(({ statement }) => statement >= this.#firstStatement), ...this.#pending];
   }
 
-  acknowledge({ told, statement }: Pending, cacheId: string): void {
+  acknowledge(item: Pending, cacheId: string): void {
+    const { told, statement } = item;
+    const key = toldKey(told);
+    if (key !== undefined && !this.#refusedItems.delete(item)) this.#lacking.remove(this.slice, key);
     if (told.kind !== 'end' || statement !== this.#statementSent) return;
     this.#statedAt = cacheId;
     this.#pace.stated();
     this.#parts.log.info('sender.stated', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
   }
 
-  refuse({ told, statement }: Pending, { reason, message }: Readonly<{ reason: string; message: string }>): void {
+  refuse(item: Pending, { reason, message }: Readonly<{ reason: string; message: string }>): void {
+    const { told, statement } = item;
     this.#refused += 1;
     this.#refusedSinceBegin += 1;
     const key = toldKey(told);
+    if (key !== undefined) {
+      this.#lacking.add(this.slice, key);
+      this.#refusedItems.add(item);
+    }
     if (key === undefined && statement === this.#statementSent) this.#reopen(this.#pace.failedMs());
     if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
     const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };

@@ -205,6 +205,7 @@ export class Courses {
         if (hash === course.edge) continue;
         course.edge = hash;
         this.want(course);
+        this.marked.add(course);
       }
       await turn();
     }

@@ -10,7 +10,7 @@ export type InflowContextParts = Readonly<{
   /** Undefined before the policies of both ends are known: nothing is let in. */
   edges: Edges | undefined;
   known: KnownShards;
-  paths: Pick<LinkPaths, 'accepts' | 'isWaiting'>;
+  paths: Pick<LinkPaths, 'accepts'>;
   /** What all links take, whoever sends it. */
   intake: Pick<InflowContext, 'typeOf' | 'credit' | 'limits' | 'systemClusters'>;
 }>;
@@ -26,7 +26,6 @@ export function inflowContext({ from, edges, known, paths, intake }: InflowConte
     from,
     takes: (slice) => edges?.takes(slice, from) ?? false,
     accepts: (object) => paths.accepts(object),
-    isWaiting: (slice) => paths.isWaiting(slice),
     holds: (slice) => known.slice(slice) !== undefined,
     isInStep: (slice) => (known.slice(slice)?.edge ?? '') !== '',
   };

@@ -9,6 +9,7 @@ import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../frames/frame.js';
+import type { LackingObjects } from '../sender/lacking-objects.js';
 import type { OpenSlices } from './open-slices.js';
 
 export type InflowState = Readonly<{
@@ -16,6 +17,8 @@ export type InflowState = Readonly<{
   next: number;
   /** Slices that are in the middle of something; all others are told by changes. */
   slices: OpenSlices;
+  /** What was refused of slices since they began: one of which something is lacking is not in step, whatever `end` says. */
+  lacking: LackingObjects;
   unsettled: Credit;
 }>;
 
@@ -60,8 +63,6 @@ export type InflowContext = Readonly<{
   takes: (slice: Slice) => boolean;
   /** Whether the policy of this end alone lets an object in. */
   accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
-  /** Whether something of the slice was refused that may be let in yet (link-paths.ts): then it is not in step, whatever `end` says. */
-  isWaiting: (slice: Slice) => boolean;
   /** Whether anything is known here of the slice. */
   holds: (slice: Slice) => boolean;
   /** Whether all of the slice has come from the other end, and changes since: a digest tells nothing of one that is not. */

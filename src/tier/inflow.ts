@@ -5,6 +5,8 @@
  *   begin               the slice is being stated: puts are counted
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
+ *   … of a slice of     to the store, as out of step: not all of it is here, and it is asked for anew once it is taken
+ *   which objects were refused
  *   … not taken here    puts are refused, everything else is passed over: what is held of it is not the other end's (X5)
  *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
  *   report              holds once everything before it is settled
@@ -23,18 +25,19 @@ import type { Refusal } from '../domain/errors.js';
 import type { Push, Speaker } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { FrameOf } from '../frames/frame.js';
+import type { FrameOf, PushedKey } from '../frames/frame.js';
 import { admitFrame } from '../intake/admit-frame.js';
 import { arena } from '../intake/arena.js';
 import { creditOf, exceeds } from '../intake/frame-credit.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
+import { LackingObjects } from '../sender/lacking-objects.js';
 import { OpenSlices, type SliceInflow } from './open-slices.js';
 
 type Stepped = Readonly<{ state: InflowState; effects: readonly InflowEffect[] }>;
 
 /** Of a connection that begins. */
 export function newInflow(): InflowState {
-  return { next: 1, slices: new OpenSlices(), unsettled: { mutations: 0, bytes: 0 } };
+  return { next: 1, slices: new OpenSlices(), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
 }
 
 const unavailableRetryMs = 1_000;
@@ -104,12 +107,13 @@ function takeSlice(
   if (frame.kind === 'begin') {
     if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being stated');
     state.slices.set({ slice, phase: 'stating', objects: 0 });
+    state.lacking.clear(slice);
     return push(state, work, [{ kind: 'begin', slice, by }]);
   }
   if (known?.phase === 'parked') return push(state, work, []);
   switch (frame.kind) {
     case 'end':
-      return end(state, context.isWaiting(slice) ? { ...frame, edge: '' } : frame, known, { work, by });
+      return end(state, state.lacking.lacks(slice) ? { ...frame, edge: '' } : frame, known, { work, by });
     case 'digest':
       return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
     default:
@@ -161,7 +165,20 @@ function admit(
     accepts,
   });
   const refusals = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
-  return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
+  const lacked = state.lacking.lacks(slice);
+  noteTaken(state, frame, new Set(refused.map(({ key }) => key)));
+  const lacks = state.lacking.lacks(slice);
+  if (lacks === lacked || known?.phase === 'stating') return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
+  // It leaves step with the commit that lacks something; the statement that is asked for ends it as what it is.
+  const doubts: readonly Push[] = lacks ? [{ kind: 'doubt', slice, by: { kind: 'link', side: from } }] : [];
+  const asks = restate(slice, lacks ? 'something of it was refused' : 'what was refused of it was taken');
+  return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes: [...pushes, ...doubts] } }, asks] };
+}
+
+function noteTaken({ lacking }: InflowState, frame: FrameOf<'put' | 'delete'>, refused: ReadonlySet<PushedKey>): void {
+  for (const key of frame.kind === 'put' ? frame.objects : frame.keys)
+    if (refused.has(key)) lacking.add(frame.slice, key);
+    else lacking.remove(frame.slice, key);
 }
 
 function park(state: InflowState, slice: Slice, work: LinkWork, { from, holds }: InflowContext): Stepped {

@@ -135,7 +135,7 @@ export class LinkInflow {
   /** What was refused for its path is let in where an object has told another one since. */
   #askAgain(): void {
     const isComing = (slice: Slice): boolean => this.#state.slices.of(slice)?.phase === 'stating';
-    for (const slice of this.#parts.paths.takeDue(isComing, this.#context().isInStep))
+    for (const slice of this.#parts.paths.takeDue(isComing))
       this.#parts.connection.send({ kind: 'restate', slice, reason: 'the path of a logical cluster was not known here' });
   }
 

@@ -5,10 +5,10 @@
  *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)      one look-up a frame; what a frame tells holds for what comes behind it
  *
  * L1 Only what is let in tells a path: what the policy refuses makes nothing else acceptable.
- * L2 An object that is refused for its path alone may be let in once an object tells another one. Its slice waits until then, is not in step,
- *    and is asked for anew as soon as such an object is let in, or with the next connection.
- * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster, beyond which every slice that
- * ends waits for the next connection.
+ * L2 An object that is refused for its path alone may be let in once an object tells another one. Its slice waits until then, and is asked for
+ *    anew as soon as such an object is let in, or with the next connection: it is not in step (inflow.ts).
+ * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster; what is beyond them waits for
+ * the next connection.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
 import type { Key } from '../domain/key.js';
@@ -42,8 +42,7 @@ export class LinkPaths {
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingAt = new Map<string, Set<Waiting>>();
   #waits = 0;
-  /** Those that wait since the last `takeDue`, and those of which a path has come. */
-  readonly #fresh = new Set<Waiting>();
+  /** Those of which a path has come. */
   readonly #due = new Set<Waiting>();
   /** Of the frame that is being taken: its last mutation. */
   #sequence = 0;
@@ -92,7 +91,6 @@ export class LinkPaths {
     const waiting = this.#waiting.get(formatSlice(slice));
     if (waiting === undefined) return;
     this.#waiting.delete(formatSlice(slice));
-    this.#fresh.delete(waiting);
     this.#due.delete(waiting);
     this.#waits -= waiting.places.size;
     for (const place of waiting.places) {
@@ -102,21 +100,11 @@ export class LinkPaths {
     }
   }
 
-  /** Whether something of the slice was refused, since it began, for its path alone. */
-  isWaiting(slice: Slice): boolean {
-    return this.#waiting.has(formatSlice(slice)) || this.#waits >= waitingMax;
-  }
-
-  /**
-   * Slices to ask for anew: those that are in step and lack something since a change, and those of which a path has come. What is still
-   * coming is asked for once it has come.
-   */
-  takeDue(isComing: (slice: Slice) => boolean, isInStep: (slice: Slice) => boolean): readonly Slice[] {
-    const fresh = [...this.#fresh].filter(({ slice }) => !isComing(slice) && isInStep(slice));
+  /** Slices to ask for anew, because a path has come; what is still coming is asked for once it has come. */
+  takeDue(isComing: (slice: Slice) => boolean): readonly Slice[] {
     const due = [...this.#due].filter(({ slice }) => !isComing(slice));
-    this.#fresh.clear();
     for (const waiting of due) this.#due.delete(waiting);
-    return [...new Set([...fresh, ...due])].map(({ slice }) => slice);
+    return due.map(({ slice }) => slice);
   }
 
   #learn(place: string, path: CanonicalPath | undefined): void {
@@ -130,7 +118,6 @@ export class LinkPaths {
     if (this.#waits >= waitingMax) return;
     const slice: Slice = { shard, resource };
     const waiting = this.#waiting.get(formatSlice(slice)) ?? { slice, places: new Set<string>() };
-    if (!this.#waiting.has(formatSlice(slice))) this.#fresh.add(waiting);
     this.#waiting.set(formatSlice(slice), waiting);
     if (waiting.places.has(place)) return;
     this.#waits += 1;

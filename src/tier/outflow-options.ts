@@ -2,6 +2,7 @@
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
+import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameLimits, HeldSlice } from '../frames/frame.js';
@@ -17,6 +18,8 @@ export type OutflowParts = Readonly<{
   isSynced: (slice: Slice) => boolean;
   connection: FrameConnection;
   freshnessOf: FreshnessOf;
+  /** Whether all neighbours this cache ever had, but for one, are there and know all shards behind them. */
+  isComplete: (but: LinkSide) => boolean;
   clock: Clock;
   random: () => number;
   /** Gives the event loop back. */

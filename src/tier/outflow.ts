@@ -89,7 +89,13 @@ export class Outflow {
     if (resumed === undefined && receiver.held.some(({ edge }) => edge !== '')) this.#forgetPosition();
     this.#claims = new OutgoingClaims({ ...parts, rang }, to);
     this.#unanswered = new Set([...known.shards].filter(({ side }) => flows(side, to)).map(({ shard }) => shard));
-    this.#reports = new OutgoingReports({ ...parts, published: () => store.published, marked: this.#courses.marked });
+    this.#reports = new OutgoingReports({
+      ...parts,
+      isComplete: () => parts.isComplete(to),
+      crossesWhole: (slice) => this.#courses.edge.isWhole(slice) && this.#courses.of(slice)?.isRefused !== true,
+      published: () => store.published,
+      marked: this.#courses.marked,
+    });
     this.#toldMs = clock.now();
     this.#answer();
   }
@@ -131,6 +137,7 @@ export class Outflow {
     const refused = this.#queue.refused(sequence);
     if (refused?.course === undefined) return;
     refused.course.isRefused = true;
+    this.#courses.marked.add(refused.course);
     const why = { reason: shown(reason), message: shown(message) };
     this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.course.slice, refused.told), ...why });
   }
@@ -312,7 +319,10 @@ export class Outflow {
 
   #tooLarge(slice: Slice, told: Told): void {
     const course = this.#courses.of(slice);
-    if (course !== undefined) course.isRefused = true;
+    if (course !== undefined) {
+      course.isRefused = true;
+      this.#courses.marked.add(course);
+    }
     this.#parts.boundedLog.warn('link.too-large', placeOf(slice, told));
   }
 }

@@ -11,12 +11,16 @@ import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameOf, SliceFreshness } from '../frames/frame.js';
 
-/** Whether the pusher of a slice is connected somewhere, and how far behind it is known to be. */
-export type FreshnessOf = (slice: Slice) => Readonly<{ connected: boolean; lagMs: number }>;
+/** Whether the pusher of a slice is connected somewhere, how far behind it is known to be, and whether all it has of the slice is here. */
+export type FreshnessOf = (slice: Slice) => Omit<SliceFreshness, 'slice' | 'synced'>;
 
 export type OutgoingReportsParts = Readonly<{
   isSynced: (slice: Slice) => boolean;
   freshnessOf: FreshnessOf;
+  /** Whether the other end gets all of a slice that is here. */
+  crossesWhole: (slice: Slice) => boolean;
+  /** Whether all other neighbours this cache ever had are there, and say the same. */
+  isComplete: () => boolean;
   published: () => Revision;
   /** Those to be looked at. Whoever looks at one takes it out. */
   marked: Set<ReportedSlice>;
@@ -67,9 +71,11 @@ export class OutgoingReports {
     const freshness = this.#changes(Math.min(this.#left, slicesPerTurn));
     this.#left = Math.min(marked.size, Math.max(0, this.#left - slicesPerTurn));
     const isLast = this.#left === 0;
-    const report: Report = { freshness, heartbeat: isLast ? this.#heartbeat : 0, isAll: isLast && isEnding };
+    const heartbeat = isLast ? this.#heartbeat : 0;
+    const isAll = isLast && isEnding;
     if (isLast) this.#heartbeat = 0;
-    if (report.isAll) this.#hasReportedAll = true;
+    if (isAll) this.#hasReportedAll = true;
+    const report: Report = { freshness, heartbeat, isAll, isComplete: this.#hasReportedAll && this.#parts.isComplete() };
     if (isLast || freshness.length > 0) this.#waiting.push({ report, upTo: published() });
     return true;
   }
@@ -98,10 +104,16 @@ export class OutgoingReports {
 
   #changeOf(reported: ReportedSlice): SliceFreshness | undefined {
     const { slice } = reported;
-    const { isSynced, freshnessOf } = this.#parts;
-    const { connected, lagMs } = freshnessOf(slice);
-    const freshness = { slice, connected, synced: isSynced(slice), lagMs: Math.floor(lagMs / lagStepMs) * lagStepMs };
-    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs}`;
+    const { isSynced, freshnessOf, crossesWhole } = this.#parts;
+    const { connected, lagMs, whole } = freshnessOf(slice);
+    const freshness: SliceFreshness = {
+      slice,
+      connected,
+      synced: isSynced(slice),
+      lagMs: Math.floor(lagMs / lagStepMs) * lagStepMs,
+      whole: whole && crossesWhole(slice),
+    };
+    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs} ${freshness.whole}`;
     if (reported.freshness === text) return undefined;
     reported.freshness = text;
     return freshness;

@@ -164,6 +164,7 @@ export class SliceTeller {
       () => (course.objects = 0),
     );
     course.isRefused = false;
+    courses.marked.add(course);
     course.step('begun');
     if (snapshot !== undefined) {
       course.walk = new SliceWalk(snapshot, { sums: !edge.isWhole(slice) });

@@ -43,6 +43,8 @@ export class Tellers {
   readonly #links = new Map<LinkSide, Seen>();
   #shards = new Set<ShardName>();
   #slices: Slice[] = [];
+  /** Of two that are not complete, both: one of them is not the other one who asks. */
+  #incomplete: readonly LinkSide[] = [];
   #isTelling = false;
   #cancelLook = (): void => {};
   readonly #cancelFollow: () => void;
@@ -52,7 +54,13 @@ export class Tellers {
     const { pushers } = parts;
     const subscription = pushers.follow((slices) => (slices.length === 0 ? this.look() : this.tell(slices)));
     this.#cancelFollow = () => subscription.cancel();
+    this.#lookAtLinks();
     this.#lookLater();
+  }
+
+  /** Whether all neighbours that ever were, but for one, are there, and every shard is known that anybody behind them knows. */
+  isComplete(but?: LinkSide): boolean {
+    return this.#incomplete.every((side) => side === but);
   }
 
   /** Somebody has told of these. */
@@ -94,14 +102,17 @@ export class Tellers {
     const { freshness, sessions, known } = this.#parts;
     const edgesOf = new Map([...sessions()].map(([side, { edges }]) => [side, edges]));
     const moved = new Set<LinkSide>();
+    const incomplete: LinkSide[] = [];
     for (const side of freshness.sides) {
-      const { isUp } = freshness.presence(side);
+      const { isUp, isComplete } = freshness.presence(side);
+      if (!isComplete && incomplete.length < 2) incomplete.push(side);
       const edges = edgesOf.get(side);
       const seen = this.#links.get(side);
       if (seen?.isUp === isUp && seen.edges === edges) continue;
       this.#links.set(side, { isUp, edges });
       moved.add(side);
     }
+    this.#incomplete = incomplete;
     if (moved.size === 0) return;
     for (const { shard, side } of known.shards) if (side !== undefined && side !== 'local' && moved.has(side)) this.#shards.add(shard);
   }

@@ -15,21 +15,24 @@ import { isDeclaring } from '../domain/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caller } from '../domain/caller.js';
 import type { PushLane, Store, Subscription } from '../domain/ports.js';
+import type { LinkState as KeptLink } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, childSide, type LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
 import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
+import { isWhole } from '../intake/freshness.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { PushSessions } from '../intake/push-sessions.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { OutflowOptions } from './outflow-options.js';
+import { Readiness } from './readiness.js';
 import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
@@ -42,8 +45,13 @@ export type TierParts = Readonly<{
   /** Of what is pushed to this very cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
   childShards: Pick<ChildShards, 'take'>;
+  /** Those that the store remembers. */
+  links: readonly KeptLink[];
 }> &
-  Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
+  Omit<
+    LinkSessionParts,
+    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'
+  > &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
 
@@ -57,6 +65,8 @@ export type TierOptions = OutflowOptions &
     /** How long readers are kept waiting for a parent that does not come. */
     readyGraceMs: number;
   }>;
+
+const untold = { connected: false, lagMs: 0, whole: false };
 
 export class Tier {
   readonly #parts: TierParts;
@@ -72,10 +82,9 @@ export class Tier {
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
   readonly #parentLane: PushLane;
-  readonly #startedMs: number;
+  readonly #readiness: Readiness;
   #policies: LinkPolicies;
   #routeAbove: readonly string[] = [];
-  #isReady = false;
 
   /** Does nothing about the parent until `run`. */
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
@@ -84,8 +93,8 @@ export class Tier {
     this.#options = options;
     this.#known = known;
     this.#policies = policies;
-    this.#startedMs = clock.now();
-    this.#told = new ToldFreshness(clock);
+    const children = parts.links.map(({ side }) => side).filter((side) => side !== 'parent');
+    this.#told = new ToldFreshness(clock, options.urls.length > 0 ? ['parent', ...children] : children);
     this.#parentLane = store.lane();
     this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
@@ -116,9 +125,7 @@ export class Tier {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
     });
-    // A state that was whole once is better than none, however old; one that was never whole is not.
-    const held = [...known.shards].filter(({ side }) => side === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
-    this.#isReady = this.#link === undefined || (held.length > 0 && held.every(({ synced }) => synced));
+    this.#readiness = new Readiness({ known, told: this.#told, clock, hasParent: this.#link !== undefined }, options);
   }
 
   /** The id of this cache, and of those above it as far as it is known. */
@@ -148,22 +155,9 @@ export class Tier {
     return this.#freshness;
   }
 
-  /**
-   * Whether readers may take what is here for what there is: always without a parent; with one, once all that it said is whole there
-   * is whole here, or the grace is over.
-   */
+  /** Whether readers may take what is here for what there is. */
   get isReady(): boolean {
-    if (this.#isReady) return true;
-    const isAllHere = this.#told.presence('parent').hasTold && this.#told.syncedAt('parent').every((slice) => this.#isHere(slice));
-    this.#isReady = isAllHere || this.#parts.clock.now() - this.#startedMs >= this.#options.readyGraceMs;
-    return this.#isReady;
-  }
-
-  /** Of a shard whose claim is not decided yet, nothing is. */
-  #isHere(slice: Slice): boolean {
-    const state = this.#known.shard(slice.shard);
-    if (state?.side === undefined) return state?.removed === true;
-    return state.side !== 'parent' || this.#known.isSynced(slice);
+    return this.#readiness.isReady;
   }
 
   /** Follows the parent until `signal` is aborted; at once without one. */
@@ -196,11 +190,17 @@ export class Tier {
   }
 
   /** How fresh a slice is, wherever it comes from. */
-  freshnessOf(slice: Slice): Readonly<{ connected: boolean; lagMs: number }> {
-    const side = this.#known.shard(slice.shard)?.side;
-    if (side === undefined) return { connected: false, lagMs: 0 };
-    if (side === 'local') return this.#parts.pushers.freshness(slice);
-    return this.#freshness.slice(side, slice) ?? { connected: false, lagMs: 0 };
+  freshnessOf(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
+    const shard = this.#known.shard(slice.shard);
+    if (shard?.side === undefined) return untold;
+    const { side } = shard;
+    const told = (side === 'local' ? this.#parts.pushers.freshness(slice) : this.#freshness.slice(side, slice)) ?? untold;
+    return { ...told, whole: isWhole(this.#known.slice(slice), shard, told.whole) };
+  }
+
+  /** Whether every shard is known here that any cache of the tree knows. */
+  get isComplete(): boolean {
+    return this.#tellers.isComplete();
   }
 
   /** When somebody may last have had a shard that lives behind a link: where nothing was told of it yet, since the link is as it is. */
@@ -245,6 +245,7 @@ export class Tier {
         reported: (report, askedMs) => this.#tellers.heard(side, told.note(report, askedMs)),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
+        isComplete: (but) => this.#tellers.isComplete(but),
         settled: () => this.#tellers.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,

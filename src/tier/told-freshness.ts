@@ -13,13 +13,16 @@ import type { SliceFreshness } from '../frames/frame.js';
 import { answerAgeMsMax } from './heartbeat.js';
 import type { Report } from './outgoing-reports.js';
 
-/** `isOpen`: there is a connection. `isUp`: what is told is of now; `sinceMs`: since when it is so. `hasTold`: everything was told once. */
-export type SidePresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasTold: boolean }>;
+/**
+ * `isOpen`: there is a connection. `isUp`: what is told is of now; `sinceMs`: since when it is so. `hasTold`: everything was told once.
+ * `isComplete`: every shard is known that anybody knows who is behind it.
+ */
+export type SidePresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasTold: boolean; isComplete: boolean }>;
 
 /** One connection of a side, which another one may have taken the place of. */
 export type OpenSide = Readonly<{
   /** `askedMs`: when everything that was at the other end is here, where the report answers a heartbeat. Answers the slices that were taken note of. */
-  note: (report: Pick<Report, 'freshness' | 'isAll'>, askedMs?: number) => readonly Slice[];
+  note: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
   /** It is not open any more. */
   down: () => void;
 }>;
@@ -36,6 +39,7 @@ type SideTold = {
   /** When everything that was at the other end then is here. */
   asOfMs: number;
   hasTold: boolean;
+  isComplete: boolean;
   readonly slices: Map<string, SliceFreshness>;
   readonly shards: Map<ShardName, ShardTold>;
 };
@@ -45,9 +49,11 @@ export class ToldFreshness {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #startedMs: number;
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  /** `sides`: those that were there before this process started. */
+  constructor(clock: Pick<Clock, 'now'>, sides: Iterable<LinkSide> = []) {
     this.#clock = clock;
     this.#startedMs = clock.now();
+    for (const side of sides) this.up(side).down();
   }
 
   /** A link is open. */
@@ -57,6 +63,7 @@ export class ToldFreshness {
       sinceMs: this.#clock.now(),
       asOfMs: -Infinity,
       hasTold: false,
+      isComplete: false,
       slices: new Map(),
       shards: new Map(),
     };
@@ -77,10 +84,16 @@ export class ToldFreshness {
 
   presence(side: LinkSide): SidePresence {
     const told = this.#sides.get(side);
-    if (told === undefined) return { isOpen: false, isUp: false, sinceMs: this.#startedMs, hasTold: false };
-    const { isOpen, sinceMs, asOfMs, hasTold } = told;
+    if (told === undefined) return { isOpen: false, isUp: false, sinceMs: this.#startedMs, hasTold: false, isComplete: false };
+    const { isOpen, sinceMs, asOfMs, hasTold, isComplete } = told;
     const isUp = isOpen && this.#clock.now() - asOfMs <= answerAgeMsMax;
-    return { isOpen, isUp, sinceMs: isOpen && !isUp ? Math.max(sinceMs, asOfMs) : sinceMs, hasTold };
+    return {
+      isOpen,
+      isUp,
+      sinceMs: isOpen && !isUp ? Math.max(sinceMs, asOfMs) : sinceMs,
+      hasTold,
+      isComplete: isUp && hasTold && isComplete,
+    };
   }
 
   /** A shard of which nothing was told is away for as long as the link is open or down. */
@@ -93,7 +106,7 @@ export class ToldFreshness {
   }
 
   /** Undefined when nothing was told of it. */
-  slice(side: LinkSide, slice: Slice): Readonly<{ connected: boolean; lagMs: number; synced: boolean }> | undefined {
+  slice(side: LinkSide, slice: Slice): Omit<SliceFreshness, 'slice'> | undefined {
     const freshness = this.#sides.get(side)?.slices.get(formatSlice(slice));
     return freshness && { ...freshness, connected: freshness.connected && this.presence(side).isUp };
   }
@@ -106,10 +119,11 @@ export class ToldFreshness {
 
 function note(
   told: SideTold,
-  { freshness, isAll }: Pick<Report, 'freshness' | 'isAll'>,
+  { freshness, isAll, isComplete }: Omit<Report, 'heartbeat'>,
   { askedMs, nowMs }: Readonly<{ askedMs: number | undefined; nowMs: number }>,
 ): readonly Slice[] {
   if (isAll) told.hasTold = true;
+  told.isComplete = isComplete;
   if (askedMs !== undefined) told.asOfMs = askedMs;
   const noted: Slice[] = [];
   for (const each of freshness) {

@@ -26,6 +26,7 @@ export type TreeReportParts = Readonly<{
   tier: Readonly<{
     name: string | undefined;
     route: readonly string[];
+    isComplete: boolean;
     parent: Extract<ParentState, { kind: 'connecting' }> | Open<Extract<ParentState, { kind: 'open' }>> | undefined;
     children: Iterable<Open<Child>>;
     policies: LinkPolicies;
@@ -50,6 +51,7 @@ export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
     name: tier.name ?? null,
     route: tier.route,
     hops,
+    complete: tier.isComplete,
     parent: parentStatus(view),
     children: childStatuses(view),
   };

@@ -6,7 +6,16 @@ import { shardName } from '../support/objects.js';
 function slices(count: number, phase: SliceProgress['phase'], objects: number): readonly SliceProgress[] {
   const slice = { shard: shardName('amber'), resource: { group: 'apis.kcp.io', resource: 'apiexports', identity: '' } };
   const none = { mutations: 0, bytes: 0 };
-  return Array.from({ length: count }, () => ({ slice, phase, connected: true, objects, unacknowledged: none, refused: 0, lagMs: 0 }));
+  return Array.from({ length: count }, () => ({
+    slice,
+    phase,
+    connected: true,
+    objects,
+    unacknowledged: none,
+    refused: 0,
+    lagMs: 0,
+    whole: true,
+  }));
 }
 
 test('progress is one line: types stated, objects told, and refusals only when there are some', (t) => {

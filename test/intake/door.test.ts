@@ -348,7 +348,7 @@ test('status and metrics tell how fresh each type of each shard is', async (t) =
   await server.client().raw('POST', aPath({ shard: 'birch' }), { body: JSON.parse(new TextDecoder().decode(pushedExport('theirs').body)) });
   const pusher = await RawPusher.open(server, { incarnation: 77 });
   await pusher.state(exports, [pushedExport('one'), pushedExport('two')]);
-  pusher.socket.send({ kind: 'status', freshness: [{ slice: exports, connected: true, synced: true, lagMs: 3 }] });
+  pusher.socket.send({ kind: 'status', freshness: [{ slice: exports, connected: true, synced: true, lagMs: 3, whole: true }] });
   await until(async () => (await status(server)).shards[0]?.slices[0]?.lagMs === 3);
 
   const { shards } = await status(server);

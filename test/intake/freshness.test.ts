@@ -12,7 +12,7 @@ import { aSlice, apiExports, schemas } from './a-session.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
-const aRoot: TreeStatus = { name: null, route: ['c1'], hops: 0, parent: null, children: [] };
+const aRoot: TreeStatus = { name: null, route: ['c1'], hops: 0, complete: true, parent: null, children: [] };
 
 function setUp(tree: TreeStatus = aRoot) {
   const clock = new ManualClock();
@@ -79,7 +79,7 @@ test('while a pusher is connected its own word on lag and source counts; while i
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { stated: 3, synced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12 }]);
+  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }]);
 
   clock.advance(100);
   const connected = (await freshness.report()).shards[0];
@@ -101,7 +101,7 @@ function behind(side: LinkSide, tree?: TreeStatus) {
   town.pushes.hold(schemas, { stated: 2, synced: true });
   const link = town.links.up(side);
   const tell = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
-    link.note({ freshness: [{ slice, connected, synced: true, lagMs }], isAll: false }, town.clock.now());
+    link.note({ freshness: [{ slice, connected, synced: true, lagMs, whole: true }], isAll: false, isComplete: true }, town.clock.now());
   return { ...town, tell, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 

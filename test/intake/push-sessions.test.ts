@@ -53,7 +53,7 @@ test('a shard that nobody pushed for is away since the start, and what was told 
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7 }]);
+  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }]);
   t.is(sessions.presence(amber).told.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
 });
 

@@ -27,7 +27,7 @@ async function all(objects: AsyncIterable<CachedObject>): Promise<readonly Cache
 test('an object is found by logical cluster and by canonical path, on whichever shard has it, as fresh as that shard', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
-  await amber.state(exports, [exportAt('root:org')]);
+  await amber.stateWhole(exports, [exportAt('root:org')]);
   const birch = await RawPusher.open(server, { name: 'birch' });
   birch.begin(birchExports);
   await birch.acknowledged(birch.put(birchExports, [exportAt('root:other', 'two', 'beta')]));
@@ -37,9 +37,9 @@ test('an object is found by logical cluster and by canonical path, on whichever 
   const byPath = await reader.get(aRef({ cluster: 'root:org' }));
   const unstated = await reader.get(aRef({ cluster: 'root:other', name: 'two' }));
 
-  t.like(byCluster, { kind: 'found', shard: 'amber', freshness: { shard: 'amber', connected: true, synced: true } });
+  t.like(byCluster, { kind: 'found', shard: 'amber', freshness: { shard: 'amber', connected: true, whole: true } });
   t.like(byPath, { kind: 'found', shard: 'amber' });
-  t.like(unstated, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, synced: false } });
+  t.like(unstated, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, whole: false } });
 });
 
 test('what is found is the text that the cache has, with every digit', async (t) => {
@@ -48,7 +48,7 @@ test('what is found is the text that the cache has, with every digit', async (t)
     '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u"},' +
       '"spec":{"big":9007199254740993,"one":1.0}}',
   );
-  await (await RawPusher.open(server)).state(exports, [{ ...pushedExport('one'), body }]);
+  await (await RawPusher.open(server)).stateWhole(exports, [{ ...pushedExport('one'), body }]);
   const reader = aReader(t, server);
 
   const found = await reader.get(aRef());
@@ -62,7 +62,7 @@ test('what is found is the text that the cache has, with every digit', async (t)
 test('an object that is absent is told with what its absence is worth', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
-  await amber.state(exports, [exportAt('root:org')]);
+  await amber.stateWhole(exports, [exportAt('root:org')]);
   const reader = aReader(t, server, { bounds: { reportAgeMaxMs: 0 } });
 
   const certain = await reader.get(aRef({ name: 'none' }));
@@ -71,16 +71,16 @@ test('an object that is absent is told with what its absence is worth', async (t
   await birch.acknowledged(birch.begin(birchExports));
   const uncertain = await reader.get(aRef({ name: 'none' }));
 
-  t.like(certain, { kind: 'absent', missing: 'object', message: 'apiexports.apis.kcp.io "none" not found', synced: true });
-  t.deepEqual(certain.kind === 'absent' && certain.shards.map(({ shard, synced }) => [shard, synced]), [['amber', true]]);
+  t.like(certain, { kind: 'absent', missing: 'object', message: 'apiexports.apis.kcp.io "none" not found', whole: true });
+  t.deepEqual(certain.kind === 'absent' && certain.shards.map(({ shard, whole }) => [shard, whole]), [['amber', true]]);
   t.like(nowhere, {
     kind: 'absent',
     missing: 'path',
     message: 'no logical cluster has the canonical path "root:nowhere"',
-    synced: true,
+    whole: true,
   });
-  t.like(uncertain, { kind: 'absent', synced: false });
-  t.deepEqual(uncertain.kind === 'absent' && uncertain.shards.map(({ shard, synced }) => [shard, synced]), [
+  t.like(uncertain, { kind: 'absent', whole: false });
+  t.deepEqual(uncertain.kind === 'absent' && uncertain.shards.map(({ shard, whole }) => [shard, whole]), [
     ['amber', true],
     ['birch', false],
   ]);
@@ -88,10 +88,10 @@ test('an object that is absent is told with what its absence is worth', async (t
 
 test('a type that is not served in the version asked for is missing, which vouches for no absence', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, [pushedExport('one')]);
+  await (await RawPusher.open(server)).stateWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
 
-  const missing = { kind: 'absent', missing: 'type', synced: false } as const;
+  const missing = { kind: 'absent', missing: 'type', whole: false } as const;
   t.like(await reader.get(aRef({ version: 'v9' })), missing);
   t.like(await reader.list(aRef({ version: 'v9' })), missing);
 });
@@ -99,14 +99,14 @@ test('a type that is not served in the version asked for is missing, which vouch
 test('a cache that knows no shard vouches for no absence', async (t) => {
   const server = await aServer(t);
 
-  t.like(await aReader(t, server).get(aRef()), { kind: 'absent', synced: false, shards: [] });
+  t.like(await aReader(t, server).get(aRef()), { kind: 'absent', whole: false, shards: [] });
 });
 
 test('a path to several clusters and an object on several shards are ambiguous, not absent; naming the shard settles it', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
+  await (await RawPusher.open(server)).stateWhole(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
   const birch = await RawPusher.open(server, { name: 'birch' });
-  await birch.state(birchExports, [exportAt('root:org', 'one', 'beta'), pushedExport('both', { cluster: 'acme' })]);
+  await birch.stateWhole(birchExports, [exportAt('root:org', 'one', 'beta'), pushedExport('both', { cluster: 'acme' })]);
   const reader = aReader(t, server);
 
   t.deepEqual(await reader.get(aRef({ cluster: 'root:org' })), {
@@ -130,8 +130,8 @@ test('a type that a ClusterCachedResource declares is read by its identity, or b
   ];
   const declaration = aClusterCachedResource('abc');
   const metadata = { ...(declaration['metadata'] as object), uid: 'u' };
-  await amber.state(declarations, [pushedObject({ ...declaration, metadata })], 'v1alpha1');
-  await amber.state(
+  await amber.stateWhole(declarations, [pushedObject({ ...declaration, metadata })], 'v1alpha1');
+  await amber.stateWhole(
     instances,
     [pushedObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name: 'one', uid: 'u' } })],
     'v1',
@@ -139,16 +139,16 @@ test('a type that a ClusterCachedResource declares is read by its identity, or b
   const ref = aRef({ group: 'machines.svm.io', version: 'v1', resource: 'instances' });
   const reader = aReader(t, server);
 
-  t.like(await reader.get({ ...ref, identity: 'abc' }), { kind: 'found', shard: 'amber', freshness: { synced: true } });
-  t.like(await reader.get(ref), { kind: 'found', shard: 'amber', freshness: { synced: true } });
-  t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', synced: true });
-  t.like(await reader.get({ ...ref, resource: 'unheard' }), { kind: 'absent', synced: false });
+  t.like(await reader.get({ ...ref, identity: 'abc' }), { kind: 'found', shard: 'amber', freshness: { whole: true } });
+  t.like(await reader.get(ref), { kind: 'found', shard: 'amber', freshness: { whole: true } });
+  t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', whole: true });
+  t.like(await reader.get({ ...ref, resource: 'unheard' }), { kind: 'absent', whole: false });
 });
 
 test('a list is read page by page, and what is written meanwhile is not in it', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
-  await amber.state(
+  await amber.stateWhole(
     exports,
     ['a', 'b', 'c', 'd', 'e'].map((name) => pushedExport(name)),
   );
@@ -159,7 +159,7 @@ test('a list is read page by page, and what is written meanwhile is not in it', 
   const first = listed.kind === 'listed' ? namesOf(await all(listed.objects)) : [];
   const second = await reader.list(aRef());
 
-  t.like(listed, { kind: 'listed', synced: true });
+  t.like(listed, { kind: 'listed', whole: true });
   t.deepEqual(first, ['amber/a', 'amber/b', 'amber/c', 'amber/d', 'amber/e']);
   t.deepEqual(second.kind === 'listed' && namesOf(await all(second.objects)), first.slice(0, 4));
 });
@@ -169,7 +169,7 @@ test('a page that would be too long an answer is asked for as smaller ones, down
   const large = 'x'.repeat(20_000);
   await (
     await RawPusher.open(server)
-  ).state(
+  ).stateWhole(
     exports,
     ['a', 'b', 'c', 'd', 'e'].map((name) => pushedExport(name, { spec: { large } })),
   );
@@ -189,7 +189,7 @@ test('a list of nothing is no absence, one of an unknown path is', async (t) => 
   const empty = await reader.list(aRef());
 
   t.deepEqual(empty.kind === 'listed' && (await all(empty.objects)), []);
-  t.like(await reader.list(aRef({ cluster: 'root:nowhere' })), { kind: 'absent', synced: false });
+  t.like(await reader.list(aRef({ cluster: 'root:nowhere' })), { kind: 'absent', whole: false });
 });
 
 test('a cache that is down, silent, or refuses is a fault, and never an absence', async (t) => {
@@ -210,7 +210,7 @@ test('a cache that is down, silent, or refuses is a fault, and never an absence'
 
 test('a reader goes on by itself when the cache has started anew', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, [pushedExport('one')]);
+  await (await RawPusher.open(server)).stateWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
   t.like(await reader.get(aRef()), { kind: 'found' });
 
@@ -242,13 +242,14 @@ function aReport(shards: readonly string[]): unknown {
     group: 'apis.kcp.io',
     resource: 'apiexports',
     identity: '',
-    synced: true,
+    whole: true,
     changedAgoMs: 5,
     lagMs: 2,
     sourceConnected: true,
   };
   return {
     cache: { ready: true },
+    tree: { complete: true },
     shards: shards.map((shard) => ({ shard, removed: false, connection: { kind: 'connected' }, slices: [slice] })),
   };
 }
@@ -265,7 +266,7 @@ test('the report that an absence is judged by was asked for before the object, a
   await reader.get(aRef());
 
   t.deepEqual(asked, ['report', 'object', 'object', 'report', 'object']);
-  t.like(again, { kind: 'absent', synced: true, shards: [{ toldAgoMs: 700 }] });
+  t.like(again, { kind: 'absent', whole: true, shards: [{ toldAgoMs: 700 }] });
 });
 
 test('an object on a shard that the report does not know yet has a new report asked for', async (t) => {
@@ -279,7 +280,7 @@ test('an object on a shard that the report does not know yet has a new report as
   const found = await reader.get(aRef());
 
   t.deepEqual(asked, ['report', 'object', 'report']);
-  t.like(found, { kind: 'found', freshness: { shard: 'amber', synced: true, lagMs: 2 } });
+  t.like(found, { kind: 'found', freshness: { shard: 'amber', whole: true, lagMs: 2 } });
 });
 
 test('a cache that tells no freshness is read all the same: objects are of unknown freshness, and absence is worth nothing', async (t) => {
@@ -291,7 +292,7 @@ test('a cache that tells no freshness is read all the same: objects are of unkno
     const absent = scripted((what) => (what === 'report' ? report : { status: 404, body: notFound }));
 
     t.like(await found.reader.get(aRef()), { kind: 'found', shard: 'amber', freshness: undefined });
-    t.like(await absent.reader.get(aRef()), { kind: 'absent', synced: false, shards: [] });
+    t.like(await absent.reader.get(aRef()), { kind: 'absent', whole: false, shards: [] });
     await t.throwsAsync(absent.reader.freshness(aRef()), { instanceOf: CacheFault });
   }
 });
@@ -307,9 +308,9 @@ test('a reference that names nothing is not asked for', async (t) => {
 
 test('how fresh a type is can be asked for by itself', async (t: ExecutionContext) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, []);
+  await (await RawPusher.open(server)).stateWhole(exports, []);
 
   const told = await aReader(t, server).freshness(aRef());
 
-  t.like(told, { synced: true, shards: [{ shard: 'amber', connected: true, synced: true, changedAgoMs: null }] });
+  t.like(told, { whole: true, shards: [{ shard: 'amber', connected: true, whole: true, changedAgoMs: null }] });
 });

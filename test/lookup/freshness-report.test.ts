@@ -5,50 +5,55 @@ import { aStatusReport } from '../support/status-report.js';
 const exports = { group: 'apis.kcp.io', resource: 'apiexports' };
 
 function aSlice(slice: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> {
-  return { ...exports, identity: '', synced: true, changedAgoMs: 900, lagMs: 3, sourceConnected: true, ...slice };
+  return { ...exports, identity: '', whole: true, changedAgoMs: 900, lagMs: 3, sourceConnected: true, ...slice };
 }
 
 function aShard(shard: string, slices: readonly unknown[] = [aSlice()], more: Readonly<Record<string, unknown>> = {}): unknown {
   return { shard, removed: false, connection: { kind: 'connected', forMs: 1, peer: 'x' }, slices, ...more };
 }
 
-function aReport(shards: readonly unknown[], ready = true): FreshnessReport {
-  return parseFreshnessReport(JSON.stringify({ cache: { ready }, shards }));
+function aReport(shards: readonly unknown[], { ready = true, complete = true } = {}): FreshnessReport {
+  return parseFreshnessReport(JSON.stringify({ cache: { ready }, tree: { complete }, shards }));
 }
 
 test('of what a cache reports, each shard tells what stands for the type', (t) => {
   const report = parseFreshnessReport(JSON.stringify(aStatusReport()));
 
-  const { synced, shards } = typeFreshness(report, exports, 40);
+  const { whole, shards } = typeFreshness(report, exports, 40);
 
-  t.true(synced);
+  t.false(whole);
   t.deepEqual(shards, [
-    { shard: 'amber', connected: true, sourceConnected: true, synced: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
-    { shard: 'birch', connected: false, sourceConnected: null, synced: true, changedAgoMs: 259_200_000, lagMs: null, toldAgoMs: 40 },
-    { shard: 'cedar', connected: null, sourceConnected: null, synced: true, changedAgoMs: 900, lagMs: null, toldAgoMs: 40 },
-    { shard: 'elder', connected: true, sourceConnected: true, synced: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
+    { shard: 'amber', connected: true, sourceConnected: true, whole: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
+    { shard: 'birch', connected: false, sourceConnected: null, whole: false, changedAgoMs: 259_200_000, lagMs: null, toldAgoMs: 40 },
+    { shard: 'cedar', connected: null, sourceConnected: null, whole: true, changedAgoMs: 900, lagMs: null, toldAgoMs: 40 },
+    { shard: 'elder', connected: true, sourceConnected: true, whole: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
   ]);
 });
 
-test('absence counts only where the cache is ready and every shard it knows has told the type as a whole', (t) => {
-  const synced = (report: FreshnessReport): boolean => typeFreshness(report, exports, 0).synced;
+test('absence counts only where the cache is ready and knows every shard, and has all that each of them has', (t) => {
+  const whole = (report: FreshnessReport): boolean => typeFreshness(report, exports, 0).whole;
 
-  t.true(synced(aReport([aShard('amber'), aShard('birch')])));
-  t.true(synced(aReport([aShard('amber'), aShard('birch', [], { removed: true })])));
-  t.false(synced(aReport([aShard('amber'), aShard('birch', [aSlice({ synced: false })])])));
-  t.false(synced(aReport([aShard('amber'), aShard('birch', [aSlice({ resource: 'apiconversions' })])])));
-  t.false(synced(aReport([aShard('amber')], false)));
-  t.false(synced(aReport([])));
+  t.true(whole(aReport([aShard('amber'), aShard('birch')])));
+  t.true(whole(aReport([aShard('amber'), aShard('birch', [], { removed: true })])));
+  t.false(whole(aReport([aShard('amber'), aShard('birch', [aSlice({ whole: false })])])));
+  t.false(whole(aReport([aShard('amber'), aShard('birch', [aSlice({ resource: 'apiconversions' })])])));
+  t.false(whole(aReport([aShard('amber')], { ready: false })));
+  t.false(whole(aReport([aShard('amber')], { complete: false })));
+  t.false(whole(aReport([aShard('amber', [aSlice()], { connection: { kind: 'away', forMs: 1 } })])), 'nobody brings its objects');
+  t.false(whole(aReport([aShard('amber', [aSlice()], { connection: { kind: 'plain' } })])), 'nobody can tell');
+  t.false(whole(aReport([aShard('amber', [aSlice({ sourceConnected: false })])])));
+  t.false(whole(aReport([aShard('amber', [aSlice({ sourceConnected: null, lagMs: null })])])), 'its pusher does not name the type');
+  t.false(whole(aReport([])));
 });
 
 test('without an identity the worst of the types of that name speaks, with one that type alone', (t) => {
   const good = aSlice({ identity: 'good' });
-  const bad = aSlice({ identity: 'bad', synced: false, changedAgoMs: 5, lagMs: 70, sourceConnected: false });
+  const bad = aSlice({ identity: 'bad', whole: false, changedAgoMs: 5, lagMs: 70, sourceConnected: false });
   const report = aReport([aShard('amber', [good, bad])]);
 
-  t.like(freshnessOn(report, 'amber', exports, 0), { synced: false, changedAgoMs: 5, lagMs: 70, sourceConnected: false });
+  t.like(freshnessOn(report, 'amber', exports, 0), { whole: false, changedAgoMs: 5, lagMs: 70, sourceConnected: false });
   t.like(freshnessOn(report, 'amber', { ...exports, identity: 'good' }, 0), {
-    synced: true,
+    whole: true,
     changedAgoMs: 900,
     lagMs: 3,
     sourceConnected: true,
@@ -65,7 +70,7 @@ test('what a newer cache says in words that are not known here is told by nobody
     shard: 'amber',
     connected: null,
     sourceConnected: null,
-    synced: true,
+    whole: true,
     changedAgoMs: null,
     lagMs: null,
     toldAgoMs: 0,

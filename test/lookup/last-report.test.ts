@@ -4,7 +4,7 @@ import type { FreshnessReport } from '../../src/lookup/freshness-report.js';
 import { deferred } from '../../src/domain/deferred.js';
 import { ManualClock } from '../store/manual-clock.js';
 
-const report: FreshnessReport = { ready: true, shards: [] };
+const report: FreshnessReport = { ready: true, complete: true, shards: [] };
 
 test('a report is used while it is young enough, counted from when it was asked for', async (t) => {
   const clock = new ManualClock();

@@ -27,7 +27,7 @@ test('what is there locally is taken, and the cache is not asked', async (t) => 
 
 test('what is not there locally is taken from the cache, by cluster or by path, with its shard and how fresh that is', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, [exportAt('root:org')]);
+  await (await RawPusher.open(server)).stateWhole(exports, [exportAt('root:org')]);
   const lookUp = new LocalThenCache({ local: localOf('acme/two'), cache: aReader(t, server), parse });
 
   const byCluster = await lookUp.get(aRef());
@@ -39,39 +39,39 @@ test('what is not there locally is taken from the cache, by cluster or by path, 
       from: 'cache',
       object: { name: 'one' },
       shard: 'amber',
-      freshness: { shard: 'amber', connected: true, synced: true, lagMs: null },
+      freshness: { shard: 'amber', connected: true, whole: true, lagMs: 0 },
     });
 });
 
 test('an object that neither has is absent: both were asked, and the cache says what its half is worth', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, [pushedExport('one')]);
+  await (await RawPusher.open(server)).stateWhole(exports, [pushedExport('one')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
 
   t.like(await lookUp.get(aRef({ name: 'none' })), {
     kind: 'absent',
     asked: ['local', 'cache'],
-    synced: true,
-    shards: [{ shard: 'amber', connected: true, synced: true }],
+    whole: true,
+    shards: [{ shard: 'amber', connected: true, whole: true }],
   });
 });
 
 test('after its pusher has gone the cache still answers, and says that it is not connected', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
-  await pusher.state(exports, [pushedExport('one')]);
+  await pusher.stateWhole(exports, [pushedExport('one')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server, { bounds: { reportAgeMaxMs: 0 } }), parse });
 
   pusher.socket.terminate();
   let found = await lookUp.get(aRef());
   while (found.kind === 'found' && found.from === 'cache' && found.freshness?.connected !== false) found = await lookUp.get(aRef());
 
-  t.like(found, { kind: 'found', from: 'cache', freshness: { connected: false, synced: true } });
+  t.like(found, { kind: 'found', from: 'cache', freshness: { connected: false, whole: true } });
 });
 
 test('an ambiguous path is told as such', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).state(exports, [exportAt('root:org', 'one', 'acme'), exportAt('root:org', 'one', 'beta')]);
+  await (await RawPusher.open(server)).stateWhole(exports, [exportAt('root:org', 'one', 'acme'), exportAt('root:org', 'one', 'beta')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
 
   t.deepEqual(await lookUp.get(aRef({ cluster: 'root:org' })), {

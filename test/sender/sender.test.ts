@@ -769,24 +769,43 @@ test('the cache is told how fresh each slice is: at once, soon after it has chan
   source.connected = false;
   await rig.start();
   const told = () => rig.cache.received.splice(0).flatMap((frame) => (frame.kind === 'status' ? [frame.freshness] : []));
-  t.deepEqual(told(), [[{ slice: exports, connected: false, synced: false, lagMs: 0 }]]);
+  t.deepEqual(told(), [[{ slice: exports, connected: false, synced: false, lagMs: 0, whole: false }]]);
 
   source.connected = true;
   await rig.advance(250);
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: false, lagMs: 250 }]]);
+  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: false, lagMs: 250, whole: false }]]);
   await rig.commit();
   await rig.advance(250);
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0 }]]);
+  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]]);
   source.put('two');
   await rig.settle();
   for (let ms = 250; ms < 1_000; ms += 250) await rig.advance(250);
   t.deepEqual(told(), []);
   await rig.advance(250);
 
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 1_000 }]]);
+  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 1_000, whole: true }]]);
   await rig.commit();
   await rig.advance(250);
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0 }]], 'it has caught up');
+  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]], 'it has caught up');
+});
+
+test('a slice of which something was refused is not whole until that is taken, or gone, or all of it is stated anew', async (t) => {
+  const rig = new SenderRig(t);
+  rig.cache.refuses = ({ name }) => (name.startsWith('bad') ? 'Invalid' : undefined);
+  const source = rig.source(exports, ['one', 'bad', 'bad-too']);
+  await rig.start();
+  await rig.commit();
+  const isWhole = (): boolean | undefined => rig.sender.state.slices[0]?.whole;
+  t.like(rig.sender.state.slices[0], { phase: 'stated', whole: false });
+
+  rig.cache.refuses = ({ name }) => (name === 'bad-too' ? 'Invalid' : undefined);
+  source.delete('bad');
+  await rig.commit();
+  t.false(isWhole(), 'the other one is still lacking');
+  rig.cache.refuses = () => undefined;
+  source.put('bad-too');
+  await rig.commit();
+  t.true(isWhole());
 });
 
 test('a sender without slices tells no freshness', async (t) => {

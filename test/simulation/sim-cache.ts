@@ -197,7 +197,7 @@ export class SimCache {
         store,
         random: this.#random,
         pushers: {
-          freshness: ({ shard }: Slice) => ({ connected: present().includes(shard), lagMs: 0 }),
+          freshness: ({ shard }: Slice) => ({ connected: present().includes(shard), lagMs: 0, whole: true }),
           get present() {
             return present();
           },

@@ -65,6 +65,7 @@ export class SimProcess implements PartyPlace {
       {
         store,
         known,
+        links: await store.links(),
         clock: life,
         random,
         turn: life.turn,

@@ -1,7 +1,7 @@
 /** A pusher that says exactly what a test wants it to: frames out, frames in, nothing on its own account. */
 import { systemClock } from '../../src/clock.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
-import type { Frame, FrameOf, PushedObject } from '../../src/frames/frame.js';
+import type { Frame, FrameOf, PushedObject, SliceFreshness } from '../../src/frames/frame.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 import type { Slice } from '../../src/domain/slice.js';
@@ -15,6 +15,7 @@ export type PushTarget = Readonly<{ url: string; certificate: string; master: Pu
 export class RawPusher {
   readonly socket: FrameSocket;
   readonly #frames: AsyncIterator<Frame>;
+  readonly #whole: SliceFreshness[] = [];
   #next = 1;
   /** That of the last ack. */
   position: string | undefined;
@@ -80,6 +81,13 @@ export class RawPusher {
     this.begin(slice);
     if (objects.length > 0) this.put(slice, objects, version);
     await this.acknowledged(this.end(slice, objects.length));
+  }
+
+  /** A full statement of a shard that has its source and says so, of all slices so far; resolves once it is acknowledged. */
+  async stateWhole(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
+    this.#whole.push({ slice, connected: true, synced: true, lagMs: 0, whole: true });
+    this.socket.send({ kind: 'status', freshness: [...this.#whole] });
+    await this.state(slice, objects, version);
   }
 
   /** A frame that counts as one mutation. */

@@ -32,6 +32,7 @@ export function aTreeStatus(tree: Partial<TreeStatus> = {}): TreeStatus {
     name: 'eu-1',
     route: ['c-1', 'c-0'],
     hops: 1,
+    complete: true,
     parent: aParentStatus(),
     children: [aChildStatus(), { ...aChildStatus(awayLink), name: 'west', agent: null }],
     ...tree,
@@ -66,7 +67,7 @@ const awayLink: LinkStatus = {
   policies: { own: { up: '[]', down: '[]' }, other: null },
 };
 
-const aRoot: TreeStatus = { name: null, route: ['c-1'], hops: 0, parent: null, children: [] };
+const aRoot: TreeStatus = { name: null, route: ['c-1'], hops: 0, complete: true, parent: null, children: [] };
 
 function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
   return {
@@ -74,6 +75,7 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
     resource: 'apiexports',
     identity: '',
     synced: true,
+    whole: true,
     stated: 'current',
     inStep: null,
     objects: 12,
@@ -100,6 +102,7 @@ const pushed: ShardStatus = {
       resource: 'instances',
       identity: 'abcdef0123456789',
       synced: false,
+      whole: false,
       stated: 'never',
       lagMs: 64_000,
     }),
@@ -114,7 +117,7 @@ const away: ShardStatus = {
   incarnation: 1_763_600_000_000,
   removed: false,
   connection: { kind: 'away', forMs: 7_200_000 },
-  slices: [aSlice({ stated: 'earlier', lagMs: null, sourceConnected: null, changedAgoMs: 86_400_000 * 3 })],
+  slices: [aSlice({ whole: false, stated: 'earlier', lagMs: null, sourceConnected: null, changedAgoMs: 86_400_000 * 3 })],
 };
 
 const plain: ShardStatus = {
@@ -133,7 +136,7 @@ const behind: ShardStatus = {
   incarnation: 1_763_500_000_002,
   removed: false,
   connection: { kind: 'connected', forMs: 5_000, peer: 'west' },
-  slices: [aSlice({ inStep: true }), aSlice({ resource: 'apiresourceschemas', inStep: false, stated: 'earlier' })],
+  slices: [aSlice({ inStep: true }), aSlice({ resource: 'apiresourceschemas', inStep: false, whole: false, stated: 'earlier' })],
 };
 
 const removed: ShardStatus = {

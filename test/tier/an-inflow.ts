@@ -16,7 +16,6 @@ export function aContext(overrides: Partial<InflowContext> = {}): InflowContext 
     from: 'parent',
     takes: () => true,
     accepts: () => true,
-    isWaiting: () => false,
     holds: () => true,
     isInStep: () => true,
     typeOf,

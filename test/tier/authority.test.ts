@@ -215,22 +215,19 @@ test('where its own accept is narrowed, a cache lets go of what it refuses now, 
   const server = await aServer(t, { config: () => config });
   const child = await openChild(server);
   claim(child, amber);
-  const stateAll = (): Promise<unknown> => {
+  const stateAll = (...objects: readonly PushedObject[]): Promise<unknown> => {
     child.begin(exports);
-    child.put(exports, [
-      anExport('gold', { labels: { tier: 'gold' } }),
-      anExport('tin', { path: 'root:tenant-b', labels: { tier: 'tin' } }),
-      anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
-      anExport('told', { cluster: 'beta' }),
-    ]);
-    return child.acknowledged(child.end(exports, 4, 'an edge'));
+    child.put(exports, objects);
+    return child.acknowledged(child.end(exports, objects.length, 'an edge'));
   };
-  await stateAll();
+  const [gold, tin] = [anExport('gold', { labels: { tier: 'gold' } }), anExport('tin', { path: 'root:tenant-b', labels: { tier: 'tin' } })];
+  const [teller, told] = [anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }), anExport('told', { cluster: 'beta' })];
+  await stateAll(gold, tin, teller, told);
 
   config = accepting(`[{shards: [amber], labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
   await until(async () => !(await objectsOf(server)).includes('amber tin'));
   t.deepEqual(await objectsOf(server), ['amber gold', 'amber teller', 'amber told']);
-  await stateAll();
+  await stateAll(gold, teller, told);
   child.socket.terminate();
   await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
   config = accepting(`[{shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;

@@ -232,19 +232,59 @@ test('an object that the policy of this end does not let in is refused by its nu
   t.deepEqual(textsOf(effects), ['push begin', 'send refuse 3', 'refused', 'push state keep']);
 });
 
-test('a slice of which something was refused for its path alone is whole at its end, and not in step', (t) => {
-  const inflow = new SteppedInflow(aContext({ isWaiting: () => true }));
+test('a slice of which something was refused is told in full at its end, and not in step', (t) => {
+  const inflow = new SteppedInflow(aContext({ accepts: ({ key }) => key.name !== 'two' }));
 
-  inflow.frame(begin(1), end(2, 0));
+  inflow.frame(begin(1), put(2, [pushed('one'), pushed('two')]), end(4, 2));
 
-  t.like(inflow.works[1]?.pushes, [{ kind: 'end', edge: '' }]);
+  t.like(inflow.works.at(-1)?.pushes, [{ kind: 'end', edge: '' }]);
+});
+
+test('a slice in step of which something is refused leaves step in that very commit, and is asked for anew, once', (t) => {
+  const inflow = new SteppedInflow(aContext({ accepts: ({ key }) => !key.name.startsWith('bad') }));
+
+  t.deepEqual(textsOf(inflow.frame(put(1, [pushed('bad-1')]))), ['send refuse 1', 'refused', 'push keep doubt', 'send restate']);
+  t.deepEqual(textsOf(inflow.frame(put(2, [pushed('bad-2')]))), ['send refuse 2', 'refused', 'push keep']);
+  inflow.frame(begin(3), put(4, [pushed('bad-1'), pushed('bad-2')]), end(6, 2));
+  t.like(inflow.works.at(-1)?.pushes, [{ kind: 'end', edge: '' }]);
+
+  t.deepEqual(textsOf(inflow.frame(remove(7, ['bad-1']))), ['push retract'], 'another one is lacking still');
+  inflow.context = aContext();
+  t.deepEqual(textsOf(inflow.frame(put(8, [pushed('bad-2')]))), ['push state', 'send restate']);
+  inflow.frame(begin(9), put(10, [pushed('bad-2')]), end(11, 1));
+  t.like(inflow.works.at(-1)?.pushes, [{ kind: 'end', edge: 'e' }]);
+});
+
+test('what was refused in a statement and is taken before its end lacks nothing', (t) => {
+  const inflow = new SteppedInflow(aContext({ accepts: () => false }));
+  inflow.frame(begin(1), put(2, [pushed('one')]));
+  inflow.context = aContext();
+
+  t.deepEqual(textsOf(inflow.frame(put(3, [pushed('one')]))), ['push state']);
+  inflow.frame(end(4, 2));
+
+  t.like(inflow.works.at(-1)?.pushes, [{ kind: 'end', edge: 'e' }]);
+});
+
+test('a report holds once everything before it is settled', (t) => {
+  const inflow = new SteppedInflow();
+  const report = { kind: 'report', sequence: 2, freshness: [], heartbeat: 1, isAll: false, isComplete: true } as const;
+
+  t.deepEqual(textsOf(inflow.frame(put(1, [pushed('one')]), report)), ['push state', 'push']);
+  t.deepEqual(textsOf(inflow.settle({ kind: 'written', revision: 1 })), ['send ack 1']);
+  t.deepEqual(textsOf(inflow.settle()), ['send ack 2', 'reported']);
 });
 
 test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {
   const inflow = new SteppedInflow();
   const broken = { ...pushed('two'), body: new TextEncoder().encode('[') };
 
-  t.deepEqual(textsOf(inflow.frame(put(1, [pushed('one'), broken]))), ['send refuse 2', 'refused', 'push state keep']);
+  t.deepEqual(textsOf(inflow.frame(begin(1), put(2, [pushed('one'), broken]))), [
+    'push begin',
+    'send refuse 3',
+    'refused',
+    'push state keep',
+  ]);
 });
 
 const anyFrame = fc.constantFrom('begin', 'put', 'delete', 'end', 'wrong end', 'digest', 'dropped', 'declared', 'settle', 'undeclare');

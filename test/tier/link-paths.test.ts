@@ -89,53 +89,29 @@ test('what is settled while a frame is taken still tells its path to the rest of
   t.true(paths.accepts(anObject()));
 });
 
-test('a slice waits for what was refused for its path alone, until it begins anew', async (t) => {
-  const { paths } = somePaths({ pathPrefix: 'root:a', labels: 'tier=gold' });
-  const gold = { labels: { tier: 'gold' } };
-  await paths.read(aFrame(1, 'acme'));
-
-  t.false(paths.accepts(anObject()));
-  t.false(paths.isWaiting(exports), 'no path would let it in');
-  t.false(paths.accepts(anObject({}, { ...gold, annotations: { 'kcp.io/path': 'root:b' } })));
-  t.false(paths.isWaiting(exports), 'it says itself that it is elsewhere');
-  t.false(paths.accepts(anObject({}, gold)));
-  t.true(paths.isWaiting(exports));
-  paths.begun(exports);
-  t.false(paths.isWaiting(exports));
-});
-
-test('a slice that waits is asked for once a path has come; at once where it was in step, once it has come where it is coming', async (t) => {
+test('a slice that waits is asked for once a path has come that would let in what was refused; once it has come where it is coming', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme', 'beta'));
   paths.accepts(anObject());
-  t.deepEqual(paths.takeDue(isAlways, isAlways), []);
-  t.deepEqual(paths.takeDue(isNever, isAlways), []);
+  t.deepEqual(paths.takeDue(isAlways), []);
+  t.deepEqual(paths.takeDue(isNever), []);
 
   paths.accepts(saying('root:a', 'beta'));
-  t.deepEqual(paths.takeDue(isNever, isNever), [], 'another logical cluster');
+  t.deepEqual(paths.takeDue(isNever), [], 'another logical cluster');
   paths.accepts(saying('root:a'));
-  t.deepEqual(paths.takeDue(isAlways, isNever), []);
-  t.deepEqual(paths.takeDue(isNever, isNever), [exports]);
-  t.deepEqual(paths.takeDue(isNever, isNever), []);
-  paths.begun(exports);
-  paths.accepts(anObject({ cluster: 'gamma' }));
-  t.deepEqual(paths.takeDue(isNever, isAlways), [exports], 'a change of a slice in step');
-  paths.accepts(anObject({ cluster: 'gamma', name: 'another' }));
-  t.deepEqual(paths.takeDue(isNever, isAlways), []);
+  t.deepEqual(paths.takeDue(isAlways), []);
+  t.deepEqual(paths.takeDue(isNever), [exports]);
+  t.deepEqual(paths.takeDue(isNever), []);
 });
 
-test('where more wait than are remembered, every slice waits for the next connection, and what is remembered is asked for', async (t) => {
+test('where more wait than are remembered, what is remembered is asked for, and the others wait for the next connection', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme'));
 
   for (let i = 0; i < 10_001; i++) paths.accepts(anObject({ shard: 'amber', cluster: `c-${i}` }));
-  paths.accepts(anObject({ shard: 'birch' }));
 
-  t.true(paths.isWaiting(aSlice({ shard: 'birch' })));
   paths.accepts(saying('root:a', 'c-10000'));
-  t.deepEqual(paths.takeDue(isNever, isNever), []);
+  t.deepEqual(paths.takeDue(isNever), []);
   paths.accepts(saying('root:a', 'c-0'));
-  t.deepEqual(paths.takeDue(isNever, isNever), [exports]);
-  paths.begun(exports);
-  t.false(paths.isWaiting(aSlice({ shard: 'birch' })));
+  t.deepEqual(paths.takeDue(isNever), [exports]);
 });

@@ -175,8 +175,8 @@ test('what the parent says is whole is not here while the claim of its shard is 
   t.teardown(() => east.stop());
   await rig.settle();
 
-  const freshness = [{ slice: exports, connected: true, synced: true, lagMs: 0 }];
-  ends[0]?.send({ kind: 'report', sequence: 1, freshness, heartbeat: 1, isAll: true });
+  const freshness = [{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }];
+  ends[0]?.send({ kind: 'report', sequence: 1, freshness, heartbeat: 1, isAll: true, isComplete: true });
   await rig.settle();
 
   t.false(east.tier.isReady);
@@ -202,12 +202,12 @@ test('a shard counts as seen while it is connected, and from when the link opene
   t.teardown(() => east.stop());
   await rig.advance(100_000);
   const openedMs = rig.clock.now() - 100_000;
-  ends[0]?.send({ kind: 'report', sequence: 1, freshness: [], heartbeat: 1, isAll: false });
+  ends[0]?.send({ kind: 'report', sequence: 1, freshness: [], heartbeat: 1, isAll: false, isComplete: true });
   await rig.advance(0);
   const tell = async (connected: boolean): Promise<void> => {
     reports += 1;
-    const freshness = [{ slice: exports, connected, synced: true, lagMs: 0 }];
-    ends[0]?.send({ kind: 'report', sequence: reports, freshness, heartbeat: reports, isAll: false });
+    const freshness = [{ slice: exports, connected, synced: true, lagMs: 0, whole: true }];
+    ends[0]?.send({ kind: 'report', sequence: reports, freshness, heartbeat: reports, isAll: false, isComplete: true });
     await rig.settle();
   };
   let reports = 1;

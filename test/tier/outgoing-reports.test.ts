@@ -7,15 +7,26 @@ const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
 
 function setUp() {
-  const state = { connected: true, lagMs: 0, published: 7, synced: new Set<Slice>([exports, schemas]), looks: 0 };
+  const state = {
+    connected: true,
+    whole: true,
+    crossesWhole: true,
+    isComplete: true,
+    lagMs: 0,
+    published: 7,
+    synced: new Set<Slice>([exports, schemas]),
+    looks: 0,
+  };
   const slices = new Map<Slice, ReportedSlice>();
   const marked = new Set<ReportedSlice>();
   const reports = new OutgoingReports({
     isSynced: (slice) => state.synced.has(slice),
     freshnessOf: () => {
       state.looks += 1;
-      return { connected: state.connected, lagMs: state.lagMs };
+      return { connected: state.connected, lagMs: state.lagMs, whole: state.whole };
     },
+    crossesWhole: () => state.crossesWhole,
+    isComplete: () => state.isComplete,
     published: () => state.published,
     marked,
   });
@@ -59,7 +70,7 @@ test('all of it is reported once, then what has changed; a heartbeat is answered
     first.map(({ heartbeat }) => heartbeat),
     [1],
   );
-  t.deepEqual(answer(exports, schemas), [{ freshness: [], heartbeat: 2, isAll: false }]);
+  t.deepEqual(answer(exports, schemas), [{ freshness: [], heartbeat: 2, isAll: false, isComplete: false }]);
   state.synced.delete(schemas);
   t.deepEqual(texts(answer(exports)), []);
   t.is(state.looks, 5);
@@ -91,7 +102,7 @@ test('once all slices are known it is reported, unasked, that this was all', (t)
   reports.allKnown();
   t.true(reports.look());
   const [report] = take(state.published);
-  t.like(report, { heartbeat: 0, isAll: true });
+  t.like(report, { heartbeat: 0, isAll: true, isComplete: true });
   t.is(report?.freshness.length, 1);
   t.false(reports.look());
 });
@@ -126,5 +137,37 @@ test('no report tells of more than a thousand slices, and the last of a round an
       [1_000, 0],
       [1, 1],
     ],
+  );
+});
+
+test('a slice is told as whole where it is whole here, and all of it crosses', (t) => {
+  const { state, answer } = setUp();
+  const wholes = (): readonly boolean[] => answer(exports).flatMap(({ freshness }) => freshness.map(({ whole }) => whole));
+
+  t.deepEqual(wholes(), [true]);
+  state.crossesWhole = false;
+  t.deepEqual(wholes(), [false]);
+  state.crossesWhole = true;
+  t.deepEqual(wholes(), [true]);
+  state.whole = false;
+  t.deepEqual(wholes(), [false]);
+});
+
+test('nobody is complete before all was reported once, nor while another neighbour is not', (t) => {
+  const { state, reports, answer } = setUp();
+
+  t.deepEqual(
+    answer().map(({ isComplete }) => isComplete),
+    [false],
+  );
+  reports.allKnown();
+  t.deepEqual(
+    answer().map(({ isComplete }) => isComplete),
+    [true],
+  );
+  state.isComplete = false;
+  t.deepEqual(
+    answer().map(({ isComplete }) => isComplete),
+    [false],
   );
 });

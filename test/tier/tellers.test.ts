@@ -32,7 +32,7 @@ async function aPair(t: ExecutionContext, count: number) {
   const tell = (lagMs: number): void =>
     sessions.note(
       amber,
-      slices.map((slice) => ({ slice, connected: true, synced: true, lagMs })),
+      slices.map((slice) => ({ slice, connected: true, synced: true, lagMs, whole: true })),
     );
   const first = slices[0] ?? aSlice();
   const east = await rig.cache('east', { urls: ['root'] });

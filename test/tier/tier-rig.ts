@@ -40,7 +40,7 @@ type CacheOptions = Partial<TierOptions> &
 const stepMs = 1_000;
 
 const alwaysThere: TierParts['pushers'] = {
-  freshness: () => ({ connected: true, lagMs: 0 }),
+  freshness: () => ({ connected: true, lagMs: 0, whole: true }),
   present: [],
   follow: () => ({ cancel: () => {} }),
 };
@@ -83,6 +83,7 @@ export class TierRig {
       {
         store,
         known,
+        links: await store.links(),
         clock,
         random: () => 0,
         turn,

@@ -7,7 +7,7 @@ import { aSlice } from '../support/pushes.js';
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
-const told = { slice: exports, connected: true, synced: true, lagMs: 3_000 };
+const told = { slice: exports, connected: true, synced: true, lagMs: 3_000, whole: true };
 
 function setUp() {
   const clock = new ManualClock();
@@ -16,7 +16,7 @@ function setUp() {
 }
 
 function aReport(freshness: readonly SliceFreshness[], isAll = false) {
-  return { freshness, isAll };
+  return { freshness, isAll, isComplete: true };
 }
 
 test('a side that never opened is down since the start', (t) => {
@@ -24,7 +24,7 @@ test('a side that never opened is down since the start', (t) => {
 
   clock.advance(100);
 
-  t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs, hasTold: false });
+  t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs, hasTold: false, isComplete: false });
   t.is(freshness.slice('parent', exports), undefined);
 });
 
@@ -38,10 +38,10 @@ test('what is told of a slice holds until its link is down; then the slice is no
   parent.note(aReport([], true));
 
   t.like(freshness.slice('parent', exports), { connected: true, synced: true, lagMs: 3_000 });
-  t.deepEqual(freshness.presence('parent'), { isOpen: true, isUp: true, sinceMs: startedMs, hasTold: true });
+  t.deepEqual(freshness.presence('parent'), { isOpen: true, isUp: true, sinceMs: startedMs, hasTold: true, isComplete: true });
   parent.down();
   t.like(freshness.slice('parent', exports), { connected: false, synced: true, lagMs: 3_000 });
-  t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs + 50, hasTold: true });
+  t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs + 50, hasTold: true, isComplete: false });
 });
 
 test('a later word on a slice takes the place of the earlier, and sides are kept apart', (t) => {
@@ -67,7 +67,7 @@ test('what a connection says or how it ends is no news once another has taken it
   before.note(aReport([told], true), clock.now());
   before.down();
 
-  t.like(freshness.presence('child/east'), { isOpen: true, isUp: true, hasTold: false });
+  t.like(freshness.presence('child/east'), { isOpen: true, isUp: true, hasTold: false, isComplete: false });
   t.is(freshness.slice('child/east', exports)?.connected, false);
 });
 
@@ -92,4 +92,27 @@ test('a link that answers no heartbeat counts as down since the last answer was 
   t.deepEqual(freshness.shard('parent', exports.shard), { connected: true, sinceMs: startedMs });
   clock.advance(10_000);
   t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: startedMs + 1_000 });
+});
+
+test('a side that was there before this process started is known, and down', (t) => {
+  const clock = new ManualClock();
+  const freshness = new ToldFreshness(clock, ['parent', 'child/east']);
+
+  t.deepEqual([...freshness.sides], ['parent', 'child/east']);
+  t.like(freshness.presence('child/east'), { isOpen: false, isUp: false, isComplete: false });
+});
+
+test('a side is complete while it is up, has told everything, and says so', (t) => {
+  const { clock, freshness } = setUp();
+  const parent = freshness.up('parent');
+  const isComplete = (): boolean => freshness.presence('parent').isComplete;
+
+  parent.note({ freshness: [], isAll: false, isComplete: true }, clock.now());
+  t.false(isComplete());
+  parent.note({ freshness: [], isAll: true, isComplete: false }, clock.now());
+  t.false(isComplete());
+  parent.note({ freshness: [], isAll: false, isComplete: true }, clock.now());
+  t.true(isComplete());
+  clock.advance(answerAgeMsMax + 1);
+  t.false(isComplete());
 });

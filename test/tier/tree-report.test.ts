@@ -25,8 +25,8 @@ function setUp() {
   const link = (side: LinkSide, cacheId: string, position: string): LinkState => ({ side, cacheId, position });
   const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
     const known = await KnownShards.open(pushes);
-    const told = { presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasTold: false }) };
-    const alone = { name: undefined, route: ['c1'], parent: undefined, children: [], policies, freshness: told };
+    const told = { presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasTold: false, isComplete: false }) };
+    const alone = { name: undefined, route: ['c1'], isComplete: true, parent: undefined, children: [], policies, freshness: told };
     return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
   };
   return { clock, pushes, link, report };
@@ -35,7 +35,7 @@ function setUp() {
 test('a cache without neighbours is a root, and tells nothing else', async (t) => {
   const { report } = setUp();
 
-  t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, parent: null, children: [] });
+  t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, complete: true, parent: null, children: [] });
 });
 
 test('a parent that does not come is told with why, and with what the store has kept of it', async (t) => {

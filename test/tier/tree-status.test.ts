@@ -31,7 +31,7 @@ test('both ends of a link tell of it, and a shard is told where it is and where 
   const east = await tree.cache('east', { parent: root, clock: hurried(20) });
   const amber = await RawPusher.open(east);
   await amber.state(aSlice(), [pushedExport('one')]);
-  amber.socket.send({ kind: 'status', freshness: [{ slice: aSlice(), connected: true, synced: true, lagMs: 0 }] });
+  amber.socket.send({ kind: 'status', freshness: [{ slice: aSlice(), connected: true, synced: true, lagMs: 0, whole: true }] });
   const isTold = ({ shards: [shard] }: StatusReport): boolean => shard?.connection.kind === 'connected' && shard.slices[0]?.inStep === true;
   await soon(async () => isTold(await statusOf(root)));
   await soon(async () => ((await statusOf(root)).tree?.children[0]?.receiving.compared ?? 0) > 0);

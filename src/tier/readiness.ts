@@ -1,0 +1,48 @@
+/**
+ * Whether readers may take what is here for what there is: always without a parent; with one, once all that it said is whole there is whole
+ * here, at once where what is on disk was whole once, or when the grace is over. It stays so.
+ */
+import type { Clock } from '../domain/ports.js';
+import type { Slice } from '../domain/slice.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { ToldFreshness } from './told-freshness.js';
+
+export type ReadinessParts = Readonly<{
+  known: KnownShards;
+  told: Pick<ToldFreshness, 'presence' | 'syncedAt'>;
+  clock: Clock;
+  hasParent: boolean;
+}>;
+
+export class Readiness {
+  readonly #parts: ReadinessParts;
+  readonly #graceMs: number;
+  readonly #startedMs: number;
+  #isReady: boolean;
+
+  constructor(parts: ReadinessParts, { readyGraceMs }: Readonly<{ readyGraceMs: number }>) {
+    const { known, clock, hasParent } = parts;
+    this.#parts = parts;
+    this.#graceMs = readyGraceMs;
+    this.#startedMs = clock.now();
+    // A state that was whole once is better than none, however old; one that was never whole is not.
+    const held = [...known.shards].filter(({ side }) => side === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
+    this.#isReady = !hasParent || (held.length > 0 && held.every(({ synced }) => synced));
+  }
+
+  get isReady(): boolean {
+    if (this.#isReady) return true;
+    const { told, clock } = this.#parts;
+    const isAllHere = told.presence('parent').hasTold && told.syncedAt('parent').every((slice) => this.#isHere(slice));
+    this.#isReady = isAllHere || clock.now() - this.#startedMs >= this.#graceMs;
+    return this.#isReady;
+  }
+
+  /** Of a shard whose claim is not decided yet, nothing is. */
+  #isHere(slice: Slice): boolean {
+    const { known } = this.#parts;
+    const state = known.shard(slice.shard);
+    if (state?.side === undefined) return state?.removed === true;
+    return state.side !== 'parent' || known.isSynced(slice);
+  }
+}

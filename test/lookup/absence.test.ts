@@ -1,0 +1,135 @@
+/** What the absence of an object is worth where something of its type was refused, is no longer named by its pusher, or may be behind a cache that is away. */
+import test, { type ExecutionContext } from 'ava';
+import type { StatusReport } from '../../src/domain/status.js';
+import type { SliceFreshness } from '../../src/frames/frame.js';
+import { shardName } from '../support/objects.js';
+import { claim, openChild } from '../support/raw-child.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
+import { aTree, holds } from '../support/test-tree.js';
+import { aReader, aRef } from './a-reader.js';
+
+const exports = sliceOf('apiexports');
+const schemas = sliceOf('apiresourceschemas');
+const bounds = { reportAgeMaxMs: 0 };
+
+/** Whether the absence of an object that nobody has is vouched for. */
+async function isVouched(t: ExecutionContext, server: TestServer): Promise<boolean> {
+  const answer = await aReader(t, server, { bounds }).get(aRef({ name: 'none' }));
+  t.is(answer.kind, 'absent');
+  return answer.kind === 'absent' && answer.whole;
+}
+
+async function statusOf(server: TestServer): Promise<StatusReport> {
+  return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+}
+
+test('an object that this cache has refused from a link is not vouched to be absent, until it is taken', async (t) => {
+  const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
+  const root = await aServer(t, { config: children });
+  const child = await openChild(root);
+  const whole: SliceFreshness = { slice: exports, connected: true, synced: true, lagMs: 0, whole: true };
+  const report = async (): Promise<void> => {
+    const { number } = await child.expect('heartbeat');
+    const freshness = [whole];
+    child.numbered((sequence) => ({ kind: 'report', sequence, freshness, heartbeat: number, isAll: true, isComplete: true }));
+  };
+  const broken = { ...pushedExport('two'), body: new TextEncoder().encode('[') };
+  claim(child, shardName('amber'));
+  child.begin(exports);
+  child.put(exports, [pushedExport('one'), broken]);
+  child.end(exports, 2, 'an edge');
+  await report();
+  await until(async () => (await statusOf(root)).shards[0]?.connection.kind === 'connected');
+
+  t.like((await statusOf(root)).shards[0]?.slices[0], { synced: true, whole: false, lagMs: 0, sourceConnected: true });
+  t.false(await isVouched(t, root));
+
+  child.put(exports, [pushedExport('two')]);
+  await child.expect('restate');
+  child.begin(exports);
+  child.put(exports, [pushedExport('one'), pushedExport('two')]);
+  child.end(exports, 2, 'an edge');
+  await report();
+  await until(async () => (await statusOf(root)).shards[0]?.slices[0]?.whole === true);
+  t.true(await isVouched(t, root));
+
+  child.put(exports, [broken]);
+  await child.expect('restate');
+  t.false(await isVouched(t, root), 'it keeps the form of before');
+});
+
+test('a type that a pusher no longer names has objects of unknown freshness, and vouches for no absence', async (t) => {
+  const server = await aServer(t);
+  const before = await RawPusher.open(server);
+  await before.stateWhole(exports, [pushedExport('one')]);
+  const metadata = { name: 'one', uid: 'uid-of-one' };
+  await before.stateWhole(schemas, [pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata })], 'v1alpha1');
+  const ref = aRef({ resource: 'apiresourceschemas', version: 'v1alpha1' });
+  const reader = aReader(t, server, { bounds });
+  t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', whole: true });
+
+  const after = await RawPusher.open(server, { incarnation: 2_000 });
+  await after.stateWhole(exports, [pushedExport('one')]);
+
+  t.like(await reader.get(aRef({ name: 'none' })), { kind: 'absent', whole: true });
+  t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', whole: false });
+  t.like(await reader.get(ref), { kind: 'found', freshness: { whole: false, sourceConnected: null, lagMs: null } });
+});
+
+test('while a cache that was a neighbour once is away, absence is vouched for nowhere in its tree', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const west = await tree.cache('west', { parent: root });
+  const east = await tree.cache('east', { parent: root });
+  await (await RawPusher.open(west)).stateWhole(exports, [pushedExport('one')]);
+  for (const server of [root, east, west]) await holds(t, server, 'one');
+  for (const server of [root, east, west]) await until(() => isVouched(t, server), 10_000);
+  const flags = await tree.linkFlags('east', root);
+
+  await east.stop();
+  await until(async () => !(await isVouched(t, root)));
+  await until(async () => !(await isVouched(t, west)), 10_000);
+  t.false((await statusOf(west)).tree?.complete);
+  const back = await east.restart({ flags, config: openPolicies });
+  t.teardown(() => back.close());
+
+  for (const server of [root, back, west]) await until(() => isVouched(t, server), 15_000);
+  t.pass();
+});
+
+const openPolicies = `
+parent: {forward: [{types: ['*']}], follow: [{types: ['*']}]}
+children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}
+`;
+
+test('a cache that has started anew remembers who was below it', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const east = await tree.cache('east', { parent: root });
+  await (await RawPusher.open(east)).stateWhole(exports, [pushedExport('one')]);
+  await holds(t, root, 'one');
+  await east.stop();
+
+  const again = await root.restart({ config: openPolicies.replace(/^parent:.*$/m, '') });
+  t.teardown(() => again.close());
+  await (await RawPusher.open(again, { name: 'birch' })).stateWhole(sliceOf('apiexports', { shard: 'birch' }), []);
+
+  t.false((await statusOf(again)).tree?.complete);
+  t.false(await isVouched(t, again));
+});
+
+test('what a policy keeps back at the other end is not vouched for here', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const config = `parent: {forward: [{types: ['*'], clusters: [acme]}], follow: [{types: ['*']}]}\n`;
+  const east = await tree.cache('east', { parent: root, config });
+  await (await RawPusher.open(east)).stateWhole(exports, [pushedExport('one'), pushedExport('two', { cluster: 'beta' })]);
+  await holds(t, root, 'one');
+  const slice = async (server: TestServer) => (await statusOf(server)).shards[0]?.slices[0];
+  await until(async () => (await slice(root))?.sourceConnected === true);
+
+  t.like(await slice(east), { whole: true });
+  t.like(await slice(root), { synced: true, inStep: true, whole: false });
+  t.false(await isVouched(t, root));
+});
