@@ -65,9 +65,10 @@ function connectionOf({ removed, connection }: Pick<ShardStatus, 'removed' | 'co
 }
 
 /** What its present pusher stated in full, and what the link it comes over keeps up by changes, needs no more words. */
-function syncedOf({ synced, stated, inStep }: SliceStatus): string {
+function syncedOf({ synced, whole, stated, inStep }: SliceStatus): string {
   const words = [synced ? 'yes' : 'no'];
   if (stated === 'earlier' || stated === 'assumed') words.push(stated);
   if (inStep === false) words.push('not in step');
+  else if (synced && !whole && words.length === 1) words.push('not whole');
   return words.join(', ');
 }

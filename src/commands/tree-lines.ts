@@ -33,6 +33,7 @@ export function treeLines({ cache, tree, certificates }: StatusReport): readonly
   const title = [`cache ${cache.id}`, `strata ${cache.version}`, ready, `resourceVersion ${cache.resourceVersion}`];
   if (tree === undefined) return [title.join(', ')];
   if (tree.name !== null) title.splice(1, 0, tree.name);
+  if (!tree.complete) title.push('not complete');
   if (tree.parent !== null)
     title.push(tree.hops === null ? 'below a root not heard of yet' : `${counted(tree.hops, 'hop')} below the root`);
   return [

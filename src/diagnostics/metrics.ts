@@ -84,6 +84,18 @@ export const metricTable = {
     help: '1 once the type was stated in full for the shard.',
     labels: ['shard', 'type'],
   },
+  sliceWhole: {
+    kind: 'gauge',
+    name: 'strata_slice_whole',
+    help: '1 while every object that the shard has of the type is here, but for the lag.',
+    labels: ['shard', 'type'],
+  },
+  treeComplete: {
+    kind: 'gauge',
+    name: 'strata_tree_complete',
+    help: '1 while every shard is known here that any cache of the tree knows.',
+    labels: [],
+  },
   sliceObjects: { kind: 'gauge', name: 'strata_slice_objects', help: 'Objects of the type on the shard.', labels: ['shard', 'type'] },
   sliceBytes: { kind: 'gauge', name: 'strata_slice_bytes', help: 'Bytes of their bodies.', labels: ['shard', 'type'] },
   sliceChangedSeconds: {

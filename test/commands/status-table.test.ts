@@ -39,3 +39,15 @@ test('a cache without shards says so', (t) => {
   t.is(formatStatusTable(report), 'cache c-1, strata 0.1.0, not ready, resourceVersion 1234567000000000042\n\nno shards yet\n');
   t.is(formatShardList(report), 'no shards yet\n');
 });
+
+test('a slice that has lost something on the way, and a cache that misses a neighbour, are told as such', (t) => {
+  const { shards, ...report } = aStatusReport();
+  const [amber] = shards;
+  if (amber === undefined || report.tree === undefined) throw new Error('the report has both');
+  const lacking = amber.slices.slice(0, 1).map((slice) => ({ ...slice, whole: false }));
+
+  const text = formatStatusTable({ ...report, tree: { ...report.tree, complete: false }, shards: [{ ...amber, slices: lacking }] });
+
+  t.regex(text, /^cache c-1, .*, not complete$/m);
+  t.regex(text, / yes, not whole +12 /);
+});

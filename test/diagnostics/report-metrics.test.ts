@@ -21,9 +21,12 @@ test('a report shows every link, shard and slice, and forgets what is in it no m
     'strata_shard_connected{shard="elder"} 1',
     `strata_certificate_expires_seconds{use="serving"} ${Date.UTC(2027, 0, 1) / 1000}`,
     `strata_certificate_expires_seconds{use="client-ca"} ${Date.UTC(2026, 10, 20) / 1000}`,
+    'strata_slice_whole{shard="amber",type="apiexports.apis.kcp.io"} 1',
+    'strata_slice_whole{shard="birch",type="apiexports.apis.kcp.io"} 0',
+    'strata_tree_complete 1',
     'strata_slice_objects{shard="birch",type="apiexports.apis.kcp.io"} 12',
   ])
     t.true(full.includes(`${line}\n`), line);
   t.false(full.includes('strata_link_behind{side="child/west"}'));
-  t.notRegex(empty, /strata_(?:certificate_expires_seconds|link_connected|link_slices|shard_connected|slice_objects)\{/);
+  t.notRegex(empty, /strata_(?:certificate_expires_seconds|link_connected|link_slices|shard_connected|slice_objects|slice_whole)\{/);
 });
