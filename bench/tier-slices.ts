@@ -23,7 +23,7 @@ const shardsChanged = 364;
 const secondsMax = 1;
 const turnMsMax = 20;
 const idleChildren = 2;
-const statusIntervalMs = 5_000;
+const intervalMs = 5_000;
 const idleMsMax = 0.5;
 const everything = JSON.stringify([{ types: ['*'] }]);
 const nothing = '[]';
@@ -63,7 +63,7 @@ export const tierSlices: Question = {
         seconds(`a policy change with ${changing} slices, at the sender`, changed, secondsMax),
         { name: 'the longest turn meanwhile', value: longest, unit: 'ms', limit: { kind: 'at most', value: turnMsMax } },
         {
-          name: `an idle child with ${slices.length} slices, each ${statusIntervalMs / 1_000} s`,
+          name: `an idle child with ${slices.length} slices, each ${intervalMs / 1_000} s`,
           value: idle,
           unit: 'ms',
           limit: { kind: 'at most', value: idleMsMax },
@@ -90,7 +90,7 @@ async function follow(follower: BareCache, slices: number): Promise<void> {
   await follower.ended(slices);
 }
 
-/** What one more costs each status interval. */
+/** What one more costs each interval. */
 async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Promise<number> {
   const feeder = await openFeeder(server, slices);
   await feeder.begin(slices);
@@ -102,17 +102,18 @@ async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Pro
     const follower = await BareCache.open(server, `follower-${child}`);
     followers.push(follower);
     await follow(follower, slices.length);
+    follower.askEverySecond();
   }
   const followed = await quietMs(server);
   for (const cache of [feeder, ...followers]) await cache.close();
   return Math.max(0, followed - alone) / idleChildren;
 }
 
-/** Of the serving thread in one status interval, when what came before is over. */
+/** Of the serving thread in one interval, when what came before is over. */
 async function quietMs({ pid }: StrataProcess): Promise<number> {
-  await sleep(statusIntervalMs);
+  await sleep(intervalMs);
   const before = await readThreadMs(pid);
-  await sleep(statusIntervalMs);
+  await sleep(intervalMs);
   return (await readThreadMs(pid)) - before;
 }
 

@@ -7,6 +7,8 @@ export type SenderBounds = ReconnectBounds &
   Readonly<{
     /** How long a cache may take to answer hello with welcome. */
     welcomeTimeoutMs: number;
+    /** How long a cache may acknowledge nothing of what is under way to it. */
+    ackTimeoutMs: number;
     /** How many mutations go into one frame, if the cache takes as many. */
     batchMutationsMax: number;
     /** How many bytes go into one frame, if the cache takes as many; a larger object goes alone. */
@@ -42,6 +44,7 @@ export const defaultSenderBounds: SenderBounds = Object.freeze({
   lastedMs: 10_000,
   retryAfterMaxMs: 300_000,
   welcomeTimeoutMs: 10_000,
+  ackTimeoutMs: 60_000,
   batchMutationsMax: 128,
   batchBytesMax: 262_144,
   statusIntervalMs: 5_000,

@@ -16,6 +16,7 @@ import { BadFrame } from '../frames/bad-frame.js';
 import { byes, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
+import { AckWatch } from './ack-watch.js';
 import type { Bell } from './bell.js';
 import { pause } from '../domain/pause.js';
 import type { Parting } from './reconnect.js';
@@ -219,6 +220,7 @@ export class SenderSession {
     const { signal } = this.#stop;
     let told: readonly SliceFreshness[] = [];
     let toldMs = clock.now();
+    const acks = new AckWatch(clock, this.#options);
     while (!signal.aborted) {
       const freshness = this.#freshness();
       const isDue = clock.now() - toldMs >= this.#options.statusIntervalMs;
@@ -226,6 +228,8 @@ export class SenderSession {
         connection.send({ kind: 'status', freshness });
         [told, toldMs] = [freshness, clock.now()];
       }
+      if (this.#welcomed !== undefined && acks.isOverdue(this.#welcomed.window))
+        this.#leave('timeout', 'nothing was acknowledged for too long');
       await pause(clock, statusLookMs, signal);
     }
   }

@@ -30,6 +30,11 @@ export class Window<Owner> {
     return this.#credit;
   }
 
+  /** The last number that was. */
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
   get unacknowledged(): Credit {
     return { mutations: this.#sent.length, bytes: this.#bytes };
   }

@@ -34,6 +34,8 @@ export type OutflowOptions = OutflowBounds &
   Readonly<{
     /** How often a link over which nothing crosses is told how far everything was told. */
     progressIntervalMs: number;
+    /** How long the other end may acknowledge nothing of what is under way to it. */
+    ackTimeoutMs: number;
     /** How often the digests of all slices are told. */
     digestIntervalMs: number;
   }>;

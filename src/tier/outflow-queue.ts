@@ -70,6 +70,14 @@ export class OutflowQueue {
     return this.length < shortItems && this.#objects < shortObjects;
   }
 
+  get acknowledged(): number {
+    return this.#window.acknowledged;
+  }
+
+  get unacknowledged(): Credit {
+    return this.#window.unacknowledged;
+  }
+
   /** How long ago the oldest was sent that is not acknowledged. */
   get lagMs(): number {
     const nowMs = this.#clock.now();

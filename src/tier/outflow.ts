@@ -21,6 +21,7 @@ import { flows, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { SendingStatus } from '../domain/status.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
+import { AckWatch } from '../sender/ack-watch.js';
 import { Bell } from '../sender/bell.js';
 import type { Told } from '../sender/source.js';
 import { Courses } from './courses.js';
@@ -40,6 +41,7 @@ import { toldChange } from './told-change.js';
 /** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
+const acksLookMs = 5_000;
 
 export class Outflow {
   readonly #parts: OutflowParts;
@@ -117,7 +119,7 @@ export class Outflow {
     try {
       await this.#sendClaims();
       await this.#courses.open(this.#parts.turn);
-      await Promise.all([this.#pump(signal), this.#checkDigests(signal)]);
+      await Promise.all([this.#pump(signal), this.#checkDigests(signal), this.#watchAcks(signal)]);
     } finally {
       subscription.cancel();
       this.#claims.close();
@@ -314,6 +316,15 @@ export class Outflow {
       if (signal.aborted) return;
       this.#teller.checkAll();
       this.#bell.ring();
+    }
+  }
+
+  async #watchAcks(signal: AbortSignal): Promise<void> {
+    const { clock, connection } = this.#parts;
+    const acks = new AckWatch(clock, this.#options);
+    while (!signal.aborted) {
+      if (acks.isOverdue(this.#queue)) return connection.close('timeout', 'nothing was acknowledged for too long');
+      await pause(clock, acksLookMs, signal);
     }
   }
 

@@ -130,7 +130,7 @@ export class Tier {
 
   /** The id of this cache, and of those above it as far as it is known. */
   get route(): readonly string[] {
-    return [this.#parts.store.cacheId, ...this.#routeAbove];
+    return [this.#parts.store.cacheId, ...(this.#link?.session === undefined ? [] : this.#routeAbove)];
   }
 
   /** How this cache is known to its parent; undefined without one. */

@@ -808,6 +808,18 @@ test('a slice of which something was refused is not whole until that is taken, o
   t.true(isWhole());
 });
 
+test('a cache that is there and acknowledges nothing is left, and tried again', async (t) => {
+  const rig = new SenderRig(t);
+  rig.source(exports, ['one']);
+  await rig.start();
+
+  for (let second = 0; second < 59; second += 1) await rig.advance(1_000);
+  t.is(rig.sender.state.connection.kind, 'connected');
+  for (let second = 0; second < 3; second += 1) await rig.advance(1_000);
+
+  t.true(rig.cache.received.filter(({ kind }) => kind === 'hello').length > 1);
+});
+
 test('a sender without slices tells no freshness', async (t) => {
   const rig = new SenderRig(t);
 

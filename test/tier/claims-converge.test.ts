@@ -274,6 +274,22 @@ test('a link over which a shard came and went 201 times is not cut off for what 
   t.deepEqual(byesOf(end), []);
 });
 
+test('a child that is there and acknowledges nothing is sent away after a minute, to come back', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  ending(t, root);
+  await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
+  const { child, end } = await scriptedChild(rig, root, 'east', { acknowledges: false });
+  const claim = claimToldTo({ end });
+  child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
+
+  await rig.advance(50_000);
+  t.deepEqual(byesOf(end), []);
+  await rig.advance(20_000);
+
+  t.deepEqual(byesOf(end), ['timeout']);
+});
+
 test('freshness is reported to be all of it once the other end has said of every shard whether it has it from here', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');

@@ -3,8 +3,8 @@ import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aCaller, aHello, type RigCache, type TierRig } from './tier-rig.js';
 
-/** `counted.frames`: how many of its frames were read. */
-export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west') {
+/** It takes whatever it is sent, unless it says that it acknowledges nothing. `counted.frames`: how many of its frames were read. */
+export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west', { acknowledges = true } = {}) {
   const [child, end] = ConnectionEnd.pair([name, 'root']);
   rig.connections.push([child, end]);
   const counted = { frames: 0 };
@@ -16,8 +16,17 @@ export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west')
   };
   void root.tier.accept(end, { hello: aHello({ name, route: [`id-of-${name}`] }), frames: read(), caller: aCaller(name) });
   for (const frame of aBeginning()) child.send(frame);
+  if (acknowledges) void acknowledge(child);
   await rig.settle();
   return { child, end, counted };
+}
+
+async function acknowledge(child: ConnectionEnd): Promise<void> {
+  for await (const frame of child.frames()) {
+    if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') continue;
+    const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
+    child.send({ kind: 'ack', sequence: frame.sequence + mutations - 1, credit: { mutations: 1_000, bytes: 1_000_000 } });
+  }
 }
 
 /** The first that it was told. */

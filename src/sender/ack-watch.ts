@@ -1,0 +1,27 @@
+/**
+ * Notices a peer that is there and acknowledges nothing: it answers pings, and whoever sends to it would wait for ever. Looked at now and then;
+ * as long as something is under way and nothing of it is acknowledged, the wait goes on.
+ */
+import type { Clock } from '../domain/ports.js';
+import type { Window } from './window.js';
+
+export class AckWatch {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #waitMaxMs: number;
+  #acknowledged = 0;
+  #sinceMs: number;
+
+  constructor(clock: Pick<Clock, 'now'>, { ackTimeoutMs }: Readonly<{ ackTimeoutMs: number }>) {
+    this.#clock = clock;
+    this.#waitMaxMs = ackTimeoutMs;
+    this.#sinceMs = clock.now();
+  }
+
+  /** Whether nothing was acknowledged for too long of what is under way. */
+  isOverdue({ acknowledged, unacknowledged }: Pick<Window<unknown>, 'acknowledged' | 'unacknowledged'>): boolean {
+    const nowMs = this.#clock.now();
+    if (acknowledged !== this.#acknowledged || unacknowledged.mutations === 0) this.#sinceMs = nowMs;
+    this.#acknowledged = acknowledged;
+    return nowMs - this.#sinceMs >= this.#waitMaxMs;
+  }
+}
