@@ -88,9 +88,9 @@ export class NetworkLink {
     }
   }
 
-  /** The host goes on behind a pause. */
-  wake(host: string): void {
-    for (const { sides } of this.#connections) for (const side of sides) if (side.host === host) side.end.resume();
+  /** The host goes on, having stood still since then. */
+  wake(host: string, stoodSinceMs: number): void {
+    for (const { sides } of this.#connections) for (const side of sides) if (side.host === host) side.end.resume(stoodSinceMs);
   }
 
   cut(): void {

@@ -55,7 +55,8 @@ type Accept = (connection: FrameConnection, from: string) => void;
 type Host = {
   readonly name: string;
   accept: Accept | undefined;
-  isDeaf: boolean;
+  /** Since when it takes nothing, because it stands still. */
+  deafSinceMs: number | undefined;
   now: () => number;
   life: number;
   readonly links: Set<NetworkLink>;
@@ -166,7 +167,7 @@ export class Network {
 
   /** Every link is whole again, and every host awake. */
   healAll(): void {
-    for (const { isDeaf, name } of this.#hosts.values()) if (isDeaf) this.thaw(name);
+    for (const { deafSinceMs, name } of this.#hosts.values()) if (deafSinceMs !== undefined) this.thaw(name);
     for (const link of this.#links.values()) this.heal(...link.hosts);
   }
 
@@ -218,7 +219,7 @@ export class Network {
         hosts: [one, other],
         time: this.#time,
         seed: this.#seed,
-        isDeaf: (name) => this.#host(name).isDeaf,
+        isDeaf: (name) => this.#host(name).deafSinceMs !== undefined,
         now: (name) => this.#host(name).now(),
         parcelsOf: (frame, way) => this.#parcelsOf(frame, way),
         delivered: (delivery) => this.#observers.forEach((observer) => observer(delivery)),
@@ -238,7 +239,7 @@ export class Network {
   #host(name: string): Host {
     const known = this.#hosts.get(name);
     if (known !== undefined) return known;
-    const made: Host = { name, accept: undefined, isDeaf: false, now: () => this.#time.now(), life: 1, links: new Set() };
+    const made: Host = { name, accept: undefined, deafSinceMs: undefined, now: () => this.#time.now(), life: 1, links: new Set() };
     this.#hosts.set(name, made);
     return made;
   }
@@ -257,10 +258,11 @@ export class Network {
 
   #setDeaf(name: string, isDeaf: boolean): void {
     const host = this.#host(name);
-    if (host.isDeaf === isDeaf) return;
-    host.isDeaf = isDeaf;
+    if ((host.deafSinceMs !== undefined) === isDeaf) return;
+    const stoodSinceMs = host.deafSinceMs;
+    host.deafSinceMs = isDeaf ? this.#time.elapsedMs : undefined;
     for (const link of host.links) link.look();
-    if (!isDeaf) for (const link of host.links) link.wake(name);
+    if (stoodSinceMs !== undefined) for (const link of host.links) link.wake(name, stoodSinceMs);
   }
 
   #parcelsOf(frame: Frame, way: Readonly<{ from: string; to: string }>): readonly (Parcel & { kind: 'frame' })[] {

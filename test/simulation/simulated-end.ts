@@ -131,11 +131,11 @@ export class SimulatedEnd implements FrameConnection {
     this.#parts.ended();
   }
 
-  /** Its host goes on. What comes now may have come during the pause, but for an answer to what is asked now. */
-  resume(): void {
+  /** Its host goes on, having stood still since then. What comes now may have come meanwhile, but for an answer to what is asked now. */
+  resume(stoodSinceMs: number): void {
     if (this.#state !== 'open') return;
     const atMs = this.#parts.time.elapsedMs;
-    this.#resumed = { atMs, thereMs: this.#resumed?.thereMs ?? this.#heardMs };
+    this.#resumed = { atMs, thereMs: this.#resumed?.thereMs ?? stoodSinceMs };
     this.#parts.out().send({ kind: 'ping', askedMs: atMs, size: 0 });
   }
 

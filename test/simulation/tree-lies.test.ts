@@ -1,0 +1,164 @@
+/**
+ * The smallest trees in which a cache says more of itself than is true (freshness-check.ts), found by random-tree.test.ts. Each fails as the
+ * code is: whoever mends it makes it a plain test, and takes its reason out of random-tree.test.ts when the last one of its kind is gone.
+ */
+import test from 'ava';
+import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { FreshnessCheck } from './freshness-check.js';
+import { aSimObject } from './sim-objects.js';
+import { Tamperer } from './tamperer.js';
+
+/** Long enough for all that was said while the tree grew to be judged by what is true since. */
+const calmMs = 60_000;
+
+async function aCalmTree(...options: Parameters<typeof aGrownTree>) {
+  const grown = await aGrownTree(...options);
+  const check = new FreshnessCheck(grown.world, grown.tree);
+  await check.pass(calmMs);
+  const put = (...names: readonly string[]): void => {
+    for (const name of names) grown.amber.put(aSimObject({ shard: 'amber', name }));
+  };
+  return { ...grown, check, put };
+}
+
+const many = Array.from({ length: 60 }, (_, number) => `many-${number}`);
+
+test('while nothing is amiss every cache is as fresh as it says, however much changes', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  for (let round = 0; round < 40; round += 1) {
+    put(`new-${round % 7}`);
+    await check.pass(300);
+  }
+  await check.pass(30_000);
+
+  t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
+  t.deepEqual(world.faults, []);
+});
+
+// A status is sent beside the queue, and says how far the sender is.
+test.failing('what waits for a slow link is a lag at its other end (T5)', async (t) => {
+  const { check, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
+  world.network.set('eu-1', 'eu', { delayMs: 1_000 });
+  put(...many);
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+// As above: no acknowledgement arrives, so nothing is sent any more but the status.
+test.failing('what waits for acknowledgements that do not arrive is a lag at the other end (T5)', async (t) => {
+  const { check, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
+  world.network.stall('eu', 'eu-1', 16_000);
+  put(...many.slice(0, 5));
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+// The last word counts until the connection ends, which takes 20 s.
+test.failing('a shard behind a link that is silent is not connected, long before the link is given up (T5)', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.partition('eu-1', 'eu');
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test.failing('a shard behind a link that stalls one way is not connected meanwhile (T5)', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.stall('eu-1', 'eu', 16_000);
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test.failing('two links away it takes one more link’s time to know of a silent one (T5)', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.stall('eu-1', 'eu', 19_000);
+  world.network.partition('us', 'root');
+  put('new');
+  await check.pass(19_000);
+
+  t.deepEqual(
+    check.lies('freshness').filter((lie) => lie.includes('root:')),
+    [],
+  );
+});
+
+test.failing('a shard behind a cache whose process stands still is not connected (T5)', async (t) => {
+  const { check, put, tree } = await aCalmTree();
+  tree.cache('eu').freeze();
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+// Only a pause for longer than a link has patience is known to be one.
+test.failing('a cache whose process stood still for a while says so, before it has heard from anybody (T5)', async (t) => {
+  const { check, put, tree } = await aCalmTree();
+  tree.cache('eu').freeze();
+  put('new');
+  await check.pass(12_000);
+  tree.cache('eu').thaw();
+  await check.look();
+
+  t.deepEqual(
+    check.lies('freshness').filter((lie) => lie.includes('eu:')),
+    [],
+  );
+});
+
+// No status is numbered, so that nothing shows the gap before the next change or the next digest, ten minutes later.
+test.failing('a change that is lost on its way is missed as soon as the next status comes (T5)', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
+  put('new');
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+// What was refused is known at the sender only.
+test.failing('a slice of which an object was refused is not current, and proves no absence (T6)', async (t) => {
+  const { check, amber } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
+  amber.put(aSimObject({ shard: 'amber', name: 'large' }, { spec: { content: 'large '.repeat(100) } }));
+  await check.pass(16_000);
+
+  t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
+});
+
+// `synced` of a type means that it was whole once.
+test.failing('behind a link that is down no absence is proved (T6)', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.partition('eu', 'root');
+  await check.pass(30_000);
+  put('new');
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('absence'), []);
+});
+
+// A cache does not count the neighbours it has met.
+test.failing('while a child is away no absence is proved: it may bring a shard that nobody knows yet (T6)', async (t) => {
+  const { check, tree, world } = await aCalmTree();
+  world.network.partition('eu', 'root');
+  tree.home(aPusher('cedar'), 'eu');
+  await check.pass(16_000);
+
+  t.deepEqual(
+    check.lies('absence').filter((lie) => lie.includes('cedar')),
+    [],
+  );
+});
+
+// Nothing follows that would show the gap, and nobody wonders why no acknowledgement comes.
+test.failing('a sender whose acknowledgements stop connects anew (T10)', async (t) => {
+  const { tree, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
+  new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
+  put(...many.slice(0, 4));
+
+  await t.notThrowsAsync(tree.converge(120_000));
+});
