@@ -12,18 +12,20 @@ export function endsOf(from: ModelCache, to: ModelCache): Ends {
   return isUp ? [child.forward, accept] : [child.follow, offer];
 }
 
-/** All caches from the one to the other, both included; undefined: none leads there. */
+/** All caches from the one to the other, both included; undefined: none leads there, or one of them is in a circle, where two may. */
 export function wayBetween(caches: ReadonlyMap<string, ModelCache>, from: string, to: string): readonly ModelCache[] | undefined {
   const [up, down] = [wayUp(caches, from), wayUp(caches, to)];
+  if (up === undefined || down === undefined) return undefined;
   const meet = up.find((cache) => down.includes(cache));
   if (meet === undefined) return undefined;
   return [...up.slice(0, up.indexOf(meet)), meet, ...down.slice(0, down.indexOf(meet)).toReversed()];
 }
 
-/** It ends where a cache that is made to follow one below it closes a circle. */
-function wayUp(caches: ReadonlyMap<string, ModelCache>, name: string): readonly ModelCache[] {
+/** Undefined: a cache that is made to follow one below it closes a circle. */
+function wayUp(caches: ReadonlyMap<string, ModelCache>, name: string): readonly ModelCache[] | undefined {
   const way: ModelCache[] = [];
-  for (let at = caches.get(name); at !== undefined && !way.includes(at);) {
+  for (let at = caches.get(name); at !== undefined;) {
+    if (way.includes(at)) return undefined;
     way.push(at);
     at = at.parent === undefined ? undefined : caches.get(at.parent);
   }

@@ -48,7 +48,7 @@ const reparent: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('repa
 const flow: fc.Arbitrary<TreeStep> = fc.record({
   kind: fc.constant('flow'),
   shard,
-  changes: fc.nat({ max: 60 }),
+  changes: fc.nat({ max: 20 }),
   everyMs: fc.constantFrom(0, 3, 40, 900),
 });
 /** Shorter and longer than it is noticed by anybody, and for longer than the ends have patience. */
@@ -88,7 +88,13 @@ const whatever = fc.oneof(
   { weight: 1, arbitrary: clear },
   { weight: 2, arbitrary: reparent },
 );
-const untroubled = fc.oneof(pass, put, remove, path, flow);
+const untroubled = fc.oneof(
+  { weight: 4, arbitrary: pass },
+  { weight: 4, arbitrary: put },
+  { weight: 4, arbitrary: remove },
+  { weight: 4, arbitrary: path },
+  { weight: 1, arbitrary: flow },
+);
 
 /** `creditMutations`: so many changes may be on their way over a link. */
 export type RandomTree = Readonly<{ seed: number; follows: readonly number[]; creditMutations?: number; steps: readonly TreeStep[] }>;
