@@ -51,6 +51,7 @@ const flow: fc.Arbitrary<TreeStep> = fc.record({
   changes: fc.nat({ max: 20 }),
   everyMs: fc.constantFrom(0, 3, 40, 900),
 });
+const attend: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('quit', 'join'), shard });
 /** Shorter and longer than it is noticed by anybody, and for longer than the ends have patience. */
 const stall: fc.Arbitrary<TreeStep> = fc.record({
   kind: fc.constant('stall'),
@@ -79,6 +80,7 @@ const whatever = fc.oneof(
   { weight: 2, arbitrary: flow },
   { weight: 2, arbitrary: stall },
   { weight: 1, arbitrary: clock },
+  { weight: 2, arbitrary: attend },
   { weight: 2, arbitrary: crash },
   { weight: 3, arbitrary: start },
   { weight: 4, arbitrary: cacheStep('stop', 'wipe', 'backup', 'restore', 'freeze', 'thaw', 'compact', 'rewrite') },

@@ -197,6 +197,7 @@ export class SimCache {
 
   /** It connects here, now and whenever this cache comes back. */
   attach(party: SimParty): void {
+    if (this.#parties.has(party)) return;
     this.#parties.add(party);
     if (this.#process !== undefined) this.#run(party, this.#process);
   }

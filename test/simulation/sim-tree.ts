@@ -69,6 +69,16 @@ export class SimTree {
     this.cache(name).attach(party);
   }
 
+  /** The party leaves its cache, and belongs there all the same. */
+  quit(party: SimParty): void {
+    this.#homes.get(party)?.detach(party);
+  }
+
+  /** It comes back, if it is not there. */
+  join(party: SimParty): void {
+    this.#homes.get(party)?.attach(party);
+  }
+
   /** What is to be in the end, as things are now. */
   model(): ModelTree {
     const claims = [...this.#homes].map(([party, { name }]) => claimOf(party, name));

@@ -64,6 +64,7 @@ export class TreeScript {
   /** Everything is up and whole again, and as it was meant. */
   async heal(): Promise<void> {
     this.#flows.abort();
+    for (const pusher of this.#pushers.values()) this.#tree.join(pusher);
     this.#tamperer.stop();
     for (const name of this.#frozen) this.#tree.cache(name).thaw();
     this.#frozen.clear();
@@ -95,6 +96,9 @@ export class TreeScript {
         return this.#write(step);
       case 'rehome':
         return this.#rehome(step);
+      case 'quit':
+      case 'join':
+        return this.#attend(step);
       case 'partition':
       case 'heal':
       case 'cut':
@@ -130,7 +134,7 @@ export class TreeScript {
   }
 
   async #operate(
-    step: Exclude<TreeStep, { kind: 'pass' | 'flow' } | { object: number } | { shard: number; cluster: number }>,
+    step: Exclude<TreeStep, { kind: 'pass' | 'flow' | 'quit' | 'join' } | { object: number } | { shard: number; cluster: number }>,
     cache: SimCache,
   ): Promise<void> {
     const { name } = cache;
@@ -200,10 +204,20 @@ export class TreeScript {
     else this.#pushers.get(shard)?.remove(declaration.key);
   }
 
+  #attend({ kind, shard }: StepOf<'quit' | 'join'>): void {
+    const pusher = this.#pushers.get(pick(shards, shard));
+    if (pusher === undefined) return;
+    if (kind === 'quit') this.#tree.quit(pusher);
+    else this.#tree.join(pusher);
+  }
+
   /** A later process of the shard's pusher, elsewhere or at the same cache, which holds something else. */
   #rehome({ shard: number, cache, objects }: StepOf<'rehome'>): void {
     const shard = pick(shards, number);
-    const before = this.#pushers.get(shard)?.incarnation ?? 0;
+    const former = this.#pushers.get(shard);
+    const before = former?.incarnation ?? 0;
+    // It is there again to find out that it is fenced.
+    if (former !== undefined) this.#tree.join(former);
     const nowMs = this.#world.time.now();
     const incarnation = Math.max(before + 2, nowMs + (nowMs % 2));
     const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: resourcesOf(shardName(shard)) });

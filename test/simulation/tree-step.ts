@@ -24,6 +24,8 @@ export type TreeStep =
   | Readonly<{ kind: 'pass'; ms: number }>
   /** Changes of the shard that come by themselves, while the next steps are made. */
   | Readonly<{ kind: 'flow'; shard: number; changes: number; everyMs: number }>
+  /** The shard's pusher stops, and comes back where it was; the shard goes on. */
+  | Readonly<{ kind: 'quit' | 'join'; shard: number }>
   /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end loses its patience. */
   | Readonly<{ kind: 'stall'; cache: number; isUp: boolean; ms: number }>
   /** The wall clock of the cache's machine is set while it runs. */
