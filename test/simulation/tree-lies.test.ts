@@ -3,7 +3,7 @@
  * code is: whoever mends it makes it a plain test, and takes its reason out of random-tree.test.ts when the last one of its kind is gone.
  */
 import test from 'ava';
-import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { FreshnessCheck } from './freshness-check.js';
 import { aSimObject } from './sim-objects.js';
 import { Tamperer } from './tamperer.js';
@@ -33,6 +33,30 @@ test('while nothing is amiss every cache is as fresh as it says, however much ch
 
   t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
   t.deepEqual(world.faults, []);
+});
+
+// A link tells its status every 5 s, and they add up.
+test.failing('a shard whose pusher has left is connected nowhere any more, three links away in 14 s (T5)', async (t) => {
+  const { amber, check, put, tree } = await aCalmTree();
+  tree.quit(amber);
+  put('new');
+  for (let seconds = 0; seconds < 16; seconds += 1) await check.pass(1_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+// A narrower and a wider offer, while changes flow.
+test('policies that change under changes leave nothing behind of which a cache says that it is current', async (t) => {
+  const { check, put, tree } = await aCalmTree();
+  for (let round = 0; round < 60; round += 1) {
+    put(`new-${round % 7}`);
+    const rules = round % 20 < 10 ? [{ types: ['apiexports.apis.kcp.io'], labels: { visibility: 'public' } }] : everything;
+    if (round % 10 === 5) tree.cache('root').changePolicies({ children: { '*': { accept: everything, offer: rules } } });
+    await check.pass(400);
+  }
+  await check.pass(30_000);
+
+  t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
 });
 
 // A status is sent beside the queue, and says how far the sender is.
@@ -137,6 +161,15 @@ test.failing('behind a link that is down no absence is proved (T6)', async (t) =
   await check.pass(30_000);
   put('new');
   await check.pass(30_000);
+
+  t.deepEqual(check.lies('absence'), []);
+});
+
+test.failing('while the pusher of a shard is away no absence is proved (T6)', async (t) => {
+  const { amber, check, put, tree } = await aCalmTree();
+  tree.quit(amber);
+  put('new');
+  await check.pass(16_000);
 
   t.deepEqual(check.lies('absence'), []);
 });
