@@ -3,6 +3,7 @@ import { shardName } from '../support/objects.js';
 import type { ModelCache } from './model-tree.js';
 import type { ModelRule } from './model-rule.js';
 import { aSimObject, simResources } from './sim-objects.js';
+import type { SimCacheOptions } from './sim-cache.js';
 import { SimPusher } from './sim-pusher.js';
 import { SimTree } from './sim-tree.js';
 import { SimWorld } from './sim-world.js';
@@ -27,14 +28,18 @@ export function aPusher(shard: string, objects = 3, incarnation = 1): SimPusher 
 }
 
 /** Two regions under one root, one of them with a cache below it: amber is at home at the bottom, birch in the other region. */
-export async function aGrownTree(policies: Readonly<Record<string, Partial<ModelCache>>> = {}, seed = 1) {
+export async function aGrownTree(
+  policies: Readonly<Record<string, Partial<ModelCache>>> = {},
+  { seed = 1, ...options }: SimCacheOptions & Readonly<{ seed?: number }> = {},
+) {
   const world = new SimWorld(seed);
-  const tree = new SimTree(world, [
+  const caches = [
     aCache('root', undefined, policies['root']),
     aCache('eu', 'root', policies['eu']),
     aCache('us', 'root', policies['us']),
     aCache('eu-1', 'eu', policies['eu-1']),
-  ]);
+  ];
+  const tree = new SimTree(world, caches, options);
   const [amber, birch] = [aPusher('amber'), aPusher('birch')];
   await tree.start();
   tree.home(amber, 'eu-1');

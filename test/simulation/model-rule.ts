@@ -27,6 +27,11 @@ const known = new WeakMap<Body, Metadata>();
 const knownDeclarations = new WeakMap<Body, string>();
 export const pathAnnotation = 'kcp.io/path';
 
+/** Of an object of one shard. */
+export function textOfKey({ resource, cluster, namespace, name }: Key): string {
+  return `${formatResource(resource)}|${cluster}|${namespace}/${name}`;
+}
+
 /** Whether a rule matches, or names a type that the object declares: whoever is to read objects needs their type. `paths`: of the shard's logical clusters, which hold for objects that do not tell their own. */
 export function matchesRule(rule: ModelRule, object: ModelObject, paths: ReadonlyMap<string, string>): boolean {
   const [declared] = declaredBy([object]);

@@ -13,6 +13,7 @@ import { formatResource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childSide, flows, type LinkSide, type Side } from '../../src/domain/side.js';
 import { formatSlice } from '../../src/domain/slice.js';
+import { endsOf } from './model-way.js';
 import { declaredBy, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
 
 type ModelPolicy = readonly ModelRule[];
@@ -119,10 +120,7 @@ export class ModelTree {
 
   /** What both ends of a link let through, this way. */
   #ends(from: string, to: string): readonly [ModelPolicy, ModelPolicy] {
-    const isUp = this.#cache(from).parent === to;
-    const [child, parent] = isUp ? [this.#cache(from), this.#cache(to)] : [this.#cache(to), this.#cache(from)];
-    const { accept, offer } = parent.children[child.name] ?? parent.children['*'] ?? { accept: [], offer: [] };
-    return isUp ? [child.forward, accept] : [child.follow, offer];
+    return endsOf(this.#cache(from), this.#cache(to));
   }
 
   /** What `cache` is to its neighbour. */

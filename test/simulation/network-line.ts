@@ -36,7 +36,9 @@ export class NetworkLine {
   readonly to: string;
   settings: LineSettings;
   /** Nothing arrives; what is on the way arrives when this ends. */
-  isBlocked = false;
+  isCut = false;
+  /** While there is one nothing arrives either; each ends by itself. */
+  readonly stalls = new Set<symbol>();
   readonly #random: Random;
   readonly #arrived = new Map<Frame['kind'], { frames: number; bytes: number }>();
 
@@ -45,6 +47,10 @@ export class NetworkLine {
     this.to = to;
     this.settings = settings;
     this.#random = random;
+  }
+
+  get isBlocked(): boolean {
+    return this.isCut || this.stalls.size > 0;
   }
 
   /** How long the next message takes, without the time for its bytes. */

@@ -19,11 +19,13 @@ export type LinkParts = Readonly<{
   time: VirtualTime;
   seed: number;
   isDeaf: (host: string) => boolean;
+  /** By the clock of the host. */
+  now: (host: string) => number;
   parcelsOf: (frame: Frame, way: Readonly<{ from: string; to: string }>) => readonly (Parcel & { kind: 'frame' })[];
   delivered: (delivery: Delivery) => void;
 }>;
 
-export type LinkOptions = EndOptions & Readonly<{ line: LineSettings; idleTimeoutMs: number }>;
+export type LinkOptions = EndOptions & Readonly<{ line: LineSettings }>;
 
 type Side = { readonly host: string; readonly end: SimulatedEnd; readonly out: NetworkPipe };
 /** `goneSinceMs`: since one of its hosts vanished. */
@@ -86,6 +88,11 @@ export class NetworkLink {
     }
   }
 
+  /** The host goes on, having stood still since then. */
+  wake(host: string, stoodSinceMs: number): void {
+    for (const { sides } of this.#connections) for (const side of sides) if (side.host === host) side.end.resume(stoodSinceMs);
+  }
+
   cut(): void {
     for (const { sides } of this.#connections) for (const { end } of sides) end.terminate();
   }
@@ -102,7 +109,7 @@ export class NetworkLink {
   }
 
   #side(host: string, number: number, connection: () => Connection): Side {
-    const { time, isDeaf, parcelsOf, delivered } = this.#parts;
+    const { time, isDeaf, now, parcelsOf, delivered } = this.#parts;
     const [line, back] = [this.line(host), this.line(this.line(host).to)];
     const other = (): Side => {
       const [one, two] = connection().sides;
@@ -119,6 +126,7 @@ export class NetworkLink {
       {
         peer: line.to,
         time,
+        now: () => now(host),
         line: back,
         out: () => out,
         into: () => other().out,

@@ -13,6 +13,8 @@ import type { VirtualTime } from './virtual-time.js';
 /** `bytes`: as they were written, where frames really cross as bytes. */
 export type Parcel =
   | Readonly<{ kind: 'frame'; frame: Frame; bytes: Uint8Array | undefined; size: number }>
+  /** A question behind a pause of the asking host, and its answer. */
+  | Readonly<{ kind: 'ping' | 'pong'; askedMs: number; size: 0 }>
   | Readonly<{ kind: 'close'; code: number; size: 0 }>
   | Readonly<{ kind: 'closed'; code: number; size: 0 }>
   | Readonly<{ kind: 'reset'; size: 0 }>;

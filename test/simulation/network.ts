@@ -8,6 +8,7 @@
  *   crash                 the peers, as soon as it reaches them: the host's system still says so. Nothing in the host itself
  *   vanish                the peers, after idleTimeoutMs: the power is gone
  *   freeze                the peers, after idleTimeoutMs; the host, when it wakes
+ *   stall                 nobody, if it is over before idleTimeoutMs: all of it arrives then
  *
  * N1 What crosses is what was written: frames are written and read, unless the options say otherwise.
  * N2 The same seed gives the same delays, link by link, whatever the other links do.
@@ -28,7 +29,6 @@ import type { VirtualTime } from './virtual-time.js';
 export type NetworkOptions = EndOptions &
   Readonly<{
     line: LineSettings;
-    idleTimeoutMs: number;
     connectTimeoutMs: number;
     /** TCP, TLS and the upgrade. */
     connectRoundTrips: number;
@@ -52,7 +52,15 @@ export type Tampering = (frame: Frame, way: Readonly<{ from: string; to: string 
 
 type Accept = (connection: FrameConnection, from: string) => void;
 
-type Host = { readonly name: string; accept: Accept | undefined; isDeaf: boolean; life: number; readonly links: Set<NetworkLink> };
+type Host = {
+  readonly name: string;
+  accept: Accept | undefined;
+  /** Since when it takes nothing, because it stands still. */
+  deafSinceMs: number | undefined;
+  now: () => number;
+  life: number;
+  readonly links: Set<NetworkLink>;
+};
 
 export class Network {
   readonly #time: VirtualTime;
@@ -70,8 +78,11 @@ export class Network {
     this.#options = { ...defaultNetwork, ...options };
   }
 
-  listen(name: string, accept: Accept): void {
-    this.#host(name).accept = accept;
+  /** `now`: of the host's clock. */
+  listen(name: string, accept: Accept, now = (): number => this.#time.now()): void {
+    const host = this.#host(name);
+    host.accept = accept;
+    host.now = now;
   }
 
   /** Who connects is refused; what is connected stays. */
@@ -131,19 +142,32 @@ export class Network {
 
   /** Nothing arrives from `from` at `to`; the other way all does. */
   halfOpen(from: string, to: string): void {
-    this.#line(from, to).isBlocked = true;
+    this.#line(from, to).isCut = true;
     this.link(from, to).look();
   }
 
+  /** Nothing arrives from `from` at `to` for so long; what was sent meanwhile comes behind it, if the ends have the patience. */
+  stall(from: string, to: string, forMs: number): void {
+    const line = this.#line(from, to);
+    const stall = Symbol(from);
+    line.stalls.add(stall);
+    this.link(from, to).look();
+    this.#time.after(forMs, () => {
+      if (line.stalls.delete(stall)) this.link(from, to).look();
+    });
+  }
+
   heal(one: string, other: string): void {
-    this.#line(one, other).isBlocked = false;
-    this.#line(other, one).isBlocked = false;
+    for (const line of [this.#line(one, other), this.#line(other, one)]) {
+      line.isCut = false;
+      line.stalls.clear();
+    }
     this.link(one, other).look();
   }
 
   /** Every link is whole again, and every host awake. */
   healAll(): void {
-    for (const { isDeaf, name } of this.#hosts.values()) if (isDeaf) this.thaw(name);
+    for (const { deafSinceMs, name } of this.#hosts.values()) if (deafSinceMs !== undefined) this.thaw(name);
     for (const link of this.#links.values()) this.heal(...link.hosts);
   }
 
@@ -195,7 +219,8 @@ export class Network {
         hosts: [one, other],
         time: this.#time,
         seed: this.#seed,
-        isDeaf: (name) => this.#host(name).isDeaf,
+        isDeaf: (name) => this.#host(name).deafSinceMs !== undefined,
+        now: (name) => this.#host(name).now(),
         parcelsOf: (frame, way) => this.#parcelsOf(frame, way),
         delivered: (delivery) => this.#observers.forEach((observer) => observer(delivery)),
       },
@@ -214,7 +239,7 @@ export class Network {
   #host(name: string): Host {
     const known = this.#hosts.get(name);
     if (known !== undefined) return known;
-    const made: Host = { name, accept: undefined, isDeaf: false, life: 1, links: new Set() };
+    const made: Host = { name, accept: undefined, deafSinceMs: undefined, now: () => this.#time.now(), life: 1, links: new Set() };
     this.#hosts.set(name, made);
     return made;
   }
@@ -233,9 +258,11 @@ export class Network {
 
   #setDeaf(name: string, isDeaf: boolean): void {
     const host = this.#host(name);
-    if (host.isDeaf === isDeaf) return;
-    host.isDeaf = isDeaf;
+    if ((host.deafSinceMs !== undefined) === isDeaf) return;
+    const stoodSinceMs = host.deafSinceMs;
+    host.deafSinceMs = isDeaf ? this.#time.elapsedMs : undefined;
     for (const link of host.links) link.look();
+    if (stoodSinceMs !== undefined) for (const link of host.links) link.wake(name, stoodSinceMs);
   }
 
   #parcelsOf(frame: Frame, way: Readonly<{ from: string; to: string }>): readonly (Parcel & { kind: 'frame' })[] {

@@ -11,6 +11,8 @@ import type { VirtualTime } from './virtual-time.js';
 export class ProcessLife implements Clock {
   readonly #time: VirtualTime;
   readonly #skewMs: number;
+  /** By how much the wall clock was set since: what `now` counts never steps. */
+  #steppedMs = 0;
   #state: 'running' | 'frozen' | 'ended' = 'running';
   /** What fell due while it was frozen, in order. */
   readonly #held = new Set<() => void>();
@@ -25,7 +27,12 @@ export class ProcessLife implements Clock {
   }
 
   wallMs(): number {
-    return this.now();
+    return this.now() + this.#steppedMs;
+  }
+
+  /** The wall clock of its machine is set. */
+  stepWall(byMs: number): void {
+    this.#steppedMs += byMs;
   }
 
   now(): number {

@@ -1,17 +1,21 @@
 import test from 'ava';
 import fc from 'fast-check';
+import type { FreshnessCheck, LieKind } from './freshness-check.js';
 import { play, randomTree, Tally } from './random-tree.js';
 
-/** TEST_TREES: how many to try; TEST_SEED: the seed that a failure told. */
+/** TEST_TREES: how many to try; TEST_SEED: the seed that a failure told */
 const { TEST_TREES: trees = '40', TEST_SEED: seed } = process.env;
 const runs = { numRuns: Number(trees), includeErrorInReport: true, ...(seed === undefined ? {} : { seed: Number(seed) }) };
+
+const kinds: readonly LieKind[] = ['freshness', 'absence'];
 
 test('whatever happens to a tree, once it is healed every cache holds what the model says', async (t) => {
   const tally = new Tally();
 
   await fc.assert(
     fc.asyncProperty(randomTree({ isTroubled: true }), async (tree) => {
-      await play(tree, tally);
+      const { check } = await play(tree, tally);
+      demand(check, kinds);
     }),
     runs,
   );
@@ -20,14 +24,15 @@ test('whatever happens to a tree, once it is healed every cache holds what the m
   t.pass();
 });
 
-test('without trouble a change crosses an edge once, none goes back where it came from, and nothing is logged', async (t) => {
+test('without trouble a change crosses an edge once, none goes back where it came from, nothing is logged, and no cache says more than is true', async (t) => {
   const tally = new Tally();
 
   await fc.assert(
     fc.asyncProperty(randomTree({ isTroubled: false }), async (tree) => {
-      const { world, crossings } = await play(tree, tally);
+      const { world, crossings, check } = await play(tree, tally);
       const warned = [...world.warnings].map(([event, { last }]) => `${event}: ${last}`);
       if (crossings.echoes.length + warned.length > 0) throw new Error([...crossings.echoes, ...warned].join('\n'));
+      demand(check, kinds);
     }),
     runs,
   );
@@ -35,3 +40,8 @@ test('without trouble a change crosses an edge once, none goes back where it cam
   t.log(String(tally));
   t.pass();
 });
+
+function demand(check: FreshnessCheck, demanded: readonly LieKind[]): void {
+  const lies = demanded.flatMap((kind) => check.lies(kind));
+  if (lies.length > 0) throw new Error(lies.join('\n'));
+}

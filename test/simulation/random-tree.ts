@@ -1,6 +1,7 @@
 /** Random trees and what happens to them: made up from a seed, played, and judged by the model and by what must hold in every run. */
 import fc from 'fast-check';
 import { Crossings } from './crossings.js';
+import { FreshnessCheck } from './freshness-check.js';
 import type { ModelCache } from './model-tree.js';
 import { aScriptPolicy } from './script-policy.js';
 import { SimTree } from './sim-tree.js';
@@ -44,6 +45,26 @@ const rehome: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('rehome'), 
 const clear: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('clear'), shard, cache: number });
 const reparent: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('reparent', 'misparent'), cache: number, parent: number });
 
+const flow: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('flow'),
+  shard,
+  changes: fc.nat({ max: 20 }),
+  everyMs: fc.constantFrom(0, 3, 40, 900),
+});
+const attend: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('quit', 'join'), shard });
+/** Shorter and longer than it is noticed by anybody, and for longer than the ends have patience. */
+const stall: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('stall'),
+  cache: number,
+  isUp: fc.boolean(),
+  ms: fc.constantFrom(2_000, 9_000, 18_000, 40_000),
+});
+const clock: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('clock'),
+  cache: number,
+  byMs: fc.constantFrom(-5 * millisecondsPerHour, -1_000, 60_000, 7 * millisecondsPerHour),
+});
+
 /** Each cache follows one before it. */
 const follows = fc.array(number, { minLength: 1, maxLength: 4 });
 
@@ -56,6 +77,10 @@ const whatever = fc.oneof(
   { weight: 2, arbitrary: path },
   { weight: 2, arbitrary: declare },
   { weight: 3, arbitrary: cacheStep('partition', 'heal', 'cut', 'deaf', 'mute') },
+  { weight: 2, arbitrary: flow },
+  { weight: 2, arbitrary: stall },
+  { weight: 1, arbitrary: clock },
+  { weight: 2, arbitrary: attend },
   { weight: 2, arbitrary: crash },
   { weight: 3, arbitrary: start },
   { weight: 4, arbitrary: cacheStep('stop', 'wipe', 'backup', 'restore', 'freeze', 'thaw', 'compact', 'rewrite') },
@@ -65,13 +90,20 @@ const whatever = fc.oneof(
   { weight: 1, arbitrary: clear },
   { weight: 2, arbitrary: reparent },
 );
-const untroubled = fc.oneof(pass, put, remove, path);
+const untroubled = fc.oneof(
+  { weight: 4, arbitrary: pass },
+  { weight: 4, arbitrary: put },
+  { weight: 4, arbitrary: remove },
+  { weight: 4, arbitrary: path },
+  { weight: 1, arbitrary: flow },
+);
 
-export type RandomTree = Readonly<{ seed: number; follows: readonly number[]; steps: readonly TreeStep[] }>;
+/** `creditMutations`: so many changes may be on their way over a link. */
+export type RandomTree = Readonly<{ seed: number; follows: readonly number[]; creditMutations?: number; steps: readonly TreeStep[] }>;
 
 export function randomTree({ isTroubled }: Readonly<{ isTroubled: boolean }>): fc.Arbitrary<RandomTree> {
   const steps = fc.array(isTroubled ? whatever : untroubled, { maxLength: stepsMax, size: 'max' });
-  return fc.record({ seed: fc.nat(), follows, steps });
+  return fc.record({ seed: fc.nat(), follows, creditMutations: fc.constantFrom(2_048, 4), steps });
 }
 
 /** What was played without a failure. */
@@ -94,11 +126,14 @@ export class Tally {
 }
 
 /** Throws with everything that is wrong. */
-export async function play({ seed, follows: above, steps }: RandomTree, tally?: Tally) {
+export async function play({ seed, follows: above, creditMutations, steps }: RandomTree, tally?: Tally) {
   const world = new SimWorld(seed);
   const crossings = new Crossings(world.network);
-  const tree = new SimTree(world, cachesOf(above));
-  const script = new TreeScript(world, tree);
+  // Where credit is short, a frame that is lost by tampering is never followed by one that shows it (T10, tree-lies.test.ts).
+  const isShort = creditMutations !== undefined && !steps.some(({ kind }) => kind === 'tamper');
+  const tree = new SimTree(world, cachesOf(above), { intake: isShort ? { creditMutations } : {} });
+  const check = new FreshnessCheck(world, tree);
+  const script = new TreeScript(world, tree, check);
   await tree.start();
   await script.run([...begin, ...steps]);
   await script.heal();
@@ -113,7 +148,7 @@ export async function play({ seed, follows: above, steps }: RandomTree, tally?: 
   ];
   if (wrong.length > 0) throw new Error(wrong.join('\n'));
   tally?.add(steps.length, world.time.elapsedMs, crossings.objects);
-  return { world, tree, crossings };
+  return { world, tree, crossings, check };
 }
 
 const begin: readonly TreeStep[] = [0, 1, 2].map((number) => ({ kind: 'rehome', shard: number, cache: number * 2 + 1, objects: 6 }));

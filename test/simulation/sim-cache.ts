@@ -9,9 +9,10 @@
  */
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
-import { formatSlice, type Slice } from '../../src/domain/slice.js';
+import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import type { Side } from '../../src/domain/side.js';
+import { childSide, type Side } from '../../src/domain/side.js';
+import type { StatusReport } from '../../src/domain/status.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
 import { aPolicy } from '../support/edge-policies.js';
@@ -22,11 +23,18 @@ import type { ModelCache } from './model-tree.js';
 import { ProcessLife } from './process-life.js';
 import { fractions } from './seeded-random.js';
 import type { SimParty } from './sim-party.js';
-import { SimProcess } from './sim-process.js';
+import { defaultIntake, SimProcess, type IntakeBounds } from './sim-process.js';
+import { SimSessions } from './sim-sessions.js';
 import type { SimWorld } from './sim-world.js';
 import { StoreHistory } from './store-history.js';
 
-export type SimCacheOptions = Partial<TierOptions> & Readonly<{ store?: Partial<MemoryStoreOptions> }>;
+export type SimCacheOptions = Partial<TierOptions> &
+  Readonly<{
+    store?: Partial<MemoryStoreOptions>;
+    intake?: Partial<IntakeBounds>;
+    /** Of single caches, by name. */
+    intakeOf?: Readonly<Record<string, Partial<IntakeBounds>>>;
+  }>;
 
 export class SimCache {
   readonly name: string;
@@ -40,6 +48,9 @@ export class SimCache {
   #policies: ModelCache;
   #disk: MemoryDisk;
   #process: SimProcess | undefined;
+  #isFrozen = false;
+  /** When its parent or its policies changed last, as the world counts. */
+  #configuredMs = -Infinity;
 
   constructor(world: SimWorld, policies: ModelCache, options: SimCacheOptions = {}) {
     this.name = policies.name;
@@ -52,6 +63,25 @@ export class SimCache {
 
   get isRunning(): boolean {
     return this.#process !== undefined;
+  }
+
+  /** Whether somebody who asks it is answered. */
+  get isAnswering(): boolean {
+    return this.isRunning && !this.#isFrozen;
+  }
+
+  /** What it answers who asks for its status. */
+  report(): Promise<StatusReport> {
+    return this.#running().freshness.report();
+  }
+
+  /** Whether it has ever met that child, as far as its disk remembers. */
+  remembers(child: string): boolean {
+    return this.#disk.links.has(childSide(child));
+  }
+
+  get configuredMs(): number {
+    return this.#configuredMs;
   }
 
   /** Its parent and its policies, as the model has them. */
@@ -93,7 +123,9 @@ export class SimCache {
     await this.#follow(store);
     const process = await this.#open(life, store);
     this.#process = process;
-    network.listen(this.name, (connection, from) => this.#world.own(`${this.name}: child ${from}`, accept(process.tier, connection, from)));
+    const greet = (connection: FrameConnection, from: string): void =>
+      this.#world.own(`${this.name}: child ${from}`, accept(process.tier, connection, from));
+    network.listen(this.name, greet, () => life.now());
     for (const party of this.#parties) this.#run(party, process);
   }
 
@@ -110,6 +142,7 @@ export class SimCache {
   crash({ underWay = 'lost', isTold = true }: Readonly<{ underWay?: 'lost' | 'kept'; isTold?: boolean }> = {}): void {
     const { life, store } = this.#running();
     this.#process = undefined;
+    this.#isFrozen = false;
     life.end();
     this.#disk = store.crash(underWay);
     if (isTold) this.#world.network.crash(this.name);
@@ -117,12 +150,19 @@ export class SimCache {
     for (const party of this.#parties) party.leave();
   }
 
+  /** The wall clock of its machine is set, up to its next start. */
+  stepClock(byMs: number): void {
+    this.#process?.life.stepWall(byMs);
+  }
+
   freeze(): void {
+    this.#isFrozen = true;
     this.#running().life.freeze();
     this.#world.network.freeze(this.name);
   }
 
   thaw(): void {
+    this.#isFrozen = false;
     this.#running().life.thaw();
     this.#world.network.thaw(this.name);
   }
@@ -146,15 +186,18 @@ export class SimCache {
   follow(parent: string | undefined): void {
     this.#mustBeDown();
     this.#policies = { ...this.#policies, parent };
+    this.#configuredMs = this.#world.time.now();
   }
 
   changePolicies(policies: Partial<Pick<ModelCache, 'forward' | 'follow' | 'children'>>): void {
     this.#policies = { ...this.#policies, ...policies };
+    this.#configuredMs = this.#world.time.now();
     this.#process?.tier.changePolicies(linkPolicies(this.#policies));
   }
 
   /** It connects here, now and whenever this cache comes back. */
   attach(party: SimParty): void {
+    if (this.#parties.has(party)) return;
     this.#parties.add(party);
     if (this.#process !== undefined) this.#run(party, this.#process);
   }
@@ -188,7 +231,7 @@ export class SimCache {
 
   #open(life: ProcessLife, store: MemoryStore): Promise<SimProcess> {
     const { parent } = this.#policies;
-    const present = (): readonly ShardName[] => [...this.#parties].flatMap(({ shard, isConnected }) => (isConnected ? [shard] : []));
+    const { intake, intakeOf } = this.#options;
     return SimProcess.open(
       {
         name: this.name,
@@ -196,13 +239,8 @@ export class SimCache {
         life,
         store,
         random: this.#random,
-        pushers: {
-          freshness: ({ shard }: Slice) => ({ connected: present().includes(shard), lagMs: 0, whole: true }),
-          get present() {
-            return present();
-          },
-          follow: () => ({ cancel: () => {} }),
-        },
+        pushers: new SimSessions(this.#parties, life),
+        intake: { ...defaultIntake, ...intake, ...intakeOf?.[this.name] },
         sendPushersAway: () => {
           for (const party of this.#parties) {
             party.leave();

@@ -5,14 +5,17 @@ import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { Clock } from '../../src/domain/ports.js';
 import { DeclaredTypes } from '../../src/intake/declared-types.js';
+import type { TreeStatus } from '../../src/domain/status.js';
+import { Freshness } from '../../src/intake/freshness.js';
 import { Home } from '../../src/intake/home.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
-import { Tier, type TierOptions, type TierParts } from '../../src/tier/tier.js';
+import { Tier, type TierOptions } from '../../src/tier/tier.js';
 import type { MemoryStore } from '../support/memory-store.js';
 import type { PartyPlace } from './sim-party.js';
 import type { ProcessLife } from './process-life.js';
+import type { SimSessions } from './sim-sessions.js';
 import type { SimWorld } from './sim-world.js';
 
 export type SimProcessParts = Readonly<{
@@ -21,12 +24,21 @@ export type SimProcessParts = Readonly<{
   life: ProcessLife;
   store: MemoryStore;
   random: () => number;
-  pushers: TierParts['pushers'];
+  pushers: SimSessions;
   sendPushersAway: () => void;
+  intake: IntakeBounds;
 }>;
 
-const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyBytesMax: 3 * 1024 * 1024 };
-const credit = { mutations: 2_048, bytes: 8 * 1024 * 1024 };
+/** How much its neighbours may send at once, and how large a body may be. */
+export type IntakeBounds = Readonly<{ creditMutations: number; bodyBytesMax: number }>;
+
+export const defaultIntake: IntakeBounds = { creditMutations: 2_048, bodyBytesMax: 3 * 1024 * 1024 };
+
+const frameBounds = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512 };
+const creditBytes = 8 * 1024 * 1024;
+const version = 'simulated';
+/** What else of it is told nobody asks for. */
+const noTree: Omit<TreeStatus, 'complete'> = { name: null, route: [], hops: null, parent: null, children: [] };
 const plainQuietMs = 30_000;
 const plainHoldMs = 30_000;
 
@@ -36,12 +48,20 @@ export class SimProcess implements PartyPlace {
   readonly known: KnownShards;
   readonly tier: Tier;
   readonly home: Home;
+  /** What its status report says. */
+  readonly freshness: Freshness;
   readonly #types: DeclaredTypes;
   readonly #plainWriters: PlainWriters;
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
 
-  private constructor({ life, store }: SimProcessParts, known: KnownShards, tier: Tier, types: DeclaredTypes, plainWriters: PlainWriters) {
+  private constructor(
+    { life, store, pushers }: SimProcessParts,
+    known: KnownShards,
+    tier: Tier,
+    types: DeclaredTypes,
+    plainWriters: PlainWriters,
+  ) {
     this.life = life;
     this.store = store;
     this.known = known;
@@ -53,11 +73,23 @@ export class SimProcess implements PartyPlace {
       { own: store.cacheId, known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side), runningSinceMs: () => startedMs },
       { holdMs: plainHoldMs },
     );
+    this.freshness = new Freshness({
+      store,
+      sessions: pushers,
+      links: tier.freshness,
+      clock: life,
+      version,
+      tree: () => Promise.resolve({ ...noTree, complete: this.tier.isComplete }),
+      isReady: () => tier.isReady,
+      certificates: () => [],
+    });
     this.#following = tier.run(this.#stop.signal);
   }
 
   static async open(parts: SimProcessParts, policies: LinkPolicies, options: TierOptions): Promise<SimProcess> {
-    const { world, name, store, life, random, pushers, sendPushersAway } = parts;
+    const { world, name, store, life, random, pushers, sendPushersAway, intake } = parts;
+    const limits = { ...frameBounds, bodyBytesMax: intake.bodyBytesMax };
+    const credit = { mutations: intake.creditMutations, bytes: creditBytes };
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = await KnownShards.open(store);

@@ -9,12 +9,13 @@ import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Key } from '../../src/domain/key.js';
 import { pause } from '../../src/domain/pause.js';
-import type { PushLane } from '../../src/domain/ports.js';
+import type { Clock, PushLane } from '../../src/domain/ports.js';
 import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
-import { declaredBy, metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
+import { declaredBy, metadataOf, pathAnnotation, textOfKey, type ModelObject } from './model-rule.js';
+import { ShardTruth } from './shard-truth.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
 
 export type SimPusherOptions = Readonly<{ shard: ShardName; incarnation: Incarnation; resources: readonly Resource[] }>;
@@ -23,15 +24,18 @@ const pushesAtOnce = 256;
 const claimAgainMs = 100;
 
 export class SimPusher implements SimParty {
-  readonly isConnected = true;
   readonly shard: ShardName;
   readonly incarnation: Incarnation;
-  readonly #resources: readonly Resource[];
+  /** What the shard holds, and held. */
+  readonly truth = new ShardTruth();
+  readonly resources: readonly Resource[];
   readonly #by: Speaker;
-  /** What the shard holds, by the text of the key. */
+  /** What the shard holds now, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
   /** What has changed and was not answered for. */
   readonly #dirty = new Map<string, Key>();
+  readonly #dirtySinceMs = new Map<string, number>();
+  #time: Pick<Clock, 'now'> | undefined;
   /** Types, as text, that the cache has heard declared, and of which it was told everything. */
   readonly #declared = new Set<string>();
   readonly #bell = new Bell();
@@ -41,11 +45,13 @@ export class SimPusher implements SimParty {
   /** A resourceVersion of the cache that has answered last. */
   #position = '';
   #isStated = false;
+  /** Of the session that lasts. */
+  #connected: AbortSignal | undefined;
 
   constructor({ shard, incarnation, resources }: SimPusherOptions) {
     this.shard = shard;
     this.incarnation = incarnation;
-    this.#resources = resources;
+    this.resources = resources;
     this.#by = { kind: 'pusher', incarnation };
   }
 
@@ -63,13 +69,35 @@ export class SimPusher implements SimParty {
     return this.#isFenced || (this.#isStated && this.#due().length === 0 && this.#undeclared().length === 0);
   }
 
+  get isConnected(): boolean {
+    return this.#isStated && this.#connected?.aborted === false;
+  }
+
+  lagMs(resource: Resource): number | undefined {
+    const text = formatResource(resource);
+    if (!this.resources.some((each) => formatResource(each) === text)) return undefined;
+    const sinceMs = [...this.#dirty].flatMap(([name, key]) =>
+      formatResource(key.resource) === text ? [this.#dirtySinceMs.get(name) ?? 0] : [],
+    );
+    return this.#time === undefined || sinceMs.length === 0 ? 0 : this.#time.now() - Math.min(...sinceMs);
+  }
+
+  begin(time: Pick<Clock, 'now'>): void {
+    if (this.#time !== undefined) return;
+    this.#time = time;
+    for (const name of this.#dirtySinceMs.keys()) this.#dirtySinceMs.set(name, time.now());
+    this.truth.begin(time);
+  }
+
   put(object: ModelObject): void {
-    this.#objects.set(textOf(object.key), object);
+    this.#objects.set(textOfKey(object.key), object);
+    this.truth.set(object.key, object);
     this.#touch(object.key);
   }
 
   remove(key: Key): void {
-    this.#objects.delete(textOf(key));
+    this.#objects.delete(textOfKey(key));
+    this.truth.set(key, undefined);
     this.#touch(key);
   }
 
@@ -83,7 +111,9 @@ export class SimPusher implements SimParty {
       const homes = place.store.follow(({ shards }) => {
         for (const state of shards) if (state.shard === this.shard && isOthers(state, this.incarnation)) this.#fence(state);
       });
+      this.#connected = signal;
       await this.#connect(place, signal);
+      if (this.#connected === signal) this.#connected = undefined;
       homes.cancel();
       // As a sender does that is told to come back; any other end is the cache's.
       if (!this.#isReplaced) return;
@@ -107,7 +137,7 @@ export class SimPusher implements SimParty {
     const known = isOurs ? await store.slices() : [];
     const stated = new Set(known.filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
     this.#declared.clear();
-    for (const resource of this.#resources.filter(({ identity }) => identity === '')) {
+    for (const resource of this.resources.filter(({ identity }) => identity === '')) {
       const slice = { shard, resource };
       if (!stated.has(formatSlice(slice)) && !(await this.#state(lane, slice, signal))) return;
     }
@@ -141,12 +171,14 @@ export class SimPusher implements SimParty {
   #undeclared(): readonly Resource[] {
     const declared = declaredBy(this.objects);
     for (const text of this.#declared) if (!declared.has(text)) this.#declared.delete(text);
-    return this.#resources.filter((resource) => declared.has(formatResource(resource)) && !this.#declared.has(formatResource(resource)));
+    return this.resources.filter((resource) => declared.has(formatResource(resource)) && !this.#declared.has(formatResource(resource)));
   }
 
   #touch(key: Key): void {
     // Another value than the one that may be on its way, so that its answer does not settle this one.
-    this.#dirty.set(textOf(key), { ...key });
+    const name = textOfKey(key);
+    if (!this.#dirty.has(name)) this.#dirtySinceMs.set(name, this.#time?.now() ?? 0);
+    this.#dirty.set(name, { ...key });
     this.#bell.ring();
   }
 
@@ -202,8 +234,4 @@ export class SimPusher implements SimParty {
 
 function isOthers({ side, incarnation }: ShardState, own: Incarnation): boolean {
   return side !== 'local' || incarnation > own;
-}
-
-function textOf({ resource, cluster, namespace, name }: Key): string {
-  return `${formatResource(resource)}|${cluster}|${namespace}/${name}`;
 }

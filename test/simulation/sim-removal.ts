@@ -3,12 +3,14 @@
  * to stay out, until a later one has the shard.
  */
 import type { Incarnation } from '../../src/domain/push.js';
+import type { Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
 
 export class SimRemoval implements SimParty {
   readonly shard: ShardName;
   readonly isConnected = false;
+  readonly resources: readonly Resource[] = [];
   #incarnation: Incarnation = 0;
   #isDone = false;
   #run = 0;
@@ -26,6 +28,12 @@ export class SimRemoval implements SimParty {
     return this.#isDone;
   }
 
+  lagMs(): undefined {
+    return undefined;
+  }
+
+  begin(): void {}
+
   async run(place: PartyPlace): Promise<void> {
     this.#run += 1;
     const run = this.#run;
@@ -41,7 +49,7 @@ export class SimRemoval implements SimParty {
     const known = async () => (await store.shards()).find((state) => state.shard === shard);
     const before = await known();
     if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {
-      const nowMs = evenAbove(Math.max(before?.incarnation ?? 0, clock.now()));
+      const nowMs = evenAbove(Math.max(before?.incarnation ?? 0, clock.wallMs()));
       await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs }]);
       const after = await known();
       if (run === this.#run && after?.removed === true) this.#incarnation = Math.max(this.#incarnation, after.incarnation);

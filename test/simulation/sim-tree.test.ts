@@ -99,7 +99,7 @@ test('a cache that gets another parent takes its shards along', async (t) => {
 
 test('the same seed gives the same run, to the byte', async (t) => {
   const run = async (seed: number): Promise<unknown> => {
-    const { world, tree, amber } = await aGrownTree({}, seed);
+    const { world, tree, amber } = await aGrownTree({}, { seed });
     world.network.set('eu', 'root', { jitterMs: 40, lossShare: 0.2 });
     for (let count = 0; count < 20; count += 1) amber.put(aSimObject({ shard: 'amber', name: `more-${count}` }));
     const tookMs = await tree.converge(60_000);

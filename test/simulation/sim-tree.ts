@@ -8,6 +8,9 @@ import { SimRemoval } from './sim-removal.js';
 import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
 
+/** A pusher, and where it connects since when. */
+export type HomedPusher = Readonly<{ pusher: SimPusher; home: SimCache; sinceMs: number }>;
+
 const lookEveryMs = 50;
 const differencesMax = 20;
 
@@ -16,6 +19,7 @@ export class SimTree {
   readonly #caches: ReadonlyMap<string, SimCache>;
   /** Where each party connects, or did last. */
   readonly #homes = new Map<SimParty, SimCache>();
+  readonly #homedMs = new Map<SimParty, number>();
 
   constructor(world: SimWorld, caches: readonly ModelCache[], options: SimCacheOptions = {}) {
     this.#world = world;
@@ -28,6 +32,21 @@ export class SimTree {
 
   get shards(): ReadonlySet<ShardName> {
     return new Set([...this.#homes.keys()].map(({ shard }) => shard));
+  }
+
+  get pushers(): readonly HomedPusher[] {
+    return [...this.#homes].flatMap(([pusher, home]) =>
+      pusher instanceof SimPusher ? [{ pusher, home, sinceMs: this.#homedMs.get(pusher) ?? 0 }] : [],
+    );
+  }
+
+  /** The last process of each shard, unless somebody has taken the shard from it for good. */
+  get latestPushers(): readonly HomedPusher[] {
+    const parties = [...this.#homes.keys()].filter((party) => party instanceof SimPusher || party instanceof SimRemoval);
+    return this.pushers.filter(
+      ({ pusher }) =>
+        !pusher.isFenced && parties.every(({ shard, incarnation }) => shard !== pusher.shard || incarnation <= pusher.incarnation),
+    );
   }
 
   cache(name: string): SimCache {
@@ -44,8 +63,20 @@ export class SimTree {
   /** The party connects there, and nowhere else any more. */
   home(party: SimParty, name: string): void {
     this.#homes.get(party)?.detach(party);
+    party.begin(this.#world.time);
+    this.#homedMs.set(party, this.#world.time.now());
     this.#homes.set(party, this.cache(name));
     this.cache(name).attach(party);
+  }
+
+  /** The party leaves its cache, and belongs there all the same. */
+  quit(party: SimParty): void {
+    this.#homes.get(party)?.detach(party);
+  }
+
+  /** It comes back, if it is not there. */
+  join(party: SimParty): void {
+    this.#homes.get(party)?.attach(party);
   }
 
   /** What is to be in the end, as things are now. */

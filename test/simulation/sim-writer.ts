@@ -41,6 +41,16 @@ export class SimWriter implements SimParty {
     return [...this.#objects.values()];
   }
 
+  get resources(): readonly Resource[] {
+    return this.#options.resources;
+  }
+
+  lagMs(): undefined {
+    return undefined;
+  }
+
+  begin(): void {}
+
   get isQuiet(): boolean {
     return this.#isQuiet;
   }

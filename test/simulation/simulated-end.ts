@@ -15,11 +15,13 @@ import type { NetworkLine } from './network-line.js';
 import type { NetworkPipe, Parcel } from './network-pipe.js';
 import type { VirtualTime } from './virtual-time.js';
 
-export type EndOptions = Readonly<{ bufferedBytesLow: number; bufferedBytesMax: number; closeGraceMs: number }>;
+export type EndOptions = Readonly<{ bufferedBytesLow: number; bufferedBytesMax: number; closeGraceMs: number; idleTimeoutMs: number }>;
 
 export type EndParts = Readonly<{
   peer: string;
   time: VirtualTime;
+  /** By the clock of its host. */
+  now: () => number;
   /** By which frames come. */
   line: NetworkLine;
   /** By which frames go, and the one whose window is freed by reading. */
@@ -46,6 +48,8 @@ export class SimulatedEnd implements FrameConnection {
   #arrival: Deferred<void> | undefined;
   #drained: Deferred<void> | undefined;
   #heardMs: number;
+  /** The end of a pause of its host behind which the peer has not answered yet, and when it was there before. */
+  #resumed: Readonly<{ atMs: number; thereMs: number }> | undefined;
 
   constructor(parts: EndParts, options: EndOptions) {
     this.peer = parts.peer;
@@ -57,8 +61,11 @@ export class SimulatedEnd implements FrameConnection {
     this.#resolveClosed = resolve;
   }
 
-  silentSinceMs(): undefined {
-    return undefined;
+  /** As Liveness has it: only behind a pause of its own host it is not known whether the peer is there. */
+  silentSinceMs(): number | undefined {
+    if (this.#resumed === undefined) return undefined;
+    const silentMs = this.#parts.time.elapsedMs - this.#resumed.thereMs;
+    return silentMs > this.#options.idleTimeoutMs ? this.#parts.now() - silentMs : undefined;
   }
 
   get isOpen(): boolean {
@@ -124,12 +131,25 @@ export class SimulatedEnd implements FrameConnection {
     this.#parts.ended();
   }
 
+  /** Its host goes on, having stood still since then. What comes now may have come meanwhile, but for an answer to what is asked now. */
+  resume(stoodSinceMs: number): void {
+    if (this.#state !== 'open') return;
+    const atMs = this.#parts.time.elapsedMs;
+    this.#resumed = { atMs, thereMs: this.#resumed?.thereMs ?? stoodSinceMs };
+    this.#parts.out().send({ kind: 'ping', askedMs: atMs, size: 0 });
+  }
+
   arrive(parcel: Parcel): void {
     if (this.#state === 'closed' || this.#state === 'silent') return;
     this.#heardMs = this.#parts.time.elapsedMs;
     switch (parcel.kind) {
       case 'frame':
         return this.#receive(parcel);
+      case 'ping':
+        return this.#parts.out().send({ kind: 'pong', askedMs: parcel.askedMs, size: 0 });
+      case 'pong':
+        if (this.#resumed !== undefined && parcel.askedMs >= this.#resumed.atMs) this.#resumed = undefined;
+        return;
       case 'close':
         this.#parts.out().dropWaiting();
         this.#parts.out().send({ kind: 'closed', code: parcel.code, size: 0 });

@@ -5,6 +5,7 @@
 import { aKey, shardName } from '../support/objects.js';
 import type { MemoryDisk } from '../support/memory-disk.js';
 import type { ModelObject } from './model-rule.js';
+import type { FreshnessCheck } from './freshness-check.js';
 import { aScriptPolicy } from './script-policy.js';
 import type { SimCache } from './sim-cache.js';
 import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
@@ -18,7 +19,7 @@ import type { TreeStep } from './tree-step.js';
 
 type StepOf<Kind extends TreeStep['kind']> = Extract<TreeStep, { kind: Kind }>;
 
-type Disturbance = StepOf<'tamper'> | Readonly<{ kind: 'partition' | 'heal' | 'cut' | 'deaf' | 'mute'; cache: number }>;
+type Disturbance = StepOf<'tamper' | 'stall'> | Readonly<{ kind: 'partition' | 'heal' | 'cut' | 'deaf' | 'mute'; cache: number }>;
 
 const shards = ['amber', 'birch', 'cedar'];
 /** Of a plain writer. */
@@ -28,9 +29,13 @@ const paths = ['root:east', 'root:east:team', 'root:easter', 'root:west'];
 /** By how much clocks are wrong. */
 const skewsMs = [0, 0, 137, -7_200_000, 5_400_000];
 
+/** Of two types, in both logical clusters. */
+const flowingObjects = [0, 1, 2, 3, 7];
+
 export class TreeScript {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
+  readonly #check: FreshnessCheck;
   readonly #tamperer: Tamperer;
   readonly #pushers = new Map<string, SimPusher>();
   readonly #removals = new Map<string, SimRemoval>();
@@ -41,11 +46,14 @@ export class TreeScript {
   /** By shard and logical cluster: once it has one, it keeps one. */
   readonly #paths = new Map<string, string>();
   readonly #undeclared = new Set<string>();
+  /** What ends the changes that come by themselves. */
+  readonly #flows = new AbortController();
   #writer: SimWriter | undefined;
 
-  constructor(world: SimWorld, tree: SimTree) {
+  constructor(world: SimWorld, tree: SimTree, check: FreshnessCheck) {
     this.#world = world;
     this.#tree = tree;
+    this.#check = check;
     this.#tamperer = new Tamperer(world.network);
   }
 
@@ -55,6 +63,8 @@ export class TreeScript {
 
   /** Everything is up and whole again, and as it was meant. */
   async heal(): Promise<void> {
+    this.#flows.abort();
+    for (const pusher of this.#pushers.values()) this.#tree.join(pusher);
     this.#tamperer.stop();
     for (const name of this.#frozen) this.#tree.cache(name).thaw();
     this.#frozen.clear();
@@ -71,7 +81,9 @@ export class TreeScript {
   async #step(step: TreeStep): Promise<void> {
     switch (step.kind) {
       case 'pass':
-        return this.#world.time.advance(step.ms);
+        return this.#check.pass(step.ms);
+      case 'flow':
+        return this.#flow(step, 1);
       case 'put':
       case 'remove':
         return this.#push(step);
@@ -84,13 +96,18 @@ export class TreeScript {
         return this.#write(step);
       case 'rehome':
         return this.#rehome(step);
+      case 'quit':
+      case 'join':
+        return this.#attend(step);
       case 'partition':
       case 'heal':
       case 'cut':
       case 'deaf':
       case 'mute':
+        return this.#disturb({ kind: step.kind, cache: step.cache });
       case 'tamper':
-        return this.#disturb(step.kind === 'tamper' ? step : { kind: step.kind, cache: step.cache });
+      case 'stall':
+        return this.#disturb(step);
       default:
         return this.#operate(step, pick(this.#tree.caches, step.cache));
     }
@@ -101,20 +118,23 @@ export class TreeScript {
     const { name, model } = pick(this.#tree.caches, step.cache);
     const { parent } = model;
     if (parent === undefined) return;
+    const way = 'isUp' in step && step.isUp ? { from: name, to: parent } : { from: parent, to: name };
     switch (step.kind) {
+      case 'stall':
+        return network.stall(way.from, way.to, step.ms);
       case 'deaf':
         return network.halfOpen(parent, name);
       case 'mute':
         return network.halfOpen(name, parent);
       case 'tamper':
-        return this.#tamperer.arrange(step.isUp ? { from: name, to: parent } : { from: parent, to: name }, step.how);
+        return this.#tamperer.arrange(way, step.how);
       default:
         return network[step.kind](name, parent);
     }
   }
 
   async #operate(
-    step: Exclude<TreeStep, { kind: 'pass' } | { object: number } | { shard: number; cluster: number }>,
+    step: Exclude<TreeStep, { kind: 'pass' | 'flow' | 'quit' | 'join' } | { object: number } | { shard: number; cluster: number }>,
     cache: SimCache,
   ): Promise<void> {
     const { name } = cache;
@@ -128,6 +148,7 @@ export class TreeScript {
 
   async #operateRunning(step: TreeStep, cache: SimCache): Promise<void> {
     const { name } = cache;
+    if (step.kind === 'clock') cache.stepClock(step.byMs);
     if (step.kind === 'crash') cache.crash({ underWay: step.isKept ? 'kept' : 'lost', isTold: step.isTold });
     if (step.kind === 'stop') await this.#world.time.awaited(cache.stop(), 60_000);
     if (step.kind === 'backup') this.#backups.set(name, cache.backup());
@@ -157,6 +178,17 @@ export class TreeScript {
     else pusher?.put(aSimObject(place, contentOf(step)));
   }
 
+  #flow({ shard, changes, everyMs }: StepOf<'flow'>, number: number): void {
+    const object = flowingObjects[number % flowingObjects.length] ?? 0;
+    const isRemoved = number % 5 === 0;
+    if (isRemoved) this.#push({ kind: 'remove', shard, object });
+    else this.#push({ kind: 'put', shard, object, isPublic: number % 2 === 0, content: 1_000 + number });
+    if (number >= changes) return;
+    this.#world.time.after(everyMs, () => {
+      if (!this.#flows.signal.aborted) this.#flow({ kind: 'flow', shard, changes, everyMs }, number + 1);
+    });
+  }
+
   #movePath({ shard, cluster, path }: StepOf<'path'>): void {
     const place = { shard: pick(shards, shard), cluster: pick(clusters, cluster) };
     this.#paths.set(`${place.shard} ${place.cluster}`, pick(paths, path));
@@ -172,10 +204,20 @@ export class TreeScript {
     else this.#pushers.get(shard)?.remove(declaration.key);
   }
 
+  #attend({ kind, shard }: StepOf<'quit' | 'join'>): void {
+    const pusher = this.#pushers.get(pick(shards, shard));
+    if (pusher === undefined) return;
+    if (kind === 'quit') this.#tree.quit(pusher);
+    else this.#tree.join(pusher);
+  }
+
   /** A later process of the shard's pusher, elsewhere or at the same cache, which holds something else. */
   #rehome({ shard: number, cache, objects }: StepOf<'rehome'>): void {
     const shard = pick(shards, number);
-    const before = this.#pushers.get(shard)?.incarnation ?? 0;
+    const former = this.#pushers.get(shard);
+    const before = former?.incarnation ?? 0;
+    // It is there again to find out that it is fenced.
+    if (former !== undefined) this.#tree.join(former);
     const nowMs = this.#world.time.now();
     const incarnation = Math.max(before + 2, nowMs + (nowMs % 2));
     const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: resourcesOf(shardName(shard)) });

@@ -13,6 +13,7 @@ export type CacheStepKind =
   | 'wipe'
   | 'backup'
   | 'restore'
+  /** Nothing runs in its process, and its sockets stay, until it thaws; its peers wait 20 s. */
   | 'freeze'
   | 'thaw'
   | 'compact'
@@ -21,6 +22,14 @@ export type CacheStepKind =
 
 export type TreeStep =
   | Readonly<{ kind: 'pass'; ms: number }>
+  /** Changes of the shard that come by themselves, while the next steps are made. */
+  | Readonly<{ kind: 'flow'; shard: number; changes: number; everyMs: number }>
+  /** The shard's pusher stops, and comes back where it was; the shard goes on. */
+  | Readonly<{ kind: 'quit' | 'join'; shard: number }>
+  /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end loses its patience. */
+  | Readonly<{ kind: 'stall'; cache: number; isUp: boolean; ms: number }>
+  /** The wall clock of the cache's machine is set while it runs. */
+  | Readonly<{ kind: 'clock'; cache: number; byMs: number }>
   | Readonly<{ kind: 'put'; shard: number; object: number; isPublic: boolean; content: number }>
   | Readonly<{ kind: 'remove'; shard: number; object: number }>
   | Readonly<{ kind: 'write'; object: number; isPublic: boolean; content: number }>

@@ -1,0 +1,204 @@
+/**
+ * Measures what caches say of themselves by the truth of the shards, at any moment of a run.
+ *
+ *   freshness  A cache that says of a slice that it is connected, whole and so far behind holds it as it was at some moment since
+ *              then and a bound (freshness-bound.ts): key by key, what it held at that moment or what came later.
+ *   absence    A look-up that vouches for the absence of an object, which the type's `whole` does, is wrong where a shard has held it for
+ *              longer than the lag that is told and that bound, and no policy on the way keeps it away.
+ *
+ * A process that is another's successor reads the same shard: a cache is measured by that one of which it speaks. Plain writers tell nothing, and
+ * are not measured. Nothing is said of a slice while a policy, a parent or the place of the pusher on the way changed within that time.
+ *
+ * Cost: a comparison of two digests for each cache and slice, while what it holds is what the shard holds.
+ */
+import type { Resource } from '../../src/domain/resource.js';
+import { snapshotPages } from '../../src/domain/snapshot-pages.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import type { ShardStatus, SliceStatus, StatusReport } from '../../src/domain/status.js';
+import type { Key } from '../../src/domain/key.js';
+import { parseFreshnessReport, typeFreshness } from '../../src/lookup/freshness-report.js';
+import { freshnessBoundMs } from './freshness-bound.js';
+import { textOfKey, type ModelObject } from './model-rule.js';
+import type { ModelCache } from './model-tree.js';
+import { wayBetween } from './model-way.js';
+import { ShardWay } from './shard-way.js';
+import type { SimCache } from './sim-cache.js';
+import type { SimPusher } from './sim-pusher.js';
+import type { HomedPusher, SimTree } from './sim-tree.js';
+import type { SimWorld } from './sim-world.js';
+
+export type LieKind = 'freshness' | 'absence';
+
+/** When it is looked within a pause, behind its beginning; and at its end. What was done at one moment is seen at the beginning of the next pause. */
+const looksMs = [0, 1_000, 4_000, 9_000, 12_000, 16_000, 25_000, 60_000];
+const liesMax = 20;
+
+/** The way of a pusher's shard to a cache, while nothing of it changes. */
+type Known = Readonly<{
+  caches: readonly ModelCache[];
+  way: ShardWay;
+  changedMs: number;
+  version: number;
+  digests: ReadonlyMap<string, string>;
+}>;
+
+export class FreshnessCheck {
+  readonly #world: SimWorld;
+  readonly #tree: SimTree;
+  readonly #known = new Map<string, Known>();
+  readonly #lies: Readonly<Record<LieKind, string[]>> = { freshness: [], absence: [] };
+  readonly #counts: Record<LieKind, number> = { freshness: 0, absence: 0 };
+
+  constructor(world: SimWorld, tree: SimTree) {
+    this.#world = world;
+    this.#tree = tree;
+  }
+
+  /** The first of them, in words. */
+  lies(kind: LieKind): readonly string[] {
+    return this.#lies[kind];
+  }
+
+  /** How many were found, at each look anew. */
+  count(kind: LieKind): number {
+    return this.#counts[kind];
+  }
+
+  /** Lets time pass, and looks meanwhile. */
+  async pass(ms: number): Promise<void> {
+    const { time } = this.#world;
+    let passedMs = 0;
+    for (const atMs of [...looksMs.filter((atMs) => atMs < ms), ms]) {
+      await time.advance(atMs - passedMs);
+      await this.look();
+      passedMs = atMs;
+    }
+  }
+
+  async look(): Promise<void> {
+    const models = new Map(this.#tree.caches.map(({ name, model }) => [name, model]));
+    for (const cache of this.#tree.caches) if (cache.isAnswering) await this.#lookAt(cache, models);
+  }
+
+  async #lookAt(cache: SimCache, models: ReadonlyMap<string, ModelCache>): Promise<void> {
+    const latest = this.#tree.latestPushers;
+    if (!latest.some((homed) => this.#differs(cache, this.#knownOf(homed, cache, models)?.digests, homed.pusher))) return;
+    const report = await cache.report();
+    for (const status of report.shards) await this.#checkShard(cache, status, models);
+    await this.#checkAbsence(cache, report, models);
+  }
+
+  /** Whether the cache holds of a shard anything else than what is true now. */
+  #differs(cache: SimCache, right: ReadonlyMap<string, string> | undefined, { shard, truth }: SimPusher): boolean {
+    if (right === undefined) return false;
+    for (const slice of truth.slices) if (right.get(slice) !== cache.digests.get(slice)) return true;
+    for (const slice of cache.digests.keys()) if (slice.startsWith(`${shard}|`) && !right.has(slice)) return true;
+    return false;
+  }
+
+  async #checkShard(cache: SimCache, status: ShardStatus, models: ReadonlyMap<string, ModelCache>): Promise<void> {
+    const { shard, incarnation, removed, connection, slices } = status;
+    if (removed || connection.kind !== 'connected') return;
+    const homed = this.#tree.pushers.find(({ pusher }) => pusher.shard === shard && pusher.incarnation === incarnation);
+    if (homed === undefined) return;
+    const known = this.#knownOf(homed, cache, models);
+    if (known === undefined) return;
+    for (const slice of slices) {
+      const fromMs = this.#sinceMs(known, slice.lagMs ?? 0);
+      if (!saysCurrent(slice) || fromMs < homed.pusher.truth.sinceMs || fromMs < known.changedMs) continue;
+      const name = formatSlice({ shard, resource: slice });
+      if (known.digests.get(name) === cache.digests.get(name)) continue;
+      await this.#checkSlice(cache, { homed, known, fromMs, slice });
+    }
+  }
+
+  async #checkSlice(
+    cache: SimCache,
+    { homed, known, fromMs, slice }: Readonly<{ homed: HomedPusher; known: Known; fromMs: number; slice: SliceStatus }>,
+  ): Promise<void> {
+    const { shard, truth } = homed.pusher;
+    const name = formatSlice({ shard, resource: slice });
+    const held = await heldBy(cache, homed.pusher, slice);
+    const keys = new Map<string, Key>([...truth.keysOf(name), ...[...held].map(([text, { key }]): [string, Key] => [text, key])]);
+    for (const [text, key] of keys) {
+      const object = held.get(text);
+      if (known.way.mayHold(key, object, fromMs)) continue;
+      const ago = `${this.#world.time.now() - fromMs} ms`;
+      const what = `${cache.name}: ${name} is connected and in step, ${slice.lagMs ?? 0} ms behind, by its report`;
+      this.#lie(
+        'freshness',
+        `${what}; ${text} is ${object === undefined ? 'missing' : 'held'}, which is not how it was at any time for ${ago}`,
+      );
+    }
+  }
+
+  async #checkAbsence(cache: SimCache, report: StatusReport, models: ReadonlyMap<string, ModelCache>): Promise<void> {
+    const parsed = parseFreshnessReport(JSON.stringify(report));
+    for (const homed of this.#tree.latestPushers) {
+      const { shard, truth, resources } = homed.pusher;
+      const known = this.#knownOf(homed, cache, models);
+      if (known === undefined) continue;
+      for (const resource of resources) {
+        const name = formatSlice({ shard, resource });
+        if (known.digests.get(name) === cache.digests.get(name)) continue;
+        const { whole, shards } = typeFreshness(parsed, resource, 0);
+        const fromMs = this.#sinceMs(known, Math.max(0, ...shards.map(({ lagMs }) => lagMs ?? 0)));
+        if (!whole || !this.#isMet(known) || fromMs < truth.sinceMs || fromMs < known.changedMs) continue;
+        const held = await heldBy(cache, homed.pusher, resource);
+        for (const [text, key] of truth.keysOf(name)) {
+          if (held.has(text) || known.way.mayHold(key, undefined, fromMs)) continue;
+          this.#lie('absence', `${cache.name}: ${text} of ${shard} is absent, and the type whole; the shard has had it for longer`);
+        }
+      }
+    }
+  }
+
+  /** Nobody can miss a child that never was there. */
+  #isMet({ caches }: Known): boolean {
+    return caches.every((cache, at) => {
+      const from = caches[at - 1];
+      return from?.parent !== cache.name || this.#tree.cache(cache.name).remembers(from.name);
+    });
+  }
+
+  #sinceMs({ way }: Known, lagMs: number): number {
+    return this.#world.time.now() - lagMs - freshnessBoundMs(way.links);
+  }
+
+  /** Undefined: no way leads from the shard to the cache. */
+  #knownOf({ pusher, home, sinceMs }: HomedPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
+    const name = `${cache.name} ${pusher.shard} ${pusher.incarnation}`;
+    const caches = wayBetween(models, home.name, cache.name);
+    if (caches === undefined) return undefined;
+    const before = this.#known.get(name);
+    const { truth } = pusher;
+    const isAsBefore = before?.caches.length === caches.length && caches.every((each, at) => before.caches[at] === each);
+    if (isAsBefore && before.version === truth.version) return before;
+    const way = isAsBefore ? before.way : new ShardWay(truth, caches);
+    const changedMs = Math.max(sinceMs, ...caches.map((each) => this.#tree.cache(each.name).configuredMs));
+    const known = { caches, way, changedMs, version: truth.version, digests: way.digests(this.#world.digestOf) };
+    this.#known.set(name, known);
+    return known;
+  }
+
+  #lie(kind: LieKind, text: string): void {
+    this.#counts[kind] += 1;
+    if (this.#lies[kind].length < liesMax) this.#lies[kind].push(`after ${this.#world.time.elapsedMs} ms: ${text}`);
+  }
+}
+
+function saysCurrent({ whole, sourceConnected, lagMs }: SliceStatus): boolean {
+  return whole && sourceConnected === true && lagMs !== null;
+}
+
+async function heldBy(
+  cache: SimCache,
+  { shard }: SimPusher,
+  { group, resource, identity }: Resource,
+): Promise<ReadonlyMap<string, ModelObject>> {
+  const { store } = cache;
+  const held = new Map<string, ModelObject>();
+  for await (const page of snapshotPages(store.snapshot({ group, resource, identity, shard, cluster: '*' }, store.published)))
+    for (const object of page) held.set(textOfKey(object.key), object);
+  return held;
+}

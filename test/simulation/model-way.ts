@@ -1,0 +1,33 @@
+/** The way between two caches of a tree, and what lets objects through on it. */
+import type { ModelCache } from './model-tree.js';
+import type { ModelRule } from './model-rule.js';
+
+type Ends = readonly [sender: readonly ModelRule[], receiver: readonly ModelRule[]];
+
+/** What both ends of a link let through, this way. */
+export function endsOf(from: ModelCache, to: ModelCache): Ends {
+  const isUp = from.parent === to.name;
+  const [child, parent] = isUp ? [from, to] : [to, from];
+  const { accept, offer } = parent.children[child.name] ?? parent.children['*'] ?? { accept: [], offer: [] };
+  return isUp ? [child.forward, accept] : [child.follow, offer];
+}
+
+/** All caches from the one to the other, both included; undefined: none leads there, or one of them is in a circle, where two may. */
+export function wayBetween(caches: ReadonlyMap<string, ModelCache>, from: string, to: string): readonly ModelCache[] | undefined {
+  const [up, down] = [wayUp(caches, from), wayUp(caches, to)];
+  if (up === undefined || down === undefined) return undefined;
+  const meet = up.find((cache) => down.includes(cache));
+  if (meet === undefined) return undefined;
+  return [...up.slice(0, up.indexOf(meet)), meet, ...down.slice(0, down.indexOf(meet)).toReversed()];
+}
+
+/** Undefined: a cache that is made to follow one below it closes a circle. */
+function wayUp(caches: ReadonlyMap<string, ModelCache>, name: string): readonly ModelCache[] | undefined {
+  const way: ModelCache[] = [];
+  for (let at = caches.get(name); at !== undefined;) {
+    if (way.includes(at)) return undefined;
+    way.push(at);
+    at = at.parent === undefined ? undefined : caches.get(at.parent);
+  }
+  return way;
+}

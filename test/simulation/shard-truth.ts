@@ -1,0 +1,90 @@
+/**
+ * What a shard itself holds, and what it held before: the truth that caches are measured by. A pusher reads its shard without delay, so what
+ * the pusher was given is what the shard holds.
+ */
+import { isDeclaring } from '../../src/domain/declaration.js';
+import type { Key } from '../../src/domain/key.js';
+import type { Clock } from '../../src/domain/ports.js';
+import { formatSlice } from '../../src/domain/slice.js';
+import { metadataOf, pathAnnotation, textOfKey, type ModelObject } from './model-rule.js';
+
+/** Undefined: it holds nothing there. */
+type Value = ModelObject | undefined;
+type Since = Readonly<{ sinceMs: number; value: Value }>;
+type Past = Readonly<{ key: Key; values: Since[] }>;
+
+const alwaysMs = -Infinity;
+
+export class ShardTruth {
+  /** By the text of the key, in the order of time. */
+  readonly #past = new Map<string, Past>();
+  readonly #slices = new Map<string, Map<string, Key>>();
+  /** Of objects that ever stated the path of their logical cluster, by its name. */
+  readonly #paths = new Map<string, Map<string, Key>>();
+  readonly #declaring = new Map<string, Key>();
+  #time: Pick<Clock, 'now'> | undefined;
+  #sinceMs = 0;
+  #version = 0;
+
+  /** Before this, time is not known, and whatever it holds counts as always held. */
+  begin(time: Pick<Clock, 'now'>): void {
+    this.#time = time;
+    this.#sinceMs = time.now();
+  }
+
+  /** Nothing is known of the time before. */
+  get sinceMs(): number {
+    return this.#sinceMs;
+  }
+
+  /** Another number whenever it holds something else. */
+  get version(): number {
+    return this.#version;
+  }
+
+  get objects(): readonly ModelObject[] {
+    return [...this.#past.values()].flatMap(({ values }) => values.at(-1)?.value ?? []);
+  }
+
+  get declaringKeys(): readonly Key[] {
+    return [...this.#declaring.values()];
+  }
+
+  set(key: Key, value: Value): void {
+    const text = textOfKey(key);
+    const past = this.#past.get(text) ?? { key, values: [] };
+    this.#past.set(text, past);
+    past.values.push({ sinceMs: this.#time?.now() ?? alwaysMs, value });
+    keysIn(this.#slices, formatSlice(key)).set(text, key);
+    if (isDeclaring(key.resource)) this.#declaring.set(text, key);
+    if (value !== undefined && metadataOf(value.body).annotations[pathAnnotation] !== undefined)
+      keysIn(this.#paths, key.cluster).set(text, key);
+    this.#version += 1;
+  }
+
+  get slices(): Iterable<string> {
+    return this.#slices.keys();
+  }
+
+  /** The keys of a slice that ever held something, by their text. */
+  keysOf(slice: string): ReadonlyMap<string, Key> {
+    return this.#slices.get(slice) ?? new Map();
+  }
+
+  pathKeysOf(cluster: string): Iterable<Key> {
+    return this.#paths.get(cluster)?.values() ?? [];
+  }
+
+  /** All that the key held from that moment up to now, at least one. */
+  heldSince(key: Key, fromMs: number): readonly Value[] {
+    const values = this.#past.get(textOfKey(key))?.values ?? [];
+    const first = values.findLastIndex(({ sinceMs }) => sinceMs <= fromMs);
+    return [values[first]?.value, ...values.slice(first + 1).map(({ value }) => value)];
+  }
+}
+
+function keysIn(map: Map<string, Map<string, Key>>, name: string): Map<string, Key> {
+  const keys = map.get(name) ?? new Map<string, Key>();
+  map.set(name, keys);
+  return keys;
+}

@@ -1,0 +1,51 @@
+/**
+ * What a simulated cache knows of the parties that are connected to it: stands for PushSessions. What a party tells is asked of it when it is
+ * needed, so that it is never old.
+ */
+import type { Clock } from '../../src/domain/ports.js';
+import type { ShardName } from '../../src/domain/shard.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
+import type { SliceFreshness } from '../../src/frames/frame.js';
+import type { Presence, PushSessions } from '../../src/intake/push-sessions.js';
+import type { SimParty } from './sim-party.js';
+
+export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' | 'present' | 'follow'> {
+  readonly #parties: ReadonlySet<SimParty>;
+  readonly #startedMs: number;
+
+  constructor(parties: ReadonlySet<SimParty>, clock: Pick<Clock, 'now'>) {
+    this.#parties = parties;
+    this.#startedMs = clock.now();
+  }
+
+  get present(): readonly ShardName[] {
+    return [...this.#parties].flatMap(({ shard, isConnected }) => (isConnected ? [shard] : []));
+  }
+
+  presence(shard: ShardName): Presence {
+    const party = this.#connected(shard);
+    const told = (party?.resources ?? []).map((resource) => this.#tell({ shard, resource }, party));
+    const peer = party === undefined ? undefined : `pusher of ${shard}`;
+    return { peer, sinceMs: this.#startedMs, told: new Map(told.map((each) => [formatSlice(each.slice), each])) };
+  }
+
+  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
+    const { connected, lagMs, whole } = this.#tell(slice, this.#connected(slice.shard));
+    return { connected, lagMs, whole };
+  }
+
+  /** Whoever wants to know who is here looks every second. */
+  follow(): Readonly<{ cancel: () => void }> {
+    return { cancel: () => {} };
+  }
+
+  #connected(shard: ShardName): SimParty | undefined {
+    for (const party of this.#parties) if (party.shard === shard && party.isConnected) return party;
+    return undefined;
+  }
+
+  #tell(slice: Slice, party: SimParty | undefined): SliceFreshness {
+    const lagMs = party?.lagMs(slice.resource);
+    return { slice, connected: lagMs !== undefined, synced: lagMs !== undefined, lagMs: lagMs ?? 0, whole: lagMs !== undefined };
+  }
+}

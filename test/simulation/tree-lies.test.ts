@@ -1,0 +1,184 @@
+/** The smallest trees in which caches said more of themselves than was true (freshness-check.ts), found by random-tree.test.ts. */
+import test from 'ava';
+import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
+import { FreshnessCheck } from './freshness-check.js';
+import { aSimObject } from './sim-objects.js';
+import { Tamperer } from './tamperer.js';
+
+/** Long enough for all that was said while the tree grew to be judged by what is true since. */
+const calmMs = 60_000;
+
+async function aCalmTree(...options: Parameters<typeof aGrownTree>) {
+  const grown = await aGrownTree(...options);
+  const check = new FreshnessCheck(grown.world, grown.tree);
+  await check.pass(calmMs);
+  const put = (...names: readonly string[]): void => {
+    for (const name of names) grown.amber.put(aSimObject({ shard: 'amber', name }));
+  };
+  return { ...grown, check, put };
+}
+
+const many = Array.from({ length: 60 }, (_, number) => `many-${number}`);
+
+test('while nothing is amiss every cache is as fresh as it says, however much changes', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  for (let round = 0; round < 40; round += 1) {
+    put(`new-${round % 7}`);
+    await check.pass(300);
+  }
+  await check.pass(30_000);
+
+  t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
+  t.deepEqual(world.faults, []);
+});
+
+test('a shard whose pusher has left is connected nowhere any more, three links away in 14 s', async (t) => {
+  const { amber, check, put, tree } = await aCalmTree();
+  tree.quit(amber);
+  put('new');
+  for (let seconds = 0; seconds < 16; seconds += 1) await check.pass(1_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+// A narrower and a wider offer, while changes flow.
+test('policies that change under changes leave nothing behind of which a cache says that it is current', async (t) => {
+  const { check, put, tree } = await aCalmTree();
+  for (let round = 0; round < 60; round += 1) {
+    put(`new-${round % 7}`);
+    const rules = round % 20 < 10 ? [{ types: ['apiexports.apis.kcp.io'], labels: { visibility: 'public' } }] : everything;
+    if (round % 10 === 5) tree.cache('root').changePolicies({ children: { '*': { accept: everything, offer: rules } } });
+    await check.pass(400);
+  }
+  await check.pass(30_000);
+
+  t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
+});
+
+test('what waits for a slow link is a lag at its other end', async (t) => {
+  const { check, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
+  world.network.set('eu-1', 'eu', { delayMs: 1_000 });
+  put(...many);
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test('what waits for acknowledgements that do not arrive is a lag at the other end', async (t) => {
+  const { check, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
+  world.network.stall('eu', 'eu-1', 16_000);
+  put(...many.slice(0, 5));
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test('a shard behind a link that is silent is not connected, long before the link is given up', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.partition('eu-1', 'eu');
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test('a shard behind a link that stalls one way is not connected meanwhile', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.stall('eu-1', 'eu', 16_000);
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test('two links away it takes one more link’s time to know of a silent one', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.stall('eu-1', 'eu', 19_000);
+  world.network.partition('us', 'root');
+  put('new');
+  await check.pass(19_000);
+
+  t.deepEqual(
+    check.lies('freshness').filter((lie) => lie.includes('root:')),
+    [],
+  );
+});
+
+test('a shard behind a cache whose process stands still is not connected', async (t) => {
+  const { check, put, tree } = await aCalmTree();
+  tree.cache('eu').freeze();
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test('a cache whose process stood still for a while says so, before it has heard from anybody', async (t) => {
+  const { check, put, tree } = await aCalmTree();
+  tree.cache('eu').freeze();
+  put('new');
+  await check.pass(12_000);
+  tree.cache('eu').thaw();
+  await check.look();
+
+  t.deepEqual(
+    check.lies('freshness').filter((lie) => lie.includes('eu:')),
+    [],
+  );
+});
+
+test('a change that is lost on its way is missed as soon as the next status comes', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
+  put('new');
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('freshness'), []);
+});
+
+test('a slice of which an object was refused is not current, and proves no absence', async (t) => {
+  const { check, amber } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
+  amber.put(aSimObject({ shard: 'amber', name: 'large' }, { spec: { content: 'large '.repeat(100) } }));
+  await check.pass(16_000);
+
+  t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
+});
+
+test('behind a link that is down no absence is proved', async (t) => {
+  const { check, put, world } = await aCalmTree();
+  world.network.partition('eu', 'root');
+  await check.pass(30_000);
+  put('new');
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('absence'), []);
+});
+
+test('while the pusher of a shard is away no absence is proved', async (t) => {
+  const { amber, check, put, tree } = await aCalmTree();
+  tree.quit(amber);
+  put('new');
+  await check.pass(16_000);
+
+  t.deepEqual(check.lies('absence'), []);
+});
+
+test('while a child is away no absence is proved: it may bring a shard that nobody knows yet', async (t) => {
+  const { check, tree, world } = await aCalmTree();
+  world.network.partition('eu', 'root');
+  tree.home(aPusher('cedar'), 'eu');
+  await check.pass(16_000);
+
+  t.deepEqual(
+    check.lies('absence').filter((lie) => lie.includes('cedar')),
+    [],
+  );
+});
+
+test('a sender whose acknowledgements stop connects anew', async (t) => {
+  const { tree, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
+  new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
+  put(...many.slice(0, 4));
+
+  await t.notThrowsAsync(tree.converge(120_000));
+});
