@@ -1,14 +1,16 @@
 /**
  * An unmodified kcp of two shards that share no cache: each has a leaf of its own, a parent joins them. What one shard writes the
- * other reads, and the three caches hold the same, also after the parent was dead for a while.
+ * other reads, and the three caches hold the same, also after the parent was dead for a while, after a leaf was restored from a snapshot, and after a leaf
+ * was at another parent and came back.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about eight minutes; skipped aloud otherwise.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about ten minutes; skipped aloud otherwise.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { isForeign } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
 import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
 import { LiveTree } from './live-tree.js';
 import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
@@ -19,7 +21,7 @@ import { countRelists } from './relists.js';
  * meanwhile leaves with the end of a statement, which waits until the shard was not written to for half a minute.
  */
 const convergeMsMax = 150_000;
-const parentDeadMs = 10_000;
+const troubleMs = 10_000;
 const createEveryMs = 250;
 
 /** A wrong digest or a broken link is repaired, and would go unseen but for its line in the log. */
@@ -58,6 +60,8 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   await bindsAcross(t, { workspaces, tree, provider: onRoot, consumer: onOther });
 
   await parentDies(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
+  await leafMoves(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
+  await leafIsRestored(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
 
   for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
   await assertSame(t, tree, 'after the workspaces were deleted');
@@ -98,36 +102,86 @@ async function isStored({ parent, leaves }: LiveTree, { shard, cluster }: Worksp
   return lists.some((count) => count > 0) && new Set(lists).size === 1;
 }
 
-type Death = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; homes: readonly Workspace[] }>;
+type Trouble = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; homes: readonly Workspace[] }>;
 
 /** kill -9 while both shards create and delete; each shard goes on with its leaf, whose informers see nothing of it. */
-async function parentDies(t: ExecutionContext, { kcp, tree, workspaces, homes }: Death): Promise<void> {
+async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
   const ends = await kcp.logEnds();
+  const written = await whileWriting(stage, 'died', async () => {
+    await sleep(2_000);
+    await tree.parent.kill();
+    await sleep(troubleMs);
+    await tree.parent.resume();
+    await sleep(2_000);
+  });
+
+  t.log(`${written} exports created in each workspace around the death of the parent`);
+  await assertSame(t, tree, 'after the parent came back');
+  const relists = countRelists(await kcp.logsSince(ends));
+  t.is(relists, 0, 'no informer of kcp saw the parent die');
+}
+
+/** As with a load balancer that leads elsewhere for a while. */
+async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
+  const ends = await kcp.logEnds();
+  const written = await whileWriting(stage, 'moved', async () => {
+    tree.lead(1, tree.another);
+    await tree.arrived(1, tree.another);
+    await sleep(troubleMs);
+    tree.lead(1, tree.parent);
+    await tree.arrived(1, tree.parent);
+  });
+
+  t.log(`${written} exports created in each workspace while a leaf was at another parent`);
+  await assertSame(t, tree, 'after the leaf was back');
+  t.is(countRelists(await kcp.logsSince(ends)), 0, 'no informer of kcp saw the leaf move');
+}
+
+/** Its shard lists anew, and writes what the snapshot has not. */
+async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<void> {
+  const [home] = stage.homes;
+  if (home === undefined) throw new Error('there is a workspace');
+  const written = await whileWriting(stage, 'restored', async () => {
+    await sleep(2_000);
+    const copy = await tree.snapshot(0);
+    await sleep(troubleMs);
+    await tree.restore(0, copy);
+  });
+
+  t.log(`${written} exports created in each workspace around the restore of a leaf`);
+  const startedMs = performance.now();
+  const wanted = await stage.workspaces.exports(home);
+  const isRight = async (): Promise<boolean> => (await tree.exportsOf(home)).join() === wanted.join();
+  await until(isRight, convergeMsMax).catch(() => {});
+  t.deepEqual(await tree.exportsOf(home), wanted, 'what kcp has');
+  t.log(`the parent had what kcp has ${((performance.now() - startedMs) / 1_000).toFixed(1)} s after the last change`);
+  await assertSame(t, tree, 'after the leaf was restored');
+}
+
+/** Both shards create and delete exports meanwhile; answers how many each has created. */
+async function whileWriting(
+  { workspaces, homes }: Pick<Trouble, 'workspaces' | 'homes'>,
+  name: string,
+  task: () => Promise<void>,
+): Promise<number> {
   let isOver = false;
   const writing = (async () => {
     let created = 0;
     for (; !isOver; created++) {
       for (const home of homes) {
-        await workspaces.exportNothing(home, `export-${created}`);
-        if (created % 3 === 2) await workspaces.removeExport(home, `export-${created - 2}`);
+        await workspaces.exportNothing(home, `${name}-${created}`);
+        if (created % 3 === 2) await workspaces.removeExport(home, `${name}-${created - 2}`);
       }
       await sleep(createEveryMs);
     }
     return created;
   })();
-
-  await sleep(2_000);
-  await tree.parent.kill();
-  await sleep(parentDeadMs);
-  await tree.parent.resume();
-  await sleep(2_000);
-  isOver = true;
-  const created = await writing;
-
-  t.log(`${created} exports created in each workspace around the death of the parent`);
-  await assertSame(t, tree, 'after the parent came back');
-  const relists = countRelists(await kcp.logsSince(ends));
-  t.is(relists, 0, 'no informer of kcp saw the parent die');
+  try {
+    await task();
+  } finally {
+    isOver = true;
+  }
+  return writing;
 }
 
 async function assertSame(t: ExecutionContext, tree: LiveTree, when: string): Promise<void> {

@@ -1,7 +1,8 @@
 /**
- * Three caches for a live kcp of two shards: a leaf for each shard, and a parent that joins them. Everything crosses, both ways.
+ * Three caches for a live kcp of two shards: a leaf for each shard, and a parent that joins them. Everything crosses, both ways. Each leaf reaches
+ * its parent by a way that can be led to another one.
  *
- *            parent
+ *            parent   another
  *           ▲▼    ▲▼
  *        leaf 0   leaf 1
  *          ▲        ▲        each shard reads and writes its own leaf alone, over plain HTTP, and knows of no other
@@ -9,12 +10,14 @@
  *
  * What all three hold must be the same to the byte, but for resourceVersion, which is each cache's own.
  */
-import { writeFile } from 'node:fs/promises';
+import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { KubeClient, KubeObject } from '../support/kube-client.js';
 import { StrataProcess } from '../support/strata-process.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/test-server.js';
 
 /** By the number of the shard. */
 const leafNames = ['east', 'west'] as const;
@@ -32,24 +35,77 @@ const collections = kcpTypes.map(
 
 export class LiveTree {
   readonly parent: StrataProcess;
+  /** Another one that a leaf may come to. */
+  readonly another: StrataProcess;
   readonly leaves: readonly StrataProcess[];
+  readonly #uplinks: readonly TcpProxy[];
 
-  private constructor(parent: StrataProcess, leaves: readonly StrataProcess[]) {
-    this.parent = parent;
+  private constructor(parents: readonly [StrataProcess, StrataProcess], leaves: readonly StrataProcess[], uplinks: readonly TcpProxy[]) {
+    [this.parent, this.another] = parents;
     this.leaves = leaves;
+    this.#uplinks = uplinks;
   }
 
   static async start(): Promise<LiveTree> {
     const parent = await StrataProcess.start({ flags: [digests], config: parentConfig });
-    const leaves: StrataProcess[] = [];
-    const tree = new LiveTree(parent, leaves);
+    const another = await StrataProcess.start({ flags: [digests], config: parentConfig, authority: parent.authority });
+    const [leaves, uplinks]: [StrataProcess[], TcpProxy[]] = [[], []];
+    const tree = new LiveTree([parent, another], leaves, uplinks);
+    const trusted = join(parent.folder, 'parents.crt');
+    await writeFile(trusted, `${parent.certificate}\n${another.certificate}`);
     try {
-      for (const name of leafNames) leaves.push(await startLeaf(parent, name));
+      for (const name of leafNames) {
+        const uplink = await TcpProxy.start(parent.port);
+        uplinks.push(uplink);
+        leaves.push(await startLeaf(parent, { name, url: `https://127.0.0.1:${uplink.port}`, trusted }));
+      }
       return tree;
     } catch (error) {
       await tree[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** The parent of a leaf is another one from now on. */
+  lead(leaf: number, to: StrataProcess): void {
+    this.#uplinks[leaf]?.redirect(to.port);
+    this.#uplinks[leaf]?.cut();
+  }
+
+  /** Resolves once a leaf has told this parent of itself. */
+  async arrived(leaf: number, at: StrataProcess): Promise<void> {
+    const isThere = async (): Promise<boolean> =>
+      (await statusOf(at)).tree?.children.some(({ name, connection }) => name === leafNames[leaf] && connection.kind === 'connected') ===
+      true;
+    await until(isThere, 30_000);
+  }
+
+  /** As when the snapshot of a volume is taken: of one moment. */
+  async snapshot(leaf: number): Promise<string> {
+    const { folder, dataFolder, pid } = this.#leaf(leaf);
+    const copy = join(folder, 'snapshot');
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await cp(dataFolder, copy, { recursive: true });
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    return copy;
+  }
+
+  /** As when the machine is lost, and another one started on that snapshot. */
+  async restore(leaf: number, copy: string): Promise<void> {
+    const cache = this.#leaf(leaf);
+    await cache.kill();
+    await rm(cache.dataFolder, { recursive: true });
+    await cp(copy, cache.dataFolder, { recursive: true });
+    await cache.resume();
+  }
+
+  #leaf(leaf: number): StrataProcess {
+    const cache = this.leaves[leaf];
+    if (cache === undefined) throw new Error(`there is no leaf ${leaf}`);
+    return cache;
   }
 
   /** Of the leaves, for kcp. */
@@ -59,10 +115,7 @@ export class LiveTree {
 
   /** How many objects of which slice a cache holds, and of how many bytes: types that kcp's objects declare are among them. */
   async slices(cache: StrataProcess): Promise<ReadonlyMap<string, string>> {
-    const client = cache.client();
-    const { text } = await client.raw('GET', '/services/cache/status');
-    client.close();
-    const { shards } = JSON.parse(text) as StatusReport;
+    const { shards } = await statusOf(cache);
     const held = shards.flatMap(({ shard, slices }) => slices.filter(({ objects }) => objects > 0).map((slice) => ({ shard, ...slice })));
     return new Map(
       held.map(({ shard, group, resource, identity, objects, bytes }) => [
@@ -82,6 +135,14 @@ export class LiveTree {
     );
   }
 
+  /** The names of the APIExports that the parent has of a workspace, in order. */
+  async exportsOf({ shard, cluster }: Readonly<{ shard: string; cluster: string }>): Promise<readonly string[]> {
+    const client = this.parent.client();
+    const { items } = await client.list(`/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`);
+    client.close();
+    return items.map(({ metadata }) => metadata.name ?? '').toSorted();
+  }
+
   async objects(): Promise<number> {
     const counts = [...(await this.slices(this.parent)).values()].map((text) => Number.parseInt(text));
     return counts.reduce((sum, count) => sum + count, 0);
@@ -89,21 +150,31 @@ export class LiveTree {
 
   /** Lines of the caches' logs that tell one of these events. */
   async logged(...events: readonly string[]): Promise<readonly string[]> {
-    const logs = await Promise.all([this.parent, ...this.leaves].map((cache) => cache.log()));
+    const logs = await Promise.all([this.parent, this.another, ...this.leaves].map((cache) => cache.log()));
     return logs.flatMap((log) => log.split('\n')).filter((line) => events.some((event) => line.includes(`"${event}"`)));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const cache of [...this.leaves, this.parent]) await cache[Symbol.asyncDispose]();
+    for (const cache of [...this.leaves, this.another, this.parent]) await cache[Symbol.asyncDispose]();
+    for (const uplink of this.#uplinks) await uplink.close();
   }
 }
 
-async function startLeaf(parent: StrataProcess, name: string): Promise<StrataProcess> {
+async function statusOf(cache: StrataProcess): Promise<StatusReport> {
+  const client = cache.client();
+  const { text } = await client.raw('GET', '/services/cache/status');
+  client.close();
+  return JSON.parse(text) as StatusReport;
+}
+
+type Leaf = Readonly<{ name: string; url: string; trusted: string }>;
+
+async function startLeaf(parent: StrataProcess, { name, url, trusted }: Leaf): Promise<StrataProcess> {
   const { certificateFile, keyFile } = await parent.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const flags = [
     digests,
-    `--parent-urls=${parent.url}`,
-    `--parent-ca-file=${parent.certificateFile}`,
+    `--parent-urls=${url}`,
+    `--parent-ca-file=${trusted}`,
     `--parent-cert-file=${certificateFile}`,
     `--parent-key-file=${keyFile}`,
   ];

@@ -49,6 +49,12 @@ export class LiveWorkspaces {
     await this.#client.create(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports`, apiExport);
   }
 
+  /** The names of those that kcp has, in order. */
+  async exports({ path }: Pick<Workspace, 'path'>): Promise<readonly string[]> {
+    const { items } = await this.#client.list(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports`);
+    return items.map(({ metadata }) => metadata.name ?? '').toSorted();
+  }
+
   async removeExport({ path }: Workspace, name: string): Promise<void> {
     await this.#remove(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports/${name}`);
   }
