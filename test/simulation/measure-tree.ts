@@ -13,7 +13,15 @@ import { SimTree } from './sim-tree.js';
 import { SimWorld } from './sim-world.js';
 import { shardName } from '../support/objects.js';
 
-export type TreeShape = Readonly<{ caches: number; depth: number; seed: number; minutes: number; changesPerSecond: number }>;
+/** `slices`: in all, two of each shard. */
+export type TreeShape = Readonly<{
+  caches: number;
+  depth: number;
+  seed: number;
+  minutes: number;
+  changesPerSecond: number;
+  slices: number;
+}>;
 
 export type Sample = Readonly<{ median: number; p99: number }>;
 
@@ -38,8 +46,8 @@ export type TreeFigures = Readonly<{
   virtualHours: number;
 }>;
 
-const shards = 8;
-const objectsPerShard = 20;
+/** Of all shards; each has one at least. */
+const objectsHeld = 160;
 const minuteMs = 60_000;
 const partitionMs = 60_000;
 const convergeMaxMs = 600_000;
@@ -53,7 +61,7 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   const crossings = new Crossings(world.network, { remembers: false });
   const caches = cachesOf(shape);
   const tree = new SimTree(world, caches, { store: { commitMs } });
-  const changes = new Changes(world, tree, caches);
+  const changes = new Changes({ world, tree, caches, shards: Math.max(1, Math.round(shape.slices / simResources.length)) });
   for (const { name, parent } of caches) if (parent !== undefined) world.network.set(name, parent, line);
   await tree.start();
   changes.begin();
@@ -108,7 +116,12 @@ class Changes {
   readonly #seenMs = new Map<string, Map<string, number>>();
   #made = 0;
 
-  constructor(world: SimWorld, tree: SimTree, caches: readonly ModelCache[]) {
+  constructor({
+    world,
+    tree,
+    caches,
+    shards,
+  }: Readonly<{ world: SimWorld; tree: SimTree; caches: readonly ModelCache[]; shards: number }>) {
     this.#world = world;
     this.#tree = tree;
     this.#neighbours = neighboursOf(caches);
@@ -125,8 +138,9 @@ class Changes {
   }
 
   begin(): void {
+    const each = Math.max(1, Math.round(objectsHeld / this.#pushers.length));
     this.#pushers.forEach((pusher, number) => {
-      for (let count = 0; count < objectsPerShard; count += 1) pusher.put(aSimObject({ shard: pusher.shard, name: `held-${count}` }));
+      for (let count = 0; count < each; count += 1) pusher.put(aSimObject({ shard: pusher.shard, name: `held-${count}` }));
       this.#tree.home(pusher, this.#homes[number] ?? '');
     });
   }
@@ -134,7 +148,7 @@ class Changes {
   async make(forMs: number, perSecond: number): Promise<void> {
     const count = Math.round((forMs / 1_000) * perSecond);
     for (let made = 0; made < count; made += 1) {
-      const pusher = this.#pushers[this.#made % shards];
+      const pusher = this.#pushers[this.#made % this.#pushers.length];
       const name = `change-${this.#made}`;
       this.#made += 1;
       this.#seenMs.set(name, new Map());

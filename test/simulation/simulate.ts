@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1]`: what a tree of caches costs, and how that
+ * `npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1] [--slices 16]`: what a tree of caches costs, and how that
  * grows: of so many caches, a tenth and a hundredth of them. Pings and what TLS adds are not in the bytes. The same seed prints the same, but for the last line on stderr.
  *
  * Ends with 1 when the caches do not end as the model says, or what must not happen did.
@@ -16,6 +16,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '1' },
     'changes-per-second': { type: 'string', default: '1' },
+    slices: { type: 'string', default: '16' },
   },
 });
 
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
     seed: numberOf('seed', values.seed),
     minutes: numberOf('minutes', values.minutes),
     changesPerSecond: numberOf('changes-per-second', values['changes-per-second']),
+    slices: numberOf('slices', values.slices),
   };
   const most = numberOf('caches', values.caches);
   const sizes = [...new Set([most / 100, most / 10, most].map((size) => Math.max(cachesMin, Math.round(size))))];
