@@ -21,6 +21,9 @@ import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
 
 const nothing: Credit = { mutations: 0, bytes: 0 };
+const unheardMax = 1_000;
+/** Stands for those beyond them, for as long as the link is open: no shard has this name. */
+const others = '*';
 
 export type LinkInflowParts = Readonly<{
   connection: FrameConnection;
@@ -47,6 +50,8 @@ export class LinkInflow {
   readonly #heartbeat: Heartbeat;
   #state: InflowState = newInflow();
   #isOver = false;
+  /** Shards whose last claims were not heard. */
+  readonly #unheard = new Set<string>();
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
   #tally: InflowTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
@@ -77,8 +82,11 @@ export class LinkInflow {
     return this.#inTurn(() => this.#takeWhole(frame));
   }
 
-  /** A claim of the other end is passed over. */
-  leaveUnheard(shard: ShardName, why: string): void {
+  /** A claim of the other end was heard, or passed over: `why`. */
+  noteClaim({ shard, removed }: Pick<FrameOf<'claim'>, 'shard' | 'removed'>, why: string | undefined): void {
+    if (why === undefined || removed) this.#unheard.delete(shard);
+    else this.#unheard.add(this.#unheard.size < unheardMax ? shard : others);
+    if (why === undefined) return;
     const { log, metrics } = this.#parts;
     metrics.claimsUnheard.add(1);
     this.#tally = { ...this.#tally, unheard: this.#tally.unheard + 1 };
@@ -181,7 +189,7 @@ export class LinkInflow {
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'reported':
-        return this.#parts.reported(effect.report, this.#heartbeat.answered(effect.report.heartbeat));
+        return this.#takeReport(effect.report);
       case 'differs':
         metrics.digestsDiffered.add(1);
         return log.warn('link.digest-differs', { slice: formatSlice(effect.slice) });
@@ -191,6 +199,11 @@ export class LinkInflow {
       default:
         return unreachable(effect);
     }
+  }
+
+  #takeReport(report: FrameOf<'report'>): void {
+    const isComplete = report.isComplete && this.#unheard.size === 0;
+    this.#parts.reported({ ...report, isComplete }, this.#heartbeat.answered(report.heartbeat));
   }
 
   async #push(work: LinkWork): Promise<void> {

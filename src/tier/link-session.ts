@@ -192,7 +192,7 @@ export class LinkSession {
         return this.#learnHeld(frame);
       case 'route':
         if (this.#peer.side === 'parent' && this.#parts.routed(frame.route) === undefined) return;
-        return this.bye('loop', 'this cache is above the one it follows', undefined);
+        return this.bye('loop', 'this cache is above the one it follows');
       case 'heartbeat':
         return this.#outflow?.report(frame.number);
       case 'ack':
@@ -203,8 +203,7 @@ export class LinkSession {
         return this.#outflow?.restate(frame);
       case 'claim': {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
-        const why = this.#parts.routes.hear(this.#peer.side, frame);
-        if (why !== undefined) this.#inflow.leaveUnheard(frame.shard, why);
+        this.#inflow.noteClaim(frame, this.#parts.routes.hear(this.#peer.side, frame));
         this.#outflow?.learnChoice(frame);
         return this.#parts.routes.room();
       }

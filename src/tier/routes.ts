@@ -67,7 +67,8 @@ export class Routes {
   hear(from: LinkSide, { shard, incarnation, moves, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const why = this.#refusalOf(from, { shard, incarnation, moves }, known);
-    if (why !== undefined) return why;
+    // What this cache has told itself comes back from those who may not claim it, too.
+    if (why !== undefined) return path.includes(this.#parts.own) ? undefined : why;
     const offer: Offer = { incarnation, moves, removed, origin, path, reached };
     const order: ClaimOrder = { incarnation, moves, removed, origin };
     const heard = this.#heard.get(shard) ?? { highest: order, offers: new Map<LinkSide, Offer>() };
