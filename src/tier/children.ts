@@ -72,7 +72,7 @@ export class Children {
     const { name, incarnation, agent, route, credit, limits } = hello;
     const [cacheId] = route;
     const refused = this.#refusalOf(hello, caller);
-    if (refused !== undefined || cacheId === undefined || credit === undefined || limits === undefined) {
+    if (refused !== undefined || cacheId === undefined || cacheId === '' || credit === undefined || limits === undefined) {
       const { reason, message } = refused ?? { reason: 'protocol', message: 'a cache says its id, its credit and its limits' };
       log.warn('link.refused', { name, peer: connection.peer, reason, message });
       connection.close(reason, message, refusedRetryMs);

@@ -9,7 +9,7 @@ import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Pushes, Store } from '../../src/domain/ports.js';
-import type { Push, SliceState } from '../../src/domain/push.js';
+import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { childSide } from '../../src/domain/side.js';
 import { formatSlice } from '../../src/domain/slice.js';
@@ -444,20 +444,37 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again, 'cedar'), 'local 1001.0 plain');
   });
 
-  test('the id of a child is bound to its first name, for good; a parent’s is bound to none', async (t) => {
+  test('the id that a child came with last is no other child’s; a parent’s is bound to none', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
 
-    const outcomes = await lane.push([aMeet('c1', eu), aMeet('c2', eu), aMeet('c1', us), aMeet('c3', us), aMeet('c1'), aMeet('c1', eu)]);
+    const outcomes = await lane.push([aMeet('c2', eu), aMeet('c1', eu), aMeet('c1', us), aMeet('c3', us), aMeet('c1'), aMeet('c1', eu)]);
     const again = await engine.restart();
 
     t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'bound to eu', 'unchanged', 'unchanged', 'unchanged']);
-    t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c2', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
+    t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c1', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
     t.deepEqual((await again.links()).map(({ side, cacheId }) => `${side} ${cacheId}`).toSorted(), [
       'child/eu c1',
       'child/us c3',
       'parent c1',
     ]);
+  });
+
+  test('however many ids a child comes with, it is one row; a new child is met only while there is room for one', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
+    t.is((await engine.store.links()).length, 3);
+
+    await mustPush(
+      lane,
+      Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childSide(`c${i}`))),
+    );
+    const again = await engine.restart();
+    const outcomes = await again.lane().push([aMeet('n1', childSide('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
+
+    t.deepEqual(outcomeTexts(outcomes), ['full', 'unchanged', 'unchanged', 'bound to c1']);
+    t.is((await again.links()).length, linksMax);
   });
 
   test('a position is as durable as what was told before it', async (t) => {

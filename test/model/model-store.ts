@@ -37,8 +37,6 @@ export class ModelStore {
   readonly #statements = new Map<string, { shard: string; unspoken: Unspoken }>();
   readonly #stated = new Map<string, Stated>();
   readonly #links = new Map<LinkSide, LinkState>();
-  /** Names of children, by the ids of their caches. */
-  readonly #children = new Map<string, string>();
   /** Types in the order in which they were first heard of. */
   readonly #types = new Set<string>();
 
@@ -199,14 +197,10 @@ export class ModelStore {
   }
 
   #meet({ side, cacheId }: Extract<Push, { kind: 'meet' }>): PushOutcome {
-    const name = childOf(side);
-    if (name !== undefined) {
-      const bound = this.#children.get(cacheId) ?? name;
-      if (bound !== name) return { kind: 'bound', name: bound };
-      this.#children.set(cacheId, name);
-    }
     const before = this.#links.get(side);
     if (before?.cacheId === cacheId) return { kind: 'unchanged' };
+    const [bound] = [...this.#links.values()].flatMap((link) => (link.cacheId === cacheId ? (childOf(link.side) ?? []) : []));
+    if (side !== 'parent' && bound !== undefined) return { kind: 'bound', name: bound };
     this.#links.set(side, { side, cacheId, position: '' });
     for (const [shard, state] of this.#shards) {
       if (state.side === side) this.#forgetStatements(shard);

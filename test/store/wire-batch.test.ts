@@ -92,6 +92,7 @@ test('what the committer has decided crosses whole', (t) => {
     { kind: 'fenced', holder: undefined },
     { kind: 'differs', digest: '0'.repeat(24) },
     { kind: 'bound', name: 'eu' },
+    { kind: 'full' },
     { kind: 'unbegun' },
     { kind: 'swept', removed: 3 },
     { kind: 'partial', removed: 256, walk: 900_000 },

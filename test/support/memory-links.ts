@@ -1,7 +1,7 @@
 /** What a memory disk knows of shards and links, and what pushes about them do to it. The rules are those of domain/claim.ts. */
 import assert from 'node:assert/strict';
 import { claimed, isElsewhere, judgeClaim, type Claim, type ShardState } from '../../src/domain/claim.js';
-import type { PushOutcome, Speaker } from '../../src/domain/push.js';
+import { linksMax, type PushOutcome, type Speaker } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childOf, type LinkSide } from '../../src/domain/side.js';
 import type { MemoryDisk } from './memory-disk.js';
@@ -60,13 +60,12 @@ export class MemoryLinks {
   }
 
   meet(side: LinkSide, cacheId: string): PushOutcome {
-    const { children, links } = this.#disk;
-    const name = childOf(side);
-    const bound = children.get(cacheId);
-    if (name !== undefined && bound !== undefined && bound !== name) return { kind: 'bound', name: bound };
-    if (name !== undefined) children.set(cacheId, name);
+    const { links } = this.#disk;
     const known = links.get(side);
     if (known?.cacheId === cacheId) return unchanged;
+    const bound = [...links.values()].flatMap((link) => (link.cacheId === cacheId ? (childOf(link.side) ?? []) : []));
+    if (side !== 'parent' && bound[0] !== undefined) return { kind: 'bound', name: bound[0] };
+    if (side !== 'parent' && known === undefined && links.size >= linksMax) return { kind: 'full' };
     links.set(side, { side, cacheId, position: '' });
     this.#leaveStep(side);
     if (side !== 'parent' || known === undefined) return unchanged;

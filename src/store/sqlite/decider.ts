@@ -240,7 +240,7 @@ export class Decider {
   #meet({ side, cacheId }: PushOf<'meet'>): Decided {
     const { fence, links, slices, underWay } = this.#parts;
     const met = links.meet(side, cacheId);
-    if (met.kind === 'bound') return met;
+    if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
     for (const shard of fence.of(side)) {
       if (side === 'parent' && met.kind === 'another') this.#sided(shard, () => fence.leaveSide(shard));

@@ -1,17 +1,20 @@
 /**
  * The links of this cache: which cache is at the other end of each, and up to where that has told everything (the table `links`,
- * held in memory as well); and the names that children's ids are bound to (the table `children`).
+ * held in memory as well).
  *
- * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 A cache that came under one
- *     name never comes under another. Bound: a row per link, and one per cache that ever was a child.
+ * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 No two children have one id: the one that
+ *     a child came with last is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them no new child
+ *     is met, and those that are known come in as ever.
  */
 import assert from 'node:assert/strict';
-import type { LinkState } from '../../domain/push.js';
+import { linksMax, type LinkState } from '../../domain/push.js';
 import { childOf, type LinkSide } from '../../domain/side.js';
 import type { Connection } from './database.js';
 
 /** `first`: there was none before. */
-export type Meeting = Readonly<{ kind: 'same' } | { kind: 'first' } | { kind: 'another' } | { kind: 'bound'; name: string }>;
+export type Meeting = Readonly<
+  { kind: 'same' } | { kind: 'first' } | { kind: 'another' } | { kind: 'bound'; name: string } | { kind: 'full' }
+>;
 
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -25,14 +28,13 @@ export class LinkTable {
   }
 
   meet(side: LinkSide, cacheId: string): Meeting {
-    const name = childOf(side);
-    if (name !== undefined) {
-      this.#statements.bind.run(cacheId, name);
-      const bound = this.#statements.bound.get(cacheId);
-      if (bound !== undefined && bound !== name) return { kind: 'bound', name: bound };
-    }
     const known = this.#links.get(side);
     if (known?.cacheId === cacheId) return { kind: 'same' };
+    if (side !== 'parent') {
+      const name = this.#childWith(cacheId);
+      if (name !== undefined) return { kind: 'bound', name };
+      if (known === undefined && this.#links.size >= linksMax) return { kind: 'full' };
+    }
     this.#set({ side, cacheId, position: '' });
     return { kind: known === undefined ? 'first' : 'another' };
   }
@@ -60,6 +62,14 @@ export class LinkTable {
     this.#before.clear();
   }
 
+  #childWith(cacheId: string): string | undefined {
+    for (const state of this.#links.values()) {
+      const name = childOf(state.side);
+      if (name !== undefined && state.cacheId === cacheId) return name;
+    }
+    return undefined;
+  }
+
   #set(state: LinkState): void {
     const { side, cacheId, position } = state;
     if (!this.#before.has(side)) this.#before.set(side, this.#links.get(side));
@@ -76,7 +86,5 @@ function prepare(database: Connection) {
   return {
     set: database.prepare(/*sql*/ `INSERT INTO links (side, cache_id, position) VALUES (?, ?, ?)
                ON CONFLICT (side) DO UPDATE SET cache_id = excluded.cache_id, position = excluded.position`),
-    bind: database.prepare(/*sql*/ `INSERT INTO children (cache_id, name) VALUES (?, ?) ON CONFLICT (cache_id) DO NOTHING`),
-    bound: database.prepare<[string], string>(/*sql*/ `SELECT name FROM children WHERE cache_id = ?`).pluck(),
   };
 }
