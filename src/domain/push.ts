@@ -62,6 +62,13 @@ export type Push =
    */
   | Readonly<{ kind: 'reach'; side: LinkSide; position: string }>
   /**
+   * The child is gone for good: nothing of its link is kept, and the shards that came by it are nobody's. Their objects stay. Whoever asks
+   * for it sees to it that no session of that child is open.
+   */
+  | Readonly<{ kind: 'leave'; side: LinkSide }>
+  /** Nothing is known any more of a shard that was removed and holds nothing; one that is not so, or is unknown, is fenced. */
+  | Readonly<{ kind: 'forget'; shard: ShardName }>
+  /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had.
    * `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
    * the shard, and is not fenced itself.
@@ -118,6 +125,15 @@ export type LinkState = Readonly<{ side: LinkSide; cacheId: string; position: st
 
 /** A cache remembers each child that ever came, so no certificate may name as many as it likes. */
 export const linksMax = 10_000;
+
+/** What is published of a link that nothing is kept of any more. */
+export function leftLink(side: LinkSide): LinkState {
+  return { side, cacheId: '', position: '' };
+}
+
+export function hasLeft({ cacheId }: LinkState): boolean {
+  return cacheId === '';
+}
 
 /** Shards whose removal was cut short, by name: what a start does must not hang on how an engine keeps them. */
 export function halfRemoved(shards: Iterable<ShardState>, slices: Iterable<SliceState>): readonly ShardName[] {

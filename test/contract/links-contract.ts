@@ -4,7 +4,7 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import type { Change } from '../../src/domain/change.js';
-import type { ShardState } from '../../src/domain/claim.js';
+import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import { Refused } from '../../src/domain/errors.js';
@@ -475,6 +475,58 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     t.deepEqual(outcomeTexts(outcomes), ['full', 'unchanged', 'unchanged', 'bound to c1']);
     t.is((await again.links()).length, linksMax);
+  });
+
+  test('nothing of a child that has left is kept; what came by it stays, and is nobody’s until it is claimed again', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    const told: string[] = [];
+    await mustPush(lane, [aMeet('c1', eu), aMeet('c2', us), aMeet('p1'), aClaim({ incarnation: 7, side: eu, origin: 'o' })]);
+    await mustPush(lane, [aClaim({ shard: 'birch', side: us }), ...aStatement({}, [aState({}, {}, eu)], eu, edge), aReach('5', eu)]);
+    engine.store.follow(({ shards }) => told.push(...shards.map(({ shard, side = 'nobody' }) => `${shard} ${side}`)));
+
+    await mustPush(lane, [{ kind: 'leave', side: eu }, aReach('6', eu)]);
+    const left = (await engine.store.links()).map(({ side }) => side).toSorted();
+    const again = await engine.restart();
+
+    t.deepEqual(left, [us, 'parent']);
+    t.deepEqual(told, ['amber nobody']);
+    t.deepEqual((await again.links()).map(({ side }) => side).toSorted(), [us, 'parent']);
+    t.deepEqual([await shardText(again), await shardText(again, 'birch')], ['nobody 7.0', 'child/us 1000.0']);
+    t.deepEqual(await namesOf(again), ['one']);
+    t.like(await sliceOf(again), { edge: '', stated: 0, synced: true, objects: 1 });
+    const then = [aMeet('c1', childSide('new')), aMeet('c9', eu), aClaim({ incarnation: 7, side: eu, origin: 'o' })];
+    t.deepEqual(outcomeTexts(await again.lane().push(then)), ['unchanged', 'unchanged', 'unchanged']);
+    t.is(await shardText(again), 'child/eu 7.0');
+  });
+
+  test('of a shard that was removed and holds nothing all can be forgotten, and of no other', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
+    const told: ShardState[] = [];
+    await mustPush(lane, [aClaim({ incarnation: 5 }), aState({}, {}, 5), aClaim({ shard: 'birch', side: undefined })]);
+    t.deepEqual(outcomeTexts(await lane.push([forget(), forget('birch'), forget('cedar')])), [
+      'fenced by 5',
+      'fenced by 1000',
+      'fenced by 0',
+    ]);
+    await mustPush(lane, [aClaim({ incarnation: 6, side: eu, removed: true })]);
+    t.deepEqual(outcomeTexts(await lane.push([forget()])), ['fenced by 6, removed']);
+
+    await mustPush(lane, [aClear()]);
+    engine.store.follow(({ shards }) => told.push(...shards));
+    t.deepEqual(outcomeTexts(await lane.push([forget()])), ['unchanged']);
+
+    t.deepEqual(told, [unknownShard(shardName('amber'))]);
+    t.is(await shardOf(engine.store), undefined);
+    const again = await engine.restart();
+    t.deepEqual(
+      (await again.shards()).map(({ shard }) => shard as string),
+      ['birch'],
+    );
+    await mustPush(again.lane(), [aClaim({ incarnation: 1 })]);
+    t.is(await shardText(again), 'local 1.0');
   });
 
   test('a position is as durable as what was told before it', async (t) => {

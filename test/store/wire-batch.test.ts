@@ -61,6 +61,8 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aReach('1234567000000000009'),
     aReach('', eu),
     anAssume('cedar'),
+    { kind: 'leave', side: eu },
+    { kind: 'forget', shard: shardName('cedar') },
     aClear('amber', { fence: true, nowMs: 1_700_000_000_456 }),
     aClear('birch', { fence: false, nowMs: 0 }),
     resume(aClear('cedar', { fence: true }), 2),

@@ -74,6 +74,10 @@ export class Decider {
         return this.#meet(asked);
       case 'reach':
         return this.#reach(asked);
+      case 'leave':
+        return this.#leave(asked);
+      case 'forget':
+        return this.#forget(asked);
       case 'resume':
         return this.#resume(asked.push, asked.walk);
       default:
@@ -255,6 +259,22 @@ export class Decider {
     const { fence, links, slices } = this.#parts;
     links.reach(side, position);
     if (position === '') for (const shard of fence.of(side)) slices.leaveStep(shard);
+    return unchanged;
+  }
+
+  #leave({ side }: PushOf<'leave'>): Decided {
+    const { fence, links } = this.#parts;
+    links.leave(side);
+    for (const shard of fence.of(side)) this.#sided(shard, () => fence.leaveSide(shard));
+    return unchanged;
+  }
+
+  #forget({ shard }: PushOf<'forget'>): Decided {
+    const { fence, slices, underWay } = this.#parts;
+    const known = fence.known(shard);
+    if (known?.removed !== true || slices.held({ shard }).length > 0) return { kind: 'fenced', holder: known };
+    fence.forget(shard);
+    underWay.forgetRange({ shard });
     return unchanged;
   }
 

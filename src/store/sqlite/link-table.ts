@@ -6,8 +6,7 @@
  *     a child came with last is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them no new child
  *     is met, and those that are known come in as ever.
  */
-import assert from 'node:assert/strict';
-import { linksMax, type LinkState } from '../../domain/push.js';
+import { leftLink, linksMax, type LinkState } from '../../domain/push.js';
 import { childOf, type LinkSide } from '../../domain/side.js';
 import type { Connection } from './database.js';
 
@@ -39,15 +38,21 @@ export class LinkTable {
     return { kind: known === undefined ? 'first' : 'another' };
   }
 
+  /** What a link that was forgotten reaches is nothing. */
   reach(side: LinkSide, position: string): void {
     const known = this.#links.get(side);
-    assert(known !== undefined, 'a link meets before it reaches');
-    if (known.position !== position) this.#set({ ...known, position });
+    if (known !== undefined && known.position !== position) this.#set({ ...known, position });
+  }
+
+  leave(side: LinkSide): void {
+    this.#note(side);
+    this.#links.delete(side);
+    this.#statements.remove.run(side);
   }
 
   /** What the commit under way has changed. */
   get changed(): readonly LinkState[] {
-    return [...this.#before.keys()].flatMap((side) => this.#links.get(side) ?? []);
+    return [...this.#before.keys()].map((side) => this.#links.get(side) ?? leftLink(side));
   }
 
   keep(): void {
@@ -72,9 +77,13 @@ export class LinkTable {
 
   #set(state: LinkState): void {
     const { side, cacheId, position } = state;
-    if (!this.#before.has(side)) this.#before.set(side, this.#links.get(side));
+    this.#note(side);
     this.#links.set(side, state);
     this.#statements.set.run(side, cacheId, position);
+  }
+
+  #note(side: LinkSide): void {
+    if (!this.#before.has(side)) this.#before.set(side, this.#links.get(side));
   }
 }
 
@@ -84,6 +93,7 @@ export function readLinks(database: Connection): readonly LinkState[] {
 
 function prepare(database: Connection) {
   return {
+    remove: database.prepare(/*sql*/ `DELETE FROM links WHERE side = ?`),
     set: database.prepare(/*sql*/ `INSERT INTO links (side, cache_id, position) VALUES (?, ?, ?)
                ON CONFLICT (side) DO UPDATE SET cache_id = excluded.cache_id, position = excluded.position`),
   };
