@@ -77,7 +77,7 @@ export class Decider {
       case 'leave':
         return this.#leave(asked);
       case 'forget':
-        return this.#forget(asked);
+        return this.#parts.fence.forget(asked.shard, this.#parts.slices.held(asked).length > 0) ?? unchanged;
       case 'resume':
         return this.#resume(asked.push, asked.walk);
       default:
@@ -266,15 +266,6 @@ export class Decider {
     const { fence, links } = this.#parts;
     links.leave(side);
     for (const shard of fence.of(side)) this.#sided(shard, () => fence.leaveSide(shard));
-    return unchanged;
-  }
-
-  #forget({ shard }: PushOf<'forget'>): Decided {
-    const { fence, slices, underWay } = this.#parts;
-    const known = fence.known(shard);
-    if (known?.removed !== true || slices.held({ shard }).length > 0) return { kind: 'fenced', holder: known };
-    fence.forget(shard);
-    underWay.forgetRange({ shard });
     return unchanged;
   }
 

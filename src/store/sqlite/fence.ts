@@ -75,11 +75,14 @@ export class Fence {
     this.#set({ shard, incarnation, moves: 0, removed: true, origin: this.#own, side: undefined, plain: false });
   }
 
-  /** Nothing is known of it any more. */
-  forget(shard: ShardName): void {
+  /** Undefined when nothing is known of it any more: it was removed, and holds nothing. */
+  forget(shard: ShardName, holds: boolean): Fenced | undefined {
+    const known = this.#shards.get(shard);
+    if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
     this.#note(shard);
     this.#shards.delete(shard);
     this.#statements.remove.run(shard);
+    return undefined;
   }
 
   /** Another cache is on the side of the shard: it is nobody's until somebody tells of it. */
