@@ -11,7 +11,7 @@ import type {
   SendingStatus,
   TreeStatus,
 } from '../domain/status.js';
-import { listOf, numberOf, orNull, recordOf, textOf, unread, type Members } from './members.js';
+import { listOf, numberOf, orNull, orUntold, recordOf, textOf, unread, type Members } from './members.js';
 
 export function parseTreeStatus(value: unknown): TreeStatus {
   const tree = recordOf(value);
@@ -80,6 +80,7 @@ function sendingOf(value: unknown): SendingStatus {
 
 function receivingOf(receiving: Members): ReceivingStatus {
   return {
+    claims: orUntold(receiving['claims'], numberOf, 0),
     slices: numberOf(receiving['slices']),
     inStep: numberOf(receiving['inStep']),
     refused: numberOf(receiving['refused']),

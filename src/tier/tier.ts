@@ -26,6 +26,7 @@ import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { PushSessions } from '../intake/push-sessions.js';
+import { Forgetting } from './forgetting.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
@@ -41,7 +42,7 @@ export type TierParts = Readonly<{
   known: KnownShards;
   /** Of what is pushed to this very cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
-  childShards: Pick<ChildShards, 'take'>;
+  childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
 }> &
   Omit<LinkSessionParts, 'freshnessOf' | 'isSynced' | 'told' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'> &
   Pick<LinkParts, 'connect'> &
@@ -67,6 +68,8 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
+  /** Ends what is gone, by an operator's word. */
+  readonly forgetting: Forgetting;
   readonly #tellers: Tellers;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
@@ -110,6 +113,16 @@ export class Tier {
         this.#tellers.tell([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
+    this.forgetting = new Forgetting({
+      ...parts,
+      children: this.#children,
+      routes: this.#routes,
+      policies: () => this.#policies,
+      hasParent: this.#link !== undefined,
+      hasTold: (side) => this.#told.presence(side).isUp && this.#told.presence(side).hasTold,
+      // An end of a link that told nothing takes the place of the one that told.
+      left: (side) => this.#told.up(side, clock.now(), { silentSinceMs: () => undefined })(clock.now()),
+    });
     this.#freshness = reachedFreshness(this.#told, this.#routes);
     this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
     this.#subscription = store.subscribe(({ changes }) => {
@@ -138,6 +151,11 @@ export class Tier {
 
   get children(): Iterable<Child> {
     return this.#children.connected;
+  }
+
+  /** How many shards each open link claims. */
+  get claims(): ReadonlyMap<LinkSide, number> {
+    return this.#routes.claims;
   }
 
   get policies(): LinkPolicies {
