@@ -1,5 +1,5 @@
 /**
- * How many shards each child has brought here. A cache never forgets a shard, and remembers a bounded number of them, so no child may
+ * How many shards each child has brought here. A cache forgets no shard by itself, and remembers a bounded number of them, so no child may
  * fill that alone. One that was removed still counts for the child that brought it, until this process ends, or an operator forgets either.
  *
  * Bound: `shardsMax` of each child.

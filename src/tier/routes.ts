@@ -41,7 +41,7 @@ export type RoutesParts = Readonly<{
 
 type Heard = { highest: ClaimOrder; readonly offers: Map<LinkSide, Offer> };
 
-/** A shard is never forgotten, so nobody may make up as many as they like. */
+/** No shard is forgotten but by an operator's word, so nobody may make up as many as they like. */
 const shardsMax = 100_000;
 /** So far a child's clock may be ahead, or its claim above what is known: one further ahead would keep every pusher out for as long. */
 const aheadMaxMs = 86_400_000;
@@ -158,6 +158,8 @@ export class Routes {
   }
 
   #forget(shard: ShardName): void {
+    // A claim that came meanwhile, above the removal, is on its way to the committer.
+    if (this.#asked.has(shard)) return;
     const heard = this.#heard.get(shard);
     if (heard !== undefined && heard.offers.size > 0) this.#forgotten.set(shard, heard.highest);
     this.#heard.delete(shard);

@@ -62,8 +62,8 @@ export class MemoryLinks {
     const { links } = this.#disk;
     const known = links.get(side);
     if (known?.cacheId === cacheId) return unchanged;
-    const bound = [...links.values()].flatMap((link) => (link.cacheId === cacheId ? (childOf(link.side) ?? []) : []));
-    if (side !== 'parent' && bound[0] !== undefined) return { kind: 'bound', name: bound[0] };
+    const bound = [...links.values()].find((link) => link.cacheId === cacheId && link.side !== 'parent');
+    if (side !== 'parent' && bound !== undefined) return { kind: 'bound', name: childOf(bound.side) ?? '' };
     if (side !== 'parent' && known === undefined && links.size >= linksMax) return { kind: 'full' };
     links.set(side, { side, cacheId, position: '' });
     this.#leaveStep(side);
