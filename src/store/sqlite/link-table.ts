@@ -68,10 +68,7 @@ export class LinkTable {
   }
 
   #childWith(cacheId: string): string | undefined {
-    for (const state of this.#links.values()) {
-      const name = childOf(state.side);
-      if (name !== undefined && state.cacheId === cacheId) return name;
-    }
+    for (const state of this.#links.values()) if (state.cacheId === cacheId && state.side !== 'parent') return childOf(state.side);
     return undefined;
   }
 
