@@ -11,7 +11,7 @@ import { createMetrics, type Metrics } from './diagnostics/metrics.js';
 import { Catalogue } from './domain/catalogue.js';
 import { kcpTypes } from './domain/catalogue-kcp.js';
 import { Refused } from './domain/errors.js';
-import type { Clock } from './domain/ports.js';
+import type { Clock, Shards } from './domain/ports.js';
 import type { Resource } from './domain/resource.js';
 import type { LinkPolicies } from './domain/link-policies.js';
 import type { Reloadable, Reloaded } from './domain/reloaded.js';
@@ -145,7 +145,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
   const door = openDoor(settings, { store, sessions, context, tier, clock, log, metrics });
-  const shards = new ShardRemoval(
+  const removal = new ShardRemoval(
     {
       objects: store,
       pushes: store,
@@ -159,6 +159,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     },
     { awayMaxMs: settings.shardAwayMaxMs || undefined, deletedGraceMs: settings.shardDeletedGraceMs || undefined },
   );
+  const shards: Shards = { remove: (shard) => removal.remove(shard), forget: (shard) => tier.forgetting.forget(shard) };
   const isReady = (): boolean => health.report('readyz', { verbose: false, excluded: [] }).status === 200;
   const tree = (): Promise<TreeStatus> => treeReport({ tier, known, links: () => store.links(), clock });
   const freshness = new Freshness({
@@ -188,7 +189,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     random,
     limits: { ...settings, pieceBytesMax },
   };
-  const app = createApp({ ports, freshness, shards, log, metrics, health, version: version() }, settings);
+  const app = createApp({ ports, freshness, shards, caches: tier.forgetting, log, metrics, health, version: version() }, settings);
   const listener = new Listener(
     certificates.serving.pair,
     {
@@ -228,7 +229,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await listener.finishStop(settings.shutdownGraceMs);
     await heavy.close();
     hub.close();
-    shards.close();
+    removal.close();
     plainWriters.close();
     running.close();
     homes.cancel();

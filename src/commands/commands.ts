@@ -1,8 +1,9 @@
 /** Every command but those that run a server, in the order in which help lists them. */
+import { cachesForget, cachesList } from './caches.js';
 import { certAdmin, certCache, certServing, certShard } from './cert.js';
 import type { Command } from './command.js';
 import { push } from './push.js';
-import { shardsList, shardsRemove } from './shards.js';
+import { shardsForget, shardsList, shardsRemove } from './shards.js';
 import { status } from './status.js';
 import { backup, check, restore } from './store-files.js';
 
@@ -14,6 +15,9 @@ export const commands: readonly Command[] = [
   check,
   shardsList,
   shardsRemove,
+  shardsForget,
+  cachesList,
+  cachesForget,
   certShard,
   certCache,
   certAdmin,
@@ -22,6 +26,7 @@ export const commands: readonly Command[] = [
 
 /** What commands have in common that begin with the same word. */
 export const commandGroups: Readonly<Record<string, string>> = {
-  shards: 'List and remove the shards of a cache',
+  shards: 'List, remove and forget the shards of a cache',
+  caches: 'List and forget the caches that a cache knows',
   cert: 'Issue certificates from an authority of your own',
 };

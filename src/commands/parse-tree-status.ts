@@ -81,6 +81,7 @@ function sendingOf(value: unknown): SendingStatus {
 
 function receivingOf(receiving: Members): ReceivingStatus {
   return {
+    claims: orUntold(receiving['claims'], numberOf, 0),
     slices: numberOf(receiving['slices']),
     inStep: numberOf(receiving['inStep']),
     refused: numberOf(receiving['refused']),

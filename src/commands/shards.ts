@@ -1,4 +1,4 @@
-/** `strata shards …`: which shards a cache has heard of, and taking one out of it for good. */
+/** `strata shards …`: which shards a cache has heard of, and ending one: its objects, then its name. */
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { CacheError } from '../domain/errors.js';
@@ -28,6 +28,19 @@ export const shardsRemove: Command = command({
     if (shard === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a shard`]);
     const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/shards/${encodeURIComponent(shard)}` });
     print(`Removed the shard ${shard} and ${parseRemoved(answer)} objects of it.\n`);
+  },
+});
+
+export const shardsForget: Command = command({
+  words: ['shards', 'forget'],
+  operands: '<name>',
+  help: 'Forget a shard that was removed: this cache remembers nothing of it any more',
+  options: operatorOptions,
+  run: async ({ operands: [text = ''], options }, { print, clock }) => {
+    const shard = parseShardName(text);
+    if (shard === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a shard`]);
+    await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/shards/${encodeURIComponent(shard)}/record` });
+    print(`Forgot the shard ${shard}.\n`);
   },
 });
 

@@ -53,7 +53,7 @@ export const statusOptions = {
     flag: 'output',
     default: 'table',
     words: ['table', 'json'],
-    help: 'A table for people, or the JSON as the cache sent it.',
+    help: 'A table for people, or JSON for programs: of status as the cache sent it.',
   }),
 } as const;
 

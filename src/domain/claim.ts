@@ -34,6 +34,15 @@ export type ShardState = ClaimOrder &
     plain: boolean;
   }>;
 
+/** What followers are told of a shard once nothing is known of it any more. */
+export function unknownShard(shard: ShardName): ShardState {
+  return { shard, incarnation: -1, moves: 0, removed: false, origin: '', side: undefined, plain: false };
+}
+
+export function isUnknown({ incarnation }: Pick<ShardState, 'incarnation'>): boolean {
+  return incarnation < 0;
+}
+
 /** That the shard be so. Of a pusher's the moves are counted here. */
 export type Claim = ShardState;
 

@@ -240,6 +240,14 @@ export interface Freshness {
 export interface Shards {
   /** Fences the shard and removes its objects; tells how many. Undefined when it was never heard of. Throws Refused when it cannot be done now. */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
+  /** Drops what is remembered of a shard that was removed. False when it was never heard of. Throws Refused when that cannot be done now. */
+  forget(shard: ShardName): Promise<boolean>;
+}
+
+/** What an operator does to the caches of the tree. */
+export interface Caches {
+  /** Drops what is kept of a child, and tells how many shards that came by it are nobody's now. Undefined when it was never here. Throws Refused. */
+  leave(name: string): Promise<Readonly<{ shards: number }> | undefined>;
 }
 
 /** Time, injected so that tests own it. */

@@ -53,7 +53,7 @@ export type Push =
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**
    * A link opens. Where its other end is another cache than before, its position is void, and its slices are out of step; if that is
-   * the parent, the shards of its side are nobody's. A child's id is bound to its name, for good.
+   * the parent, the shards of its side are nobody's. The id that a child came with last is no other child's.
    */
   | Readonly<{ kind: 'meet'; side: LinkSide; cacheId: string }>
   /**
@@ -61,6 +61,13 @@ export type Push =
    * cannot go on from what it told, and no slice is in step with it any more.
    */
   | Readonly<{ kind: 'reach'; side: LinkSide; position: string }>
+  /**
+   * The child is gone for good: nothing of its link is kept, and the shards that came by it are nobody's. Their objects stay. Whoever asks
+   * for it sees to it that no session of that child is open.
+   */
+  | Readonly<{ kind: 'leave'; side: LinkSide }>
+  /** Nothing is known any more of a shard that was removed and holds nothing; one that is not so, or is unknown, is fenced. */
+  | Readonly<{ kind: 'forget'; shard: ShardName }>
   /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had.
    * `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
@@ -86,8 +93,10 @@ export type PushOutcome =
   | Readonly<{ kind: 'unbegun' }>
   /** A `compare` that found another digest, which is told. */
   | Readonly<{ kind: 'differs'; digest: string }>
-  /** A `meet` of a cache id that is bound to another child. */
+  /** A `meet` of a cache id that is another child's. */
   | Readonly<{ kind: 'bound'; name: string }>
+  /** A `meet` of a new child where `linksMax` are known. */
+  | Readonly<{ kind: 'full' }>
   /** An `end`, a `clear` or a `drop` is through; that many objects were removed. */
   | Readonly<{ kind: 'swept'; removed: number }>
   /** Nothing was decided or stored: the disk took nothing, or the store is closing. */
@@ -113,6 +122,18 @@ export type SliceState = Readonly<{
 
 /** What the store knows of a link: the cache at its other end, and up to where that has told everything ('': nowhere yet). */
 export type LinkState = Readonly<{ side: LinkSide; cacheId: string; position: string }>;
+
+/** A cache remembers each child that ever came, so no certificate may name as many as it likes. */
+export const linksMax = 10_000;
+
+/** What is published of a link that nothing is kept of any more. */
+export function leftLink(side: LinkSide): LinkState {
+  return { side, cacheId: '', position: '' };
+}
+
+export function hasLeft({ cacheId }: LinkState): boolean {
+  return cacheId === '';
+}
 
 /** Shards whose removal was cut short, by name: what a start does must not hang on how an engine keeps them. */
 export function halfRemoved(shards: Iterable<ShardState>, slices: Iterable<SliceState>): readonly ShardName[] {

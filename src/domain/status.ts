@@ -8,7 +8,7 @@
  *             "parent": {"url": "https://root:6443", "failures": 0, "message": null, "cacheId": "c-0",
  *                        "connection": {"kind": "connected", "forMs": 192000, "peer": "root:6443"}, "position": "…",
  *                        "sending": {"slices": 14, "inStep": 14, "behind": 0, "lagMs": 0, "restated": 0, "refused": 0},
- *                        "receiving": {"slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0,
+ *                        "receiving": {"claims": 2, "slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0,
  *                                      "unheard": 0},
  *                        "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
  *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}]},
@@ -108,6 +108,8 @@ export type SendingStatus = Readonly<{
 
 /** What comes over a link. Counts of objects and comparisons are since the link was opened. */
 export type ReceivingStatus = Readonly<{
+  /** Shards that it claims for an origin behind it, as long as it is open. */
+  claims: number;
   /** Of shards whose side is this link. */
   slices: number;
   inStep: number;

@@ -2,7 +2,7 @@
  * What the store knows of shards and slices, at hand: whose a shard is, and whether a slice is whole.
  * Bound: one entry per shard and per slice, as in the store.
  */
-import type { ShardState } from '../domain/claim.js';
+import { isUnknown, type ShardState } from '../domain/claim.js';
 import type { Pushes, Subscription } from '../domain/ports.js';
 import { isForgotten, type SliceState } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
@@ -78,7 +78,13 @@ export class KnownShards {
 
   #learn({ shards, slices }: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>): void {
     this.#changes += shards.length;
-    for (const state of shards) this.#shards.set(state.shard, state);
+    for (const state of shards) {
+      if (!isUnknown(state)) this.#shards.set(state.shard, state);
+      else {
+        this.#shards.delete(state.shard);
+        this.#slices.delete(state.shard);
+      }
+    }
     for (const state of slices) {
       const { shard, resource } = state.slice;
       const ofShard = this.#slices.get(shard) ?? new Map<string, SliceState>();

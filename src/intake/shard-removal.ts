@@ -47,7 +47,7 @@ const rootShard = 'root' as ShardName;
 const lookIntervalMaxMs = 60_000;
 const lookIntervalMinMs = 1_000;
 
-export class ShardRemoval implements Shards {
+export class ShardRemoval implements Pick<Shards, 'remove'> {
   readonly #parts: ShardRemovalParts;
   readonly #policy: ShardRemovalPolicy;
   readonly #lane: PushLane;

@@ -1,6 +1,6 @@
 /**
- * How many shards each child has brought here. A cache never forgets a shard, and remembers a bounded number of them, so no child may
- * fill that alone. One that was removed still counts for the child that brought it, until this process ends.
+ * How many shards each child has brought here. A cache forgets no shard by itself, and remembers a bounded number of them, so no child may
+ * fill that alone. One that was removed still counts for the child that brought it, until this process ends, or an operator forgets either.
  *
  * Bound: `shardsMax` of each child.
  */
@@ -31,6 +31,17 @@ export class ChildShards {
     if (shards.size >= this.#shardsMax) return false;
     shards.add(shard);
     return true;
+  }
+
+  /** The child is gone for good. */
+  leave(side: LinkSide): void {
+    this.#ofSide.delete(side);
+    this.#lookedAt.delete(side);
+  }
+
+  /** Nothing is remembered of the shard: it counts for nobody. */
+  forget(shard: ShardName): void {
+    for (const shards of this.#ofSide.values()) shards.delete(shard);
   }
 
   /** What another side has by now counts for that one. Looked at again once something has changed. */

@@ -50,6 +50,7 @@ export class Children {
   readonly #parts: ChildrenParts;
   readonly #lanes = new Map<string, PushLane>();
   readonly #connected = new Map<string, Child>();
+  readonly #barred = new Set<string>();
 
   constructor(parts: ChildrenParts) {
     this.#parts = parts;
@@ -63,6 +64,17 @@ export class Children {
     return this.#connected.get(name);
   }
 
+  /** With nobody of that name here, nor let in meanwhile; undefined when the child is connected. */
+  async without<T>(name: string, task: () => Promise<T>): Promise<T | undefined> {
+    if (this.#connected.has(name) || this.#barred.has(name)) return undefined;
+    this.#barred.add(name);
+    try {
+      return await task();
+    } finally {
+      this.#barred.delete(name);
+    }
+  }
+
   /** Until the connection is closed. `hello` was read from `frames`. */
   async accept(
     connection: FrameConnection,
@@ -72,7 +84,7 @@ export class Children {
     const { name, incarnation, agent, route, credit, limits } = hello;
     const [cacheId] = route;
     const refused = this.#refusalOf(hello, caller);
-    if (refused !== undefined || cacheId === undefined || credit === undefined || limits === undefined) {
+    if (refused !== undefined || cacheId === undefined || cacheId === '' || credit === undefined || limits === undefined) {
       const { reason, message } = refused ?? { reason: 'protocol', message: 'a cache says its id, its credit and its limits' };
       log.warn('link.refused', { name, peer: connection.peer, reason, message });
       connection.close(reason, message, refusedRetryMs);
@@ -112,6 +124,7 @@ export class Children {
     if (cacheId === own) return { reason: 'loop', message: 'a cache cannot follow itself' };
     if (cacheId !== undefined && above.includes(cacheId))
       return { reason: 'loop', message: 'this cache is below the one that wants to follow it' };
+    if (this.#barred.has(name)) return { reason: 'unavailable', message: 'this cache is being forgotten' };
     const before = this.#connected.get(name);
     if (before === undefined || incarnation >= before.incarnation) return undefined;
     return { reason: 'forbidden', message: 'a later process of that name is connected: is its disk or its certificate used twice?' };

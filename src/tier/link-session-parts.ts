@@ -1,4 +1,5 @@
 /** What a session of a link is given, whom it speaks with, and how it ended. */
+import type { PushOutcome } from '../domain/push.js';
 import type { LinkSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, FrameLimits } from '../frames/frame.js';
@@ -25,3 +26,9 @@ export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credi
 
 /** How it ended: what the other end said, or this one; no reason: it broke. */
 export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
+
+/** What a child hears that the store does not meet. */
+export function whyNotMet(outcome: Extract<PushOutcome, { kind: 'bound' | 'full' }>): string {
+  if (outcome.kind === 'bound') return `the id of this cache is that of ${outcome.name}: was its disk copied?`;
+  return 'too many caches were children here: some are to be forgotten';
+}

@@ -22,7 +22,7 @@ import { HeldSlices } from './held-slices.js';
 import { inflowContext } from './inflow-context.js';
 import type { InflowContext } from './inflow-state.js';
 import { LinkPaths } from './link-paths.js';
-import type { LinkEnd, LinkPeer, LinkSessionParts } from './link-session-parts.js';
+import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
 import { letGoOfUncovered } from './uncovered-slices.js';
@@ -93,7 +93,7 @@ export class LinkSession {
     const { side, cacheId } = this.#peer;
     try {
       const [met] = await this.#lane.push([{ kind: 'meet', side, cacheId }]);
-      if (met?.kind === 'bound') this.bye('forbidden', `the id of this cache is bound to ${met.name}: was its disk copied?`);
+      if (met?.kind === 'bound' || met?.kind === 'full') this.bye('forbidden', whyNotMet(met));
       else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
       else {
         for (const frame of greeting()) this.#connection.send(frame);

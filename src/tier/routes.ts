@@ -9,7 +9,16 @@
  * Bounds: `shardsMax`; of each the last claim of each link.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
-import { choose, compareClaims, type Choice, type Claim, type ClaimOrder, type Offer, type ShardState } from '../domain/claim.js';
+import {
+  choose,
+  compareClaims,
+  isUnknown,
+  type Choice,
+  type Claim,
+  type ClaimOrder,
+  type Offer,
+  type ShardState,
+} from '../domain/claim.js';
 import type { Clock, PushLane } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
@@ -32,7 +41,7 @@ export type RoutesParts = Readonly<{
 
 type Heard = { highest: ClaimOrder; readonly offers: Map<LinkSide, Offer> };
 
-/** A shard is never forgotten, so nobody may make up as many as they like. */
+/** No shard is forgotten but by an operator's word, so nobody may make up as many as they like. */
 const shardsMax = 100_000;
 /** So far a child's clock may be ahead, or its claim above what is known: one further ahead would keep every pusher out for as long. */
 const aheadMaxMs = 86_400_000;
@@ -54,6 +63,8 @@ export class Routes {
   readonly #unreachedMs = new Map<ShardName, number>();
   /** Claims of this very cache that it did not remember, not long ago. */
   readonly #risen = new Set<ShardName>();
+  /** Removals that this cache has forgotten and a neighbour has not: it tells of them again when its link opens. */
+  readonly #forgotten = new Map<ShardName, ClaimOrder>();
   /** What the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
@@ -93,7 +104,22 @@ export class Routes {
 
   /** The store has something else of these shards. */
   follow(shards: Iterable<ShardState>): void {
-    for (const { shard } of shards) this.#decide(shard);
+    for (const state of shards) {
+      if (isUnknown(state)) this.#forget(state.shard);
+      else this.#decide(state.shard);
+    }
+  }
+
+  /** The links that claim the shard for an origin behind them. */
+  claimants(shard: ShardName): readonly LinkSide[] {
+    return [...(this.#heard.get(shard)?.offers ?? [])].flatMap(([side, { removed }]) => (removed ? [] : [side]));
+  }
+
+  /** How many shards each link claims. */
+  get claims(): ReadonlyMap<LinkSide, number> {
+    const claims = new Map<LinkSide, number>();
+    for (const shard of this.#heard.keys()) for (const side of this.claimants(shard)) claims.set(side, (claims.get(side) ?? 0) + 1);
+    return claims;
   }
 
   /** Who may claim what has changed. What may be claimed now is told again, for that side's policies have changed with it. */
@@ -132,8 +158,31 @@ export class Routes {
     return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false };
   }
 
+  #forget(shard: ShardName): void {
+    // A claim that came meanwhile, above the removal, is on its way to the committer.
+    if (this.#asked.has(shard)) return;
+    const heard = this.#heard.get(shard);
+    if (heard !== undefined && heard.offers.size > 0) this.#forgotten.set(shard, heard.highest);
+    this.#heard.delete(shard);
+    this.#choices.delete(shard);
+    this.#unreachedMs.delete(shard);
+  }
+
+  /** Somebody has come for a shard whose removal was forgotten: what they come to is what it would have been. */
+  #recall(shard: ShardName, state: ShardState): Claim | undefined {
+    const forgotten = this.#forgotten.get(shard);
+    if (forgotten === undefined) return undefined;
+    this.#forgotten.delete(shard);
+    if (compareClaims(forgotten, state) <= 0) return undefined;
+    if (state.plain) return { ...state, incarnation: forgotten.incarnation + 1 };
+    return { shard, ...forgotten, side: undefined, plain: false };
+  }
+
   #decide(shard: ShardName): void {
     if (this.#isClosed) return;
+    const now = this.#parts.known.shard(shard);
+    const recalled = now && this.#recall(shard, now);
+    if (recalled !== undefined) return this.#ask(recalled);
     const { own, known, changed } = this.#parts;
     const { highest, offers } = this.#heard.get(shard) ?? { highest: undefined, offers: new Map<LinkSide, Offer>() };
     const before = this.#choice(shard);

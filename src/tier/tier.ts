@@ -28,6 +28,7 @@ import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import { isWhole } from '../intake/freshness.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { PushSessions } from '../intake/push-sessions.js';
+import { Forgetting } from './forgetting.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
@@ -44,7 +45,7 @@ export type TierParts = Readonly<{
   known: KnownShards;
   /** Of what is pushed to this very cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
-  childShards: Pick<ChildShards, 'take'>;
+  childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
   /** Those that the store remembers. */
   links: readonly KeptLink[];
 }> &
@@ -77,6 +78,8 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
+  /** Ends what is gone, by an operator's word. */
+  readonly forgetting: Forgetting;
   readonly #tellers: Tellers;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
@@ -119,6 +122,18 @@ export class Tier {
         this.#tellers.tell([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
+    this.forgetting = new Forgetting({
+      ...parts,
+      children: this.#children,
+      routes: this.#routes,
+      policies: () => this.#policies,
+      hasParent: this.#link !== undefined,
+      hasTold: (side) => this.#told.presence(side).isOpen && this.#told.presence(side).hasTold,
+      left: (side) => {
+        this.#told.forget(side);
+        this.#tellers.look();
+      },
+    });
     this.#freshness = reachedFreshness(this.#told, this.#routes);
     this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
     this.#subscription = store.subscribe(({ changes }) => {
@@ -145,6 +160,11 @@ export class Tier {
 
   get children(): Iterable<Child> {
     return this.#children.connected;
+  }
+
+  /** How many shards each open link claims. */
+  get claims(): ReadonlyMap<LinkSide, number> {
+    return this.#routes.claims;
   }
 
   get policies(): LinkPolicies {

@@ -77,7 +77,12 @@ export class ToldFreshness {
     };
   }
 
-  /** Every side that was ever up. */
+  /** Nothing is expected of it any more. */
+  forget(side: LinkSide): void {
+    this.#sides.delete(side);
+  }
+
+  /** Every side that was ever up, here or before this process started. */
   get sides(): Iterable<LinkSide> {
     return this.#sides.keys();
   }

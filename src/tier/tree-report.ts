@@ -30,6 +30,7 @@ export type TreeReportParts = Readonly<{
     parent: Extract<ParentState, { kind: 'connecting' }> | Open<Extract<ParentState, { kind: 'open' }>> | undefined;
     children: Iterable<Open<Child>>;
     policies: LinkPolicies;
+    claims: ReadonlyMap<LinkSide, number>;
     freshness: Pick<ToldFreshness, 'presence'>;
   }>;
   known: Pick<KnownShards, 'shards' | 'slicesOf'>;
@@ -45,7 +46,7 @@ export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
   const { tier, known, clock } = parts;
   const links = new Map((await parts.links()).map((link) => [link.side, link]));
   const nowMs = clock.now();
-  const view: View = { ...parts, links, nowMs, held: countHeld(known) };
+  const view: View = { ...parts, links, nowMs, held: countHeld(known), claims: tier.claims };
   const hops = tier.parent !== undefined && tier.route.length === 1 ? null : tier.route.length - 1;
   return {
     name: tier.name ?? null,
@@ -60,7 +61,12 @@ export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
 type Held = Readonly<{ slices: number; inStep: number }>;
 
 type View = Omit<TreeReportParts, 'links'> &
-  Readonly<{ links: ReadonlyMap<LinkSide, LinkState>; nowMs: number; held: ReadonlyMap<LinkSide, Held> }>;
+  Readonly<{
+    links: ReadonlyMap<LinkSide, LinkState>;
+    nowMs: number;
+    held: ReadonlyMap<LinkSide, Held>;
+    claims: ReadonlyMap<LinkSide, number>;
+  }>;
 
 /** What is here of each link. */
 function countHeld(known: TreeReportParts['known']): ReadonlyMap<LinkSide, Held> {
@@ -113,7 +119,7 @@ function childStatuses(view: View): readonly ChildStatus[] {
 function linkStatus(
   side: LinkSide,
   end: Readonly<{ connection: LinkConnection; session: Session | undefined; cacheId: string | undefined; own: EndPolicy }>,
-  { links, held, nowMs }: View,
+  { links, held, claims, nowMs }: View,
 ): LinkStatus {
   const { connection, session, own } = end;
   const kept = links.get(side);
@@ -123,12 +129,12 @@ function linkStatus(
     connection,
     position: position === '' ? null : position,
     sending: session?.progress ?? null,
-    receiving: receiving(held.get(side), session, nowMs),
+    receiving: { claims: claims.get(side) ?? 0, ...receiving(held.get(side), session, nowMs) },
     policies: { own: textsOf(own), other: session?.otherPolicy === undefined ? null : textsOf(session.otherPolicy) },
   };
 }
 
-function receiving(held: Held = { slices: 0, inStep: 0 }, session: Session | undefined, nowMs: number): ReceivingStatus {
+function receiving(held: Held = { slices: 0, inStep: 0 }, session: Session | undefined, nowMs: number): Omit<ReceivingStatus, 'claims'> {
   const { compared = 0, comparedMs = 0, differed = 0, refused = 0, unheard = 0 } = session?.received ?? {};
   return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed, unheard };
 }

@@ -1,4 +1,4 @@
-/** What is asked for beside the kube face: health by everybody, metrics and status by those who read, removing a shard by masters. */
+/** What is asked for beside the kube face: health by everybody, metrics and status by those who read, ending shards and caches by masters. */
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
@@ -6,7 +6,8 @@ import { HealthLog } from '../diagnostics/health-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
-import type { Clock, Freshness, Shards } from '../domain/ports.js';
+import { parseCacheName } from '../domain/cache-name.js';
+import type { Caches, Clock, Freshness, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
@@ -15,14 +16,14 @@ import type { Answer } from './call.js';
 import { withoutQuery } from './kube-face.js';
 import { respond } from './respond.js';
 
-export type RouteParts = Readonly<{ freshness: Freshness; shards: Shards; log: Log; metrics: Metrics; health: Health }>;
+export type RouteParts = Readonly<{ freshness: Freshness; shards: Shards; caches: Caches; log: Log; metrics: Metrics; health: Health }>;
 
 /** Room that is waited for until a report is made: metrics and status grow with what the store holds. */
 const reportBytesMax = 8 * 1024 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
-  const { health, metrics, freshness, shards } = parts;
+  const { health, metrics, freshness, shards, caches } = parts;
   const healthLog = new HealthLog(parts);
   const router = new Router();
   for (const endpoint of healthEndpoints) {
@@ -49,17 +50,35 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
     parts: [Buffer.from(await metrics.render())],
   }));
   read('/services/cache/status', async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
-  router.delete('/services/cache/shards/:name', async (context: Context & RouterContext) => {
-    const exchange = exchangeOf(context);
-    exchange.admit();
-    authorizePath(exchange);
-    const { name = '' } = context.params;
-    const shard = parseShardName(name);
-    if (shard === undefined) throw new Refused(badRequest(`invalid shard: ${JSON.stringify(name)} does not match the regex`));
+  /** `what` a path names, as `parse` reads it, is done away with; `end` answers undefined when there is none. */
+  const end = <Name extends string>(
+    path: string,
+    [what, parse]: readonly [what: string, parse: (text: string) => Name | undefined],
+    done: (name: Name) => Promise<object | undefined>,
+  ): void => {
+    router.delete(path, async (context: Context & RouterContext) => {
+      const exchange = exchangeOf(context);
+      exchange.admit();
+      authorizePath(exchange);
+      const { name = '' } = context.params;
+      const parsed = parse(name);
+      if (parsed === undefined) throw new Refused(badRequest(`invalid ${what}: ${JSON.stringify(name)} does not match the regex`));
+      const answer = await done(parsed);
+      if (answer === undefined)
+        throw new Refused({ reason: 'NotFound', message: `${what} ${JSON.stringify(name)} not found`, details: { name } });
+      await respond(context, exchange, jsonAnswer(200, JSON.stringify(answer)));
+    });
+  };
+  end('/services/cache/shards/:name', ['shard', parseShardName], async (shard) => {
     const done = await shards.remove(shard);
-    if (done === undefined)
-      throw new Refused({ reason: 'NotFound', message: `shard ${JSON.stringify(shard)} not found`, details: { name } });
-    await respond(context, exchange, jsonAnswer(200, JSON.stringify({ shard, objectsRemoved: done.removed })));
+    return done && { shard, objectsRemoved: done.removed };
+  });
+  end('/services/cache/shards/:name/record', ['shard', parseShardName], async (shard) =>
+    (await shards.forget(shard)) ? { shard } : undefined,
+  );
+  end('/services/cache/caches/:name', ['cache', parseCacheName], async (cache) => {
+    const done = await caches.leave(cache);
+    return done && { cache, shards: done.shards };
   });
   return router;
 }

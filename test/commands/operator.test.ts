@@ -13,7 +13,8 @@ import { callerOf } from '../../src/certificates/caller-from-certificate.js';
 import { systemClock } from '../../src/clock.js';
 import type { Command } from '../../src/commands/command.js';
 import { parseStatusReport } from '../../src/commands/parse-status-report.js';
-import { shardsList, shardsRemove } from '../../src/commands/shards.js';
+import { cachesForget, cachesList, formatCaches, knownCaches } from '../../src/commands/caches.js';
+import { shardsForget, shardsList, shardsRemove } from '../../src/commands/shards.js';
 import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
 import { status } from '../../src/commands/status.js';
 import { SettingsError } from '../../src/config/settings-error.js';
@@ -85,7 +86,8 @@ function aCache(): RequestListener {
     {
       ports: { clock: systemClock } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport() },
-      shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined) },
+      shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
+      caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
       health: new Health(),
@@ -130,6 +132,47 @@ test('removing a shard tells how many objects went, and a second time that it is
   t.is(await called(shardsRemove, { operands: ['amber'], flags }), 'Removed the shard amber and 7 objects of it.\n');
   t.is(await failure(t, shardsRemove, flags, ['amber']), `${flags.cache} refused (404): shard "amber" not found`);
   await t.throwsAsync(called(shardsRemove, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
+});
+
+test('caches are listed for people and programs, and one is forgotten by its name', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
+  const known = knownCaches(aStatusReport());
+
+  t.is(await called(cachesList, { flags }), formatCaches(known));
+  t.deepEqual(JSON.parse(await called(cachesList, { flags: { ...flags, output: 'json' } })), known);
+  t.is(await called(cachesForget, { operands: ['east'], flags }), "Forgot the cache east; 2 shards that came by it are nobody's.\n");
+  t.is(await failure(t, cachesForget, flags, ['west']), `${flags.cache} refused (404): cache "west" not found`);
+  await t.throwsAsync(called(cachesForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
+});
+
+test('what came by each cache is counted for it, and a cache alone knows none', (t) => {
+  const report = aStatusReport();
+  const link = aTreeStatus().children[0]!;
+  const tree = { ...aTreeStatus(), parent: null, children: [link] };
+  const [known] = knownCaches({
+    ...report,
+    tree,
+    shards: report.shards.map((shard) => ({ ...shard, side: `child/${link.name}` as const })),
+  });
+
+  t.is(known?.shards, report.shards.length);
+  t.is(
+    known?.objects,
+    report.shards.flatMap(({ slices }) => slices).reduce((sum, { objects }) => sum + objects, 0),
+  );
+  t.regex(formatCaches(known === undefined ? [] : [known]), /^CACHE +ID +CONNECTION +SHARDS +OBJECTS +CLAIMS\nchild\//);
+  t.is(formatCaches(knownCaches({ ...report, tree: undefined })), 'no caches yet\n');
+});
+
+test('forgetting a shard says so, and a shard that was not removed is refused', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
+
+  t.is(await failure(t, shardsForget, flags, ['amber']), `${flags.cache} refused (404): shard "amber" not found`);
+  await called(shardsRemove, { operands: ['amber'], flags });
+  t.is(await called(shardsForget, { operands: ['amber'], flags }), 'Forgot the shard amber.\n');
+  await t.throwsAsync(called(shardsForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
 test('who is nobody to the cache is told what may be the reason', async (t) => {

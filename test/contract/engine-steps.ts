@@ -32,6 +32,8 @@ const content = fc.oneof(fc.record({ spec: fc.nat(2) }), fc.record({ spec: fc.na
 const linkSides: readonly LinkSide[] = ['parent', 'child/east', 'child/west'];
 const linkSide = fc.constantFrom(...linkSides);
 const side = fc.constantFrom<Side>('local', 'local', ...linkSides);
+/** Each engine has an id of its own: this is above any. */
+const far = '~far';
 /** How far a claim is above what the shard has, or below. */
 const lead = fc.constantFrom(-1, 0, 0, 1, 1);
 const edge = fc.constantFrom('', 'e1', 'e2');
@@ -56,7 +58,7 @@ const spoken = <T extends Place>(of: fc.Arbitrary<T>, ask: (of: T, by: By) => re
 
 const claim = fc
   .record({ shard, side, lead, moves: fc.nat(2), removed: fc.constantFrom(false, false, false, true) })
-  .map(({ lead: above, ...claimed }): Ask => (known) => [aClaim({ ...claimed, incarnation: rankOf(known, claimed) + above })]);
+  .map(({ lead: above, ...claimed }): Ask => (known) => [aClaim({ ...claimed, origin: far, incarnation: rankOf(known, claimed) + above })]);
 
 const statement = fc
   .record({ of: slicePlace, edge, places: fc.array(place, { maxLength: 4 }), content, kept: place, ends: fc.boolean() })
@@ -99,6 +101,14 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
     arbitrary: fc.tuple(linkSide, fc.constantFrom('k1', 'k2', 'k3')).map(([of, cacheId]): Ask => () => [
       { kind: 'meet', side: of, cacheId },
     ]),
+  },
+  {
+    weight: 1,
+    arbitrary: linkSide.map((of): Ask => () => [{ kind: 'leave', side: of }]),
+  },
+  {
+    weight: 1,
+    arbitrary: slicePlace.map((of): Ask => () => [{ kind: 'forget', shard: aSlice(of).shard }]),
   },
   {
     weight: 1,

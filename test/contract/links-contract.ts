@@ -4,12 +4,12 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import type { Change } from '../../src/domain/change.js';
-import type { ShardState } from '../../src/domain/claim.js';
+import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import { Refused } from '../../src/domain/errors.js';
 import type { Pushes, Store } from '../../src/domain/ports.js';
-import type { Push, SliceState } from '../../src/domain/push.js';
+import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { childSide } from '../../src/domain/side.js';
 import { formatSlice } from '../../src/domain/slice.js';
@@ -444,20 +444,89 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again, 'cedar'), 'local 1001.0 plain');
   });
 
-  test('the id of a child is bound to its first name, for good; a parent’s is bound to none', async (t) => {
+  test('the id that a child came with last is no other child’s; a parent’s is bound to none', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
 
-    const outcomes = await lane.push([aMeet('c1', eu), aMeet('c2', eu), aMeet('c1', us), aMeet('c3', us), aMeet('c1'), aMeet('c1', eu)]);
+    const outcomes = await lane.push([aMeet('c2', eu), aMeet('c1', eu), aMeet('c1', us), aMeet('c3', us), aMeet('c1'), aMeet('c1', eu)]);
     const again = await engine.restart();
 
     t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'bound to eu', 'unchanged', 'unchanged', 'unchanged']);
-    t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c2', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
+    t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c1', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
     t.deepEqual((await again.links()).map(({ side, cacheId }) => `${side} ${cacheId}`).toSorted(), [
       'child/eu c1',
       'child/us c3',
       'parent c1',
     ]);
+  });
+
+  test('however many ids a child comes with, it is one row; a new child is met only while there is room for one', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
+    t.is((await engine.store.links()).length, 3);
+
+    await mustPush(
+      lane,
+      Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childSide(`c${i}`))),
+    );
+    const again = await engine.restart();
+    const outcomes = await again.lane().push([aMeet('n1', childSide('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
+
+    t.deepEqual(outcomeTexts(outcomes), ['full', 'unchanged', 'unchanged', 'bound to c1']);
+    t.is((await again.links()).length, linksMax);
+  });
+
+  test('nothing of a child that has left is kept; what came by it stays, and is nobody’s until it is claimed again', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    const told: string[] = [];
+    await mustPush(lane, [aMeet('c1', eu), aMeet('c2', us), aMeet('p1'), aClaim({ incarnation: 7, side: eu, origin: 'o' })]);
+    await mustPush(lane, [aClaim({ shard: 'birch', side: us }), ...aStatement({}, [aState({}, {}, eu)], eu, edge), aReach('5', eu)]);
+    engine.store.follow(({ shards }) => told.push(...shards.map(({ shard, side = 'nobody' }) => `${shard} ${side}`)));
+
+    await mustPush(lane, [{ kind: 'leave', side: eu }, aReach('6', eu)]);
+    const left = (await engine.store.links()).map(({ side }) => side).toSorted();
+    const again = await engine.restart();
+
+    t.deepEqual(left, [us, 'parent']);
+    t.deepEqual(told, ['amber nobody']);
+    t.deepEqual((await again.links()).map(({ side }) => side).toSorted(), [us, 'parent']);
+    t.deepEqual([await shardText(again), await shardText(again, 'birch')], ['nobody 7.0', 'child/us 1000.0']);
+    t.deepEqual(await namesOf(again), ['one']);
+    t.like(await sliceOf(again), { edge: '', stated: 0, synced: true, objects: 1 });
+    const then = [aMeet('c1', childSide('new')), aMeet('c9', eu), aClaim({ incarnation: 7, side: eu, origin: 'o' })];
+    t.deepEqual(outcomeTexts(await again.lane().push(then)), ['unchanged', 'unchanged', 'unchanged']);
+    t.is(await shardText(again), 'child/eu 7.0');
+  });
+
+  test('of a shard that was removed and holds nothing all can be forgotten, and of no other', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
+    const told: ShardState[] = [];
+    await mustPush(lane, [aClaim({ incarnation: 5 }), aState({}, {}, 5), aClaim({ shard: 'birch', side: undefined })]);
+    t.deepEqual(outcomeTexts(await lane.push([forget(), forget('birch'), forget('cedar')])), [
+      'fenced by 5',
+      'fenced by 1000',
+      'fenced by 0',
+    ]);
+    await mustPush(lane, [aClaim({ incarnation: 6, side: eu, removed: true })]);
+    t.deepEqual(outcomeTexts(await lane.push([forget()])), ['fenced by 6, removed']);
+
+    await mustPush(lane, [aClear()]);
+    engine.store.follow(({ shards }) => told.push(...shards));
+    t.deepEqual(outcomeTexts(await lane.push([forget()])), ['unchanged']);
+
+    t.deepEqual(told, [unknownShard(shardName('amber'))]);
+    t.is(await shardOf(engine.store), undefined);
+    const again = await engine.restart();
+    t.deepEqual(
+      (await again.shards()).map(({ shard }) => shard as string),
+      ['birch'],
+    );
+    await mustPush(again.lane(), [aClaim({ incarnation: 1 })]);
+    t.is(await shardText(again), 'local 1.0');
   });
 
   test('a position is as durable as what was told before it', async (t) => {

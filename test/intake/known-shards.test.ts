@@ -1,4 +1,5 @@
 import test from 'ava';
+import { unknownShard } from '../../src/domain/claim.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { shardName } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
@@ -20,6 +21,16 @@ test('it knows what the store had when it opened, and what the store has told si
   t.is(known.slice(exports)?.stated, 5);
   t.deepEqual(known.resourcesOf(amber), [exports.resource]);
   t.deepEqual([...known.shards].length, 1);
+});
+
+test('of a shard that the store has forgotten it knows nothing', async (t) => {
+  const pushes = new FakePushes();
+  pushes.shardStates.push(aShardState(amber, 5, { removed: true }));
+  const known = await KnownShards.open(pushes);
+
+  for (const listener of pushes.listeners) listener({ shards: [unknownShard(amber)], slices: [] });
+
+  t.deepEqual([known.shard(amber), known.count, [...known.shards]], [undefined, 0, []]);
 });
 
 test('what is told while it reads is newer than what it reads', async (t) => {

@@ -113,7 +113,7 @@ parent: {forward: [{types: ['*']}], follow: [{types: ['*']}]}
 children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}
 `;
 
-test('a cache that has started anew remembers who was below it', async (t) => {
+test('a cache that has started anew remembers who was below it, until it is to forget', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -127,6 +127,11 @@ test('a cache that has started anew remembers who was below it', async (t) => {
 
   t.false((await statusOf(again)).tree?.complete);
   t.false(await isVouched(t, again));
+  t.is((await again.client().raw('DELETE', '/services/cache/caches/east')).status, 200);
+  t.true((await statusOf(again)).tree?.complete);
+  t.false(await isVouched(t, again), 'nobody brings the objects of amber');
+  t.is((await again.client().raw('DELETE', '/services/cache/shards/amber')).status, 200);
+  t.true(await isVouched(t, again));
 });
 
 test('what a policy keeps back at the other end is not vouched for here', async (t) => {

@@ -74,7 +74,7 @@ const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 /** Mostly what statements are made of; a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'doubt'] as const),
-  ...(['claim', 'begin', 'state', 'state', 'end', 'end', 'meet', 'reach', 'assume'] as const),
+  ...(['claim', 'begin', 'state', 'state', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
   ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'clear', 'drop'] as const),
 );
 
@@ -404,6 +404,10 @@ function pushOf({ kind, place: at, spec, incarnation: known, by, moves, removed,
       return model.hasMet(link) ? aReach(`${spec}`, link) : aMeet(cacheId, link);
     case 'assume':
       return anAssume(shard);
+    case 'leave':
+      return { kind, side: link };
+    case 'forget':
+      return { kind, shard };
     case 'clear':
       return aClear(shard, { fence: spec === 1, nowMs: 0 });
     case 'drop':

@@ -37,8 +37,6 @@ export class ModelStore {
   readonly #statements = new Map<string, { shard: string; unspoken: Unspoken }>();
   readonly #stated = new Map<string, Stated>();
   readonly #links = new Map<LinkSide, LinkState>();
-  /** Names of children, by the ids of their caches. */
-  readonly #children = new Map<string, string>();
   /** Types in the order in which they were first heard of. */
   readonly #types = new Set<string>();
 
@@ -71,6 +69,8 @@ export class ModelStore {
     if (push.kind === 'assume') return this.#assume(push);
     if (push.kind === 'meet') return this.#meet(push);
     if (push.kind === 'reach') return this.#reach(push);
+    if (push.kind === 'leave') return this.#leave(push.side);
+    if (push.kind === 'forget') return this.#forget(push.shard);
     const slice = 'key' in push ? push.key : push.slice;
     const holder = this.#shards.get(slice.shard);
     const { by } = push;
@@ -199,14 +199,10 @@ export class ModelStore {
   }
 
   #meet({ side, cacheId }: Extract<Push, { kind: 'meet' }>): PushOutcome {
-    const name = childOf(side);
-    if (name !== undefined) {
-      const bound = this.#children.get(cacheId) ?? name;
-      if (bound !== name) return { kind: 'bound', name: bound };
-      this.#children.set(cacheId, name);
-    }
     const before = this.#links.get(side);
     if (before?.cacheId === cacheId) return { kind: 'unchanged' };
+    const [bound] = [...this.#links.values()].flatMap((link) => (link.cacheId === cacheId ? (childOf(link.side) ?? []) : []));
+    if (side !== 'parent' && bound !== undefined) return { kind: 'bound', name: bound };
     this.#links.set(side, { side, cacheId, position: '' });
     for (const [shard, state] of this.#shards) {
       if (state.side === side) this.#forgetStatements(shard);
@@ -218,8 +214,22 @@ export class ModelStore {
 
   #reach({ side, position }: Extract<Push, { kind: 'reach' }>): PushOutcome {
     const link = this.#links.get(side);
-    if (link === undefined) throw new Error('a link meets before it reaches');
-    this.#links.set(side, { ...link, position });
+    if (link !== undefined) this.#links.set(side, { ...link, position });
+    return { kind: 'unchanged' };
+  }
+
+  #leave(side: LinkSide): PushOutcome {
+    this.#links.delete(side);
+    for (const state of this.#shards.values()) if (state.side === side) this.#setShard({ ...state, side: undefined });
+    return { kind: 'unchanged' };
+  }
+
+  #forget(shard: ShardName): PushOutcome {
+    const known = this.#shards.get(shard);
+    const holds = [...this.#current.values()].some(({ key }) => key.shard === shard);
+    if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
+    this.#shards.delete(shard);
+    this.#forgetStatements(shard);
     return { kind: 'unchanged' };
   }
 

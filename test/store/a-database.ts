@@ -42,7 +42,6 @@ export function dump(database: Connection): Record<string, unknown[]> {
     'shards',
     'slices',
     'links',
-    'children',
   ];
   return Object.fromEntries(tables.map((table) => [table, database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()]));
 }

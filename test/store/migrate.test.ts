@@ -110,7 +110,6 @@ test('the steps of this release make the schema on a fresh database', (t) => {
   t.true(schemaOf(database) > 0);
   t.deepEqual(tablesOf(database), [
     'changes',
-    'children',
     'epochs',
     'links',
     'meta',

@@ -116,6 +116,10 @@ export class MemoryCommitter {
         return this.#links.meet(asked.side, asked.cacheId);
       case 'reach':
         return this.#links.reach(asked.side, asked.position);
+      case 'leave':
+        return this.#links.leave(asked.side);
+      case 'forget':
+        return this.#links.forget(asked.shard);
       case 'assume':
         return this.#assume(asked);
       case 'resume':

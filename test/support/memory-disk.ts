@@ -18,7 +18,7 @@ import { MemorySlices } from './memory-slices.js';
 
 const cacheIdDigits = 16;
 
-type Contents = Pick<MemoryDisk, 'cacheId' | 'epochs' | 'log' | 'slices' | 'paths' | 'shards' | 'links' | 'children' | 'resources'>;
+type Contents = Pick<MemoryDisk, 'cacheId' | 'epochs' | 'log' | 'slices' | 'paths' | 'shards' | 'links' | 'resources'>;
 
 export class MemoryDisk {
   readonly cacheId: string;
@@ -28,8 +28,6 @@ export class MemoryDisk {
   readonly paths: MemoryPaths;
   readonly shards: Map<ShardName, ShardState>;
   readonly links: Map<LinkSide, LinkState>;
-  /** The names that the ids of children are bound to. */
-  readonly children: Map<string, string>;
   /** Every type that was ever spoken of, in that order: what removals go by. */
   readonly resources: Map<string, number>;
 
@@ -41,7 +39,6 @@ export class MemoryDisk {
     this.paths = contents.paths;
     this.shards = contents.shards;
     this.links = contents.links;
-    this.children = contents.children;
     this.resources = contents.resources;
   }
 
@@ -55,7 +52,6 @@ export class MemoryDisk {
       paths: new MemoryPaths(),
       shards: new Map(),
       links: new Map(),
-      children: new Map(),
       resources: new Map(),
     });
   }
@@ -70,7 +66,6 @@ export class MemoryDisk {
       paths: new MemoryPaths(this.paths),
       shards: new Map(this.shards),
       links: new Map(this.links),
-      children: new Map(this.children),
       resources: new Map(this.resources),
     });
   }

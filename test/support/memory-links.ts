@@ -1,7 +1,6 @@
 /** What a memory disk knows of shards and links, and what pushes about them do to it. The rules are those of domain/claim.ts. */
-import assert from 'node:assert/strict';
-import { claimed, isElsewhere, judgeClaim, type Claim, type ShardState } from '../../src/domain/claim.js';
-import type { PushOutcome, Speaker } from '../../src/domain/push.js';
+import { claimed, isElsewhere, judgeClaim, unknownShard, type Claim, type ShardState } from '../../src/domain/claim.js';
+import { linksMax, type PushOutcome, type Speaker } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childOf, type LinkSide } from '../../src/domain/side.js';
 import type { MemoryDisk } from './memory-disk.js';
@@ -60,13 +59,12 @@ export class MemoryLinks {
   }
 
   meet(side: LinkSide, cacheId: string): PushOutcome {
-    const { children, links } = this.#disk;
-    const name = childOf(side);
-    const bound = children.get(cacheId);
-    if (name !== undefined && bound !== undefined && bound !== name) return { kind: 'bound', name: bound };
-    if (name !== undefined) children.set(cacheId, name);
+    const { links } = this.#disk;
     const known = links.get(side);
     if (known?.cacheId === cacheId) return unchanged;
+    const bound = [...links.values()].find((link) => link.cacheId === cacheId && link.side !== 'parent');
+    if (side !== 'parent' && bound !== undefined) return { kind: 'bound', name: childOf(bound.side) ?? '' };
+    if (side !== 'parent' && known === undefined && links.size >= linksMax) return { kind: 'full' };
     links.set(side, { side, cacheId, position: '' });
     this.#leaveStep(side);
     if (side !== 'parent' || known === undefined) return unchanged;
@@ -77,15 +75,30 @@ export class MemoryLinks {
   reach(side: LinkSide, position: string): PushOutcome {
     const { links } = this.#disk;
     const known = links.get(side);
-    assert(known !== undefined, 'a link meets before it reaches');
-    links.set(side, { ...known, position });
+    if (known !== undefined) links.set(side, { ...known, position });
     if (position === '') this.#leaveStep(side);
+    return unchanged;
+  }
+
+  leave(side: LinkSide): PushOutcome {
+    this.#disk.links.delete(side);
+    for (const state of this.#disk.shards.values()) if (state.side === side) this.#set({ ...state, side: undefined });
+    return unchanged;
+  }
+
+  forget(shard: ShardName): PushOutcome {
+    const { shards, slices } = this.#disk;
+    const known = shards.get(shard);
+    if (known?.removed !== true || slices.ofShard(shard).some(({ objects }) => objects.size > 0)) return { kind: 'fenced', holder: known };
+    shards.delete(shard);
+    this.#touched.add(shard);
+    this.#voided(shard);
     return unchanged;
   }
 
   /** Those that were changed since it was last asked. */
   told(): readonly ShardState[] {
-    const told = [...this.#touched].flatMap((shard) => this.known(shard) ?? []);
+    const told = [...this.#touched].map((shard) => this.known(shard) ?? unknownShard(shard));
     this.#touched.clear();
     return told;
   }

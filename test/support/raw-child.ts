@@ -5,27 +5,33 @@ import type { TestServer } from './test-server.js';
 
 const everything = JSON.stringify([{ types: ['*'] }]);
 
-export async function openChild(server: TestServer, name = 'east'): Promise<RawPusher> {
+/** `id`: of its cache. */
+export async function openChild(server: TestServer, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
+  const child = await greetingChild(server, name, id);
+  await child.expect('welcome');
+  child.socket.send({ kind: 'policy', up: everything, down: everything });
+  child.socket.send({ kind: 'resume', position: '', held: [], isLast: true });
+  return child;
+}
+
+/** One that has said hello. */
+export async function greetingChild(server: TestServer, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const as = await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const child = await RawPusher.connect(server, as);
   const credit = { mutations: 10_000, bytes: 10_000_000 };
   const limits = { frameBytesMax: 10_000_000, frameMutationsMax: 1_000, bodyBytesMax: 1_000_000 };
-  const route = [`id-of-${name}`];
   child.socket.send({
     kind: 'hello',
     protocol: 1,
     role: 'cache',
     name,
     incarnation: 1_000,
-    route,
+    route: [id],
     slices: [],
     agent: 'raw',
     credit,
     limits,
   });
-  await child.expect('welcome');
-  child.socket.send({ kind: 'policy', up: everything, down: everything });
-  child.socket.send({ kind: 'resume', position: '', held: [], isLast: true });
   return child;
 }
 

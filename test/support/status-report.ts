@@ -54,7 +54,7 @@ const aLink: LinkStatus = {
   connection: { kind: 'connected', forMs: 192_000, peer: 'root:6443' },
   position: '1234567000000000041',
   sending: { slices: 14, inStep: 12, behind: 3, lagMs: 2_000, restated: 1, refused: 0 },
-  receiving: { slices: 3, inStep: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1, unheard: 3 },
+  receiving: { claims: 1, slices: 3, inStep: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1, unheard: 3 },
   policies: { own: { up: everything, down: everything }, other: { up: everything, down: '[]' } },
 };
 
@@ -63,7 +63,7 @@ const awayLink: LinkStatus = {
   connection: { kind: 'away', forMs: 7_200_000 },
   position: null,
   sending: null,
-  receiving: { slices: 0, inStep: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
+  receiving: { claims: 1, slices: 0, inStep: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
   policies: { own: { up: '[]', down: '[]' }, other: null },
 };
 

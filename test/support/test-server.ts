@@ -99,6 +99,10 @@ export class TestServer {
     return join(this.#folder, 'root', 'apiserver.crt');
   }
 
+  get databaseFile(): string {
+    return join(this.#folder, 'root', 'data', 'strata.db');
+  }
+
   get port(): number {
     return this.#running.port;
   }

@@ -36,3 +36,15 @@ test('what another side has by now leaves room, what was removed does not', asyn
   t.true(shards.take('child/east', cedar));
   t.false(shards.take('child/east', dune));
 });
+
+test('a child that is forgotten begins anew, and a shard that is forgotten counts for nobody', async (t) => {
+  const { shards } = await twoAtMost();
+  for (const shard of [amber, birch]) t.true(shards.take('child/east', shard));
+  for (const shard of [amber, birch]) t.true(shards.take('child/west', shard));
+
+  shards.leave('child/east');
+  shards.forget(birch);
+
+  for (const shard of [cedar, dune]) t.true(shards.take('child/east', shard));
+  t.deepEqual([shards.take('child/west', cedar), shards.take('child/west', dune)], [true, false]);
+});

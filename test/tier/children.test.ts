@@ -93,7 +93,7 @@ test('a later process of a name, or the same one again, takes the place of the o
   t.true(later.root.isOpen);
 });
 
-test('the id of a cache is bound to the first name that came with it, also once that has gone', async (t) => {
+test('the id that a child came with last is no other child’s, also once that has gone', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await greet(rig, root);
@@ -110,6 +110,23 @@ test('the id of a cache is bound to the first name that came with it, also once 
   t.deepEqual(byesOf(still.root), ['forbidden']);
   const back = await greet(rig, root, aHello({ route: ['another-disk-of-east'] }));
   t.true(back.root.isOpen);
+});
+
+test('a child that is being forgotten is let in behind that, and one that is connected is not forgotten', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const east = await greet(rig, root);
+  await t.throwsAsync(root.tier.forgetting.leave('east'), { message: 'the cache east is connected: only one that is gone is forgotten' });
+  east.child.terminate();
+  await east.over;
+
+  const leaving = root.tier.forgetting.leave('east');
+  await rig.settle();
+  t.deepEqual(await leaving, { shards: 0 });
+  const back = await greet(rig, root);
+
+  t.true(back.root.isOpen);
+  t.is(await root.tier.forgetting.leave('west'), undefined);
 });
 
 test('children of different names go on side by side', async (t) => {

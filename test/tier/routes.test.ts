@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
-import type { ShardState } from '../../src/domain/claim.js';
+import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import { childSide } from '../../src/domain/side.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
@@ -138,4 +138,52 @@ test('closed, it asks a store that takes nothing no more', async (t) => {
   clock.advance(60_000);
 
   t.deepEqual(await askedNow(), []);
+});
+
+const unknown = unknownShard(amber);
+
+test('what links claim is counted for each, removals and what is told back left out', async (t) => {
+  const { routes } = await someRoutes(aShardState(amber, 5, { side: east }));
+  const [birch, cedar] = [shardName('birch'), shardName('cedar')];
+  routes.hear(east, aClaimFrame());
+  routes.hear(east, aClaimFrame({ shard: birch }));
+  routes.hear(west, aClaimFrame({ path: ['far', 'eu', 'own', 'us'] }));
+  routes.hear(west, aClaimFrame({ shard: cedar, removed: true }));
+
+  t.deepEqual([...routes.claims], [[east, 2]]);
+  t.deepEqual([routes.claimants(amber), routes.claimants(cedar), routes.claimants(shardName('dune'))], [[east], [], []]);
+  routes.down(east);
+  t.deepEqual([...routes.claims], []);
+});
+
+test('of a shard that was forgotten nothing is told or asked for, until somebody comes', async (t) => {
+  const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true }));
+  publish(unknown);
+
+  routes.down(east);
+  routes.policiesChanged();
+
+  t.is(routes.claimFor('parent', amber), undefined);
+  t.deepEqual(await askedNow(), []);
+  publish(aShardState(amber, 3, { origin: 'own' }));
+  t.deepEqual(await askedNow(), [], 'nobody remembers it');
+});
+
+test('what comes for a forgotten shard that a neighbour remembers is decided as if this cache did', async (t) => {
+  for (const [state, asked] of [
+    [aShardState(amber, 3, { origin: 'own' }), ['5 nobody']],
+    [aShardState(amber, 7, { origin: 'own' }), []],
+    [aShardState(amber, 1, { origin: 'own', plain: true }), ['6 local']],
+    [aShardState(amber, 4, { side: west }), ['5 nobody']],
+  ] as const) {
+    const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true, origin: 'far' }));
+    routes.hear(east, aClaimFrame({ removed: true }));
+    publish(unknown);
+    routes.down(east);
+    t.deepEqual(await askedNow(), []);
+
+    publish(state);
+
+    t.deepEqual((await askedNow()).slice(0, 1), asked);
+  }
 });

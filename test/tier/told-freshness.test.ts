@@ -100,6 +100,8 @@ test('a side that was there before this process started is known, and down', (t)
 
   t.deepEqual([...freshness.sides], ['parent', 'child/east']);
   t.like(freshness.presence('child/east'), { isOpen: false, isUp: false, isComplete: false });
+  freshness.forget('child/east');
+  t.deepEqual([...freshness.sides], ['parent']);
 });
 
 test('a side is complete while it is up, has told everything, and says so', (t) => {

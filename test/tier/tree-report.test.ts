@@ -26,7 +26,16 @@ function setUp() {
   const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
     const known = await KnownShards.open(pushes);
     const told = { presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasTold: false, isComplete: false }) };
-    const alone = { name: undefined, route: ['c1'], isComplete: true, parent: undefined, children: [], policies, freshness: told };
+    const alone = {
+      name: undefined,
+      route: ['c1'],
+      isComplete: true,
+      parent: undefined,
+      children: [],
+      policies,
+      freshness: told,
+      claims: new Map(),
+    };
     return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
   };
   return { clock, pushes, link, report };
@@ -58,7 +67,7 @@ test('a parent that does not come is told with why, and with what the store has 
     connection: { kind: 'away', forMs: 900 },
     position: '41',
     sending: null,
-    receiving: { slices: 2, inStep: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
+    receiving: { claims: 0, slices: 2, inStep: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
     policies: { own: { up: everything, down: '[]' }, other: null },
   });
 });
@@ -80,7 +89,7 @@ test('an open link tells how far both ways are, what was compared, and the polic
     connection: { kind: 'connected', forMs: 5, peer: 'root:6443' },
     position: null,
     sending: progress,
-    receiving: { slices: 0, inStep: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, unheard: 2 },
+    receiving: { claims: 0, slices: 0, inStep: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, unheard: 2 },
     policies: { own: { up: everything, down: '[]' }, other: { up: '[]', down: everything } },
   });
 });

@@ -41,7 +41,9 @@ async function anApp(
           removed.push(name);
           return { removed: 7 };
         },
+        forget: async (name) => removed.includes(name),
       },
+      caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
       health: new Health(),
@@ -90,6 +92,23 @@ test('only masters remove a shard, and only by its name', async (t) => {
     t.deepEqual(removed, []);
   }
   t.deepEqual(ofMaster.removed, []);
+});
+
+test('only masters forget a shard or a cache, and only by its name', async (t) => {
+  const ofMaster = await anApp(t, master);
+  t.deepEqual(await ofMaster.ask('DELETE', '/services/cache/caches/east'), { status: 200, body: { cache: 'east', shards: 2 } });
+  t.is((await ofMaster.ask('DELETE', '/services/cache/caches/west')).status, 404);
+  t.is((await ofMaster.ask('DELETE', '/services/cache/shards/amber/record')).status, 404);
+  await ofMaster.ask('DELETE', '/services/cache/shards/amber');
+  t.deepEqual(await ofMaster.ask('DELETE', '/services/cache/shards/amber/record'), { status: 200, body: { shard: 'amber' } });
+  for (const path of ['caches/BAD', 'caches/%zz', 'caches/a_b', 'shards/BAD/record', 'shards/*/record'])
+    t.is((await ofMaster.ask('DELETE', `/services/cache/${path}`)).status, 400, path);
+
+  for (const caller of [shard, anonymous]) {
+    const { ask } = await anApp(t, caller);
+    for (const path of ['caches/east', 'caches/west', 'caches/BAD', 'shards/amber/record'])
+      t.is((await ask('DELETE', `/services/cache/${path}`)).status, 403, path);
+  }
 });
 
 test('a connection that outlives its certificate is nobody’s', async (t) => {

@@ -74,6 +74,10 @@ export class Decider {
         return this.#meet(asked);
       case 'reach':
         return this.#reach(asked);
+      case 'leave':
+        return this.#leave(asked);
+      case 'forget':
+        return this.#parts.fence.forget(asked.shard, this.#parts.slices.held(asked).length > 0) ?? unchanged;
       case 'resume':
         return this.#resume(asked.push, asked.walk);
       default:
@@ -240,7 +244,7 @@ export class Decider {
   #meet({ side, cacheId }: PushOf<'meet'>): Decided {
     const { fence, links, slices, underWay } = this.#parts;
     const met = links.meet(side, cacheId);
-    if (met.kind === 'bound') return met;
+    if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
     for (const shard of fence.of(side)) {
       if (side === 'parent' && met.kind === 'another') this.#sided(shard, () => fence.leaveSide(shard));
@@ -255,6 +259,13 @@ export class Decider {
     const { fence, links, slices } = this.#parts;
     links.reach(side, position);
     if (position === '') for (const shard of fence.of(side)) slices.leaveStep(shard);
+    return unchanged;
+  }
+
+  #leave({ side }: PushOf<'leave'>): Decided {
+    const { fence, links } = this.#parts;
+    links.leave(side);
+    for (const shard of fence.of(side)) this.#sided(shard, () => fence.leaveSide(shard));
     return unchanged;
   }
 

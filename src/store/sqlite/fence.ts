@@ -11,9 +11,10 @@
  *   nobody's, of another cache fenced            fenced             refused, or takes it with the next incarnation
  *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next incarnation
  *
- * I14 The order of what is known of a shard never falls (R1). Bound: one entry per shard that was ever claimed, written to or removed.
+ * I14 The order of what is known of a shard never falls (R1), until that is forgotten. Bound: one entry per shard that was ever claimed, written to
+ * or removed, and not forgotten.
  */
-import { claimed, isElsewhere, judgeClaim, type Claim, type ShardState } from '../../domain/claim.js';
+import { claimed, isElsewhere, judgeClaim, unknownShard, type Claim, type ShardState } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Side } from '../../domain/side.js';
@@ -74,6 +75,16 @@ export class Fence {
     this.#set({ shard, incarnation, moves: 0, removed: true, origin: this.#own, side: undefined, plain: false });
   }
 
+  /** Undefined when nothing is known of it any more: it was removed, and holds nothing. */
+  forget(shard: ShardName, holds: boolean): Fenced | undefined {
+    const known = this.#shards.get(shard);
+    if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
+    this.#note(shard);
+    this.#shards.delete(shard);
+    this.#statements.remove.run(shard);
+    return undefined;
+  }
+
   /** Another cache is on the side of the shard: it is nobody's until somebody tells of it. */
   leaveSide(shard: ShardName): void {
     const known = this.#shards.get(shard);
@@ -87,7 +98,7 @@ export class Fence {
 
   /** What the commit under way has changed. */
   get changed(): readonly ShardState[] {
-    return [...this.#before.keys()].flatMap((shard) => this.#shards.get(shard) ?? []);
+    return [...this.#before.keys()].map((shard) => this.#shards.get(shard) ?? unknownShard(shard));
   }
 
   keep(): void {
@@ -104,9 +115,13 @@ export class Fence {
 
   #set(state: ShardState): void {
     const { shard, incarnation, moves, removed, origin, side, plain } = state;
-    if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
+    this.#note(shard);
     this.#shards.set(shard, state);
     this.#statements.set.run(shard, incarnation, moves, removed ? 1 : 0, origin, side ?? '', plain ? 1 : 0);
+  }
+
+  #note(shard: ShardName): void {
+    if (!this.#before.has(shard)) this.#before.set(shard, this.#shards.get(shard));
   }
 }
 
@@ -130,6 +145,7 @@ function speaksFor(by: Speaker, { side, incarnation, removed }: ShardState): boo
 
 function prepare(database: Connection) {
   return {
+    remove: database.prepare(/*sql*/ `DELETE FROM shards WHERE shard = ?`),
     set: database.prepare(/*sql*/ `INSERT INTO shards (shard, incarnation, moves, removed, origin, side, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (shard) DO UPDATE SET incarnation = excluded.incarnation, moves = excluded.moves,
                  removed = excluded.removed, origin = excluded.origin, side = excluded.side, plain = excluded.plain`),

@@ -1,17 +1,19 @@
 /**
  * The links of this cache: which cache is at the other end of each, and up to where that has told everything (the table `links`,
- * held in memory as well); and the names that children's ids are bound to (the table `children`).
+ * held in memory as well).
  *
- * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 A cache that came under one
- *     name never comes under another. Bound: a row per link, and one per cache that ever was a child.
+ * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 No two children have one id: the one that
+ *     a child came with last is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them no new child
+ *     is met, and those that are known come in as ever.
  */
-import assert from 'node:assert/strict';
-import type { LinkState } from '../../domain/push.js';
+import { leftLink, linksMax, type LinkState } from '../../domain/push.js';
 import { childOf, type LinkSide } from '../../domain/side.js';
 import type { Connection } from './database.js';
 
 /** `first`: there was none before. */
-export type Meeting = Readonly<{ kind: 'same' } | { kind: 'first' } | { kind: 'another' } | { kind: 'bound'; name: string }>;
+export type Meeting = Readonly<
+  { kind: 'same' } | { kind: 'first' } | { kind: 'another' } | { kind: 'bound'; name: string } | { kind: 'full' }
+>;
 
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -25,27 +27,32 @@ export class LinkTable {
   }
 
   meet(side: LinkSide, cacheId: string): Meeting {
-    const name = childOf(side);
-    if (name !== undefined) {
-      this.#statements.bind.run(cacheId, name);
-      const bound = this.#statements.bound.get(cacheId);
-      if (bound !== undefined && bound !== name) return { kind: 'bound', name: bound };
-    }
     const known = this.#links.get(side);
     if (known?.cacheId === cacheId) return { kind: 'same' };
+    if (side !== 'parent') {
+      const name = this.#childWith(cacheId);
+      if (name !== undefined) return { kind: 'bound', name };
+      if (known === undefined && this.#links.size >= linksMax) return { kind: 'full' };
+    }
     this.#set({ side, cacheId, position: '' });
     return { kind: known === undefined ? 'first' : 'another' };
   }
 
+  /** What a link that was forgotten reaches is nothing. */
   reach(side: LinkSide, position: string): void {
     const known = this.#links.get(side);
-    assert(known !== undefined, 'a link meets before it reaches');
-    if (known.position !== position) this.#set({ ...known, position });
+    if (known !== undefined && known.position !== position) this.#set({ ...known, position });
+  }
+
+  leave(side: LinkSide): void {
+    this.#note(side);
+    this.#links.delete(side);
+    this.#statements.remove.run(side);
   }
 
   /** What the commit under way has changed. */
   get changed(): readonly LinkState[] {
-    return [...this.#before.keys()].flatMap((side) => this.#links.get(side) ?? []);
+    return [...this.#before.keys()].map((side) => this.#links.get(side) ?? leftLink(side));
   }
 
   keep(): void {
@@ -60,11 +67,20 @@ export class LinkTable {
     this.#before.clear();
   }
 
+  #childWith(cacheId: string): string | undefined {
+    for (const state of this.#links.values()) if (state.cacheId === cacheId && state.side !== 'parent') return childOf(state.side);
+    return undefined;
+  }
+
   #set(state: LinkState): void {
     const { side, cacheId, position } = state;
-    if (!this.#before.has(side)) this.#before.set(side, this.#links.get(side));
+    this.#note(side);
     this.#links.set(side, state);
     this.#statements.set.run(side, cacheId, position);
+  }
+
+  #note(side: LinkSide): void {
+    if (!this.#before.has(side)) this.#before.set(side, this.#links.get(side));
   }
 }
 
@@ -74,9 +90,8 @@ export function readLinks(database: Connection): readonly LinkState[] {
 
 function prepare(database: Connection) {
   return {
+    remove: database.prepare(/*sql*/ `DELETE FROM links WHERE side = ?`),
     set: database.prepare(/*sql*/ `INSERT INTO links (side, cache_id, position) VALUES (?, ?, ?)
                ON CONFLICT (side) DO UPDATE SET cache_id = excluded.cache_id, position = excluded.position`),
-    bind: database.prepare(/*sql*/ `INSERT INTO children (cache_id, name) VALUES (?, ?) ON CONFLICT (cache_id) DO NOTHING`),
-    bound: database.prepare<[string], string>(/*sql*/ `SELECT name FROM children WHERE cache_id = ?`).pluck(),
   };
 }

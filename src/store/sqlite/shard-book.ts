@@ -2,9 +2,9 @@
  * What the serving thread shows of shards, slices and links: as they were at the published revision. The committer tells with each
  * commit what it has changed. Bound: one entry per shard, per slice and per link.
  */
-import type { ShardState } from '../../domain/claim.js';
+import { isUnknown, type ShardState } from '../../domain/claim.js';
 import type { Pushes, Subscription } from '../../domain/ports.js';
-import { isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
+import { hasLeft, isForgotten, type LinkState, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { LinkSide } from '../../domain/side.js';
 import { formatSlice, type Slice } from '../../domain/slice.js';
@@ -49,12 +49,18 @@ export class ShardBook {
   }
 
   publish({ shards, slices, links }: Pick<Committed, 'shards' | 'slices' | 'links'>): void {
-    for (const state of shards) this.#shards.set(state.shard, state);
+    for (const state of shards) {
+      if (isUnknown(state)) this.#shards.delete(state.shard);
+      else this.#shards.set(state.shard, state);
+    }
     for (const state of slices) {
       if (isForgotten(state)) this.#slices.delete(formatSlice(state.slice));
       else this.#slices.set(formatSlice(state.slice), state);
     }
-    for (const state of links) this.#links.set(state.side, state);
+    for (const state of links) {
+      if (hasLeft(state)) this.#links.delete(state.side);
+      else this.#links.set(state.side, state);
+    }
   }
 
   /** Tells those who follow what a commit that is published now has changed. */

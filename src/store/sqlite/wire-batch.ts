@@ -48,7 +48,7 @@ const isPlain = 2;
 
 const kinds = [
   ...(['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
-  ...(['meet', 'reach', 'clear', 'drop', 'assume'] as const),
+  ...(['meet', 'reach', 'clear', 'drop', 'assume', 'leave', 'forget'] as const),
 ];
 
 export function packBatch(batch: readonly Asked[]): WireBatch {
@@ -124,7 +124,11 @@ class Packer {
       case 'reach':
         this.#say('', asked.position);
         return this.#put(kind, 0, this.#side(asked.side), 0, 0);
+      case 'leave':
+        this.#say('');
+        return this.#put(kind, 0, this.#side(asked.side), 0, 0);
       case 'assume':
+      case 'forget':
         this.#say(asked.shard);
         return this.#put(kind, 0, 0, 0, 0);
       case 'clear':
@@ -216,7 +220,8 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   }
   if (kind === 'meet') return { kind, side: linkAt(sides, expect), cacheId: text(1) };
   if (kind === 'reach') return { kind, side: linkAt(sides, expect), position: text(1) };
-  if (kind === 'assume') return { kind, shard };
+  if (kind === 'leave') return { kind, side: linkAt(sides, expect) };
+  if (kind === 'assume' || kind === 'forget') return { kind, shard };
   if (kind === 'clear') {
     const [fence, onlyRemoved] = [number(4) === fences, number(4) === onlyIfRemoved];
     return resumed({ kind, shard, fence, nowMs: expect, ...(onlyRemoved ? { onlyRemoved } : {}) }, number(3));

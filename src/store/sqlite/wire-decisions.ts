@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
 import type { Decided } from './committer-messages.js';
 
-type Rare = Extract<Decided, { kind: 'fenced' | 'differs' | 'bound' }>;
+type Rare = Extract<Decided, { kind: 'fenced' | 'differs' | 'bound' | 'full' }>;
 
 export type WireDecisions = Readonly<{ numbers: Float64Array; rare: readonly Rare[] }>;
 
@@ -73,6 +73,7 @@ function numbersOf(decision: Decided, rare: Rare[]): [kind: (typeof kinds)[numbe
     case 'fenced':
     case 'differs':
     case 'bound':
+    case 'full':
       return ['rare', rare.push(decision) - 1, 0];
     default:
       return unreachable(decision);

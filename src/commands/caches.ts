@@ -1,0 +1,76 @@
+/** `strata caches …`: which caches one knows as its parent and its children, and ending one that is gone for good. */
+import { formatDuration } from '../config/quantity.js';
+import { operatorOptions, statusOptions } from '../config/command-options.js';
+import { SettingsError } from '../config/settings-error.js';
+import { parseCacheName } from '../domain/cache-name.js';
+import { CacheError } from '../domain/errors.js';
+import { childSide, type LinkSide } from '../domain/side.js';
+import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
+import { alignedRows } from './aligned-rows.js';
+import { askCache } from './ask-cache.js';
+import { command, type Command } from './command.js';
+import { parseStatusReport } from './parse-status-report.js';
+
+/** `shards`, `objects`: that came by it. `claims`: shards that it says lie behind it, while it is connected. */
+export type KnownCache = Readonly<{
+  cache: LinkSide;
+  id: string | null;
+  connection: LinkConnection;
+  shards: number;
+  objects: number;
+  claims: number;
+}>;
+
+const nothing = '–';
+
+export const cachesList: Command = command({
+  words: ['caches', 'list'],
+  operands: '',
+  help: 'List the caches that a cache knows as its parent and its children',
+  options: statusOptions,
+  run: async ({ options }, { print, clock }) => {
+    const caches = knownCaches(parseStatusReport(await askCache({ clock }, options, { method: 'GET', path: '/services/cache/status' })));
+    print(options.output === 'json' ? `${JSON.stringify(caches)}\n` : formatCaches(caches));
+  },
+});
+
+export const cachesForget: Command = command({
+  words: ['caches', 'forget'],
+  operands: '<name>',
+  help: 'Forget a child that is gone for good: its id is free, and what came by it is nobody’s',
+  options: operatorOptions,
+  run: async ({ operands: [text = ''], options }, { print, clock }) => {
+    const name = parseCacheName(text);
+    if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
+    const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/caches/${name}` });
+    print(`Forgot the cache ${name}; ${parseShards(answer)} shards that came by it are nobody's.\n`);
+  },
+});
+
+export function knownCaches({ tree, shards }: StatusReport): readonly KnownCache[] {
+  const known = (cache: LinkSide, { cacheId, connection, receiving }: LinkStatus): KnownCache => {
+    const slices = shards.filter(({ side }) => side === cache);
+    const objects = slices.flatMap((shard) => shard.slices).reduce((sum, slice) => sum + slice.objects, 0);
+    return { cache, id: cacheId, connection, shards: slices.length, objects, claims: receiving.claims };
+  };
+  if (tree === undefined) return [];
+  const above = tree.parent === null ? [] : [known('parent', tree.parent)];
+  return [...above, ...tree.children.map((child) => known(childSide(child.name), child))];
+}
+
+export function formatCaches(caches: readonly KnownCache[]): string {
+  if (caches.length === 0) return 'no caches yet\n';
+  const rows = caches.map(({ cache, id, connection: { kind, forMs }, shards, objects, claims }) => [
+    cache,
+    id ?? nothing,
+    `${kind} ${formatDuration(forMs)}`,
+    ...[shards, objects, claims].map(String),
+  ]);
+  return `${alignedRows([['CACHE', 'ID', 'CONNECTION', 'SHARDS', 'OBJECTS', 'CLAIMS'], ...rows])}\n`;
+}
+
+function parseShards(text: string): number {
+  const shards = (JSON.parse(text) as { shards?: unknown } | null)?.shards;
+  if (typeof shards === 'number') return shards;
+  throw new CacheError('what was answered does not say how many shards are left; it came from no cache');
+}

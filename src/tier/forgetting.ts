@@ -1,0 +1,110 @@
+/**
+ * Ends what is gone, by an operator's word: a child that comes back no more, and what is remembered of a shard that was removed.
+ *
+ *   a child    not while it is connected. Its id, its position and what it has told go. What came by it is nobody's: it is served as it
+ *              is until somebody claims it, or an operator removes it
+ *   a shard    only one that was removed and holds nothing, that no neighbour claims, and that none which is away may claim
+ *
+ * M1 A child that is being forgotten comes in only behind that. M2 An old claim of a forgotten shard comes back by no neighbour of this cache:
+ * each has heard of the removal.
+ */
+import type { Log } from '../diagnostics/log.js';
+import { Refused, type Refusal } from '../domain/errors.js';
+import type { LinkPolicies } from '../domain/link-policies.js';
+import type { Caches, PushLane, Pushes, Shards } from '../domain/ports.js';
+import type { Push } from '../domain/push.js';
+import type { ShardName } from '../domain/shard.js';
+import { childOf, childSide, type LinkSide } from '../domain/side.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { ChildShards } from './child-shards.js';
+import type { Children } from './children.js';
+import { childPolicy, Edges } from './edges.js';
+import type { Routes } from './routes.js';
+
+export type ForgettingParts = Readonly<{
+  store: Pick<Pushes, 'lane' | 'links'>;
+  known: Pick<KnownShards, 'shard' | 'shards' | 'slicesOf'>;
+  children: Pick<Children, 'find' | 'without'>;
+  routes: Pick<Routes, 'claimants'>;
+  childShards: Pick<ChildShards, 'leave' | 'forget'>;
+  policies: () => LinkPolicies;
+  hasParent: boolean;
+  /** Whether the link is open, and all that its other end has to tell was told over it. */
+  hasTold: (side: LinkSide) => boolean;
+  /** What the child has told is not kept any more. */
+  left: (side: LinkSide) => void;
+  log: Log;
+}>;
+
+export class Forgetting implements Caches, Pick<Shards, 'forget'> {
+  readonly #parts: ForgettingParts;
+  readonly #lane: PushLane;
+
+  constructor(parts: ForgettingParts) {
+    this.#parts = parts;
+    this.#lane = parts.store.lane();
+  }
+
+  async leave(name: string): Promise<{ shards: number } | undefined> {
+    const { store, known, children, childShards, left, log } = this.#parts;
+    const side = childSide(name);
+    if (children.find(name) === undefined && !(await store.links()).some((link) => link.side === side)) return undefined;
+    const done = await children.without(name, async () => {
+      const shards = [...known.shards].filter((state) => state.side === side).length;
+      if (!(await this.#do({ kind: 'leave', side }))) throw new Error('a child leaves, whatever it had');
+      childShards.leave(side);
+      left(side);
+      return { shards };
+    });
+    if (done === undefined) throw new Refused(conflict(name, `the cache ${name} is connected: only one that is gone is forgotten`));
+    log.info('link.child-forgotten', { name, ...done });
+    return done;
+  }
+
+  async forget(shard: ShardName): Promise<boolean> {
+    const { known, childShards, log } = this.#parts;
+    if (known.shard(shard) === undefined) return false;
+    const why = (await this.#whyNot(shard)) ?? ((await this.#do({ kind: 'forget', shard })) ? undefined : 'somebody has come for it');
+    if (why !== undefined) throw new Refused(conflict(shard, `the shard ${shard} is not forgotten: ${why}`));
+    childShards.forget(shard);
+    log.info('shard.forgotten', { shard });
+    return true;
+  }
+
+  async #whyNot(shard: ShardName): Promise<string | undefined> {
+    const { known, routes } = this.#parts;
+    if (known.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
+    if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not through';
+    const [claimant] = routes.claimants(shard);
+    if (claimant !== undefined) return `${spoken(claimant)} claims it, and would bring it back`;
+    const away = await this.#awayThatMayClaim(shard);
+    return away && `${spoken(away)} is away, or has not told all that it has; it is to come back, or to be forgotten first`;
+  }
+
+  async #awayThatMayClaim(shard: ShardName): Promise<LinkSide | undefined> {
+    const { store, hasParent, hasTold, policies } = this.#parts;
+    if (hasParent && !hasTold('parent')) return 'parent';
+    for (const { side } of await store.links()) {
+      const name = childOf(side);
+      if (name === undefined || hasTold(side)) continue;
+      const policy = childPolicy(policies(), name);
+      if (new Edges(policy, policy, side).hearsClaim(shard, side)) return side;
+    }
+    return undefined;
+  }
+
+  async #do(push: Push): Promise<boolean> {
+    const [outcome] = await this.#lane.push([push]);
+    if (outcome?.kind === 'unavailable') throw new Refused(outcome.refusal);
+    return outcome?.kind === 'unchanged';
+  }
+}
+
+function spoken(side: LinkSide): string {
+  const name = childOf(side);
+  return name === undefined ? 'the parent' : `the cache ${name}`;
+}
+
+function conflict(name: string, message: string): Refusal {
+  return { reason: 'Conflict', message, details: { name } };
+}
