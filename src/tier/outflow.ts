@@ -135,7 +135,7 @@ export class Outflow {
   /** The other end wants a slice stated. */
   restate({ slice, reason }: FrameOf<'restate'>): void {
     const course = this.#courses.of(slice);
-    if (course === undefined || !course.isTold) return;
+    if (course === undefined || course.isToBeStated) return;
     const afterMs = course.pace.wantedMs();
     this.#restated += 1;
     this.#parts.log.info('link.restate', { slice: formatSlice(slice), reason, afterMs });

@@ -45,7 +45,11 @@ export class SliceCourse {
 
   /** Whether changes of it are told. */
   get isTold(): boolean {
-    return this.#phase !== 'waiting';
+    return this.#phase !== 'new';
+  }
+
+  get isToBeStated(): boolean {
+    return this.#phase === 'new' || this.#phase === 'waiting';
   }
 
   step(event: CourseEvent): void {

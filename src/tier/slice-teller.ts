@@ -137,7 +137,7 @@ export class SliceTeller {
     const { courses, queue, store, tail } = this.#parts;
     const { edge } = courses;
     for (const course of [...courses.ofShard(shard)].filter(({ isTold, slice }) => isTold && edge.asksPath(slice))) {
-      if (this.#doubtful.delete(course)) {
+      if (this.#doubtful.delete(course) && !course.isToBeStated) {
         courses.want(course, course.pace.wantedMs());
         continue;
       }

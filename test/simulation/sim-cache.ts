@@ -13,6 +13,7 @@ import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Side } from '../../src/domain/side.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { linkReconnectBounds } from '../../src/tier/link.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { MemoryDisk } from '../support/memory-disk.js';
@@ -213,6 +214,7 @@ export class SimCache {
       linkPolicies(this.#policies),
       {
         ...defaultSenderBounds,
+        ...linkReconnectBounds,
         refusedRetryMs: 60_000,
         digestIntervalMs: 600_000,
         readyGraceMs: 10_000,

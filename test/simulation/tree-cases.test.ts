@@ -6,6 +6,7 @@ import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResource
 import { SimPusher } from './sim-pusher.js';
 import { SimRemoval } from './sim-removal.js';
 import { SimWriter } from './sim-writer.js';
+import type { SimWorld } from './sim-world.js';
 import { Tamperer } from './tamperer.js';
 
 const amberShard = shardName('amber');
@@ -14,6 +15,23 @@ const plum = shardName('plum');
 function anInstance(name: string) {
   const { group, resource, identity } = declaredResource(amberShard);
   return aSimObject({ shard: amberShard, group, resource, identity, name });
+}
+
+/** Four times a second it creates one object, updates one and deletes one, of some forty. */
+function aBusyWriter(world: SimWorld) {
+  const object = (index: number, content = 0) => aSimObject({ shard: plum, name: `busy-${index}` }, { spec: { content } });
+  const writer = new SimWriter({ shard: plum, resources: simResources, beat: (content) => object(0, content) });
+  let last = 0;
+  const writeFor = async (ms: number): Promise<void> => {
+    for (let at = 0; at < ms; at += 250) {
+      last += 1;
+      writer.put(object(last));
+      if (last > 20) writer.put(object(last - 20, last));
+      if (last > 40) writer.remove(object(last - 40));
+      await world.time.advance(250);
+    }
+  };
+  return { writer, writeFor };
 }
 
 test('a cache that lost its disk and follows another parent has its shards: the way they came before is left', async (t) => {
@@ -126,6 +144,25 @@ test('a plain writer that moves to another cache takes its shard along once nobo
   t.is(tree.cache('eu-1').side(plum), 'parent');
   t.deepEqual(world.faults, []);
 });
+
+for (const dead of ['eu', 'root', 'eu-1'])
+  test(`what a plain writer that is never quiet deletes while ${dead} is dead goes everywhere within three seconds of its return (T11)`, async (t) => {
+    const { world, tree } = await aGrownTree();
+    const { writer, writeFor } = aBusyWriter(world);
+    tree.home(writer, 'eu-1');
+    await writeFor(20_000);
+    tree.cache(dead).crash();
+    await writeFor(10_000);
+    await tree.cache(dead).start();
+    await writeFor(3_000);
+    const isTakenForAll = [...tree.cache('eu-1').known.slicesOf(plum)].some(({ stated }) => stated !== 0);
+
+    const tookMs = await tree.converge(60_000);
+
+    t.true(tookMs <= 500, `${tookMs} ms behind the last write`);
+    t.false(isTakenForAll);
+    t.deepEqual(world.faults, []);
+  });
 
 test('a shard that is removed at a cache whose clock is hours ahead is gone from all, and stays nobody’s (T8)', async (t) => {
   const { world, tree } = await aGrownTree();
