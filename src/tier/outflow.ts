@@ -249,7 +249,8 @@ export class Outflow {
       if (before === undefined) byCourse.set(course, [toldChange(change, came)]);
       else before.push(toldChange(change, came));
     }
-    for (const [course, items] of byCourse) this.#queue.objects(course, items);
+    // No key stands twice in them: in this order they are two frames, not one each time a delete follows on a put.
+    for (const [course, items] of byCourse) this.#queue.objects(course, items.toSorted(deletesLast));
     if (this.#tail.isBehind) for (const { key } of told) this.#teller.doubtPaths(key);
     if (last?.movedPath !== undefined) await this.#teller.movePath(last.key, last.movedPath);
     if (!this.#queue.isEmpty) this.#progress(true);
@@ -315,4 +316,8 @@ export class Outflow {
     if (course !== undefined) course.isRefused = true;
     this.#parts.boundedLog.warn('link.too-large', placeOf(slice, told));
   }
+}
+
+function deletesLast(a: Told, b: Told): number {
+  return Number(a.kind === 'delete') - Number(b.kind === 'delete');
 }
