@@ -1,6 +1,6 @@
 /**
  * An unmodified kcp as a cache sees it: creates, updates and deletes over plain HTTP, is never quiet, and tries again what its cache did not
- * answer. What it has settled of the first half of its objects stays so after `settle`; the other half goes on changing.
+ * answer. What it has written stays so after `settle`; it goes on with others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -11,7 +11,9 @@ import type { TierCache } from './tier-tree.js';
 
 const retryMs = 50;
 const restMs = 5;
-const names = 200;
+/** An object is updated, and goes, when so many more were created. No name comes twice: what is deleted while nobody listens stays so. */
+const updatedAfter = 20;
+const deletedAfter = 60;
 
 /** It stops with the test. */
 export function aPlainWriter(t: ExecutionContext, cache: TierCache, random: Random): PlainWriter {
@@ -30,7 +32,7 @@ export class PlainWriter {
   readonly #wanted = new Map<string, number>();
   /** By name: what the cache may still hold otherwise. */
   readonly #due = new Set<string>();
-  #from = 0;
+  #settled = 0;
   #turn = 0;
   #deletes = 0;
   #isStopped = false;
@@ -45,13 +47,9 @@ export class PlainWriter {
     return this.#deletes;
   }
 
-  /** From now on the first half of its objects is as it is wanted; it is written until the cache has it so. */
+  /** What was written until now stays as it is wanted; it is written until the cache has it so. */
   settle(): void {
-    this.#from = names / 2;
-  }
-
-  unsettle(): void {
-    this.#from = 0;
+    this.#settled = this.#turn;
   }
 
   stop(): void {
@@ -70,17 +68,23 @@ export class PlainWriter {
   async differences(cache: TierCache): Promise<readonly string[]> {
     const { items } = await cache.client.list(aPath({ cluster: 'acme' }));
     const held = new Map(items.map(({ metadata: { name = '', labels } }) => [name, Number(labels?.['turn'])]));
-    return Array.from({ length: names / 2 }, (_, i) => `n${i}`)
+    return Array.from({ length: this.#settled }, (_, i) => `n${i + 1}`)
       .filter((name) => held.get(name) !== this.#wanted.get(name))
       .map((name) => `${cache.name}: ${name} is ${held.get(name) ?? 'gone'}, ${this.#wanted.get(name) ?? 'gone'} is right`);
   }
 
   #change(): void {
-    const name = `n${this.#from + this.#random.below(names - this.#from)}`;
     this.#turn += 1;
-    if (this.#wanted.has(name) && this.#random.chance(0.4)) this.#wanted.delete(name);
-    else this.#wanted.set(name, this.#turn);
-    this.#due.add(name);
+    this.#want(this.#turn, this.#turn);
+    if (this.#random.chance(0.5)) this.#want(this.#turn - updatedAfter, this.#turn);
+    this.#want(this.#turn - deletedAfter, undefined);
+  }
+
+  #want(index: number, turn: number | undefined): void {
+    if (index <= this.#settled) return;
+    if (turn === undefined) this.#wanted.delete(`n${index}`);
+    else this.#wanted.set(`n${index}`, turn);
+    this.#due.add(`n${index}`);
   }
 
   /** False: nobody answered. */

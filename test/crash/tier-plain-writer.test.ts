@@ -39,7 +39,6 @@ test.serial('what a plain writer that is never quiet deletes while a cache is de
         () => writer.settle(),
         () => differences(tree.caches, writer),
       );
-      writer.unsettle();
       t.log(`${dead.name} was dead for ${deadMs} ms and ${deletes} deletes: all equal ${tookMs} ms after it was back`);
       if (dead !== leaf) t.true(deletes > 100, `${deletes}`);
     }
