@@ -19,4 +19,5 @@ export const frameNumbers = {
   status: 15,
   bye: 16,
   resume: 17,
+  summary: 18,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

@@ -22,8 +22,15 @@ export type InflowState = Readonly<{
 /** Frames that are numbered. */
 export type NumberedFrame = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'progress' | 'digest'>;
 
-/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. */
-export type LinkWork = Readonly<{ pushes: readonly Push[]; slice: Slice | undefined; last: number; mutations: number; bytes: number }>;
+/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. `compares`: a begin that is answered with a summary then. */
+export type LinkWork = Readonly<{
+  pushes: readonly Push[];
+  slice: Slice | undefined;
+  last: number;
+  mutations: number;
+  bytes: number;
+  compares: boolean;
+}>;
 
 export type InflowEvent =
   | Readonly<{ kind: 'frame'; frame: NumberedFrame }>
@@ -41,6 +48,8 @@ export type InflowEffect =
   | Readonly<{ kind: 'again'; frame: NumberedFrame }>
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>
+  /** What is held of the slice is to be told, by the number of its begin. */
+  | Readonly<{ kind: 'summarise'; slice: Slice; sequence: number }>
   | Readonly<{ kind: 'differs'; slice: Slice }>
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
 

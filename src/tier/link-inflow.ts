@@ -6,7 +6,7 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import { unreachable } from '../domain/errors.js';
-import type { Clock, PushLane } from '../domain/ports.js';
+import type { Clock, Objects, PushLane, Revisions } from '../domain/ports.js';
 import type { Push, PushOutcome } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -18,10 +18,12 @@ import { putParts, turnMax } from '../intake/frame-parts.js';
 import type { LinkPaths } from './link-paths.js';
 import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
+import { Summaries } from './summaries.js';
 
 const nothing: Credit = { mutations: 0, bytes: 0 };
 
 export type LinkInflowParts = Readonly<{
+  store: Objects & Revisions;
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
@@ -42,6 +44,7 @@ export class LinkInflow {
   readonly #context: () => InflowContext;
   readonly #acks: Acks;
   #state: InflowState = newInflow();
+  readonly #summaries: Summaries;
   #isOver = false;
   /** What was taken since the event loop turned last. */
   #taken: Credit = nothing;
@@ -56,6 +59,7 @@ export class LinkInflow {
     this.#parts = parts;
     this.#context = context;
     this.#acks = new Acks((ack) => parts.connection.send(ack), parts.turn);
+    this.#summaries = new Summaries(parts);
   }
 
   get tally(): InflowTally {
@@ -114,6 +118,7 @@ export class LinkInflow {
   /** Nothing more is taken; resolves when what was is decided. */
   async close(): Promise<void> {
     this.#isOver = true;
+    await this.#summaries.close();
     // What was given out may give out more.
     for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
       settled = this.#settled;
@@ -167,6 +172,8 @@ export class LinkInflow {
           message: refusal.message,
         });
       }
+      case 'summarise':
+        return this.#summaries.add(effect.slice, effect.sequence);
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'differs':

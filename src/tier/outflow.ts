@@ -143,6 +143,12 @@ export class Outflow {
     this.#bell.ring();
   }
 
+  /** What the other end holds of a slice that is to be stated. */
+  learnSummary(summary: FrameOf<'summary'>): void {
+    this.#teller.learnSummary(summary);
+    this.#bell.ring();
+  }
+
   /** The other end has come to hold slices of a shard that is ours to tell. */
   hold(held: readonly HeldSlice[]): void {
     this.#courses.hold(held);

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { shardName } from '../support/objects.js';
 import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { frameSize } from './frame-size.js';
 import { play } from './random-tree.js';
 import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
 import { SimPusher } from './sim-pusher.js';
@@ -163,6 +164,31 @@ for (const dead of ['eu', 'root', 'eu-1'])
     t.false(isTakenForAll);
     t.deepEqual(world.faults, []);
   });
+
+test('a cache that goes to another parent and back sends a hundredth of what it has sent, if all is there', async (t) => {
+  const { world, tree } = await aGrownTree();
+  let bytes = 0;
+  world.network.observe(({ frame }) => (bytes += frameSize(frame)));
+  const many = new SimPusher({ shard: amberShard, incarnation: 2, resources: simResources });
+  for (let i = 0; i < 5_000; i += 1) many.put(aSimObject({ shard: 'amber', name: `many-${i}` }));
+  tree.home(many, 'eu-1');
+  await tree.converge(60_000);
+  const first = bytes;
+
+  for (const parent of ['us', 'eu']) {
+    bytes = 0;
+    await world.time.awaited(tree.cache('eu-1').stop(), 60_000);
+    tree.cache('eu-1').follow(parent);
+    await tree.start();
+    await tree.converge(120_000);
+
+    t.log(`5,000 objects: ${first} bytes at first, ${bytes} with ${parent}`);
+    t.true(bytes <= first / 100, `${bytes}`);
+  }
+  many.remove(aSimObject({ shard: 'amber', name: 'many-7' }).key);
+  await tree.converge(60_000);
+  t.deepEqual(world.faults, []);
+});
 
 test('a shard that is removed at a cache whose clock is hours ahead is gone from all, and stays nobody’s (T8)', async (t) => {
   const { world, tree } = await aGrownTree();
