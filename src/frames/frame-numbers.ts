@@ -21,4 +21,5 @@ export const frameNumbers = {
   resume: 17,
   heartbeat: 18,
   report: 19,
+  summary: 20,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

@@ -7,8 +7,8 @@
  *            | [2,  protocol, cacheId, epoch, stated, credit, limits]                              welcome
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
- *            | [5,  sequence, slice, revision]                                                     begin
- *            | [6,  sequence, slice, revision, count, edge]                                        end
+ *            | [5,  sequence, slice, revision, compares?]                                          begin
+ *            | [6,  sequence, slice, revision, count, edge, isSame?]                               end
  *            | [7,  slice, reason]                                                                 restate
  *            | [8,  sequence, position]                                                            progress
  *            | [9,  shard, incarnation, moves, removed, origin, path, reached, isYours]            claim
@@ -22,6 +22,7 @@
  *            | [17, position, held, isLast]                                                        resume
  *            | [18, number]                                                                        heartbeat
  *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
+ *            | [20, slice, sequence, value]                                                        summary
  *   slice    = [shard, group, resource, identity]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
@@ -30,8 +31,8 @@
  *   freshness = [[slice, connected, synced, lagMs, whole], …]
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
- * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest and resume
- * are theirs alone, and so are heartbeat, report, and the credit and the limits in hello; status is a shard's.
+ * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
+ * heartbeat and report are theirs alone, and so are the credit and the limits in hello; status is a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
@@ -40,6 +41,9 @@
  * the progress, or with the put or delete, that names it. It is stored together with what it came with. A digest holds for what was sent
  * before it. A report of freshness holds for what was sent before it as well, and answers a heartbeat: everything that the sender held when
  * heartbeat NUMBER came was sent before the report that names NUMBER; 0 answers none. Order is all they need.
+ *
+ * A begin that compares is answered with a summary of what the receiver holds then, by the number of the begin: a SHA-256 (domain/summary.ts), ''
+ * where it has none to give. If the sender's own is the same, it sends no objects, and an end that says so: nothing is to be removed.
  *
  * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
  * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as stated.
@@ -126,12 +130,12 @@ export type Frame =
     }>
   | Readonly<{ kind: 'put'; sequence: number; slice: Slice; version: string; objects: readonly PushedObject[]; position?: string }>
   | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[]; position?: string }>
-  | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string }>
+  | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string; compares?: boolean }>
   /**
    * `count`: objects put since begin. `edge`: what the policies of both caches come to for the slice; '' from a shard. Without a
    * begin before it, the slice is in step with that edge and all of it stated.
    */
-  | Readonly<{ kind: 'end'; sequence: number; slice: Slice; revision: string; count: number; edge: string }>
+  | Readonly<{ kind: 'end'; sequence: number; slice: Slice; revision: string; count: number; edge: string; isSame?: boolean }>
   | Readonly<{ kind: 'restate'; slice: Slice; reason: string }>
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
   /**
@@ -164,5 +168,6 @@ export type Frame =
     }>
   /** What the receiving side holds of what comes over this link, and the last position it was told; in parts, the last of which says so. */
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
+  | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; value: string }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

@@ -92,6 +92,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         sequence: asPositive(member(0, 'sequence')),
         slice: asSlice(member(1, 'slice')),
         revision: asText(member(2, 'revision')),
+        ...(asAdded(member(3, 'compares'), asFlag) === true ? { compares: true } : {}),
       };
     case 'end':
       return {
@@ -101,6 +102,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         revision: asText(member(2, 'revision')),
         count: asCount(member(3, 'count')),
         edge: asText(member(4, 'edge')),
+        ...(asAdded(member(5, 'isSame'), asFlag) === true ? { isSame: true } : {}),
       };
     case 'restate':
       return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
@@ -164,6 +166,13 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         position: asText(member(0, 'position')),
         held: asListOf(member(1, 'held'), asHeld),
         isLast: asFlag(member(2, 'isLast')),
+      };
+    case 'summary':
+      return {
+        kind,
+        slice: asSlice(member(0, 'slice')),
+        sequence: asPositive(member(1, 'sequence')),
+        value: asText(member(2, 'value')),
       };
     default:
       return unreachable(kind);

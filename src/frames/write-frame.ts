@@ -26,9 +26,9 @@ function members(frame: Frame): readonly unknown[] {
     case 'delete':
       return [frame.sequence, slice(frame.slice), keys(frame.keys), ...position(frame)];
     case 'begin':
-      return [frame.sequence, slice(frame.slice), text(frame.revision)];
+      return [frame.sequence, slice(frame.slice), text(frame.revision), ...flag(frame.compares)];
     case 'end':
-      return [frame.sequence, slice(frame.slice), text(frame.revision), frame.count, text(frame.edge)];
+      return [frame.sequence, slice(frame.slice), text(frame.revision), frame.count, text(frame.edge), ...flag(frame.isSame)];
     case 'restate':
       return [slice(frame.slice), message(frame.reason)];
     case 'progress':
@@ -55,6 +55,8 @@ function members(frame: Frame): readonly unknown[] {
       return [frame.reason, message(frame.message), frame.retryAfterMs ?? null];
     case 'resume':
       return [text(frame.position), frame.held.map(held), frame.isLast];
+    case 'summary':
+      return [slice(frame.slice), frame.sequence, text(frame.value)];
     default:
       return unreachable(frame);
   }
@@ -70,6 +72,10 @@ function slice({ shard, resource }: Slice): readonly string[] {
 
 function position({ position: at }: FrameOf<'hello' | 'put' | 'delete' | 'ack'>): readonly string[] {
   return at === undefined ? [] : [text(at)];
+}
+
+function flag(value = false): readonly true[] {
+  return value ? [true] : [];
 }
 
 function held({ slice: of, edge, stated }: HeldSlice): readonly unknown[] {

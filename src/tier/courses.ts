@@ -192,11 +192,11 @@ export class Courses {
 
   /** All that are told are to be stated: the log does not reach back to where the link is. The other end is told so of all at once. */
   wantAll(): void {
-    for (const course of this.#each()) if (course.isTold) this.want(course);
+    for (const course of this.#each()) if (!course.isToBeStated) this.want(course);
     this.#doubts.clear();
   }
 
-  /** The policies have changed: what concerns a slice may have, and then it is stated anew. Nothing is told meanwhile. */
+  /** The policies have changed: what concerns a slice may have, and then it is stated anew. Nothing is told before that is known of all. */
   async changeEdge(edge: Edge, turn: () => Promise<void>): Promise<void> {
     this.#edge = edge;
     for (const ofShard of this.#byShard.values()) {
@@ -263,7 +263,8 @@ export class Courses {
     if (held === undefined && !this.#edge.covers(slice)) return undefined;
     const edge = this.#edge.hashOf(slice);
     const isInStep = this.#canResume && held?.edge === edge;
-    const course = new SliceCourse(slice, { edge, phase: isInStep ? 'in step' : 'waiting', pace: new RestatePace({ clock, random }) });
+    const phase = isInStep ? 'in step' : held === undefined ? 'new' : 'waiting';
+    const course = new SliceCourse(slice, { edge, phase, pace: new RestatePace({ clock, random }) });
     if (isInStep) course.endedFor = held.stated;
     else this.#wait(course);
     if (!isInStep && this.#canResume && held !== undefined && held.edge !== '') this.#doubts.add(course);

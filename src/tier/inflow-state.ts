@@ -25,7 +25,10 @@ export type InflowState = Readonly<{
 /** Frames that are numbered. */
 export type NumberedFrame = FrameOf<'put' | 'delete' | 'begin' | 'end' | 'progress' | 'digest' | 'report'>;
 
-/** What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. `report`: what holds from then on. */
+/**
+ * What one frame asks of the store. `last`: the number that may be acknowledged when it is settled. `report`: what holds from then on. `compares`: a
+ * begin that is answered with a summary then.
+ */
 export type LinkWork = Readonly<{
   pushes: readonly Push[];
   slice: Slice | undefined;
@@ -33,6 +36,7 @@ export type LinkWork = Readonly<{
   mutations: number;
   bytes: number;
   report?: FrameOf<'report'>;
+  compares: boolean;
 }>;
 
 export type InflowEvent =
@@ -51,6 +55,8 @@ export type InflowEffect =
   | Readonly<{ kind: 'again'; frame: NumberedFrame }>
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey; refusal: Refusal }>
   | Readonly<{ kind: 'parked'; slice: Slice }>
+  /** What is held of the slice is to be told, by the number of its begin. */
+  | Readonly<{ kind: 'summarise'; slice: Slice; sequence: number }>
   | Readonly<{ kind: 'differs'; slice: Slice }>
   /** Everything that was sent before it can be read here. */
   | Readonly<{ kind: 'reported'; report: FrameOf<'report'> }>

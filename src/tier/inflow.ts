@@ -2,7 +2,7 @@
  * The receiving half of a link as a pure step: what the cache at the other end tells goes to the store, in the order it came.
  *
  *   frame               what becomes of it
- *   begin               the slice is being stated: puts are counted
+ *   begin               the slice is being stated: puts are counted; one that compares is answered with a summary of what is held behind it
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
  *   … of a slice of     to the store, as out of step: not all of it is here, and it is asked for anew once it is taken
@@ -22,7 +22,7 @@
  * Bounds: the credit, of what is not settled yet; `slicesMax`. The slices that are in the middle of something are changed in place.
  */
 import type { Refusal } from '../domain/errors.js';
-import type { Push, Speaker } from '../domain/push.js';
+import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';
@@ -72,7 +72,14 @@ function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowC
   const slice = frame.kind === 'progress' || frame.kind === 'report' ? undefined : frame.slice;
   const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
   const counted: InflowState = { ...state, next: frame.sequence + mutations, unsettled };
-  const work: LinkWork = { pushes: [], slice, last: counted.next - 1, mutations, bytes };
+  const work: LinkWork = {
+    pushes: [],
+    slice,
+    last: counted.next - 1,
+    mutations,
+    bytes,
+    compares: frame.kind === 'begin' && frame.compares === true,
+  };
   if (frame.kind === 'progress') return push(counted, work, [{ kind: 'reach', side: context.from, position: frame.position }]);
   if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
   if (context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined)
@@ -123,7 +130,7 @@ function takeSlice(
 
 function end(
   state: InflowState,
-  { slice, count, edge }: FrameOf<'end'>,
+  { slice, count, edge, isSame }: FrameOf<'end'>,
   known: SliceInflow | undefined,
   { work, by }: Readonly<{ work: LinkWork; by: Speaker }>,
 ): Stepped {
@@ -133,7 +140,7 @@ function end(
     const { effects } = push(state, work, [{ kind: 'doubt', slice, by }]);
     return { state, effects: [...effects, restate(slice, reason)] };
   }
-  return push(state, work, [{ kind: 'end', slice, by, edge }]);
+  return push(state, work, [{ kind: 'end', slice, by, edge, ...(isSame === true ? { isSame } : {}) }]);
 }
 
 function admit(
@@ -206,6 +213,7 @@ function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 's
     return isInStep(slice)
       ? { state: settled, effects: [ack, { kind: 'differs', slice }, restate(slice, 'its digest differs')] }
       : { state: settled, effects: [ack, restate(slice, 'it is not in step here')] };
+  if (work.compares) return { state: settled, effects: [ack, summaryOf(work, slice, outcomes)] };
   const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
   return { state: settled, effects: isUnbegun ? [ack, restate(slice, 'its statement was interrupted here')] : [ack] };
 }
@@ -224,6 +232,13 @@ function push(state: InflowState, work: LinkWork, pushes: readonly Push[]): Step
 
 function restate(slice: Slice, reason: string): InflowEffect {
   return { kind: 'send', frame: { kind: 'restate', slice, reason } };
+}
+
+/** What is held is told to who has the slice alone. */
+function summaryOf({ last: sequence }: LinkWork, slice: Slice, outcomes: readonly PushOutcome[]): InflowEffect {
+  const isBegun = outcomes.length > 0 && outcomes.every(({ kind }) => kind === 'unchanged');
+  if (isBegun) return { kind: 'summarise', slice, sequence };
+  return { kind: 'send', frame: { kind: 'summary', slice, sequence, value: '' } };
 }
 
 function refusal(slice: Slice, key: FrameOf<'delete'>['keys'][number], sequence: number, refused: Refusal): readonly InflowEffect[] {

@@ -6,9 +6,8 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import { unreachable } from '../domain/errors.js';
-import type { Clock, PushLane } from '../domain/ports.js';
+import type { Clock, Objects, PushLane, Revisions } from '../domain/ports.js';
 import type { Push, PushOutcome } from '../domain/push.js';
-import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Credit, FrameOf } from '../frames/frame.js';
@@ -19,6 +18,7 @@ import { Heartbeat } from './heartbeat.js';
 import type { LinkPaths } from './link-paths.js';
 import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
+import { Summaries } from './summaries.js';
 
 const nothing: Credit = { mutations: 0, bytes: 0 };
 const unheardMax = 1_000;
@@ -26,6 +26,7 @@ const unheardMax = 1_000;
 const others = '*';
 
 export type LinkInflowParts = Readonly<{
+  store: Objects & Revisions;
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
@@ -49,6 +50,7 @@ export class LinkInflow {
   readonly #acks: Acks;
   readonly #heartbeat: Heartbeat;
   #state: InflowState = newInflow();
+  readonly #summaries: Summaries;
   #isOver = false;
   /** Shards whose last claims were not heard. */
   readonly #unheard = new Set<string>();
@@ -66,6 +68,7 @@ export class LinkInflow {
     this.#context = context;
     this.#heartbeat = new Heartbeat({ clock: parts.clock, send: (number) => parts.connection.send({ kind: 'heartbeat', number }) });
     this.#acks = new Acks((ack) => parts.connection.send(ack), parts.turn);
+    this.#summaries = new Summaries(parts);
   }
 
   get tally(): InflowTally {
@@ -133,6 +136,7 @@ export class LinkInflow {
   async close(): Promise<void> {
     this.#isOver = true;
     this.#heartbeat.close();
+    await this.#summaries.close();
     // What was given out may give out more.
     for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
       settled = this.#settled;
@@ -186,6 +190,8 @@ export class LinkInflow {
           message: refusal.message,
         });
       }
+      case 'summarise':
+        return this.#summaries.add(effect.slice, effect.sequence);
       case 'parked':
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'reported':

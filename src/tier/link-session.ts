@@ -20,7 +20,6 @@ import { capCredit, creditMax } from './credit.js';
 import { Edges, formatEndPolicy, parseEndPolicy, type EndPolicy } from './edges.js';
 import { HeldSlices } from './held-slices.js';
 import { inflowContext } from './inflow-context.js';
-import type { InflowContext } from './inflow-state.js';
 import { LinkPaths } from './link-paths.js';
 import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
@@ -174,8 +173,7 @@ export class LinkSession {
       for (;;) {
         const { done, value } = await frames.next();
         if (done === true || this.#end !== undefined) return;
-        // Whether the peer takes what we send is no reason not to read: both ends would wait for each other. What reading makes us send, acks
-        // and refusals, is bounded by the credit.
+        // Were it no longer read while it does not read, both ends would wait. What reading makes us send is bounded by the credit.
         await this.#take(value);
       }
     } catch (error) {
@@ -201,6 +199,8 @@ export class LinkSession {
         return this.#outflow?.refused(frame);
       case 'restate':
         return this.#outflow?.restate(frame);
+      case 'summary':
+        return this.#outflow?.learnSummary(frame);
       case 'claim': {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
         this.#inflow.noteClaim(frame, this.#parts.routes.hear(this.#peer.side, frame));
@@ -292,7 +292,7 @@ export class LinkSession {
     this.#connection.send({ kind: 'policy', ...formatEndPolicy(this.#own) });
   }
 
-  #context(): InflowContext {
+  #context() {
     const { known, intake } = this.#parts;
     return inflowContext({ from: this.#peer.side, edges: this.#edges, known, paths: this.#paths, intake });
   }

@@ -18,12 +18,13 @@ import type { LinkSession } from './link-session.js';
 import type { LinkPeer } from './link-session-parts.js';
 
 /**
- * Children of one parent lose it together. They come back spread over one second, and over three when it takes longer, each of its own
- * accord; a link that broke for a moment is back within one. A parent that comes back is found within three.
+ * Children of one parent lose it together. They come back spread over one second, and over two when it takes longer, each of its own
+ * accord; a link that broke for a moment is back within one. A parent that comes back is found within two, so that all is equal again
+ * within three.
  */
 export const linkReconnectBounds: ReconnectBounds = {
   backoffBaseMs: 1_000,
-  backoffMaxMs: 3_000,
+  backoffMaxMs: 2_000,
   lastedMs: 2_000,
   retryAfterMaxMs: 300_000,
 };

@@ -147,7 +147,7 @@ export class Outflow {
   /** The other end wants a slice stated. */
   restate({ slice, reason }: FrameOf<'restate'>): void {
     const course = this.#courses.of(slice);
-    if (course === undefined || !course.isTold) return;
+    if (course === undefined || course.isToBeStated) return;
     const afterMs = course.pace.wantedMs();
     this.#restated += 1;
     this.#parts.log.info('link.restate', { slice: formatSlice(slice), reason, afterMs });
@@ -158,6 +158,12 @@ export class Outflow {
   /** The other end asks how fresh everything is. */
   report(heartbeat: number): void {
     this.#reports.ask(heartbeat);
+    this.#bell.ring();
+  }
+
+  /** What the other end holds of a slice that is to be stated. */
+  learnSummary(summary: FrameOf<'summary'>): void {
+    this.#teller.learnSummary(summary);
     this.#bell.ring();
   }
 
@@ -267,7 +273,8 @@ export class Outflow {
       if (before === undefined) byCourse.set(course, [toldChange(change, came)]);
       else before.push(toldChange(change, came));
     }
-    for (const [course, items] of byCourse) this.#queue.objects(course, items);
+    // No key stands twice in them: in this order they are two frames, not one each time a delete follows on a put.
+    for (const [course, items] of byCourse) this.#queue.objects(course, items.toSorted(deletesLast));
     if (this.#tail.isBehind) for (const { key } of told) this.#teller.doubtPaths(key);
     if (last?.movedPath !== undefined) await this.#teller.movePath(last.key, last.movedPath);
     if (!this.#queue.isEmpty) this.#progress(true);
@@ -336,4 +343,8 @@ export class Outflow {
     }
     this.#parts.boundedLog.warn('link.too-large', placeOf(slice, told));
   }
+}
+
+function deletesLast(a: Told, b: Told): number {
+  return Number(a.kind === 'delete') - Number(b.kind === 'delete');
 }

@@ -5,6 +5,7 @@ import type { Incarnation } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
 import type { RestatePace } from '../sender/restate-pace.js';
 import { nextPhase, type CourseEvent, type CoursePhase } from './course-phase.js';
+import type { SliceComparison } from './slice-comparison.js';
 import type { SliceWalk } from './slice-walk.js';
 
 export class SliceCourse {
@@ -24,6 +25,9 @@ export class SliceCourse {
   freshness = '';
   /** Of its statement, or of its digest. */
   walk: SliceWalk | undefined;
+  comparison: SliceComparison | undefined;
+  /** The other end was found to have all of it at its begin. */
+  isSame = false;
   #phase: CoursePhase;
   #cancelDelay: (() => void) | undefined;
 
@@ -45,7 +49,11 @@ export class SliceCourse {
 
   /** Whether changes of it are told. */
   get isTold(): boolean {
-    return this.#phase !== 'waiting';
+    return this.#phase !== 'new';
+  }
+
+  get isToBeStated(): boolean {
+    return this.#phase === 'new' || this.#phase === 'waiting';
   }
 
   step(event: CourseEvent): void {
@@ -65,8 +73,14 @@ export class SliceCourse {
     this.walk = undefined;
   }
 
+  closeComparison(): void {
+    this.comparison?.close();
+    this.comparison = undefined;
+  }
+
   close(): void {
     this.closeWalk();
+    this.closeComparison();
     this.#cancelDelay?.();
     this.#cancelDelay = undefined;
   }

@@ -3,7 +3,8 @@
  *
  * S1 At most `statementsMax` are read side by side, a page each in turn, so that a large one does not hold up the others; a digest is
  *    read only when nothing else is to be done.
- * S2 What declares types is told before what may be of them, which the other end would have to put aside.
+ * S2 What the other end may have all of is compared before it is stated, if it is many objects: most often it comes back to them.
+ * S3 What declares types is told before what may be of them, which the other end would have to put aside.
  */
 import { emptyDigest, formatDigest } from '../domain/digest.js';
 import type { MovedPath } from '../domain/change.js';
@@ -13,10 +14,12 @@ import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/por
 import type { Scope } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Slice } from '../domain/slice.js';
+import { Comparisons } from './comparisons.js';
 import type { Courses } from './courses.js';
 import { crossingObjects } from './crossing.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { OutflowQueue } from './outflow-queue.js';
+import type { FrameOf } from '../frames/frame.js';
 import type { SliceCourse } from './slice-course.js';
 import { SliceWalk } from './slice-walk.js';
 import type { Tail } from './tail.js';
@@ -38,12 +41,14 @@ const doubtsPerTurn = 256;
 export class SliceTeller {
   readonly #parts: SliceTellerParts;
   readonly #stating: SliceCourse[] = [];
+  readonly #comparisons: Comparisons;
   readonly #digestsDue = new Set<SliceCourse>();
   readonly #doubtful = new Set<SliceCourse>();
   #checked: SliceCourse | undefined;
 
   constructor(parts: SliceTellerParts) {
     this.#parts = parts;
+    this.#comparisons = new Comparisons(parts);
   }
 
   /** Ends a slice that is due for it. False: none is. */
@@ -56,8 +61,9 @@ export class SliceTeller {
     const { course, incarnation } = due;
     const { slice, edge } = course;
     const revision = store.format(tail.position);
-    queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, edge }));
     const isFirst = course.phase === 'told';
+    const isSame = isFirst && course.isSame ? { isSame: true } : {};
+    queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, edge, ...isSame }));
     course.step('ended');
     course.endedFor = incarnation;
     if (!isFirst) return true;
@@ -78,15 +84,20 @@ export class SliceTeller {
   /** Reads on in what is to be stated. False: nothing is. */
   async walk(): Promise<boolean> {
     const { courses, tail } = this.#parts;
+    if (this.#goOn()) return true;
     while (this.#stating.length < statementsMax) {
       const isDeclaring = this.#stating.some(({ declaresTypes }) => declaresTypes);
       const course = courses.takeWaiting(tail.position, isDeclaring ? 'declaring' : undefined);
       if (course === undefined) break;
-      this.#begin(course);
+      if (this.#comparisons.isFor(course)) {
+        this.#comparisons.ask(course, this.#snapshot(course));
+        this.#stating.push(course);
+      } else this.#begin(course);
     }
     const course = this.#stating.shift();
     if (course !== undefined) {
       if (course.phase === 'stating' && (await this.#page(course))) this.#stating.push(course);
+      if (course.phase === 'comparing' && (await this.#comparisons.page(course))) this.#stating.push(course);
       return true;
     }
     if (this.#checked === undefined) return false;
@@ -115,6 +126,11 @@ export class SliceTeller {
     return false;
   }
 
+  /** What the other end held of a slice at its begin. */
+  learnSummary(summary: FrameOf<'summary'>): void {
+    this.#comparisons.learn(summary);
+  }
+
   /** All digests are due. */
   checkAll(): void {
     for (const course of this.#parts.courses.all) this.#digestsDue.add(course);
@@ -137,7 +153,7 @@ export class SliceTeller {
     const { courses, queue, store, tail } = this.#parts;
     const { edge } = courses;
     for (const course of [...courses.ofShard(shard)].filter(({ isTold, slice }) => isTold && edge.asksPath(slice))) {
-      if (this.#doubtful.delete(course)) {
+      if (this.#doubtful.delete(course) && !course.isToBeStated) {
         courses.want(course, course.pace.wantedMs());
         continue;
       }
@@ -163,8 +179,10 @@ export class SliceTeller {
       (sequence) => ({ kind: 'begin', sequence, slice, revision }),
       () => (course.objects = 0),
     );
+    course.closeComparison();
     course.isRefused = false;
     courses.marked.add(course);
+    course.isSame = false;
     course.step('begun');
     if (snapshot !== undefined) {
       course.walk = new SliceWalk(snapshot, { sums: !edge.isWhole(slice) });
@@ -173,6 +191,22 @@ export class SliceTeller {
     }
     course.step('walked');
     courses.mayBeDue(course);
+  }
+
+  /** Goes on with what was compared. False: there is none, or no room for it. */
+  #goOn(): boolean {
+    const compared = this.#comparisons.take(this.#stating.length < statementsMax);
+    if (compared === undefined) return false;
+    const { course, isSame } = compared;
+    course.closeComparison();
+    if (!isSame) {
+      this.#begin(course);
+      return true;
+    }
+    course.isSame = true;
+    course.step('walked');
+    this.#parts.courses.mayBeDue(course);
+    return true;
   }
 
   #snapshot(course: SliceCourse): Snapshot {

@@ -386,6 +386,22 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
   });
 
+  test('an end that says that all was the same removes nothing, if its statement is under way', async (t) => {
+    const engine = await open(t, {});
+    const { store } = engine;
+    const lane = store.lane();
+    const same: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', side: eu }, edge, isSame: true };
+    await mustPush(lane, [aClaim({ side: eu }), aState({ name: 'a' }, {}, eu), aState({ name: 'b' }, {}, eu)]);
+    t.deepEqual(outcomeTexts(await lane.push([same])), ['unbegun']);
+
+    t.deepEqual(await mustPush(lane, [aBegin({}, eu), aRetract({ name: 'b' }, eu), same]), ['unchanged', 'written', 'swept 0']);
+
+    t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge });
+    await mustPush(lane, [aBegin({}, eu)]);
+    const again = (await engine.restart()).lane();
+    t.deepEqual(outcomeTexts(await again.push([same])), ['unbegun']);
+  });
+
   // Links
 
   test('a link that meets another cache than before loses its position, and its slices fall out of step; what was stated stays', async (t) => {

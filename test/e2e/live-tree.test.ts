@@ -16,10 +16,7 @@ import { LiveTree } from './live-tree.js';
 import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
 import { countRelists } from './relists.js';
 
-/**
- * What kcp cleans up takes its controllers some seconds, and a link whose parent was away comes back within half a minute. What was deleted
- * meanwhile leaves with the end of a statement, which waits until the shard was not written to for half a minute.
- */
+/** What kcp cleans up takes its controllers some seconds. */
 const convergeMsMax = 150_000;
 const troubleMs = 10_000;
 const createEveryMs = 250;

@@ -21,14 +21,17 @@ const unusedOfHello = 7;
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'hello') return 2 + positions;
+  if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
+  if (frame.kind === 'end') return frame.isSame === true ? 1 : 0;
   return frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'ack' ? positions : 0;
 }
 
 /** The members of a frame that are known, as the reader has them who knows them all. */
 function allMembers(frame: Frame): readonly unknown[] {
   const members = unpack(writeFrame(frame)) as unknown[];
-  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack'];
-  const isLacking = mayLack.includes(frame.kind) && !('position' in frame && frame.position !== undefined);
+  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack', 'begin', 'end'];
+  const isFlagged = (frame.kind === 'begin' && frame.compares === true) || (frame.kind === 'end' && frame.isSame === true);
+  const isLacking = mayLack.includes(frame.kind) && !isFlagged && !('position' in frame && frame.position !== undefined);
   return isLacking ? [...members, null] : members;
 }
 
@@ -115,7 +118,7 @@ const bad: readonly [string, unknown, string][] = [
   ['no list', 'hello', 'it is no list'],
   ['an empty list', [], 'its kind is none'],
   ['a kind of number 0', [0], 'its kind is none'],
-  ['a kind that is not known', [20], 'its kind is none'],
+  ['a kind that is not known', [21], 'its kind is none'],
   ['a kind by name', ['put'], 'its kind is none'],
   ['a put of nothing', [3, 1, amber, 'v1', []], 'put.objects is no list of 5 members each'],
   ['a put whose objects are no multiple of five', [3, 1, amber, 'v1', ['c', '', 'n', '1']], 'put.objects is no list of 5 members each'],

@@ -136,6 +136,9 @@ export const someFrames: readonly Frame[] = [
     isAll: false,
     isComplete: true,
   },
+  { kind: 'begin', sequence: 1, slice: exportsOfAmber, revision: '1003', compares: true },
+  { kind: 'end', sequence: 301, slice: exportsOfAmber, revision: '1003', count: 0, edge: 'e1', isSame: true },
+  { kind: 'summary', slice: exportsOfAmber, sequence: 1, value: 'a1b2' },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -215,8 +218,15 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     },
     { requiredKeys: ['kind', 'sequence', 'slice', 'keys'] },
   ),
-  fc.record({ kind: fc.constant('begin' as const), sequence: positive, slice, revision: text }),
-  fc.record({ kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, edge: text }),
+  fc.record(
+    { kind: fc.constant('begin' as const), sequence: positive, slice, revision: text, compares: fc.constant(true) },
+    { requiredKeys: ['kind', 'sequence', 'slice', 'revision'] },
+  ),
+  fc.record(
+    { kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, edge: text, isSame: fc.constant(true) },
+    { requiredKeys: ['kind', 'sequence', 'slice', 'revision', 'count', 'edge'] },
+  ),
+  fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, value: text }),
   fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),
   fc.record({ kind: fc.constant('progress' as const), sequence: positive, position: text }),
   fc.record({

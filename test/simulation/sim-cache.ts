@@ -14,6 +14,7 @@ import type { ShardName } from '../../src/domain/shard.js';
 import { childSide, type Side } from '../../src/domain/side.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
+import { linkReconnectBounds } from '../../src/tier/link.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { MemoryDisk } from '../support/memory-disk.js';
@@ -251,6 +252,7 @@ export class SimCache {
       linkPolicies(this.#policies),
       {
         ...defaultSenderBounds,
+        ...linkReconnectBounds,
         progressIntervalMs: 5_000,
         refusedRetryMs: 60_000,
         digestIntervalMs: 600_000,

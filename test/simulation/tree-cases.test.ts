@@ -1,11 +1,13 @@
 import test from 'ava';
 import { shardName } from '../support/objects.js';
 import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { frameSize } from './frame-size.js';
 import { play } from './random-tree.js';
 import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
 import { SimPusher } from './sim-pusher.js';
 import { SimRemoval } from './sim-removal.js';
 import { SimWriter } from './sim-writer.js';
+import type { SimWorld } from './sim-world.js';
 import { Tamperer } from './tamperer.js';
 
 const amberShard = shardName('amber');
@@ -14,6 +16,23 @@ const plum = shardName('plum');
 function anInstance(name: string) {
   const { group, resource, identity } = declaredResource(amberShard);
   return aSimObject({ shard: amberShard, group, resource, identity, name });
+}
+
+/** Four times a second it creates one object, updates one and deletes one, of some forty. */
+function aBusyWriter(world: SimWorld) {
+  const object = (index: number, content = 0) => aSimObject({ shard: plum, name: `busy-${index}` }, { spec: { content } });
+  const writer = new SimWriter({ shard: plum, resources: simResources, beat: (content) => object(0, content) });
+  let last = 0;
+  const writeFor = async (ms: number): Promise<void> => {
+    for (let at = 0; at < ms; at += 250) {
+      last += 1;
+      writer.put(object(last));
+      if (last > 20) writer.put(object(last - 20, last));
+      if (last > 40) writer.remove(object(last - 40));
+      await world.time.advance(250);
+    }
+  };
+  return { writer, writeFor };
 }
 
 test('a cache that lost its disk and follows another parent has its shards: the way they came before is left', async (t) => {
@@ -124,6 +143,50 @@ test('a plain writer that moves to another cache takes its shard along once nobo
 
   t.true(tookMs > 30_000, `${tookMs}`);
   t.is(tree.cache('eu-1').side(plum), 'parent');
+  t.deepEqual(world.faults, []);
+});
+
+for (const dead of ['eu', 'root', 'eu-1'])
+  test(`what a plain writer that is never quiet deletes while ${dead} is dead goes everywhere within three seconds of its return (T11)`, async (t) => {
+    const { world, tree } = await aGrownTree();
+    const { writer, writeFor } = aBusyWriter(world);
+    tree.home(writer, 'eu-1');
+    await writeFor(20_000);
+    tree.cache(dead).crash();
+    await writeFor(10_000);
+    await tree.cache(dead).start();
+    await writeFor(3_000);
+    const isTakenForAll = [...tree.cache('eu-1').known.slicesOf(plum)].some(({ stated }) => stated !== 0);
+
+    const tookMs = await tree.converge(60_000);
+
+    t.true(tookMs <= 500, `${tookMs} ms behind the last write`);
+    t.false(isTakenForAll);
+    t.deepEqual(world.faults, []);
+  });
+
+test('a cache that goes to another parent and back sends a hundredth of what it has sent, if all is there', async (t) => {
+  const { world, tree } = await aGrownTree();
+  let bytes = 0;
+  world.network.observe(({ frame }) => (bytes += frameSize(frame)));
+  const many = new SimPusher({ shard: amberShard, incarnation: 2, resources: simResources });
+  for (let i = 0; i < 5_000; i += 1) many.put(aSimObject({ shard: 'amber', name: `many-${i}` }));
+  tree.home(many, 'eu-1');
+  await tree.converge(60_000);
+  const first = bytes;
+
+  for (const parent of ['us', 'eu']) {
+    bytes = 0;
+    await world.time.awaited(tree.cache('eu-1').stop(), 60_000);
+    tree.cache('eu-1').follow(parent);
+    await tree.start();
+    await tree.converge(120_000);
+
+    t.log(`5,000 objects: ${first} bytes at first, ${bytes} with ${parent}`);
+    t.true(bytes <= first / 100, `${bytes}`);
+  }
+  many.remove(aSimObject({ shard: 'amber', name: 'many-7' }).key);
+  await tree.converge(60_000);
   t.deepEqual(world.faults, []);
 });
 

@@ -204,6 +204,11 @@ export class MemoryCommitter {
       this.#disk.slices.state(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
+    if (push.isSame === true) {
+      this.#underWay.forget(slice.shard, id);
+      this.#disk.slices.state(slice, facts);
+      return { kind: 'swept', removed: 0 };
+    }
     statement.walk ??= this.#underWay.walk(statement.survey, [{ id, slice }]);
     const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
     const decided = this.#step(statement.walk, held <= littleMax + this.#asked ? held : 0);

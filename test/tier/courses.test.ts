@@ -104,14 +104,10 @@ function only(courses: Courses): SliceCourse {
 test('a slice is told wherever its shard’s side lets it flow, if the edge covers it or the other end holds it', async (t) => {
   const narrow = anEdge(noSchemas);
   const table: readonly (readonly [string, RigOptions, Readonly<Record<string, string>>])[] = [
-    ['local, up', { slices: [exports] }, { apiexports: 'waiting' }],
-    ['of a child, up', { slices: [exports], shard: aShardState(amber, 5, { side: 'child/c' }) }, { apiexports: 'waiting' }],
+    ['local, up', { slices: [exports] }, { apiexports: 'new' }],
+    ['of a child, up', { slices: [exports], shard: aShardState(amber, 5, { side: 'child/c' }) }, { apiexports: 'new' }],
     ['of the parent, up', { slices: [exports], shard: aShardState(amber, 5, { side: 'parent' }) }, {}],
-    [
-      'of the parent, down',
-      { slices: [exports], shard: aShardState(amber, 5, { side: 'parent' }), to: 'child/c' },
-      { apiexports: 'waiting' },
-    ],
+    ['of the parent, down', { slices: [exports], shard: aShardState(amber, 5, { side: 'parent' }), to: 'child/c' }, { apiexports: 'new' }],
     ['of that very child', { slices: [exports], shard: aShardState(amber, 5, { side: 'child/c' }), to: 'child/c' }, {}],
     ['of nobody', { slices: [exports], shard: aShardState(amber, 5, { removed: true }), held: [heldAt(narrow, exports)] }, {}],
     ['not covered', { slices: [schemas], edge: narrow }, {}],
@@ -136,7 +132,7 @@ test('a slice goes on by changes where the other end is in step with the same ed
     ['in step', { held: [heldAt(edge, exports)] }, 'in step'],
     ['another edge', { held: [heldAt(anEdge({ labels: 'tier' }), exports)] }, 'waiting'],
     ['out of step', { held: [{ slice: exports, edge: '', stated: 0 }] }, 'waiting'],
-    ['not held', {}, 'waiting'],
+    ['not held', {}, 'new'],
     ['behind the log', { held: [heldAt(edge, exports)], canResume: false }, 'waiting'],
   ];
   for (const [what, options, expected] of table) {
@@ -146,13 +142,25 @@ test('a slice goes on by changes where the other end is in step with the same ed
   }
 });
 
+test('changes of a slice that waits to be stated are told if the other end may have something of it', async (t) => {
+  const { courses } = await someCourses({ slices: [exports, schemas], held: [{ slice: exports, edge: '', stated: 0 }] });
+  const [held, fresh] = [courses.of(exports), courses.of(schemas)];
+  t.deepEqual([held?.isTold, fresh?.isTold], [true, false]);
+
+  stateAll(courses);
+  courses.wantAll();
+
+  t.deepEqual([held?.phase, fresh?.phase], ['waiting', 'waiting']);
+  t.deepEqual([held?.isTold, fresh?.isTold], [true, true]);
+});
+
 test('what comes to be held, or known, once the link has moved on is stated', async (t) => {
   const { courses, phases, tell, edge } = await someCourses({ slices: [] });
 
   courses.hold([heldAt(edge, exports)]);
   tell([], [{ slice: schemas }]);
 
-  t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'waiting' });
+  t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'new' });
 });
 
 test('an end is given while the slice is synced here, again for each incarnation, and never twice for one', async (t) => {
@@ -244,11 +252,11 @@ test('Y1: a slice that the edge does not cover any more is stated as empty; one 
 
 test('an edge that comes to cover a slice brings it along', async (t) => {
   const { courses, phases } = await someCourses({ slices: [exports, schemas], edge: anEdge(noSchemas) });
-  t.deepEqual(phases(), { apiexports: 'waiting' });
+  t.deepEqual(phases(), { apiexports: 'new' });
 
   await courses.changeEdge(anEdge(everything), async () => {});
 
-  t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'waiting' });
+  t.deepEqual(phases(), { apiexports: 'new', apiresourceschemas: 'new' });
 });
 
 test('a shard that moves to the link’s own side is told no more; when it comes back, all of it is stated', async (t) => {
@@ -261,7 +269,7 @@ test('a shard that moves to the link’s own side is told no more; when it comes
   t.is(courses.takeWaiting(0), undefined);
   t.is(courses.takeDue(0), undefined);
   tell([aShardState(amber, 7)]);
-  t.deepEqual(phases(), { apiexports: 'waiting' });
+  t.deepEqual(phases(), { apiexports: 'new' });
 });
 
 test('those that declare types are stated first, the others in the order they came', async (t) => {

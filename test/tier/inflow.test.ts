@@ -359,3 +359,25 @@ test('what is open costs nothing for the others: 20,000 slices are begun, parked
   t.is(inflow.state.slices.size, count);
   t.true(elapsedMs < 6_000, `${elapsedMs} ms`);
 });
+
+test('a begin that compares is answered once it is durable: with what is held, and with nothing to who has not the slice', (t) => {
+  for (const [outcome, answer] of [
+    [{ kind: 'unchanged' }, 'summarise'],
+    [{ kind: 'fenced', holder: undefined }, 'send summary 1'],
+  ] as const) {
+    const inflow = new SteppedInflow();
+
+    t.deepEqual(textsOf(inflow.frame({ ...begin(1), compares: true })), ['push begin']);
+    t.deepEqual(textsOf(inflow.settle(outcome)), ['send ack 1', answer]);
+  }
+  const notTaken = new SteppedInflow(aContext({ takes: () => false }));
+  notTaken.frame({ ...begin(1), compares: true });
+  t.deepEqual(textsOf(notTaken.settle()), ['send ack 1', 'send summary 1']);
+});
+
+test('an end that says that all was the same says so to the store', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame({ ...begin(1), compares: true }, { ...end(2, 0), isSame: true });
+
+  t.like(inflow.works[1]?.pushes, [{ kind: 'end', isSame: true }]);
+});

@@ -214,8 +214,8 @@ test('children that lose their parent together come back over seconds; the link 
   const windowMs = 200;
   for (const [backMs, lastMs] of [
     [0, 1_000],
-    [1_500, 4_500],
-    [60_000, 63_000],
+    [1_500, 3_500],
+    [60_000, 62_000],
   ] as const) {
     const times = comingBack(backMs);
     const most = Math.max(...times.map((from, i) => times.slice(i).findIndex((at) => at > from + windowMs)));

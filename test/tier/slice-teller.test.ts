@@ -6,6 +6,8 @@ import { Courses } from '../../src/tier/courses.js';
 import { Edge } from '../../src/tier/edge.js';
 import { OutflowQueue } from '../../src/tier/outflow-queue.js';
 import { SliceTeller } from '../../src/tier/slice-teller.js';
+import { snapshotPages } from '../../src/domain/snapshot-pages.js';
+import { Summary } from '../../src/domain/summary.js';
 import { Tail } from '../../src/tier/tail.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/edge-policies.js';
@@ -13,7 +15,7 @@ import { MemoryDisk } from '../support/memory-disk.js';
 import { MemoryStore } from '../support/memory-store.js';
 import { aClaim, aStatement, aSlice, mustPush, firstIncarnation } from '../support/pushes.js';
 import { aClaimFrame } from './a-claim-frame.js';
-import { aKey } from '../support/objects.js';
+import { aKey, aScope } from '../support/objects.js';
 import { aState } from './a-state.js';
 
 const everything = aPolicy({ types: ['*'] });
@@ -36,7 +38,7 @@ async function aTeller(...names: readonly string[]) {
     ),
   ]);
   const known = await KnownShards.open(store);
-  const credit = { mutations: 100, bytes: 1_000_000 };
+  const credit = { mutations: 10_000, bytes: 10_000_000 };
   const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };
   const queue = new OutflowQueue({ clock, tooLarge: () => {} }, { credit, limits }, { batchMutationsMax: 100, batchBytesMax: 1_000_000 });
   const rang = (): void => {};
@@ -54,7 +56,7 @@ async function aTeller(...names: readonly string[]) {
     return frames.map((frame) => (frame.kind === 'put' ? `put ${frame.objects.map(({ name }) => name).join()}` : frame.kind));
   };
   const acknowledge = (sequence: number): boolean => queue.acknowledge(sequence, credit);
-  return { teller, courses, clock, sent, acknowledge };
+  return { teller, courses, clock, sent, acknowledge, queue, store };
 }
 
 test('a slice is told from its begin to its end, a page in turn, and its digest once all of it is acknowledged', async (t) => {
@@ -90,4 +92,39 @@ test('a slice of which too many keys have changed before its last page is begun 
   clock.advance(60_000);
   t.true(await teller.walk());
   t.deepEqual(sent(), ['begin', 'put one']);
+});
+
+test('a slice of many objects that is stated anew is compared first: nothing of it is sent if the other end has it, all of it otherwise', async (t) => {
+  const names = Array.from({ length: 128 }, (_, i) => `n${i}`);
+  const { teller, courses, sent, queue, store } = await aTeller(...names);
+  const course = courses.of(aSlice());
+  if (course === undefined) throw new Error('there is no course');
+  const walk = async (): Promise<void> => {
+    while (await teller.walk()) sent();
+  };
+  await walk();
+  const own = new Summary();
+  for await (const objects of snapshotPages(store.snapshot(aScope(), store.published))) own.add(objects);
+  const value = own.format();
+
+  for (const [summary, phase, isSame] of [
+    [value, 'told', true],
+    ['128:another', 'stating', false],
+    ['', 'stating', false],
+  ] as const) {
+    sent();
+    courses.want(course);
+    await teller.walk();
+    const begin = queue.take();
+    if (begin?.kind !== 'begin') throw new Error('it is to begin');
+    t.true(begin.compares);
+    teller.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence + 1, value });
+    while (course.phase === 'comparing' && course.comparison?.isRead === false) await teller.walk();
+    t.is(course.phase, 'comparing', 'another begin is meant');
+
+    teller.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence, value: summary });
+    await teller.walk();
+
+    t.like(course, { phase, isSame });
+  }
 });

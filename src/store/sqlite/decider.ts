@@ -206,6 +206,10 @@ export class Decider {
     if (statement === undefined && resumed === undefined && edge !== '' && slices.edgeOf(slice, id) === edge) return this.#stated(push, id);
     // A statement with another walk, or none, is another one, which began meanwhile.
     if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) return unbegun;
+    if (push.isSame === true) {
+      underWay.forget(slice.shard, id);
+      return this.#stated(push, id);
+    }
     statement.walk ??= underWay.walk(statement.survey, [{ id, slice }]);
     // What held little before this commit is followed by others of its lane: it must be through.
     const held = slices.objectsOf(slice, id);

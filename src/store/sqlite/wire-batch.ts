@@ -9,7 +9,7 @@
  *   sides    parent │ child/eu │ …                        each once
  *
  * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
- * it resumes, 0 when it is new; a clear uses `end` to say that it fences, or asks for a tombstone, a claim `start` for its moves, `end` to say that it removes
+ * it resumes, 0 when it is new; an end uses `end` to say that all is the same, a clear to say that it fences, or asks for a tombstone, a claim `start` for its moves, `end` to say that it removes
  * or is a plain writer's, and what follows for its side, -1 for none. The text that claims, ends, compares, meets and reaches have besides stands in the
  * place of the cluster.
  * Mutations that take their shard are of kinds behind all others.
@@ -45,6 +45,7 @@ const fences = 1;
 const onlyIfRemoved = 2;
 const isRemoved = 1;
 const isPlain = 2;
+const same = 1;
 
 const kinds = [
   ...(['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
@@ -112,7 +113,9 @@ class Packer {
       case 'compare':
         return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
-        return this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
+        this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
+        if (asked.isSame === true) this.#numbers[this.#at + 4] = same;
+        return;
       case 'claim':
         this.#say(asked.shard, asked.origin);
         this.#put(kind, 0, asked.incarnation, asked.moves, (asked.removed ? isRemoved : 0) | (asked.plain ? isPlain : 0));
@@ -231,7 +234,10 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
   if (kind === 'begin' || kind === 'doubt') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
-  if (kind === 'end') return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), edge: text(1) }, number(3));
+  if (kind === 'end') {
+    const isSame = number(4) === same ? { isSame: true } : {};
+    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), edge: text(1), ...isSame }, number(3));
+  }
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
   if (kind === 'delete') return { kind, key, expect: expect === any ? 'any' : expect, ...(takes && { takes }) };

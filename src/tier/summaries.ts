@@ -1,0 +1,77 @@
+/**
+ * Tells the other end of a link, one slice after the other, what is held here of slices that it is about to state.
+ *
+ *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary        with a turn of the event loop for each page
+ *
+ * What is put between the begin and the snapshot does no harm: it comes from the other end, in its order, and to put it twice is to put it once.
+ * Bounds: the last begin of each slice; half of the time at most goes into reading, for a begin costs the other end nothing.
+ */
+import { Refused } from '../domain/errors.js';
+import { pause } from '../domain/pause.js';
+import type { Clock, Objects, Revisions } from '../domain/ports.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
+import { Summary } from '../domain/summary.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+
+export type SummariesParts = Readonly<{
+  store: Objects & Revisions;
+  connection: Pick<FrameConnection, 'send' | 'terminate'>;
+  clock: Clock;
+  turn: () => Promise<void>;
+}>;
+
+type Asked = Readonly<{ slice: Slice; sequence: number }>;
+
+export class Summaries {
+  readonly #parts: SummariesParts;
+  readonly #asked = new Map<string, Asked>();
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(parts: SummariesParts) {
+    this.#parts = parts;
+  }
+
+  add(slice: Slice, sequence: number): void {
+    this.#asked.set(formatSlice(slice), { slice, sequence });
+    // A fault on the way cuts the connection off, as one of the receiving half does.
+    this.#running ??= this.#run().catch(() => this.#parts.connection.terminate());
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { connection, clock } = this.#parts;
+    const { signal } = this.#stop;
+    for (const [name, { slice, sequence }] of this.#asked) {
+      this.#asked.delete(name);
+      const beganMs = clock.now();
+      const value = await this.#summaryOf(slice);
+      if (signal.aborted) break;
+      connection.send({ kind: 'summary', slice, sequence, value });
+      await pause(clock, clock.now() - beganMs, signal);
+    }
+    this.#running = undefined;
+  }
+
+  /** '': the snapshot was held for too long. */
+  async #summaryOf({ shard, resource: { group, resource, identity } }: Slice): Promise<string> {
+    const { store, turn } = this.#parts;
+    const summary = new Summary();
+    try {
+      for await (const objects of snapshotPages(store.snapshot({ group, resource, identity, shard, cluster: '*' }, store.published))) {
+        if (this.#stop.signal.aborted) return '';
+        summary.add(objects);
+        await turn();
+      }
+      return summary.format();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      return '';
+    }
+  }
+}
