@@ -241,3 +241,34 @@ test('a sender whose acknowledgements stop connects anew', async (t) => {
 
   await t.notThrowsAsync(tree.converge(120_000));
 });
+
+// Whoever asks learns no absence any more, in the whole tree, and nothing that an operator can do ends it.
+test.failing('a child that has another parent for good keeps nobody from being complete for ever', async (t) => {
+  const { tree, world } = await aGrownTree();
+  const moved = tree.cache('eu-1');
+  moved.crash();
+  moved.follow('root');
+  await moved.start();
+  await world.time.advance(600_000);
+  tree.cache('eu').crash();
+  await tree.cache('eu').start();
+  await world.time.advance(3_600_000);
+
+  const reports = await Promise.all(tree.caches.map((cache) => cache.report()));
+  t.deepEqual(
+    reports.map((report) => report.tree?.complete),
+    [true, true, true, true],
+  );
+});
+
+// No neighbour can know of the shard, and a cache that begins anew takes those that have come back for all there are.
+test.failing('a cache that has lost its disk proves no absence before all of its shards are back', async (t) => {
+  const { amber, check, tree } = await aCalmTree();
+  for (const cache of tree.caches) cache.crash();
+  for (const cache of tree.caches) cache.wipe();
+  tree.quit(amber);
+  await tree.start();
+  await check.pass(30_000);
+
+  t.deepEqual(check.lies('absence'), []);
+});
