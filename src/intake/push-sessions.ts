@@ -63,6 +63,8 @@ export class PushSessions {
     const before = entry.holder;
     entry.holder = holder;
     entry.sinceMs = nowMs;
+    // What was told before it came is of before; it tells anew at once.
+    entry.told = new Map();
     this.#tell([]);
     if (before === undefined) return;
     if (before.incarnation === holder.incarnation) before.bye('replaced', 'the same incarnation has connected again');

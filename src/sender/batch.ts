@@ -19,6 +19,8 @@ export type Pending = Readonly<{
   sinceMs: number;
   /** The number of its statement; they rise for as long as the sender lives. */
   statement: number;
+  /** Rises with what is told of a slice; what is sent again keeps it. */
+  order: number;
   /** Whether it was told within the statement, not behind it. */
   stating: boolean;
 }>;

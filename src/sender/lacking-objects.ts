@@ -13,29 +13,34 @@ const keyCharactersMax = 1_024;
 const others = '';
 
 export class LackingObjects {
-  readonly #keys = new Map<string, Set<string>>();
+  /** By slice and key: the order of what was refused last. */
+  readonly #keys = new Map<string, Map<string, number>>();
   #count = 0;
 
   lacks(slice: Slice): boolean {
     return this.#keys.has(formatSlice(slice));
   }
 
-  /** An object was refused. */
-  add(slice: Slice, key: PushedKey): void {
+  /** An object was refused. `order`: rises with what is told, where who hears of refusals hears later of what was taken before. */
+  add(slice: Slice, key: PushedKey, order = 0): void {
     const name = formatSlice(slice);
-    const keys = this.#keys.get(name) ?? new Set<string>();
+    const keys = this.#keys.get(name) ?? new Map<string, number>();
     this.#keys.set(name, keys);
     const text = textOf(key);
     const before = keys.size;
-    keys.add(this.#count >= keysMax || text.length > keyCharactersMax ? others : text);
+    const remembered = keys.has(text) || (this.#count < keysMax && text.length <= keyCharactersMax) ? text : others;
+    keys.set(remembered, Math.max(order, keys.get(remembered) ?? 0));
     this.#count += keys.size - before;
   }
 
-  /** An object was taken, or is gone. True: by that nothing is lacking of the slice any more. */
-  remove(slice: Slice, key: PushedKey): boolean {
+  /** An object was taken, or is gone, behind what was refused of it. True: by that nothing is lacking of the slice any more. */
+  remove(slice: Slice, key: PushedKey, order = Infinity): boolean {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name);
-    if (keys?.delete(textOf(key)) !== true) return false;
+    const text = textOf(key);
+    const refused = keys?.get(text);
+    if (keys === undefined || refused === undefined || refused >= order) return false;
+    keys.delete(text);
     this.#count -= 1;
     if (keys.size > 0) return false;
     this.#keys.delete(name);

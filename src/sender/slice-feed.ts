@@ -13,7 +13,7 @@ import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { Frame } from '../frames/frame.js';
+import type { Frame, PushedKey } from '../frames/frame.js';
 import { batchFrame, cutBatch, toldBytes, toldKey, type Batch, type BatchBounds, type Pending } from './batch.js';
 import type { Bell } from './bell.js';
 import { LackingObjects } from './lacking-objects.js';
@@ -54,8 +54,8 @@ export class SliceFeed {
   #refused = 0;
   #refusedSinceBegin = 0;
   readonly #lacking = new LackingObjects();
-  /** Refused, and acknowledged next: that tells of nothing that was taken. */
-  readonly #refusedItems = new Set<Pending>();
+  /** How much was told so far. */
+  #told = 0;
 
   constructor(
     { slice, source, after }: Readonly<{ slice: Slice; source: SliceSource; after: Slice | undefined }>,
@@ -185,7 +185,6 @@ export class SliceFeed {
       this.#objects = 0;
       this.#refusedSinceBegin = 0;
       this.#lacking.clear(this.slice);
-      this.#refusedItems.clear();
     }
     if (first.told.kind === 'put') this.#objects += sent.length;
     return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#objects });
@@ -193,14 +192,17 @@ export class SliceFeed {
 
   /** Behind a lost connection: what was sent and not acknowledged comes before what is pending. */
   giveBack(items: readonly Pending[]): void {
-    this.#refusedItems.clear();
+    // Whether these are taken is seen anew.
+    for (const { told, order } of items) this.#noteTaken(toldKey(told), order + 1);
     this.#pending = [...items.filter(({ statement }) => statement >= this.#firstStatement), ...this.#pending];
   }
 
   acknowledge(item: Pending, cacheId: string): void {
-    const { told, statement } = item;
-    const key = toldKey(told);
-    if (key !== undefined && !this.#refusedItems.delete(item)) this.#lacking.remove(this.slice, key);
+    const { told, statement, order } = item;
+    // Without its body it was only said to be there.
+    const isThere = told.kind !== 'put' || told.object.body !== undefined;
+    if (isThere) this.#noteTaken(toldKey(told), order);
+    else this.#noteRefused(item, told.object);
     if (told.kind !== 'end' || statement !== this.#statementSent) return;
     this.#statedAt = cacheId;
     this.#pace.stated();
@@ -212,14 +214,20 @@ export class SliceFeed {
     this.#refused += 1;
     this.#refusedSinceBegin += 1;
     const key = toldKey(told);
-    if (key !== undefined) {
-      this.#lacking.add(this.slice, key);
-      this.#refusedItems.add(item);
-    }
+    if (key !== undefined) this.#noteRefused(item, key);
     if (key === undefined && statement === this.#statementSent) this.#reopen(this.#pace.failedMs());
     if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
     const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };
     this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), told: told.kind, ...place, reason, message });
+  }
+
+  /** Another statement tells anew what there is. */
+  #noteRefused({ statement, order }: Pending, key: PushedKey): void {
+    if (statement === this.#statementSent) this.#lacking.add(this.slice, key, order);
+  }
+
+  #noteTaken(key: PushedKey | undefined, order: number): void {
+    if (key !== undefined) this.#lacking.remove(this.slice, key, order);
   }
 
   #hear(batch: readonly Told[]): void {
@@ -231,7 +239,9 @@ export class SliceFeed {
       }
       if (told.kind === 'end') this.#isWithin = false;
       if (this.#statement < this.#firstStatement) continue;
-      this.#pending.push({ told, bytes: toldBytes(told), sinceMs, statement: this.#statement, stating: this.#isWithin });
+      this.#told += 1;
+      const [statement, order, stating] = [this.#statement, this.#told, this.#isWithin];
+      this.#pending.push({ told, bytes: toldBytes(told), sinceMs, statement, order, stating });
     }
   }
 

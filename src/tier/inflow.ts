@@ -182,9 +182,12 @@ function admit(
   return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes: [...pushes, ...doubts] } }, asks] };
 }
 
+/** An object without its body is too large for this end: what is held of it is not what there is. */
 function noteTaken({ lacking }: InflowState, frame: FrameOf<'put' | 'delete'>, refused: ReadonlySet<PushedKey>): void {
+  const bodiless = frame.kind === 'put' ? frame.objects.filter(({ body }) => body === undefined) : [];
+  const lacked = new Set<PushedKey>([...refused, ...bodiless]);
   for (const key of frame.kind === 'put' ? frame.objects : frame.keys)
-    if (refused.has(key)) lacking.add(frame.slice, key);
+    if (lacked.has(key)) lacking.add(frame.slice, key);
     else lacking.remove(frame.slice, key);
 }
 

@@ -89,8 +89,8 @@ export class OutflowQueue {
   objects(course: SliceCourse, told: readonly Told[]): void {
     if (told.length === 0) return;
     const sinceMs = this.#clock.now();
-    const stating = course.phase === 'stating';
-    const pending = told.map((each): Pending => ({ told: each, bytes: toldBytes(each), sinceMs, statement: 0, stating }));
+    // Also as a change an object that is too large goes without its body: the other end is to know that it lacks it.
+    const pending = told.map((each): Pending => ({ told: each, bytes: toldBytes(each), sinceMs, statement: 0, order: 0, stating: true }));
     this.#items.push({ kind: 'objects', course, pending });
     this.#objects += pending.length;
   }
@@ -148,7 +148,7 @@ export class OutflowQueue {
     this.#next();
     const told: Told = { kind: 'end', revision: '' };
     const sinceMs = this.#clock.now();
-    const sequence = this.#window.add(item.course, [{ told, bytes, sinceMs, statement: 0, stating: false }]);
+    const sequence = this.#window.add(item.course, [{ told, bytes, sinceMs, statement: 0, order: 0, stating: false }]);
     const frame = item.frame(sequence, item.course?.objects ?? 0);
     item.sent();
     return frame;

@@ -69,10 +69,17 @@ export class Tellers {
     if (slices.length > 0) this.#tellSoon();
   }
 
-  /** A link has reported of these, and may be up only by that. */
-  heard(side: LinkSide, slices: readonly Slice[]): void {
-    this.tell(slices);
-    if (this.#links.get(side)?.isUp !== this.#parts.freshness.presence(side).isUp) this.look();
+  /**
+   * A link reports: `note` answers of which slices. It may be up only by that, and may have been down between two looks: of slices that were
+   * looked at just then it was reported so.
+   */
+  heard(side: LinkSide, note: () => readonly Slice[]): void {
+    const { freshness } = this.#parts;
+    const wasUp = freshness.presence(side).isUp;
+    this.tell(note());
+    const { isUp } = freshness.presence(side);
+    if (isUp && !wasUp) this.#links.delete(side);
+    if (this.#links.get(side)?.isUp !== isUp) this.look();
   }
 
   /** Who is there, and what do links let through? */

@@ -262,7 +262,7 @@ export class Tier {
         ...this.#parts,
         log: log.child({ side, peer: ends.connection.peer }),
         freshnessOf: (slice) => this.freshnessOf(slice),
-        reported: (report, askedMs) => this.#tellers.heard(side, told.note(report, askedMs)),
+        reported: (report, askedMs) => this.#tellers.heard(side, () => told.note(report, askedMs)),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
         isComplete: (but) => this.#tellers.isComplete(but),

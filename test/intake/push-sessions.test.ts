@@ -57,6 +57,17 @@ test('a shard that nobody pushed for is away since the start, and what was told 
   t.is(sessions.presence(amber).told.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
 });
 
+test('what a pusher told before it was away says nothing of now that it is back', (t) => {
+  const sessions = new PushSessions(new FakePushes(), 0);
+  const [before, now] = [aHolder(1, []), aHolder(1, [])];
+  sessions.enter(amber, before, 10);
+  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }]);
+  sessions.leave(amber, before, 1_000);
+  sessions.enter(amber, now, 60_000);
+
+  t.deepEqual(sessions.freshness(apiExports), { connected: false, lagMs: 0, whole: false });
+});
+
 test('who is evicted is told why', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);

@@ -27,7 +27,7 @@ const begin: Told = { kind: 'begin', revision: '7' };
 const end: Told = { kind: 'end', revision: '7' };
 
 function pending(...told: readonly Told[]): readonly Pending[] {
-  return told.map((each) => ({ told: each, bytes: toldBytes(each), sinceMs: 0, statement: 1, stating: false }));
+  return told.map((each) => ({ told: each, bytes: toldBytes(each), sinceMs: 0, statement: 1, order: 1, stating: false }));
 }
 
 function stating(...told: readonly Told[]): readonly Pending[] {

@@ -808,6 +808,79 @@ test('a slice of which something was refused is not whole until that is taken, o
   t.true(isWhole());
 });
 
+const tooLarge = 'x'.repeat(10_001);
+
+test('a slice whose statement has an object that is larger than the cache takes is not whole until that is smaller, or gone', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  source.put('large', tooLarge);
+  const isWhole = (): boolean | undefined => rig.sender.state.slices[0]?.whole;
+  await rig.start();
+  await rig.commit();
+  t.deepEqual(rig.cache.held(exports), { 'acme||one': 'one' });
+  t.false(isWhole());
+
+  source.put('large', 'small');
+  await rig.commit();
+  t.true(isWhole());
+});
+
+test('what was told of an object before it was refused makes nothing whole when it is acknowledged behind that', async (t) => {
+  const rig = new SenderRig(t);
+  rig.cache.refuses = (key) => (key.name === 'bad' && 'body' in key ? 'Invalid' : undefined);
+  const source = rig.source(exports, ['one', 'grown']);
+  const isWhole = (): boolean | undefined => rig.sender.state.slices[0]?.whole;
+  await rig.start();
+  await rig.commit();
+  t.true(isWhole());
+
+  source.delete('bad');
+  source.put('bad');
+  source.delete('grown');
+  source.put('grown', tooLarge);
+  await rig.settle();
+  await rig.commit();
+  t.deepEqual(rig.cache.held(exports), { 'acme||one': 'one' });
+  t.false(isWhole());
+
+  source.delete('bad');
+  await rig.commit();
+  t.false(isWhole(), 'the other one is still lacking');
+});
+
+test('a statement that is sent again behind a lost connection lacks what was too large the first time', async (t) => {
+  const rig = new SenderRig(t);
+  const source = rig.source(exports, ['one']);
+  source.put('large', tooLarge);
+  await rig.start();
+  rig.cache.drop();
+  await rig.advance(60_000);
+  await rig.commit();
+
+  t.like(rig.sender.state.slices[0], { phase: 'stated', whole: false });
+});
+
+test('what is refused of a statement that another one has taken the place of is no matter of that one', async (t) => {
+  const rig = new SenderRig(t);
+  rig.cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
+  const source = rig.source(exports, ['one']);
+  await rig.start();
+  await rig.commit();
+
+  source.put('late');
+  await rig.settle();
+  const put = rig.cache.received.findLast(({ kind }) => kind === 'put');
+  rig.cache.restate(exports);
+  source.delete('late');
+  await rig.advance(1_000);
+  const sequence = put?.kind === 'put' ? put.sequence : 0;
+  rig.cache.connection?.say({ kind: 'refuse', sequence, reason: 'Invalid', message: 'late' });
+  await rig.settle();
+  await rig.commit();
+
+  t.like(rig.sender.state.slices[0], { phase: 'stated', whole: true });
+});
+
 test('a cache that is there and acknowledges nothing is left, and tried again', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);

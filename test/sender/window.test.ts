@@ -6,7 +6,14 @@ import { Window } from '../../src/sender/window.js';
 const credit = { mutations: 4, bytes: 100 };
 
 function pending(bytes = 10, sinceMs = 0): Pending {
-  return { told: { kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'one' } }, bytes, sinceMs, statement: 1, stating: false };
+  return {
+    told: { kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'one' } },
+    bytes,
+    sinceMs,
+    statement: 1,
+    order: 1,
+    stating: false,
+  };
 }
 
 test('V1 mutations are numbered from 1, a frame by its first', (t) => {

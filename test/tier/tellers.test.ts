@@ -78,6 +78,7 @@ test('what a pusher tells anew comes to the child, and its going and its coming 
   await rig.advance(intervalMs);
   t.false(seen().connected);
   enter();
+  tell(0);
   await rig.advance(intervalMs);
   t.true(seen().connected);
 });
