@@ -48,7 +48,7 @@ export class Comparisons {
 
   /** `snapshot`: at the position of the tail. */
   ask(course: SliceCourse, snapshot: Snapshot): void {
-    const { queue, store, tail } = this.#parts;
+    const { courses, queue, store, tail } = this.#parts;
     const { slice } = course;
     const comparison = new SliceComparison(snapshot);
     const revision = store.format(tail.position);
@@ -62,6 +62,7 @@ export class Comparisons {
     );
     course.comparison = comparison;
     course.isRefused = false;
+    courses.marked.add(course);
     course.step('asked');
   }
 

@@ -143,9 +143,9 @@ export class Tier {
     this.#readiness = new Readiness({ known, told: this.#told, clock, hasParent: this.#link !== undefined }, options);
   }
 
-  /** The id of this cache, and of those above it as far as it is known. */
+  /** The id of this cache, and of those above it as they were told last: also while the parent is away, or a parent that comes as a child is no loop. */
   get route(): readonly string[] {
-    return [this.#parts.store.cacheId, ...(this.#link?.session === undefined ? [] : this.#routeAbove)];
+    return [this.#parts.store.cacheId, ...this.#routeAbove];
   }
 
   /** How this cache is known to its parent; undefined without one. */

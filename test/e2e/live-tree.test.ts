@@ -19,6 +19,8 @@ import { countRelists } from './relists.js';
 /** What kcp cleans up takes its controllers some seconds. */
 const convergeMsMax = 150_000;
 const troubleMs = 10_000;
+/** What takes longer is told. */
+const slowMs = 3_000;
 const createEveryMs = 250;
 
 /** A wrong digest or a broken link is repaired, and would go unseen but for its line in the log. */
@@ -183,9 +185,14 @@ async function whileWriting(
 
 async function assertSame(t: ExecutionContext, tree: LiveTree, when: string): Promise<void> {
   const startedMs = performance.now();
+  let isTold = false;
   for (;;) {
     const differences = await tree.differences();
     if (differences.length === 0) break;
+    if (!isTold && performance.now() - startedMs > slowMs) {
+      isTold = true;
+      t.log(`${when}: ${differences.length} differences after ${slowMs / 1_000} s, such as ${differences[0]?.slice(0, 300)}`);
+    }
     if (performance.now() - startedMs > convergeMsMax) {
       t.deepEqual(differences, [], when);
       return;

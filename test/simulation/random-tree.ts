@@ -129,9 +129,7 @@ export class Tally {
 export async function play({ seed, follows: above, creditMutations, steps }: RandomTree, tally?: Tally) {
   const world = new SimWorld(seed);
   const crossings = new Crossings(world.network);
-  // Where credit is short, a frame that is lost by tampering is never followed by one that shows it (T10, tree-lies.test.ts).
-  const isShort = creditMutations !== undefined && !steps.some(({ kind }) => kind === 'tamper');
-  const tree = new SimTree(world, cachesOf(above), { intake: isShort ? { creditMutations } : {} });
+  const tree = new SimTree(world, cachesOf(above), { intake: creditMutations === undefined ? {} : { creditMutations } });
   const check = new FreshnessCheck(world, tree);
   const script = new TreeScript(world, tree, check);
   await tree.start();

@@ -1,11 +1,13 @@
 /**
  * An operator who wants a shard gone, and removes it at one cache; again whenever that cache has forgotten it, or hears of a process that was
- * to stay out, until a later one has the shard.
+ * to stay out, until a later one has the shard; a few times: a plain writer who writes on brings it back each time.
  */
 import type { Incarnation } from '../../src/domain/push.js';
 import type { Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
+
+const againMax = 10;
 
 export class SimRemoval implements SimParty {
   readonly shard: ShardName;
@@ -14,6 +16,8 @@ export class SimRemoval implements SimParty {
   #incarnation: Incarnation = 0;
   #isDone = false;
   #run = 0;
+  /** How often it was removed because somebody was back, since the cache runs. */
+  #again = 0;
 
   constructor(shard: ShardName) {
     this.shard = shard;
@@ -37,10 +41,13 @@ export class SimRemoval implements SimParty {
   async run(place: PartyPlace): Promise<void> {
     this.#run += 1;
     const run = this.#run;
+    this.#again = 0;
     await this.#remove(place, run);
     place.store.follow(({ shards }) => {
       const isBack = shards.some((state) => state.shard === this.shard && !state.removed && state.incarnation < this.#incarnation);
-      if (isBack && run === this.#run) void this.#remove(place, run);
+      if (!isBack || run !== this.#run || this.#again === againMax) return;
+      this.#again += 1;
+      void this.#remove(place, run);
     });
   }
 
