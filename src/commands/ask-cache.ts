@@ -34,6 +34,18 @@ export async function askCache({ clock }: { clock: Clock }, access: CacheAccess,
   throw new CacheError(refusalOf(status, told, access.cache));
 }
 
+/** The text of its status report. Throws as `askCache` does. */
+export function askStatus(parts: { clock: Clock }, access: CacheAccess): Promise<string> {
+  return askCache(parts, access, { method: 'GET', path: '/services/cache/status' });
+}
+
+/** A count that an answer tells; `told`: what it says. */
+export function countOf(answer: string, member: string, told: string): number {
+  const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
+  if (typeof count === 'number') return count;
+  throw new CacheError(`what was answered does not say how many ${told}; it came from no cache`);
+}
+
 async function exchange(
   { clock }: { clock: Clock },
   { cache, timeoutMs, cert, key, ca }: Pick<CacheAccess, 'cache' | 'timeoutMs'> & SecureContextPair & Readonly<{ ca: string | undefined }>,

@@ -3,11 +3,10 @@ import { formatDuration } from '../config/quantity.js';
 import { operatorOptions, statusOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseCacheName } from '../domain/cache-name.js';
-import { CacheError } from '../domain/errors.js';
 import { childSide, type LinkSide } from '../domain/side.js';
 import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
 import { alignedRows } from './aligned-rows.js';
-import { askCache } from './ask-cache.js';
+import { askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 
@@ -29,7 +28,7 @@ export const cachesList: Command = command({
   help: 'List the caches that a cache knows as its parent and its children',
   options: statusOptions,
   run: async ({ options }, { print, clock }) => {
-    const caches = knownCaches(parseStatusReport(await askCache({ clock }, options, { method: 'GET', path: '/services/cache/status' })));
+    const caches = knownCaches(parseStatusReport(await askStatus({ clock }, options)));
     print(options.output === 'json' ? `${JSON.stringify(caches)}\n` : formatCaches(caches));
   },
 });
@@ -43,7 +42,7 @@ export const cachesForget: Command = command({
     const name = parseCacheName(text);
     if (name === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a cache`]);
     const answer = await askCache({ clock }, options, { method: 'DELETE', path: `/services/cache/caches/${name}` });
-    print(`Forgot the cache ${name}; ${parseShards(answer)} shards that came by it are nobody's.\n`);
+    print(`Forgot the cache ${name}; ${countOf(answer, 'shards', 'shards are left')} shards that came by it are nobody's.\n`);
   },
 });
 
@@ -67,10 +66,4 @@ export function formatCaches(caches: readonly KnownCache[]): string {
     ...[shards, objects, claims].map(String),
   ]);
   return `${alignedRows([['CACHE', 'ID', 'CONNECTION', 'SHARDS', 'OBJECTS', 'CLAIMS'], ...rows])}\n`;
-}
-
-function parseShards(text: string): number {
-  const shards = (JSON.parse(text) as { shards?: unknown } | null)?.shards;
-  if (typeof shards === 'number') return shards;
-  throw new CacheError('what was answered does not say how many shards are left; it came from no cache');
 }

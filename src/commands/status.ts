@@ -1,6 +1,6 @@
 /** `strata status`: how fresh each shard's part of a cache is. */
 import { statusOptions } from '../config/command-options.js';
-import { askCache } from './ask-cache.js';
+import { askStatus } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 import { formatStatusTable } from './status-table.js';
@@ -11,7 +11,7 @@ export const status: Command = command({
   help: 'Show how fresh each shard and type of a cache is',
   options: statusOptions,
   run: async ({ options }, { print, clock }) => {
-    const text = await askCache({ clock }, options, { method: 'GET', path: '/services/cache/status' });
+    const text = await askStatus({ clock }, options);
     print(options.output === 'json' ? `${text.trimEnd()}\n` : formatStatusTable(parseStatusReport(text)));
   },
 });

@@ -98,6 +98,9 @@ export type PushedKey = Readonly<{ cluster: string; namespace: string; name: str
  */
 export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; synced: boolean; lagMs: number; whole: boolean }>;
 
+/** What is known of a slice by who tells of it, beside whether it was ever told as a whole. */
+export type ToldOfSlice = Omit<SliceFreshness, 'slice' | 'synced'>;
+
 export type Frame =
   | Readonly<{
       kind: 'hello';

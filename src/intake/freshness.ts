@@ -16,17 +16,15 @@ import type { ShardName } from '../domain/shard.js';
 import { childOf, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
-import type { SliceFreshness } from '../frames/frame.js';
+import type { ToldOfSlice } from '../frames/frame.js';
 import type { PushSessions } from './push-sessions.js';
 
 /** What links have told of the shards behind them; since when, in milliseconds since 1970. */
 export type LinkFreshness = Readonly<{
   presence: (side: LinkSide) => Readonly<{ isUp: boolean; sinceMs: number }>;
   shard: (side: LinkSide, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
-  slice: (side: LinkSide, slice: Slice) => ToldSlice | undefined;
+  slice: (side: LinkSide, slice: Slice) => ToldOfSlice | undefined;
 }>;
-
-type ToldSlice = Omit<SliceFreshness, 'slice' | 'synced'>;
 
 export type FreshnessParts = Readonly<{
   store: Pick<Pushes, 'shards' | 'slices'> & StoreIdentity & Pick<Revisions, 'published' | 'format'>;
@@ -44,7 +42,7 @@ type Teller = Readonly<{
   connection: ShardConnection;
   isThere: boolean;
   sinceMs: number;
-  told: (slice: Slice) => ToldSlice | undefined;
+  told: (slice: Slice) => ToldOfSlice | undefined;
 }>;
 
 export class Freshness implements FreshnessPort {

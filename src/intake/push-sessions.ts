@@ -12,7 +12,7 @@ import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { SliceFreshness } from '../frames/frame.js';
+import type { SliceFreshness, ToldOfSlice } from '../frames/frame.js';
 import { displaced } from './displaced.js';
 
 /** A session as the others see it. */
@@ -136,7 +136,7 @@ export class PushSessions {
   }
 
   /** What its pusher tells of a slice; nothing is behind while nobody tells. */
-  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
+  freshness(slice: Slice): ToldOfSlice {
     const { peer, told } = this.presence(slice.shard);
     const { connected = false, lagMs = 0, whole = false } = told.get(formatSlice(slice)) ?? {};
     return { connected: peer !== undefined && connected, lagMs, whole };

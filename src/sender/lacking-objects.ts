@@ -33,18 +33,16 @@ export class LackingObjects {
     this.#count += keys.size - before;
   }
 
-  /** An object was taken, or is gone, behind what was refused of it. True: by that nothing is lacking of the slice any more. */
-  remove(slice: Slice, key: PushedKey, order = Infinity): boolean {
+  /** An object was taken, or is gone, behind what was refused of it. */
+  remove(slice: Slice, key: PushedKey, order = Infinity): void {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name);
     const text = textOf(key);
     const refused = keys?.get(text);
-    if (keys === undefined || refused === undefined || refused >= order) return false;
+    if (keys === undefined || refused === undefined || refused >= order) return;
     keys.delete(text);
     this.#count -= 1;
-    if (keys.size > 0) return false;
-    this.#keys.delete(name);
-    return true;
+    if (keys.size === 0) this.#keys.delete(name);
   }
 
   /** The slice begins anew. */

@@ -9,10 +9,10 @@
  */
 import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
-import type { FrameOf, SliceFreshness } from '../frames/frame.js';
+import type { FrameOf, SliceFreshness, ToldOfSlice } from '../frames/frame.js';
 
 /** Whether the pusher of a slice is connected somewhere, how far behind it is known to be, and whether all it has of the slice is here. */
-export type FreshnessOf = (slice: Slice) => Omit<SliceFreshness, 'slice' | 'synced'>;
+export type FreshnessOf = (slice: Slice) => ToldOfSlice;
 
 export type OutgoingReportsParts = Readonly<{
   isSynced: (slice: Slice) => boolean;

@@ -21,7 +21,7 @@ import type { ShardName } from '../domain/shard.js';
 import { childOf, childSide, type LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type ToldOfSlice } from '../frames/frame.js';
 import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
 import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
@@ -128,7 +128,10 @@ export class Tier {
       routes: this.#routes,
       policies: () => this.#policies,
       hasParent: this.#link !== undefined,
-      hasTold: (side) => this.#told.presence(side).isOpen && this.#told.presence(side).hasTold,
+      hasTold: (side) => {
+        const { isOpen, hasTold } = this.#told.presence(side);
+        return isOpen && hasTold;
+      },
       left: (side) => {
         this.#told.forget(side);
         this.#tellers.look();
@@ -210,7 +213,7 @@ export class Tier {
   }
 
   /** How fresh a slice is, wherever it comes from. */
-  freshnessOf(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
+  freshnessOf(slice: Slice): ToldOfSlice {
     const shard = this.#known.shard(slice.shard);
     if (shard?.side === undefined) return untold;
     const { side } = shard;
