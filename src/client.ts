@@ -2,10 +2,9 @@
  * What the package exports: pushing the objects of a shard into a cache from a program, and looking objects up, locally and then in a
  * cache. `openSender` and `openCacheReader` are all that most need; `Sender` and `CacheReader` themselves take another clock or transport.
  */
-import { randomInt } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from './clock.js';
 import type { Log } from './diagnostics/log.js';
-import type { Incarnation } from './domain/push.js';
 import { parseShardName } from './domain/shard.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
@@ -51,8 +50,8 @@ export type OpenSenderOptions = Readonly<{
   identity: ClientIdentity;
   /** Program and version, for the log of the cache. */
   agent: string;
-  /** When this process started, in milliseconds since 1970; now, when left out. */
-  incarnation?: Incarnation;
+  /** It waits for nobody who pushes for the shard, and ends them. Otherwise it is a standby until they are gone. */
+  takesOver?: boolean;
   /** Nothing is logged when left out. */
   log?: Log;
 }>;
@@ -60,7 +59,7 @@ export type OpenSenderOptions = Readonly<{
 const randomSteps = 2 ** 32;
 
 /** A sender over websockets, with default bounds. It does nothing until `run`. Throws when `shard` is no name of a shard. */
-export function openSender({ shard: name, caches, identity, agent, incarnation, log = silent }: OpenSenderOptions): Sender {
+export function openSender({ shard: name, caches, identity, agent, takesOver = false, log = silent }: OpenSenderOptions): Sender {
   const shard = parseShardName(name);
   if (shard === undefined) throw new Error(`${JSON.stringify(name)} is no name of a shard`);
   const clock = systemClock;
@@ -74,7 +73,8 @@ export function openSender({ shard: name, caches, identity, agent, incarnation, 
     {
       ...defaultSenderBounds,
       shard,
-      incarnation: incarnation ?? clock.wallMs(),
+      process: randomUUID(),
+      takesOver,
       urls: caches.map((cache) => new URL(connectPath, cache).href),
       agent,
     },

@@ -32,6 +32,7 @@ import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
 import { RunningSince } from './intake/running-since.js';
 import { ShardRemoval } from './intake/shard-removal.js';
+import { Standbys } from './intake/standbys.js';
 import { standAside } from './stand-aside.js';
 import { DamagedStore, unlessDamaged } from './store/sqlite/damage.js';
 import { ownMigrations } from './store/sqlite/migrate.js';
@@ -144,7 +145,11 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const homes = store.follow(({ shards: changed }) => {
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
-  const door = openDoor(settings, { store, sessions, context, tier, clock, log, metrics });
+  const standbys = new Standbys(
+    { own: store.cacheId, known, sessions, seenMs, isReached: (shard) => tier.isReached(shard), clock },
+    { holdMs: settings.parentHoldMs },
+  );
+  const door = openDoor(settings, { store, sessions, standbys, context, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
       objects: store,
@@ -165,6 +170,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const freshness = new Freshness({
     store,
     sessions,
+    standbys,
     links: tier.freshness,
     tree,
     clock,
@@ -230,6 +236,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     await heavy.close();
     hub.close();
     removal.close();
+    standbys.close();
     plainWriters.close();
     running.close();
     homes.cancel();

@@ -38,18 +38,18 @@ test('a program pushes a slice with what the package exports, and stops when it 
   t.deepEqual(await ended, { kind: 'stopped' });
 });
 
-test('a sender that comes later takes the shard, and the earlier one ends as fenced', async (t) => {
+test('a sender that takes over has the shard, and the earlier one ends as fenced', async (t) => {
   const server = await aServer(t);
   const { certificate, key } = server.master;
-  const open = (incarnation: number) =>
+  const open = (takesOver: boolean) =>
     openSender({
       shard: 'amber',
       caches: [server.url],
       identity: { ca: server.certificate, certificate, key },
       agent: 'test 1',
-      incarnation,
+      takesOver,
     });
-  const [earlier, later, stopping] = [open(1), open(2), new AbortController()];
+  const [earlier, later, stopping] = [open(false), open(true), new AbortController()];
   earlier.add(sliceOf('apiexports'), source);
   const fenced = earlier.run(stopping.signal);
   for await (const { slices } of earlier.states(stopping.signal)) if (slices.every(({ phase }) => phase === 'stated')) break;

@@ -70,7 +70,16 @@ export class BareCache {
     const url = `https://127.0.0.1:${server.port}${connectPath}`;
     const socket = await connectSocket(url, identity, { clock: systemClock, signal }, defaultConnectOptions);
     const cache = new BareCache(socket, name);
-    const role = { role: 'cache', name, incarnation: 1, route: [`id-of-${name}`], slices: [], agent: 'strata-bench' } as const;
+    const role = {
+      role: 'cache',
+      name,
+      process: '',
+      incarnation: 1,
+      takesOver: false,
+      route: [`id-of-${name}`],
+      slices: [],
+      agent: 'strata-bench',
+    } as const;
     socket.send({ kind: 'hello', protocol: protocolVersion, ...role, credit, limits });
     await cache.#until(() => cache.#credit.mutations > 0);
     return cache;
@@ -99,7 +108,7 @@ export class BareCache {
   async claim(slices: readonly OfSlice[]): Promise<void> {
     const shards = new Set(slices.map(({ slice }) => slice.shard));
     const origin = `id-of-${this.#name}`;
-    const claim = { kind: 'claim', incarnation: 1_000, moves: 0, removed: false, origin, path: [origin], reached: true } as const;
+    const claim = { kind: 'claim', incarnation: 1_000, process: 'bench', removed: false, origin, path: [origin], reached: true } as const;
     for (const shard of shards) this.#socket.send({ ...claim, shard, isYours: false });
     await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
   }

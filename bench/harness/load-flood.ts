@@ -4,6 +4,7 @@
  *
  * Bounds: both end by themselves when `floodMs` are over.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.js';
 import { parseShardName } from '../../src/domain/shard.js';
@@ -96,7 +97,9 @@ function hello(slice: Slice): Omit<Frame & { kind: 'hello' }, 'kind'> {
     protocol: protocolVersion,
     role: 'shard',
     name: shard,
-    incarnation: Date.now(),
+    process: randomUUID(),
+    incarnation: 0,
+    takesOver: true,
     route: [],
     slices: [slice],
     agent: 'strata-bench',

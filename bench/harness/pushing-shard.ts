@@ -7,6 +7,7 @@
  *
  * One connection only: a sender that has to connect again has lost its figures, and fails what is being told.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/diagnostics/log.js';
@@ -47,7 +48,7 @@ export class PushingShard {
     const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'warn', format: 'json' });
     this.#sender = new Sender(
       { clock: systemClock, random, log, connect: (url, signal) => this.#connect(url, signal) },
-      { ...defaultSenderBounds, shard, incarnation: Date.now(), urls: [connectUrl(to)], agent: 'strata-bench' },
+      { ...defaultSenderBounds, shard, process: randomUUID(), takesOver: true, urls: [connectUrl(to)], agent: 'strata-bench' },
     );
     const source: SliceSource = { connected: true, open: (ended) => this.#tellAll(ended) };
     this.#sender.add({ shard, resource: { group, resource, identity: '' } }, source);

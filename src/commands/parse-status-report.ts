@@ -40,10 +40,10 @@ function shardOf(value: unknown): ShardStatus {
   return {
     shard: nameOf(status['shard']),
     side: orUntold(status['side'], (side) => orNull(side, parseSide), null),
-    moves: orUntold(status['moves'], numberOf, 0),
     ...incarnation,
     removed: truthOf(status['removed']),
     connection: connectionOf(recordOf(status['connection'])),
+    standbys: orUntold(status['standbys'], numberOf, 0),
     slices: listOf(status['slices']).map(sliceOf),
   };
 }

@@ -4,6 +4,7 @@
  *
  * The certificate is read anew for each connection, so that a rotated one is shown without a restart.
  */
+import { randomUUID } from 'node:crypto';
 import { readPair, readText } from '../certificates/pair-files.js';
 import { agentOptions } from '../config/command-options.js';
 import type { CommandValues } from '../config/command-values.js';
@@ -21,8 +22,7 @@ import { formatProgress } from './push-progress.js';
 const progressIntervalMs = 1_000;
 
 const fencedAdvice =
-  "Another agent that started later has the shard, or it was removed, or this machine's clock is behind: " +
-  'stop the other agent or set the clock, and start this one again if it is to have the shard';
+  'Another agent that came later has the shard, or it was removed. Start this one again to have it wait for the shard, with --take-over to have it at once';
 
 export const push: Command = command({
   words: ['push'],
@@ -30,7 +30,17 @@ export const push: Command = command({
   help: 'Push the objects of a kcp shard into a cache',
   options: agentOptions,
   run: async ({ options }, { print, clock, random, logStream, untilStopped }) => {
-    const { kubeconfig, context, allowInsecure, shardName: shard, caches, systemClusters, logLevel: level, logFormat: format } = options;
+    const {
+      kubeconfig,
+      context,
+      allowInsecure,
+      shardName: shard,
+      caches,
+      systemClusters,
+      takesOver,
+      logLevel: level,
+      logFormat: format,
+    } = options;
     // Loaded only when they are to run, so that help comes at once.
     const [{ loadKubeconfig }, { ShardAgent }, { Sender }, { defaultSenderBounds }, { connectSocket, defaultConnectOptions }] =
       await Promise.all([
@@ -59,7 +69,8 @@ export const push: Command = command({
       {
         ...defaultSenderBounds,
         shard,
-        incarnation: clock.wallMs(),
+        process: randomUUID(),
+        takesOver,
         urls: caches.map((cache) => `${cache}${connectPath}`),
         agent: `strata ${version()}`,
       },
@@ -91,10 +102,13 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
 async function tellProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
   const told = new AbortController();
   let last = '';
+  let isStandby = false;
   let nextMs = clock.now();
   for await (const state of sender.states(told.signal)) {
     const isThrough = state.slices.every(({ phase }) => phase === 'stated');
     const line = formatProgress(state);
+    if (state.connection.kind === 'standby' && !isStandby) print('another agent pushes for the shard; this one waits for it to be gone\n');
+    isStandby = state.connection.kind === 'standby';
     const isDue = isThrough || clock.now() >= nextMs;
     if (isDue && line !== last && state.connection.kind === 'connected') {
       print(`${line}\n`);

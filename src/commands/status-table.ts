@@ -60,8 +60,9 @@ function sideOf({ side }: Pick<ShardStatus, 'side'>): string {
   return side ?? nothing;
 }
 
-function connectionOf({ removed, connection }: Pick<ShardStatus, 'removed' | 'connection'>): string {
-  return removed ? 'removed' : formatConnection(connection);
+function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'removed' | 'connection' | 'standbys'>): string {
+  const words = removed ? 'removed' : formatConnection(connection);
+  return standbys === 0 ? words : `${words}, ${standbys} standby`;
 }
 
 /** What its present pusher stated in full, and what the link it comes over keeps up by changes, needs no more words. */

@@ -89,6 +89,10 @@ export const agentOptions = {
   caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that vouch for the cache; without it those that Node knows.' }),
   certFile: operatorOptions.certFile,
   keyFile: operatorOptions.keyFile,
+  takesOver: bare({
+    flag: 'take-over',
+    help: 'Takes the shard at once from whoever pushes for it; otherwise this one waits as a standby until they are gone.',
+  }),
   systemClusters: options.systemClusters,
   logLevel: options.logLevel,
   logFormat: options.logFormat,

@@ -1,5 +1,5 @@
 import type { CanonicalPath } from './cluster.js';
-import type { Claim, ShardState } from './claim.js';
+import type { Arrival, Claim, ShardState } from './claim.js';
 import type { Refusal } from './errors.js';
 import type { Key } from './key.js';
 import type { Body } from './object.js';
@@ -10,13 +10,10 @@ import type { LinkSide } from './side.js';
 import type { Slice } from './slice.js';
 
 /**
- * When a pusher started, in milliseconds since 1970. Of two pushers that claim one shard the higher wins. A tombstone has one too,
- * so that an old process of a removed shard stays out.
+ * What fences the writers of a shard: each new one is given a higher one, by the cache to which it comes (claim.ts). A removal has one too, so that
+ * an old process of a removed shard stays out. 0: none.
  */
 export type Incarnation = number;
-
-/** Two clocks never agree; an incarnation further ahead would keep every successor out for as long. */
-export const incarnationAheadMaxMs = 900_000;
 
 /**
  * Who says it, which is what fences it, in queue order: a pusher of this cache has its shard while that is local and of its
@@ -28,10 +25,12 @@ export type Speaker = Readonly<{ kind: 'pusher'; incarnation: Incarnation } | { 
  * What a pusher or a link asks in the name of a shard, already admitted. It says how things are, whatever was there: it names no
  * revision, and what is so already is no change. All that have a speaker are fenced.
  *
- *   claim ── begin ── state … state keep … ── end ── state, retract …         end removes what was not stated since begin
+ *   acquire ── begin ── state … state keep … ── end ── state, retract …         end removes what was not stated since begin
  */
 export type Push =
-  /** Of a pusher, or what this cache has chosen (claim.ts). A shard that changes its side counts as stated nowhere; its objects stay. */
+  /** A pusher comes for its shard. */
+  | (Arrival & Readonly<{ kind: 'acquire' }>)
+  /** What this cache has chosen (claim.ts). A shard that changes its side counts as stated nowhere; its objects stay. */
   | (Claim & Readonly<{ kind: 'claim' }>)
   /** The slice is about to be stated as a whole. Until `end` it counts as not stated and as out of step. */
   | Readonly<{ kind: 'begin'; slice: Slice; by: Speaker }>
@@ -88,6 +87,8 @@ export type PushOutcome =
   | Readonly<{ kind: 'written'; revision: Revision }>
   /** It was so already, or it is of the kinds that change no object. */
   | Readonly<{ kind: 'unchanged' }>
+  /** The shard is the pusher's that came for it, in this incarnation. */
+  | Readonly<{ kind: 'acquired'; incarnation: Incarnation }>
   /** The shard is another's, or was removed. Nothing was done. `holder` is what is known of it, if anything is. */
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   /** An `end` without its `begin`, which a failed commit took along. */

@@ -14,7 +14,7 @@
  *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}]},
  *    "certificates": [{"use": "serving", "file": "/etc/strata/tls.crt", "subject": "CN=localhost", "notAfter": "2026-12-24T00:00:00.000Z",
  *                      "expiresInMs": 2764800000}],
- *    "shards": [{"shard": "amber", "side": "local", "moves": 0, "incarnation": 1763700000000, "removed": false,
+ *    "shards": [{"shard": "amber", "side": "local", "incarnation": 1763700000000, "removed": false,
  *                "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
  *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "whole": true,
  *                            "stated": "current", "inStep": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
@@ -130,13 +130,13 @@ export type ShardStatus = Readonly<{
   shard: ShardName;
   /** Where the truth about it comes from; null when it is nobody's. */
   side: Side | null;
-  /** How often its pusher has come to another cache since it started. */
-  moves: number;
   /** Of the pusher that has the shard; left out when none ever claimed it. */
   incarnation?: Incarnation;
   /** Whether an operator removed it and nobody came back since. */
   removed: boolean;
   connection: ShardConnection;
+  /** How many pushers wait at this cache for whoever has the shard to be gone. */
+  standbys: number;
   slices: readonly SliceStatus[];
 }>;
 

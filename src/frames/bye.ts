@@ -4,7 +4,7 @@ export const byes = {
   shutdown: { code: 4001 },
   /** A newer incarnation has the shard, or it was removed. Do not come back. */
   fenced: { code: 4002 },
-  /** The same incarnation has connected again. */
+  /** The same process has connected again, here or at another cache. */
   replaced: { code: 4003 },
   /** What came is no frame, or not one that may come now. */
   protocol: { code: 4004 },
@@ -21,3 +21,11 @@ export const byes = {
 } as const;
 
 export type ByeReason = keyof typeof byes;
+
+const reasonsByCode = new Map<number, ByeReason>();
+for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[reason].code, reason);
+
+/** What a close code says; undefined when none of ours. */
+export function reasonOfCode(code: number): ByeReason | undefined {
+  return reasonsByCode.get(code);
+}

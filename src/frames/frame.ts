@@ -2,16 +2,16 @@
  * What crosses a websocket: frames, each one msgpack array, one per websocket message. A closed union with one reader
  * (read-frame.ts) and one writer (write-frame.ts).
  *
- *   frame    = [1,  protocol, role, name, incarnation, route, slices, [], agent, credit | nil, limits | nil,
- *                 position?]                                                                   hello
- *            | [2,  protocol, cacheId, epoch, stated, credit, limits]                              welcome
+ *   frame    = [1,  protocol, role, name, process, incarnation, takesOver, route, slices, agent, credit | nil,
+ *                 limits | nil, position?]                                                     hello
+ *            | [2,  protocol, cacheId, epoch, incarnation, stated, credit, limits]                 welcome
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
  *            | [5,  sequence, slice, revision, compares?]                                          begin
  *            | [6,  sequence, slice, revision, count, edge, isSame?]                               end
  *            | [7,  slice, reason]                                                                 restate
  *            | [8,  sequence, position]                                                            progress
- *            | [9,  shard, incarnation, moves, removed, origin, path, reached, isYours]            claim
+ *            | [9,  shard, incarnation, process, removed, origin, path, reached, isYours]          claim
  *            | [10, route]                                                                         route
  *            | [11, up, down]                                                                      policy
  *            | [12, sequence, slice, value]                                                        digest
@@ -23,6 +23,7 @@
  *            | [18, number]                                                                        heartbeat
  *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
  *            | [20, slice, sequence, value]                                                        summary
+ *            | [21]                                                                                standby
  *   slice    = [shard, group, resource, identity]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
@@ -32,7 +33,7 @@
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * heartbeat and report are theirs alone, and so are the credit and the limits in hello; status is a shard's.
+ * heartbeat and report are theirs alone, and so are the credit and the limits in hello; status and standby are a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
@@ -52,7 +53,7 @@
  *
  * Ladder. Frames are additive: a new member goes to the end, an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
- *   v1: all of the above. What only caches say was settled before any cache spoke it; the empty list in hello was to be positions. Who
+ *   v1: all of the above. What only caches say was settled before any cache spoke it. Who
  *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack states everything anew
  *       whenever it connects.
  */
@@ -108,7 +109,12 @@ export type Frame =
       role: 'shard' | 'cache';
       /** Of the shard, or of the cache: what its certificate says. */
       name: string;
+      /** Of a shard: which process this is, an id that it has made up for itself; '' from a cache. */
+      process: string;
+      /** Of a shard: what its process was given last, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
       incarnation: Incarnation;
+      /** Of a shard: it waits for nobody who has the shard. */
+      takesOver: boolean;
       /** Ids of caches from this one to the root, its own first; empty for a shard. */
       route: readonly string[];
       /** What a shard will state, as far as it knows now. */
@@ -126,6 +132,8 @@ export type Frame =
       protocol: number;
       cacheId: string;
       epoch: number;
+      /** That the shard's process has from now on, to be named in its next hello; 0 to a cache. */
+      incarnation: Incarnation;
       /** Slices that this incarnation has stated here: it may go on with changes. All others are to be stated. */
       stated: readonly Slice[];
       credit: Credit;
@@ -171,6 +179,8 @@ export type Frame =
     }>
   /** What the receiving side holds of what comes over this link, and the last position it was told; in parts, the last of which says so. */
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
+  /** The shard has its pusher, and this one waits for it to be gone; the welcome comes then. */
+  | Readonly<{ kind: 'standby' }>
   | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; value: string }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

@@ -51,13 +51,15 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         protocol: asPositive(member(0, 'protocol')),
         role: asParsed(member(1, 'role'), asRole),
         name: asText(member(2, 'name')),
-        incarnation: asPositive(member(3, 'incarnation')),
-        route: asListOf(member(4, 'route'), asText),
-        slices: asListOf(member(5, 'slices'), asSlice),
-        agent: asText(member(7, 'agent')),
-        credit: asAdded(member(8, 'credit'), asCredit),
-        limits: asAdded(member(9, 'limits'), asLimits),
-        ...position(member(10, 'position')),
+        process: asText(member(3, 'process')),
+        incarnation: asCount(member(4, 'incarnation')),
+        takesOver: asFlag(member(5, 'takesOver')),
+        route: asListOf(member(6, 'route'), asText),
+        slices: asListOf(member(7, 'slices'), asSlice),
+        agent: asText(member(8, 'agent')),
+        credit: asOptional(member(9, 'credit'), asCredit),
+        limits: asOptional(member(10, 'limits'), asLimits),
+        ...position(member(11, 'position')),
       };
     case 'welcome':
       return {
@@ -65,9 +67,10 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         protocol: asPositive(member(0, 'protocol')),
         cacheId: asText(member(1, 'cacheId')),
         epoch: asCount(member(2, 'epoch')),
-        stated: asListOf(member(3, 'stated'), asSlice),
-        credit: asCredit(member(4, 'credit')),
-        limits: asLimits(member(5, 'limits')),
+        incarnation: asCount(member(3, 'incarnation')),
+        stated: asListOf(member(4, 'stated'), asSlice),
+        credit: asCredit(member(5, 'credit')),
+        limits: asLimits(member(6, 'limits')),
       };
     case 'put':
       return {
@@ -113,7 +116,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         kind,
         shard: asParsed(member(0, 'shard'), parseShardName),
         incarnation: asPositive(member(1, 'incarnation')),
-        moves: asCount(member(2, 'moves')),
+        process: asText(member(2, 'process')),
         removed: asFlag(member(3, 'removed')),
         origin: asId(member(4, 'origin')),
         path: asPath(member(5, 'path')),
@@ -167,6 +170,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         held: asListOf(member(1, 'held'), asHeld),
         isLast: asFlag(member(2, 'isLast')),
       };
+    case 'standby':
+      return { kind };
     case 'summary':
       return {
         kind,

@@ -13,13 +13,14 @@ export function writeFrame(frame: Frame): Uint8Array {
 function members(frame: Frame): readonly unknown[] {
   switch (frame.kind) {
     case 'hello': {
-      const { protocol, role, name, incarnation, route, slices, agent } = frame;
+      const { protocol, role, name, process, incarnation, takesOver } = frame;
+      const told = [frame.route.map(text), frame.slices.map(slice), text(frame.agent)];
       const granted = [orNil(frame.credit, credit), orNil(frame.limits, limits)];
-      return [protocol, role, text(name), incarnation, route.map(text), slices.map(slice), [], text(agent), ...granted, ...position(frame)];
+      return [protocol, role, text(name), text(process), incarnation, takesOver, ...told, ...granted, ...position(frame)];
     }
     case 'welcome': {
-      const { protocol, cacheId, epoch, stated } = frame;
-      return [protocol, text(cacheId), epoch, stated.map(slice), credit(frame.credit), limits(frame.limits)];
+      const { protocol, cacheId, epoch, incarnation, stated } = frame;
+      return [protocol, text(cacheId), epoch, incarnation, stated.map(slice), credit(frame.credit), limits(frame.limits)];
     }
     case 'put':
       return [frame.sequence, slice(frame.slice), text(frame.version), objects(frame.objects), ...position(frame)];
@@ -55,6 +56,8 @@ function members(frame: Frame): readonly unknown[] {
       return [frame.reason, message(frame.message), frame.retryAfterMs ?? null];
     case 'resume':
       return [text(frame.position), frame.held.map(held), frame.isLast];
+    case 'standby':
+      return [];
     case 'summary':
       return [slice(frame.slice), frame.sequence, text(frame.value)];
     default:
@@ -62,8 +65,8 @@ function members(frame: Frame): readonly unknown[] {
   }
 }
 
-function claim({ shard, incarnation, moves, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
-  return [shard, incarnation, moves, removed, text(origin), path.map(text), reached, isYours];
+function claim({ shard, incarnation, process, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
+  return [shard, incarnation, text(process), removed, text(origin), path.map(text), reached, isYours];
 }
 
 function slice({ shard, resource }: Slice): readonly string[] {

@@ -1,17 +1,16 @@
 import type { ShardState } from '../domain/claim.js';
-import type { Incarnation } from '../domain/push.js';
 import type { ByeReason } from '../frames/bye.js';
 
-const claimAgainMs = 100;
+const comeAgainMs = 100;
 
 /**
  * How the session of a pusher ends that does not have its shard any more. A later process or a removal fences it for good; where its own process
- * is only known elsewhere, it comes back and claims the shard anew, and is newer.
+ * has the shard at another cache, it comes again, and has it here.
  */
 export function displaced(
-  incarnation: Incarnation,
+  process: string,
   holder: ShardState | undefined,
 ): Readonly<{ reason: ByeReason; retryAfterMs: number | undefined }> {
-  const isKnownElsewhere = holder?.incarnation === incarnation && !holder.removed;
-  return isKnownElsewhere ? { reason: 'replaced', retryAfterMs: claimAgainMs } : { reason: 'fenced', retryAfterMs: undefined };
+  const isElsewhere = holder?.process === process && !holder.removed;
+  return isElsewhere ? { reason: 'replaced', retryAfterMs: comeAgainMs } : { reason: 'fenced', retryAfterMs: undefined };
 }

@@ -18,6 +18,7 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { ToldOfSlice } from '../frames/frame.js';
 import type { PushSessions } from './push-sessions.js';
+import type { Standbys } from './standbys.js';
 
 /** What links have told of the shards behind them; since when, in milliseconds since 1970. */
 export type LinkFreshness = Readonly<{
@@ -29,6 +30,7 @@ export type LinkFreshness = Readonly<{
 export type FreshnessParts = Readonly<{
   store: Pick<Pushes, 'shards' | 'slices'> & StoreIdentity & Pick<Revisions, 'published' | 'format'>;
   sessions: Pick<PushSessions, 'presence'>;
+  standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
   tree: () => Promise<TreeStatus>;
   clock: Clock;
@@ -83,10 +85,10 @@ export class Freshness implements FreshnessPort {
     return {
       shard,
       side: side ?? null,
-      moves: state?.moves ?? 0,
       ...incarnation,
       removed: state?.removed ?? false,
       connection: teller.connection,
+      standbys: this.#parts.standbys.count(shard),
       slices: inOrder(slices).map((slice) => sliceStatus(slice, state, teller, nowMs)),
     };
   }

@@ -10,8 +10,9 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
+import type { ShardState } from '../domain/claim.js';
 import type { Clock, PushLane, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
-import type { Incarnation, Push } from '../domain/push.js';
+import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -24,6 +25,7 @@ import { Acks } from './acks.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
 import { greeting, step } from './session.js';
+import type { Standbys } from './standbys.js';
 import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
 
 export type PushSessionParts = Readonly<{
@@ -33,8 +35,9 @@ export type PushSessionParts = Readonly<{
   /** Shared by all sessions: what they do is bounded in all. */
   log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
-  /** All of a step's context but the time and the caller. */
-  context: Omit<SessionContext, 'nowMs' | 'mayWriteFor'>;
+  standbys: Standbys;
+  /** All of a step's context but the caller. */
+  context: Omit<SessionContext, 'mayWriteFor'>;
 }>;
 
 export class PushSession {
@@ -104,7 +107,6 @@ export class PushSession {
   async #take(event: SessionEvent): Promise<void> {
     const { state, effects } = step(this.#state, event, {
       ...this.#parts.context,
-      nowMs: this.#parts.clock.wallMs(),
       mayWriteFor: this.#mayWriteFor,
     });
     this.#state = state;
@@ -115,8 +117,8 @@ export class PushSession {
     switch (effect.kind) {
       case 'send':
         return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
-      case 'claim':
-        return this.#claim(effect);
+      case 'acquire':
+        return this.#acquire(effect);
       case 'push':
         return this.#push(effect.work);
       case 'again':
@@ -126,7 +128,7 @@ export class PushSession {
         this.#parts.metrics.refusals.add(1, { reason: effect.refusal.reason });
         return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusalFields(effect) });
       case 'freshness':
-        return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness);
+        return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness, this.#parts.clock.now());
       case 'bye':
         if (effect.reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
         return this.bye(effect.reason, effect.message, effect.retryAfterMs);
@@ -140,16 +142,32 @@ export class PushSession {
     this.#acks.add({ ...ack, position: store.format(store.published) });
   }
 
-  async #claim({ shard, incarnation, position }: SessionEffect & { kind: 'claim' }): Promise<void> {
-    const { sessions, store, clock, log } = this.#parts;
+  /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. */
+  async #acquire(effect: SessionEffect & { kind: 'acquire' }): Promise<void> {
+    const { shard, incarnation, takesOver } = effect;
+    if (incarnation > 0 || takesOver) return this.#take(await this.#enter(effect));
+    const enter = (removed: ShardState | undefined): Promise<SessionEvent> | SessionEvent =>
+      removed === undefined ? this.#enter(effect) : this.#decided({ kind: 'fenced', holder: removed });
+    const decided = await this.#parts.standbys.inTurn(effect, enter, {
+      waits: () => {
+        this.#parts.log.info('push.standby', { ...this.#who(), shard });
+        this.#connection.send({ kind: 'standby' });
+      },
+      gone: this.#connection.closed,
+    });
+    if (decided !== undefined) return this.#take(decided);
+  }
+
+  async #enter({ shard, process, incarnation: named, position }: SessionEffect & { kind: 'acquire' }): Promise<SessionEvent> {
+    const { sessions, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
-    const [outcome] = await lane.push([
-      { kind: 'claim', shard, incarnation, moves: 0, removed: false, origin: store.cacheId, side: 'local', plain: false },
-    ]);
+    const [outcome] = await lane.push([{ kind: 'acquire', shard, process, incarnation: named, nowMs: clock.wallMs() }]);
     if (outcome === undefined) throw new Error('the store decides every push');
-    const stated = outcome.kind === 'unchanged' ? await this.#stated(shard, incarnation, { position, lane }) : [];
-    if (outcome.kind === 'unchanged' && this.#state.phase === 'claiming') {
+    const stated = outcome.kind === 'acquired' ? await this.#stated(shard, outcome.incarnation, { position, lane }) : [];
+    if (outcome.kind === 'acquired' && this.#state.phase === 'coming') {
+      const { incarnation } = outcome;
       const holder: Holder = {
+        process,
         incarnation,
         peer: this.#connection.peer,
         silentSinceMs: () => this.#connection.silentSinceMs(),
@@ -160,7 +178,12 @@ export class PushSession {
       sessions.enter(shard, holder, clock.now());
       log.info('push.connected', { ...this.#who(), stated: stated.length });
     }
-    return this.#take({ kind: 'claimed', outcome, stated, cacheId: store.cacheId, epoch: store.epoch });
+    return this.#decided(outcome, stated);
+  }
+
+  #decided(outcome: PushOutcome, stated: readonly Slice[] = []): SessionEvent {
+    const { cacheId, epoch } = this.#parts.store;
+    return { kind: 'decided', outcome, stated, cacheId, epoch };
   }
 
   /** Slices that this incarnation has stated here. None, and it is noted so, when some of what it was acknowledged is lost. */

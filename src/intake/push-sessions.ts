@@ -1,7 +1,7 @@
 /**
  * Who pushes for which shard: the session that holds it now, and since when there is one or none.
  *
- * K1 At most one session holds a shard. The next one with a claim that stands replaces it.
+ * K1 At most one session holds a shard. The next one that the store has given it replaces it.
  * K2 All sessions of a shard, one after the other, write through one lane: what an earlier one left in it stays in front.
  * Bound: one entry per shard that ever pushed since the start.
  */
@@ -17,6 +17,7 @@ import { displaced } from './displaced.js';
 
 /** A session as the others see it. */
 export type Holder = Readonly<{
+  process: string;
   incarnation: Incarnation;
   peer: string;
   silentSinceMs: () => number | undefined;
@@ -33,7 +34,17 @@ export type Presence = Readonly<{
   told: ReadonlyMap<string, SliceFreshness>;
 }>;
 
-type Entry = { readonly lane: PushLane; holder: Holder | undefined; sinceMs: number; told: ReadonlyMap<string, SliceFreshness> };
+type Entry = {
+  readonly lane: PushLane;
+  holder: Holder | undefined;
+  sinceMs: number;
+  told: ReadonlyMap<string, SliceFreshness>;
+  /** Since when it has a source for none of its slices. */
+  sourceFailedMs: number | undefined;
+};
+
+/** Whoever has had no source for so long gives way to another. */
+const sourceFailedMaxMs = 10_000;
 
 export class PushSessions {
   readonly #pushes: Pushes;
@@ -57,7 +68,7 @@ export class PushSessions {
     return this.#entry(shard).lane;
   }
 
-  /** The claim of `holder` stands. */
+  /** The store has given it the shard. */
   enter(shard: ShardName, holder: Holder, nowMs: number): void {
     const entry = this.#entry(shard);
     const before = entry.holder;
@@ -65,9 +76,10 @@ export class PushSessions {
     entry.sinceMs = nowMs;
     // What was told before it came is of before; it tells anew at once.
     entry.told = new Map();
+    entry.sourceFailedMs = undefined;
     this.#tell([]);
     if (before === undefined) return;
-    if (before.incarnation === holder.incarnation) before.bye('replaced', 'the same incarnation has connected again');
+    if (before.process === holder.process) before.bye('replaced', 'the same process has connected again');
     else before.bye('fenced', `the shard ${shard} belongs to the incarnation ${holder.incarnation}`);
   }
 
@@ -94,12 +106,19 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
-  /** Ends the session that holds the shard unless its claim is the one that stands. */
+  /** Ends the session that holds the shard unless it is the one that has it. */
   evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
     if (holder === undefined || (state.side === 'local' && holder.incarnation >= state.incarnation)) return;
-    const { reason, retryAfterMs } = displaced(holder.incarnation, state);
+    const { reason, retryAfterMs } = displaced(holder.process, state);
     holder.bye(reason, message, retryAfterMs);
+  }
+
+  /** Whether a pusher has the shard that is to keep it: it is heard, and has a source. */
+  isHeld(shard: ShardName, nowMs: number): boolean {
+    const entry = this.#entries.get(shard);
+    if (entry?.holder === undefined || entry.holder.silentSinceMs() !== undefined) return false;
+    return entry.sourceFailedMs === undefined || nowMs - entry.sourceFailedMs < sourceFailedMaxMs;
   }
 
   /** The shards whose pushers are there, and heard. */
@@ -116,11 +135,13 @@ export class PushSessions {
   }
 
   /** What the pusher tells of all its slices; it takes the place of what it told before. */
-  note(shard: ShardName, freshness: readonly SliceFreshness[]): void {
+  note(shard: ShardName, freshness: readonly SliceFreshness[], nowMs: number): void {
     const entry = this.#entry(shard);
     const before = entry.told;
     const told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
     entry.told = told;
+    const hasFailed = freshness.length > 0 && freshness.every(({ connected }) => !connected);
+    entry.sourceFailedMs = hasFailed ? (entry.sourceFailedMs ?? nowMs) : undefined;
     const changed = [...told].filter(([name, each]) => !isSame(before.get(name), each)).map(([, { slice }]) => slice);
     for (const [name, { slice }] of before) if (!told.has(name)) changed.push(slice);
     if (changed.length > 0) this.#tell(changed);
@@ -149,7 +170,13 @@ export class PushSessions {
   #entry(shard: ShardName): Entry {
     const known = this.#entries.get(shard);
     if (known !== undefined) return known;
-    const entry: Entry = { lane: this.#pushes.lane(), holder: undefined, sinceMs: this.#startedMs, told: new Map() };
+    const entry: Entry = {
+      lane: this.#pushes.lane(),
+      holder: undefined,
+      sinceMs: this.#startedMs,
+      told: new Map(),
+      sourceFailedMs: undefined,
+    };
     this.#entries.set(shard, entry);
     return entry;
   }

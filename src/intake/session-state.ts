@@ -1,5 +1,6 @@
 /** What a session is made of: where it stands, what happens to it, and what it asks for (session.ts decides). */
 import type { ServedType } from '../domain/catalogue.js';
+import type { Arrival } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
@@ -14,6 +15,7 @@ export type SliceProgress = Readonly<{ slice: Slice; phase: 'stated' | 'stating'
 export type OpenSession = Readonly<{
   phase: 'open';
   shard: ShardName;
+  process: string;
   incarnation: Incarnation;
   /** The number the next mutation must have. */
   next: number;
@@ -23,7 +25,7 @@ export type OpenSession = Readonly<{
 
 export type SessionState =
   | Readonly<{ phase: 'greeting' }>
-  | Readonly<{ phase: 'claiming'; shard: ShardName; incarnation: Incarnation }>
+  | Readonly<{ phase: 'coming'; shard: ShardName; process: string }>
   | OpenSession
   | Readonly<{ phase: 'ended' }>;
 
@@ -32,16 +34,16 @@ export type Work = Readonly<{ pushes: readonly Push[]; slice: Slice; last: numbe
 
 export type SessionEvent =
   | Readonly<{ kind: 'frame'; frame: Frame }>
-  /** The store's answer to a claim; `stated`: slices of the shard that this incarnation has stated, if all that it was acknowledged is here. */
-  | Readonly<{ kind: 'claimed'; outcome: PushOutcome; stated: readonly Slice[]; cacheId: string; epoch: number }>
+  /** What the store has made of it; `stated`: slices of the shard that this incarnation has stated, if all that it was acknowledged is here. */
+  | Readonly<{ kind: 'decided'; outcome: PushOutcome; stated: readonly Slice[]; cacheId: string; epoch: number }>
   /** A type is gone, and what was stated of it. */
   | Readonly<{ kind: 'dropped'; resource: Resource }>
   /** In the order of their numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>;
 
 export type SessionEffect =
-  /** `position`: up to where it was acknowledged; '' when it does not know. */
-  | Readonly<{ kind: 'claim'; shard: ShardName; incarnation: Incarnation; position: string }>
+  /** The pusher comes for its shard. `position`: up to where it was acknowledged; '' when it does not know. */
+  | (Omit<Arrival, 'nowMs'> & Readonly<{ kind: 'acquire'; takesOver: boolean; position: string }>)
   | Readonly<{ kind: 'send'; frame: Frame }>
   | Readonly<{ kind: 'push'; work: Work }>
   /** The type of this frame may be declared by what is not settled yet: bring the frame again once it is. */
@@ -58,5 +60,4 @@ export type SessionContext = Readonly<{
   limits: FrameLimits;
   credit: Credit;
   systemClusters: ReadonlySet<string>;
-  nowMs: number;
 }>;

@@ -1,9 +1,9 @@
 /**
  * One pusher's session as a pure step: what came in and what became of it go in; the next state and what is to be done come out.
  *
- *   phase      frame                              claimed                   settled
- *   greeting   hello: claim ▶ claiming            –                         –
- *   claiming   (none is read)                     welcome ▶ open            –
+ *   phase      frame                              decided                   settled
+ *   greeting   hello: acquire ▶ coming            –                         –
+ *   coming     (none is read)                     welcome ▶ open            –
  *                                                 fenced: bye ▶ ended
  *   open       put delete begin end: push         –                         ack; fenced, unavailable: bye ▶ ended
  *              status: freshness                                            unbegun: restate
@@ -13,7 +13,7 @@
  *    session speaks of is doubted and asked for again, and nothing of a doubted slice is applied before its `begin`.
  * J2 A number is acknowledged when everything up to it is durable or refused. What is refused touches that mutation alone: of an object
  *    that is refused, the form that is held stays.
- * J3 A session writes for its own shard alone, in its incarnation; the store fences both once more.
+ * J3 A session writes for its own shard alone, in the incarnation that it was given; the store fences both once more.
  * J4 `end` with another count than was put asks for the slice again and removes nothing.
  * J5 What this store has acknowledged and lost, because it was rolled back, the pusher states anew: its last position tells.
  * Bounds: the credit, of what is not settled yet.
@@ -32,7 +32,6 @@ import type { PushInputs } from './admit-push.js';
 import { displaced } from './displaced.js';
 import { creditOf, exceeds } from './frame-credit.js';
 import { arena } from './arena.js';
-import { incarnationAheadMaxMs, type Incarnation } from '../domain/push.js';
 import type { OpenSession, SessionContext, SessionEffect, SessionEvent, SessionState, SliceProgress, Work } from './session-state.js';
 
 type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[] }>;
@@ -47,8 +46,8 @@ export function step(state: SessionState, event: SessionEvent, context: SessionC
   switch (state.phase) {
     case 'greeting':
       return event.kind === 'frame' ? greet(event.frame, context) : unchanged(state);
-    case 'claiming':
-      return event.kind === 'claimed' ? open(state, event, context) : unchanged(state);
+    case 'coming':
+      return event.kind === 'decided' ? open(state, event, context) : unchanged(state);
     case 'open':
       if (event.kind === 'frame') return takeFrame(state, event.frame, context);
       if (event.kind === 'dropped') return drop(state, event.resource, context);
@@ -58,30 +57,32 @@ export function step(state: SessionState, event: SessionEvent, context: SessionC
   }
 }
 
-function greet(frame: Frame, { mayWriteFor, nowMs }: SessionContext): Stepped {
+function greet(frame: Frame, { mayWriteFor }: SessionContext): Stepped {
   if (frame.kind !== 'hello') return bye('protocol', `a session begins with hello, not with ${frame.kind}`);
   if (frame.protocol < protocolVersion) return bye('unsupported', `protocol ${frame.protocol} is not spoken here, ${protocolVersion} is`);
   if (frame.role !== 'shard') return bye('unsupported', `the role ${frame.role} is not taken here`);
   const shard = parseShardName(frame.name);
   if (shard === undefined) return bye('protocol', 'hello names no shard');
   if (!mayWriteFor(shard)) return bye('forbidden', `the certificate does not speak for the shard ${shard}`);
-  if (frame.incarnation > nowMs + incarnationAheadMaxMs) return bye('protocol', 'the incarnation lies too far ahead: is a clock wrong?');
+  const { process, incarnation, takesOver, position = '' } = frame;
+  if (process === '') return bye('protocol', 'hello names no process');
   return {
-    state: { phase: 'claiming', shard, incarnation: frame.incarnation },
-    effects: [{ kind: 'claim', shard, incarnation: frame.incarnation, position: frame.position ?? '' }],
+    state: { phase: 'coming', shard, process },
+    effects: [{ kind: 'acquire', shard, process, incarnation, takesOver, position }],
   };
 }
 
 function open(
-  { shard, incarnation }: SessionState & { phase: 'claiming' },
-  { outcome, stated, cacheId, epoch }: SessionEvent & { kind: 'claimed' },
+  { shard, process }: SessionState & { phase: 'coming' },
+  { outcome, stated, cacheId, epoch }: SessionEvent & { kind: 'decided' },
   { credit, limits }: SessionContext,
 ): Stepped {
-  if (outcome.kind !== 'unchanged') return byeTo(outcome, shard, incarnation);
+  if (outcome.kind !== 'acquired') return byeTo(outcome, shard, process);
+  const { incarnation } = outcome;
   const slices = new Map(stated.map((slice): [string, SliceProgress] => [formatSlice(slice), { slice, phase: 'stated', objects: 0 }]));
   return {
-    state: { phase: 'open', shard, incarnation, next: 1, slices, unsettled: { mutations: 0, bytes: 0 } },
-    effects: [{ kind: 'send', frame: { kind: 'welcome', protocol: protocolVersion, cacheId, epoch, stated, credit, limits } }],
+    state: { phase: 'open', shard, process, incarnation, next: 1, slices, unsettled: { mutations: 0, bytes: 0 } },
+    effects: [{ kind: 'send', frame: { kind: 'welcome', protocol: protocolVersion, cacheId, epoch, incarnation, stated, credit, limits } }],
   };
 }
 
@@ -209,7 +210,7 @@ function refusal(slice: Slice, key: PushedKey | undefined, sequence: number, ref
 
 function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: 'settled' }, { credit }: SessionContext): Stepped {
   const fatal = outcomes.find(({ kind }) => kind === 'fenced' || kind === 'unavailable');
-  if (fatal !== undefined) return byeTo(fatal, state.shard, state.incarnation);
+  if (fatal !== undefined) return byeTo(fatal, state.shard, state.process);
   const unsettled = { mutations: state.unsettled.mutations - work.mutations, bytes: state.unsettled.bytes - work.bytes };
   const ack: SessionEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit } };
   const settled: OpenSession = { ...state, unsettled };
@@ -221,16 +222,16 @@ function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: '
   };
 }
 
-function byeTo(outcome: PushOutcome, shard: ShardName, incarnation: Incarnation): Stepped {
+function byeTo(outcome: PushOutcome, shard: ShardName, process: string): Stepped {
   switch (outcome.kind) {
     case 'fenced': {
-      const { reason, retryAfterMs } = displaced(incarnation, outcome.holder);
+      const { reason, retryAfterMs } = displaced(process, outcome.holder);
       return bye(reason, fencedBy(outcome.holder, shard), retryAfterMs);
     }
     case 'unavailable':
       return bye('unavailable', outcome.refusal.message, unavailableRetryMs);
     default:
-      throw new Error(`a claim cannot end as ${outcome.kind}`);
+      throw new Error(`no session ends as ${outcome.kind}`);
   }
 }
 

@@ -1,5 +1,4 @@
 /** Who a sender speaks for, where it sends to, and its bounds. */
-import type { Incarnation } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import type { ReconnectBounds } from './reconnect.js';
 
@@ -27,11 +26,10 @@ export type SenderOptions = SenderBounds &
   Readonly<{
     /** The shard whose objects are pushed. The certificate of the connection must speak for it. */
     shard: ShardName;
-    /**
-     * When this process started, in milliseconds since 1970; a sender that goes to another URL than before takes a later one. Of two senders for one shard the higher wins and the other ends as
-     * `fenced`; the same value may be used again only by one that goes on where its predecessor stopped.
-     */
-    incarnation: Incarnation;
+    /** A random id of this sender: who comes with it again is the same one. Of two for one shard the later waits as a standby until the other is gone. */
+    process: string;
+    /** It waits for nobody: whoever has the shard ends as `fenced`. */
+    takesOver: boolean;
     /** Where the cache is reached, each `wss://host:port/services/cache/connect`; tried in turn, at least one. */
     urls: readonly string[];
     /** Program and version, for the log of the cache. */

@@ -1,7 +1,7 @@
 /**
  * A sender in one connection: hello, welcome, then all slices in turn for as long as it lasts.
  *
- *   hello ─▶ welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, restate ─▶ bye
+ *   hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, restate ─▶ bye
  *
  * N1 A source is read only while there is credit and the connection takes more: a slow cache stops its sources.
  * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
@@ -10,10 +10,11 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
+import type { Incarnation } from '../domain/push.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
-import { byes, type ByeReason } from '../frames/bye.js';
+import { reasonOfCode, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
 import { AckWatch } from './ack-watch.js';
@@ -34,8 +35,12 @@ export type SenderSessionParts = Readonly<{
   bell: Bell;
   /** That of the last ack of all connections, '' before the first. */
   position: string;
-  /** Told once, when the cache has answered. */
-  welcomed: (sinceMs: number, cache: Readonly<{ cacheId: string; epoch: number }>) => void;
+  /** What the sender was given last; 0 before the first. */
+  incarnation: Incarnation;
+  /** Told once, when the shard is its own. */
+  welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'incarnation'>) => void;
+  /** Told when it is to wait for whoever has the shard. */
+  standsBy: () => void;
   /** Told where the cache stands whenever it acknowledges something. */
   acknowledged: (position: string) => void;
 }>;
@@ -54,6 +59,7 @@ export class SenderSession {
   readonly #stop = new AbortController();
   readonly #timers = new Set<() => void>();
   #welcomed: Welcomed | undefined;
+  #isStandby = false;
   #isDraining = false;
   #served: SliceFeed | undefined;
   #work: Promise<unknown> = Promise.resolve();
@@ -77,7 +83,7 @@ export class SenderSession {
     const drain = (): void => this.#drain();
     signal.addEventListener('abort', drain);
     this.#after(this.#options.welcomeTimeoutMs, () => {
-      if (this.#welcomed === undefined) this.#leave('timeout', 'no welcome came in time');
+      if (this.#welcomed === undefined && !this.#isStandby) this.#leave('timeout', 'no welcome came in time');
     });
     try {
       connection.send(this.#hello());
@@ -97,12 +103,12 @@ export class SenderSession {
   }
 
   #hello(): Frame {
-    const { shard, incarnation, agent } = this.#options;
-    const slices = [...this.#parts.feeds.values()].map(({ slice }) => slice);
-    const granted = { credit: undefined, limits: undefined };
-    const { position } = this.#parts;
-    const told = { ...granted, ...(position === '' ? {} : { position }) };
-    return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, agent, ...told };
+    const { shard, process, takesOver, agent } = this.#options;
+    const { incarnation, position, feeds } = this.#parts;
+    const slices = [...feeds.values()].map(({ slice }) => slice);
+    const granted = { credit: undefined, limits: undefined, ...(position === '' ? {} : { position }) };
+    const who = { role: 'shard', name: shard, process, incarnation, takesOver, route: [] } as const;
+    return { kind: 'hello', protocol: protocolVersion, ...who, slices, agent, ...granted };
   }
 
   async #listen(): Promise<void> {
@@ -122,6 +128,8 @@ export class SenderSession {
     switch (frame.kind) {
       case 'welcome':
         return this.#welcomed === undefined ? this.#welcome(frame) : this.#leave('protocol', 'welcome came twice');
+      case 'standby':
+        return this.#standBy();
       case 'ack':
         return this.#acknowledge(frame);
       case 'refuse':
@@ -138,7 +146,14 @@ export class SenderSession {
     }
   }
 
-  #welcome({ protocol, cacheId, epoch, stated, credit, limits }: FrameOf<'welcome'>): void {
+  #standBy(): void {
+    if (this.#welcomed !== undefined) return this.#leave('protocol', 'standby came behind the welcome');
+    this.#isStandby = true;
+    this.#parts.log.info('sender.standby');
+    this.#parts.standsBy();
+  }
+
+  #welcome({ protocol, cacheId, epoch, incarnation, stated, credit, limits }: FrameOf<'welcome'>): void {
     if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
     const { feeds, clock, log, welcomed } = this.#parts;
     const sinceMs = clock.now();
@@ -147,7 +162,7 @@ export class SenderSession {
     const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, statedThere: statedThere.has(name) }) === 'state');
     for (const [, feed] of anew) void feed.close();
     log.info('sender.connected', { cacheId, epoch, slices: feeds.size, stating: anew.length });
-    welcomed(sinceMs, { cacheId, epoch });
+    welcomed(sinceMs, { cacheId, epoch, incarnation });
     this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#tellStatus())]);
   }
 
@@ -260,7 +275,7 @@ export class SenderSession {
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const lastedMs = this.#welcomed === undefined ? 0 : clock.now() - this.#welcomed.sinceMs;
-    const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOf(code), message: `the connection closed with ${code}` };
+    const { reason, message, retryAfterMs } = this.#said ?? { reason: reasonOfCode(code), message: `the connection closed with ${code}` };
     return { lastedMs, reason, message, retryAfterMs };
   }
 
@@ -277,13 +292,6 @@ export class SenderSession {
       this.#parts.connection.terminate();
     }
   }
-}
-
-const reasonsByCode = new Map<number, ByeReason>();
-for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[reason].code, reason);
-
-function reasonOf(code: number): ByeReason | undefined {
-  return reasonsByCode.get(code);
 }
 
 function isNews({ connected, synced, lagMs, whole }: SliceFreshness, told: SliceFreshness | undefined): boolean {

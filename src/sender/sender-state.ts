@@ -20,6 +20,8 @@ export type SenderConnection =
   | Readonly<{ kind: 'idle' }>
   /** Until the cache's welcome. */
   | Readonly<{ kind: 'connecting'; url: string; sinceMs: number }>
+  /** Another has the shard, and this one waits at the cache for it to be gone. */
+  | Readonly<{ kind: 'standby'; url: string; sinceMs: number }>
   /** `epoch`: which life of the cache's store it is, from one of its starts to the next. */
   | Readonly<{ kind: 'connected'; url: string; sinceMs: number; cacheId: string; epoch: number }>
   /** `message`: how the last connection ended. `url`: which comes next. */
@@ -50,7 +52,7 @@ export type SliceProgress = Readonly<{
 
 /**
  * stopped: the signal of `run` was aborted.
- * refused: the cache will not take this sender, and coming back would change nothing. `fenced`: a newer incarnation has the
+ * refused: the cache will not take this sender, and coming back would change nothing. `fenced`: another that came later has the
  * shard, or it was removed; `forbidden`: the certificate does not speak for it; `unsupported`: no common protocol version.
  */
 export type SenderEnd = Readonly<{ kind: 'stopped' }> | Readonly<{ kind: 'refused'; reason: FinalReason; message: string }>;

@@ -10,6 +10,7 @@
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
+import type { Incarnation } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { Bell } from './bell.js';
@@ -45,6 +46,8 @@ export class Sender {
   #session: SenderSession | undefined;
   #life: 'new' | 'running' | 'over' = 'new';
   #refusedBefore = 0;
+  /** What a cache has given it last, to be named to the next. */
+  #incarnation: Incarnation = 0;
   /** Up to where the last cache has acknowledged: it tells from it whether it has lost anything since. */
   #position = '';
 
@@ -169,13 +172,24 @@ export class Sender {
       return failedParting(error);
     }
     const { clock, log } = this.#parts;
-    const welcomed = (sinceMs: number, { cacheId, epoch }: Readonly<{ cacheId: string; epoch: number }>): void => {
-      this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
-    };
-    const acknowledged = (position: string): void => void (this.#position = position);
-    const parts = { connection, feeds: this.#feeds, clock, log: log.child({ url }), bell: this.#bell };
-    const told = { position: this.#position, welcomed, acknowledged };
-    this.#session = new SenderSession({ ...parts, ...told }, this.#options);
+    this.#session = new SenderSession(
+      {
+        connection,
+        feeds: this.#feeds,
+        clock,
+        log: log.child({ url }),
+        bell: this.#bell,
+        incarnation: this.#incarnation,
+        position: this.#position,
+        welcomed: (sinceMs, { cacheId, epoch, incarnation }) => {
+          this.#incarnation = incarnation;
+          this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
+        },
+        standsBy: () => this.#show({ kind: 'standby', url, sinceMs: clock.now() }),
+        acknowledged: (position) => void (this.#position = position),
+      },
+      this.#options,
+    );
     try {
       return await this.#session.run(signal);
     } finally {

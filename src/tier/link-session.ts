@@ -219,6 +219,7 @@ export class LinkSession {
         return void (this.#end ??= frame);
       case 'hello':
       case 'welcome':
+      case 'standby':
       case 'status':
         return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
       default:

@@ -12,10 +12,12 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import {
   choose,
   compareClaims,
+  incarnationMax,
+  nextIncarnation,
   isUnknown,
   type Choice,
   type Claim,
-  type ClaimOrder,
+  type Given,
   type Offer,
   type ShardState,
 } from '../domain/claim.js';
@@ -39,16 +41,10 @@ export type RoutesParts = Readonly<{
   changed: (shard: ShardName) => void;
 }>;
 
-type Heard = { highest: ClaimOrder; readonly offers: Map<LinkSide, Offer> };
+type Heard = { highest: Given; readonly offers: Map<LinkSide, Offer> };
 
 /** No shard is forgotten but by an operator's word, so nobody may make up as many as they like. */
 const shardsMax = 100_000;
-/** So far a child's clock may be ahead, or its claim above what is known: one further ahead would keep every pusher out for as long. */
-const aheadMaxMs = 86_400_000;
-const aboveKnownMax = 2 ** 20;
-/** More than any pusher makes; a child that says so adds no more than `movesAboveMax` to what is known. */
-const movesMax = 2 ** 20;
-const movesAboveMax = 2 ** 10;
 /** Two caches with one id each say that the other's claims are their own, and would rise above each other all the time. */
 const ownAgainMs = 10_000;
 const unavailableRetryMs = 1_000;
@@ -64,7 +60,7 @@ export class Routes {
   /** Claims of this very cache that it did not remember, not long ago. */
   readonly #risen = new Set<ShardName>();
   /** Removals that this cache has forgotten and a neighbour has not: it tells of them again when its link opens. */
-  readonly #forgotten = new Map<ShardName, ClaimOrder>();
+  readonly #forgotten = new Map<ShardName, Given>();
   /** What the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
@@ -75,19 +71,18 @@ export class Routes {
   }
 
   /** What a neighbour has told. Why it is passed over; undefined when it is not. */
-  hear(from: LinkSide, { shard, incarnation, moves, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
+  hear(from: LinkSide, { shard, incarnation, process, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
-    const why = this.#refusalOf(from, { shard, incarnation, moves }, known);
+    const why = this.#refusalOf(from, { shard, incarnation }, known);
     // What this cache has told itself comes back from those who may not claim it, too.
     if (why !== undefined) return path.includes(this.#parts.own) ? undefined : why;
-    const offer: Offer = { incarnation, moves, removed, origin, path, reached };
-    const order: ClaimOrder = { incarnation, moves, removed, origin };
-    const heard = this.#heard.get(shard) ?? { highest: order, offers: new Map<LinkSide, Offer>() };
+    const told: Given = { incarnation, process, removed, origin };
+    const heard = this.#heard.get(shard) ?? { highest: told, offers: new Map<LinkSide, Offer>() };
     this.#heard.set(shard, heard);
     // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there.
     if (path.includes(this.#parts.own) && known?.side !== from) heard.offers.delete(from);
-    else heard.offers.set(from, offer);
-    if (compareClaims(order, heard.highest) > 0) heard.highest = order;
+    else heard.offers.set(from, { ...told, path, reached });
+    if (compareClaims(told, heard.highest) > 0) heard.highest = told;
     this.#decide(shard);
     return undefined;
   }
@@ -134,9 +129,9 @@ export class Routes {
   claimFor(to: LinkSide, shard: ShardName): FrameOf<'claim'> | undefined {
     const choice = this.#choice(shard);
     if (choice === undefined) return undefined;
-    const { incarnation, moves, removed, origin, side } = choice.state;
+    const { incarnation, process, removed, origin, side } = choice.state;
     const path = [...choice.path.slice(1 - frameBounds.pathMax), this.#parts.own];
-    return { kind: 'claim', shard, incarnation, moves, removed, origin, path, reached: choice.reached, isYours: side === to };
+    return { kind: 'claim', shard, incarnation, process, removed, origin, path, reached: choice.reached, isYours: side === to };
   }
 
   /** Since when the origin of a shard is not reached; undefined while it is. */
@@ -174,7 +169,7 @@ export class Routes {
     if (forgotten === undefined) return undefined;
     this.#forgotten.delete(shard);
     if (compareClaims(forgotten, state) <= 0) return undefined;
-    if (state.plain) return { ...state, incarnation: forgotten.incarnation + 1 };
+    if (state.plain) return { ...state, incarnation: nextIncarnation(forgotten) };
     return { shard, ...forgotten, side: undefined, plain: false };
   }
 
@@ -240,16 +235,14 @@ export class Routes {
 
   #refusalOf(
     from: LinkSide,
-    { shard, incarnation, moves }: Pick<Claim, 'shard' | 'incarnation' | 'moves'>,
+    { shard, incarnation }: Pick<Claim, 'shard' | 'incarnation'>,
     known: ShardState | undefined,
   ): string | undefined {
-    const { clock, mayClaim } = this.#parts;
+    const { mayClaim } = this.#parts;
     if (known === undefined && !this.#heard.has(shard) && Math.max(this.#parts.known.count, this.#heard.size) >= shardsMax)
       return `${shardsMax} shards are known here already`;
     if (from === 'parent') return undefined;
-    const highest = Math.max(clock.wallMs() + aheadMaxMs, (known?.incarnation ?? 0) + aboveKnownMax);
-    if (incarnation > highest || moves > Math.max(movesMax, (known?.moves ?? 0) + movesAboveMax))
-      return 'its number is from too far ahead: is a clock wrong?';
+    if (incarnation > incarnationMax(known)) return 'its number is far above all that is known';
     return mayClaim(shard, from) ? undefined : 'the policy does not let this child claim it, or it has claimed as many shards as it may';
   }
 }

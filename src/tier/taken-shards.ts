@@ -23,9 +23,9 @@ export class TakenShards {
   }
 
   learnChoice(claim: FrameOf<'claim'>): void {
-    const { shard, incarnation, moves, removed, origin, isYours } = claim;
+    const { shard, incarnation, removed, origin, isYours } = claim;
     if (!isYours) this.#claims.delete(shard);
-    else if (this.#claims.size < shardsMax) this.#claims.set(shard, { incarnation, moves, removed, origin });
+    else if (this.#claims.size < shardsMax) this.#claims.set(shard, { incarnation, removed, origin });
   }
 
   /** Nothing goes back to where it came from, whatever the other end still believes. */

@@ -232,6 +232,11 @@ export class Tier {
     return connected ? this.#parts.clock.now() : sinceMs;
   }
 
+  /** Whether every link to the origin of a shard is up, as far as is known. */
+  isReached(shard: ShardName): boolean {
+    return this.#routes.unreachedMs(shard) === undefined;
+  }
+
   /** Ends every child's session; the parent's ends with the signal of `run`. */
   close(): void {
     this.#subscription.cancel();
@@ -280,7 +285,16 @@ export class Tier {
   #welcome(): FrameOf<'welcome'> {
     const { store, intake } = this.#parts;
     const { credit, limits } = intake;
-    return { kind: 'welcome', protocol: protocolVersion, cacheId: store.cacheId, epoch: store.epoch, stated: [], credit, limits };
+    return {
+      kind: 'welcome',
+      protocol: protocolVersion,
+      cacheId: store.cacheId,
+      epoch: store.epoch,
+      incarnation: 0,
+      stated: [],
+      credit,
+      limits,
+    };
   }
 
   /** The parent tells its id and those above it; all children hear of it. */

@@ -279,7 +279,7 @@ test('a status is read from caches that tell more, and not from ones that tell l
 
 test('a status is read from a cache that knows no tree and tells of no certificates', (t) => {
   const { cache, shards } = aStatusReport();
-  const older = shards.map(({ side: _side, moves: _moves, slices, ...shard }) => ({
+  const older = shards.map(({ side: _side, standbys: _standbys, slices, ...shard }) => ({
     ...shard,
     slices: slices.map(({ digest: _digest, inStep: _inStep, ...slice }) => slice),
   }));
@@ -288,5 +288,5 @@ test('a status is read from a cache that knows no tree and tells of no certifica
 
   t.is(read.tree, undefined);
   t.deepEqual(read.certificates, []);
-  t.like(read.shards[0], { side: null, moves: 0, slices: [{ digest: null, inStep: null, objects: 12 }] });
+  t.like(read.shards[0], { side: null, standbys: 0, slices: [{ digest: null, inStep: null, objects: 12 }] });
 });

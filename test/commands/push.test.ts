@@ -84,7 +84,8 @@ function welcoming(received: Received[]): Upgrade {
 async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
   for await (const frame of socket.frames()) {
     frames.push(frame);
-    if (frame.kind === 'hello') socket.send({ kind: 'welcome', protocol: 1, cacheId: 'c-1', epoch: 1, stated: [], credit, limits });
+    if (frame.kind === 'hello')
+      socket.send({ kind: 'welcome', protocol: 1, cacheId: 'c-1', epoch: 1, incarnation: 5, stated: [], credit, limits });
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     if ('sequence' in frame) socket.send({ kind: 'ack', sequence: frame.sequence + mutations - 1, credit });
   }
@@ -139,8 +140,8 @@ test('an agent whose shard another one has says what its operator can do', async
 
   t.is(
     error.message,
-    'the cache takes nothing of the shard amber (fenced): the shard belongs to another. Another agent that started later has the shard, ' +
-      "or it was removed, or this machine's clock is behind: stop the other agent or set the clock, and start this one again if it is to have the shard",
+    'the cache takes nothing of the shard amber (fenced): the shard belongs to another. Another agent that came later has the shard, ' +
+      'or it was removed. Start this one again to have it wait for the shard, with --take-over to have it at once',
   );
 });
 

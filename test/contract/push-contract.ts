@@ -17,6 +17,7 @@ import {
   aDrop,
   aKeep,
   anEnd,
+  aProcess,
   aRetract,
   aSlice,
   aState,
@@ -32,7 +33,7 @@ import type { Engine, EngineBounds } from './store-contract.js';
 const manyObjects = 2_000;
 
 /** Of a shard that a pusher has claimed. */
-const localState = { side: 'local', moves: 0, removed: false, origin: 'here', plain: false } as const;
+const localState = { side: 'local', process: '', removed: false, origin: 'here', plain: false } as const;
 
 const manyStates = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }));
 
@@ -92,10 +93,10 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       .lane()
       .push([aClaim('amber', 5), aClaim('amber', 5), aClaim('amber', 7), aClaim('amber', 6), aClaim('birch', 1)]);
 
-    t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'unchanged', 'fenced by 7', 'unchanged']);
+    t.deepEqual(outcomeTexts(outcomes), ['acquired', 'acquired', 'acquired', 'fenced by 7', 'acquired']);
     t.deepEqual(await store.shards(), [
-      { shard: aKey().shard, ...localState, incarnation: 7 },
-      { shard: aKey({ shard: 'birch' }).shard, ...localState, incarnation: 1 },
+      { shard: aKey().shard, ...localState, incarnation: 7, process: aProcess(7), origin: store.cacheId },
+      { shard: aKey({ shard: 'birch' }).shard, ...localState, incarnation: 1, process: aProcess(1), origin: store.cacheId },
     ]);
     t.is(store.published, 0, 'a claim is no change');
   });
@@ -118,7 +119,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(outcomeTexts(outcomes), [
       'written',
-      'unchanged',
+      'acquired',
       ...Array.from({ length: 6 }, () => 'fenced by 2000'),
       'written',
       'fenced by 0',
@@ -464,20 +465,26 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       ...localState,
       origin: store.cacheId,
       side: undefined,
-      incarnation: 5_002,
+      incarnation: 5_001,
       removed: true,
     });
     t.deepEqual(
-      outcomeTexts(await lane.push([aState(), aClaim(), aClaim('amber', 5_002)])),
-      Array.from({ length: 3 }, () => 'fenced by 5002, removed'),
+      outcomeTexts(await lane.push([aState(), aClaim(), aClaim('amber', 5_001)])),
+      Array.from({ length: 3 }, () => 'fenced by 5001, removed'),
     );
     t.deepEqual(outcomeTexts(await lane.push([aClaim('amber', 6_000), ...aStatement({}, [aState({}, {}, 6_000)], 6_000)])), [
-      'unchanged',
+      'acquired',
       'unchanged',
       'written',
       'swept 0',
     ]);
-    t.deepEqual((await store.shards())[0], { shard: aKey().shard, ...localState, incarnation: 6_000 });
+    t.deepEqual((await store.shards())[0], {
+      shard: aKey().shard,
+      ...localState,
+      incarnation: 6_000,
+      process: aProcess(6_000),
+      origin: store.cacheId,
+    });
   });
 
   test('a shard of plain HTTP writers can be removed too, and the first of them makes it one again', async (t) => {
@@ -488,14 +495,14 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
     t.like(
       (await engine.store.shards())[0],
-      { side: undefined, incarnation: 5_001, removed: true, plain: false },
+      { side: undefined, incarnation: 5_000, removed: true, plain: false },
       'a refused one does not',
     );
 
     await mustWrite(engine.store, aPut({}, 'absent'));
 
-    t.like((await engine.store.shards())[0], { side: 'local', incarnation: 5_002, removed: false, plain: true });
-    t.like((await (await engine.restart()).shards())[0], { side: 'local', incarnation: 5_002, removed: false, plain: true });
+    t.like((await engine.store.shards())[0], { side: 'local', incarnation: 5_001, removed: false, plain: true });
+    t.like((await (await engine.restart()).shards())[0], { side: 'local', incarnation: 5_001, removed: false, plain: true });
   });
 
   test('a shard that is emptied without a fence keeps its incarnation, and a statement under way is void', async (t) => {

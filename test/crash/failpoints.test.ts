@@ -107,23 +107,23 @@ test.serial(
 
     // The very first one: whatever is there, nobody may take it for all there is.
     await server.kill();
-    await diesAt(t, server, { name: 'commit.before', time: 10, while: () => state(names, { incarnation: 1 }).catch(() => {}) });
+    await diesAt(t, server, { name: 'commit.before', time: 10, while: () => state(names, { incarnation: 10 }).catch(() => {}) });
     await server.resume();
     const some = await held();
     t.true(some.length > 0 && some.length < names.length, `${some.length}`);
     t.like(await told(), { synced: false, objects: some.length });
-    await state(names, { incarnation: 2 });
+    await state(names, { incarnation: 20 });
     t.like(await told(), { synced: true, stated: 'current', objects: names.length });
 
     // Cut short before its end: what it has not stated stays.
-    await state(stated, { incarnation: 3, ends: false });
+    await state(stated, { incarnation: 30, ends: false });
     await server.restart('SIGKILL');
     t.is((await held()).length, names.length);
     t.like(await told(), { synced: true, stated: 'earlier' });
 
     // Cut short while what it has not stated is removed, in steps of 256.
     await server.kill();
-    await diesAt(t, server, { name: 'sweep.step', time: 3, while: () => state(stated, { incarnation: 4 }).catch(() => {}) });
+    await diesAt(t, server, { name: 'sweep.step', time: 3, while: () => state(stated, { incarnation: 40 }).catch(() => {}) });
     await strataCommand(['check', '--root-directory', server.dataFolder]);
     await server.resume();
     const left = await held();
@@ -133,7 +133,7 @@ test.serial(
       [],
     );
     t.like(await told(), { synced: true, stated: 'earlier' });
-    await state(stated, { incarnation: 5 });
+    await state(stated, { incarnation: 50 });
     t.deepEqual((await held()).toSorted(), stated.toSorted());
     t.like(await told(), { synced: true, stated: 'current', objects: stated.length });
   },

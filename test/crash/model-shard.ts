@@ -2,6 +2,7 @@
  * A shard of the fault tests: what it holds now, which is the truth, and senders that push it into caches, each as a new process of
  * the shard would. Whoever asks is told a full statement first, then what changes.
  */
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
@@ -45,7 +46,6 @@ export class ModelShard {
   readonly #objects = new Map<string, ModelObject>();
   readonly #feeds = new Set<(type: ModelType, told: Told) => void>();
   readonly #pushings = new Set<Pushing>();
-  #incarnation = 0;
   /** How often a slice was opened to be stated. */
   statements = 0;
 
@@ -88,7 +88,6 @@ export class ModelShard {
     { process }: Pick<TierCache, 'process'>,
     { port = process.port, caFile = process.certificateFile }: Readonly<{ port?: number; caFile?: string }> = {},
   ): Pushing {
-    this.#incarnation = Math.max(Date.now(), this.#incarnation + 1);
     const { certificate, key } = process.master;
     // Read anew each time: a cache that lost its disk shows another one.
     const identity = () => ({ ca: readFileSync(caFile, 'utf8'), certificate, key });
@@ -101,7 +100,8 @@ export class ModelShard {
         backoffMaxMs: 500,
         retryAfterMaxMs: 500,
         shard: shardName(this.name),
-        incarnation: this.#incarnation,
+        process: randomUUID(),
+        takesOver: true,
         urls: [`https://127.0.0.1:${port}${connectPath}`],
         agent: 'model',
       },

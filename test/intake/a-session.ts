@@ -25,7 +25,6 @@ export function aContext(overrides: Partial<SessionContext> = {}): SessionContex
     limits: { frameBytesMax: 1_000_000, frameMutationsMax: 10, bodyBytesMax: 10_000 },
     credit: { mutations: 20, bytes: 20_000 },
     systemClusters: new Set(['system:shard']),
-    nowMs,
     ...overrides,
   };
 }
@@ -40,7 +39,9 @@ export function hello(overrides: Partial<FrameOf<'hello'>> = {}): Frame {
     protocol: 1,
     role: 'shard',
     name: 'amber',
-    incarnation,
+    process: 'process-1',
+    incarnation: 0,
+    takesOver: false,
     route: [],
     slices: [apiExports],
     agent: 'test',
@@ -88,7 +89,7 @@ export class SteppedSession {
   static open(stated: readonly Slice[] = [apiExports], context?: SessionContext): SteppedSession {
     const session = new SteppedSession(context);
     session.frame(hello());
-    session.take({ kind: 'claimed', outcome: { kind: 'unchanged' }, stated, cacheId: 'cache-1', epoch: 7 });
+    session.take({ kind: 'decided', outcome: { kind: 'acquired', incarnation }, stated, cacheId: 'cache-1', epoch: 7 });
     session.effects.length = 0;
     return session;
   }

@@ -98,7 +98,7 @@ test('a process that comes back goes on where it was; a new process states every
   t.deepEqual((await same.expect('welcome')).stated, [exports]);
   await same.acknowledged(same.put(exports, [pushedExport('two')]));
   const next = await RawPusher.connect(server);
-  next.hello({ incarnation: 6 });
+  next.hello({ incarnation: 8 });
   t.deepEqual((await next.expect('welcome')).stated, []);
   t.deepEqual(await names(server), ['amber one', 'amber two']);
 });
@@ -108,7 +108,7 @@ test('of two processes of one shard the later one has it: the older is sent away
   const older = await RawPusher.open(server, { incarnation: 5 });
   await older.state(exports, [pushedExport('one')]);
 
-  const later = await RawPusher.open(server, { incarnation: 6 });
+  const later = await RawPusher.open(server, { incarnation: 8 });
   t.is(await older.farewell(), 'fenced');
   const again = await RawPusher.connect(server);
   again.hello({ incarnation: 5 });
@@ -246,7 +246,9 @@ test('children do not keep pushers out, nor pushers children; who may be either 
     protocol: 1,
     role: 'cache',
     name,
+    process: '',
     incarnation: 1,
+    takesOver: false,
     route: [`id-of-${name}`],
     slices: [],
     agent: 'raw',

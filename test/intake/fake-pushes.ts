@@ -58,5 +58,14 @@ export class FakePushes implements Pushes {
 /** A shard as the store knows it: claimed by a pusher of this cache unless told otherwise. */
 export function aShardState(shard: ShardName, incarnation: number, state: Partial<ShardState> = {}): ShardState {
   const side = 'side' in state ? state.side : state.removed === true ? undefined : 'local';
-  return { shard, incarnation, moves: 0, removed: false, origin: side === 'local' ? 'here' : 'far', plain: false, ...state, side };
+  return {
+    shard,
+    incarnation,
+    process: `process-${incarnation}`,
+    removed: false,
+    origin: side === 'local' ? 'here' : 'far',
+    plain: false,
+    ...state,
+    side,
+  };
 }

@@ -20,20 +20,30 @@ function setUp(tree: TreeStatus = aRoot) {
   const sessions = new PushSessions(pushes, clock.now());
   const links = new ToldFreshness(clock);
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
-  const parts = { store, sessions, links, tree: async () => tree, clock, version: '1.2.3', isReady: () => true, certificates: () => [] };
+  const parts = {
+    store,
+    sessions,
+    standbys: { count: () => 2 },
+    links,
+    tree: async () => tree,
+    clock,
+    version: '1.2.3',
+    isReady: () => true,
+    certificates: () => [],
+  };
   return { clock, pushes, sessions, links, freshness: new Freshness(parts) };
 }
 
 test('a report names the cache, its position, its neighbours, and every shard that holds something or ever claimed', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.hold(aSlice('apiexports', 'birch'));
-  pushes.shardStates.push(aShardState(amber, 3, { removed: true, moves: 2 }));
+  pushes.shardStates.push(aShardState(amber, 3, { removed: true }));
 
   const { cache, tree, shards } = await freshness.report();
 
   t.deepEqual(cache, { id: 'c1', version: '1.2.3', epoch: 7, resourceVersion: '7-9', ready: true });
   t.is(tree, aRoot);
-  t.like(shards[0], { shard: 'amber', side: null, moves: 2, incarnation: 3, removed: true, connection: { kind: 'away' }, slices: [] });
+  t.like(shards[0], { shard: 'amber', side: null, incarnation: 3, removed: true, connection: { kind: 'away' }, standbys: 2, slices: [] });
   t.like(shards[1], { shard: 'birch', side: null, removed: false, connection: { kind: 'plain' } });
   t.false('incarnation' in (shards[1] ?? {}));
 });
@@ -75,11 +85,11 @@ test('what plain HTTP wrote counts as everything once it is assumed to be, and i
 
 test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
-  const holder = { incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
+  const holder = { process: 'p', incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.shardStates.push(aShardState(amber, 3));
   pushes.hold(apiExports, { stated: 3, synced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }]);
+  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }], clock.now());
 
   clock.advance(100);
   const connected = (await freshness.report()).shards[0];

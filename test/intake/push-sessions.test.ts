@@ -8,6 +8,7 @@ const amber = shardName('amber');
 
 function aHolder(incarnation: number, said: string[]): Holder {
   return {
+    process: `process-${incarnation}`,
     incarnation,
     peer: `peer-${incarnation}`,
     bye: (reason) => void said.push(`${incarnation} ${reason}`),
@@ -53,7 +54,7 @@ test('a shard that nobody pushed for is away since the start, and what was told 
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }]);
+  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }], 5);
   t.is(sessions.presence(amber).told.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
 });
 
@@ -61,7 +62,7 @@ test('what a pusher told before it was away says nothing of now that it is back'
   const sessions = new PushSessions(new FakePushes(), 0);
   const [before, now] = [aHolder(1, []), aHolder(1, [])];
   sessions.enter(amber, before, 10);
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }]);
+  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }], 10);
   sessions.leave(amber, before, 1_000);
   sessions.enter(amber, now, 60_000);
 

@@ -43,7 +43,7 @@ test('a session begins with a hello that this cache and the certificate allow', 
     ['a role that is not taken', hello({ role: 'cache' }), 'unsupported'],
     ['no name of a shard', hello({ name: 'root:org' + '/'.repeat(3) }), 'protocol'],
     ['the name of another shard', hello({ name: 'birch' }), 'forbidden'],
-    ['an incarnation two days ahead', hello({ incarnation: nowMs + 2 * 86_400_000 }), 'protocol'],
+    ['no process', hello({ process: '' }), 'protocol'],
   ];
   for (const [what, frame, reason] of table) {
     const session = new SteppedSession();
@@ -57,12 +57,18 @@ test('a session begins with a hello that this cache and the certificate allow', 
 test('a newer peer is welcomed in the newest version that is spoken here', (t) => {
   const session = new SteppedSession();
 
-  t.like(session.frame(hello({ protocol: 9 }))[0], { kind: 'claim', shard: 'amber', incarnation });
-  const [welcome] = sent(session.take({ kind: 'claimed', outcome: { kind: 'unchanged' }, stated: [], cacheId: 'c', epoch: 1 }));
+  t.like(session.frame(hello({ protocol: 9 }))[0], {
+    kind: 'acquire',
+    shard: 'amber',
+    process: 'process-1',
+    incarnation: 0,
+    takesOver: false,
+  });
+  const [welcome] = sent(session.take({ kind: 'decided', outcome: { kind: 'acquired', incarnation }, stated: [], cacheId: 'c', epoch: 1 }));
   t.like(welcome, { kind: 'welcome', protocol: 1 });
 });
 
-test('a claim that stands is welcomed with what is stated, credit and limits; one that does not ends the session', (t) => {
+test('a pusher that has its shard is welcomed with what is stated, credit and limits; one that has not is sent away', (t) => {
   const { credit, limits } = aContext();
   const welcomed = new SteppedSession();
   welcomed.frame(hello());
@@ -71,13 +77,13 @@ test('a claim that stands is welcomed with what is stated, credit and limits; on
   const unavailable = new SteppedSession();
   unavailable.frame(hello());
 
-  const claimed = { kind: 'claimed', stated: [apiExports], cacheId: 'cache-1', epoch: 7 } as const;
-  t.deepEqual(sent(welcomed.take({ ...claimed, outcome: { kind: 'unchanged' } })), [
-    { kind: 'welcome', protocol: 1, cacheId: 'cache-1', epoch: 7, stated: [apiExports], credit, limits },
+  const decided = { kind: 'decided', stated: [apiExports], cacheId: 'cache-1', epoch: 7 } as const;
+  t.deepEqual(sent(welcomed.take({ ...decided, outcome: { kind: 'acquired', incarnation } })), [
+    { kind: 'welcome', protocol: 1, cacheId: 'cache-1', epoch: 7, incarnation, stated: [apiExports], credit, limits },
   ]);
-  t.deepEqual(byes(fenced.take({ ...claimed, outcome: { kind: 'fenced', holder: aShardState(shardName('amber'), nowMs) } })), ['fenced']);
+  t.deepEqual(byes(fenced.take({ ...decided, outcome: { kind: 'fenced', holder: aShardState(shardName('amber'), nowMs) } })), ['fenced']);
   const full = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'full' } } as const;
-  t.deepEqual(unavailable.take({ ...claimed, outcome: full }), [
+  t.deepEqual(unavailable.take({ ...decided, outcome: full }), [
     { kind: 'bye', reason: 'unavailable', message: 'full', retryAfterMs: 1000 },
   ]);
 });

@@ -60,7 +60,7 @@ test('a shard is removed by name, behind a fence, and its pusher is sent away', 
   pushes.hold(aSlice('apiexports'));
   sessions.enter(
     amber,
-    { incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {}, silentSinceMs: () => undefined },
+    { process: 'p', incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {}, silentSinceMs: () => undefined },
     clock.now(),
   );
   pushes.outcomeOf = () => {
@@ -85,7 +85,7 @@ test('a shard that nothing is known of is not removed, and a store that cannot w
 
 test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
-  const holder = { incarnation: 1, peer: 'p', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
+  const holder = { process: 'p', incarnation: 1, peer: 'p', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, holder, clock.now());
 
@@ -192,6 +192,7 @@ test('whoever connects while a shard is emptied is told to come back and state i
     sessions.enter(
       amber,
       {
+        process: `process-${incarnation}`,
         incarnation,
         peer: 'p',
         bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`),

@@ -2,6 +2,7 @@
  * A shard that pushes as fast as its cache gives credit: all its objects first, then changes, deletions and returns in turn, until it is told to
  * leave a tenth. Everything it says is made from counters.
  */
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.js';
@@ -50,7 +51,8 @@ export class FloodPusher {
         backoffMaxMs: 500,
         retryAfterMaxMs: 500,
         shard: shardName(shard),
-        incarnation: Date.now(),
+        process: randomUUID(),
+        takesOver: true,
         urls: [`${server.url}${connectPath}`],
         agent: 'flood',
       },

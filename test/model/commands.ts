@@ -16,7 +16,21 @@ import { childSide, type LinkSide, type Side } from '../../src/domain/side.js';
 import { changesBehind, changeText, keyText, listTexts, touchedBehind } from '../contract/read-all.js';
 import type { Engine } from '../contract/store-contract.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aDoubt, aDrop, aKeep, aMeet, anAssume, anEnd, aReach, aRetract, aState } from '../support/pushes.js';
+import {
+  aBegin,
+  aClaim,
+  aClear,
+  aDoubt,
+  aDrop,
+  aKeep,
+  aMeet,
+  anAssume,
+  anEnd,
+  aProcess,
+  aReach,
+  aRetract,
+  aState,
+} from '../support/pushes.js';
 import { linkText, shardText, type ModelStore } from './model-store.js';
 
 type Reading = { readonly snapshot: Snapshot; readonly scope: Scope; readonly found: string[]; after: Key | undefined };
@@ -74,8 +88,24 @@ const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 /** Mostly what statements are made of; a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'doubt'] as const),
-  ...(['claim', 'begin', 'state', 'state', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
-  ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'clear', 'drop'] as const),
+  ...(['acquire', 'begin', 'state', 'state', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
+  ...([
+    'acquire',
+    'claim',
+    'begin',
+    'begin',
+    'state',
+    'state',
+    'state',
+    'state',
+    'keep',
+    'keep',
+    'retract',
+    'end',
+    'end',
+    'clear',
+    'drop',
+  ] as const),
 );
 
 /** How far back, in hundredths of the run; most often not at all. */
@@ -91,7 +121,7 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
     incarnation: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
     /** Mostly whoever has the shard speaks. */
     by: fc.constantFrom<PushAsked['by']>(...Array<'holder'>(6).fill('holder'), 'local', ...sides),
-    moves: fc.constantFrom(0, 0, 0, 1),
+    nowMs: fc.constantFrom(0, 0, 3, 8),
     removed: fc.constantFrom(...Array<false>(9).fill(false), true),
     cacheId: fc.constantFrom(...cacheIds),
     edge: fc.constantFrom(...edges),
@@ -161,7 +191,7 @@ type PushAsked = Readonly<{
   spec: number;
   incarnation: string;
   by: 'holder' | Side;
-  moves: number;
+  nowMs: number;
   removed: boolean;
   cacheId: string;
   edge: string;
@@ -376,7 +406,7 @@ function mutationOf({ kind, place: at, knowledge: known, takes }: Asked, model: 
   return { ...aDelete(at, expect === 'absent' ? 'any' : expect), takes };
 }
 
-function pushOf({ kind, place: at, spec, incarnation: known, by, moves, removed, cacheId, edge }: PushAsked, model: ModelStore): Push {
+function pushOf({ kind, place: at, spec, incarnation: known, by, nowMs, removed, cacheId, edge }: PushAsked, model: ModelStore): Push {
   const { shard } = aKey(at);
   const held = model.incarnationOf(shard);
   const incarnation = known === 'held' ? held : Math.max(0, held + (known === 'newer' ? 1 : -1));
@@ -385,7 +415,9 @@ function pushOf({ kind, place: at, spec, incarnation: known, by, moves, removed,
   const link = side === 'local' ? 'parent' : side;
   switch (kind) {
     case 'claim':
-      return aClaim({ shard, incarnation, side, moves: side === 'local' ? 0 : moves, removed: removed && side !== 'local' });
+      return aClaim({ shard, incarnation, side: link, removed });
+    case 'acquire':
+      return { kind, shard, process: aProcess(incarnation), incarnation: removed ? 0 : incarnation, nowMs };
     case 'begin':
       return aBegin(at, speaker);
     case 'state':

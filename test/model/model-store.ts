@@ -3,7 +3,7 @@
  * for a state replays it from the beginning. It is right because it is obvious; the real store is compared with it.
  */
 import { formatClientKey, type Key } from '../../src/domain/key.js';
-import { judgeClaim, claimed, type ShardState } from '../../src/domain/claim.js';
+import { judgeClaim, arrived, claimed, type ShardState } from '../../src/domain/claim.js';
 import { decide, type Mutation, type Outcome } from '../../src/domain/mutation.js';
 import type { LinkState, Push, PushOutcome } from '../../src/domain/push.js';
 import { formatResource } from '../../src/domain/resource.js';
@@ -58,11 +58,12 @@ export class ModelStore {
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     const incarnation = this.incarnationOf(key.shard) + 1;
     if (shard?.side !== 'local')
-      this.#setShard({ shard: key.shard, incarnation, moves: 0, removed: false, origin: this.#own, side: 'local', plain: true });
+      this.#setShard({ shard: key.shard, incarnation, process: '', removed: false, origin: this.#own, side: 'local', plain: true });
     return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
   }
 
   push(push: Push): PushOutcome {
+    if (push.kind === 'acquire') return this.#acquire(push);
     if (push.kind === 'claim') return this.#claim(push);
     if (push.kind === 'clear') return this.#clear(push);
     if (push.kind === 'drop') return this.#drop(push);
@@ -171,9 +172,17 @@ export class ModelStore {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#setShard(claimed(claim, known));
-    if (claim.side === 'local') this.#forgetStatements(claim.shard);
+    if (verdict === 'takes') this.#setShard(claimed(claim));
     return { kind: 'unchanged' };
+  }
+
+  #acquire(arrival: Extract<Push, { kind: 'acquire' }>): PushOutcome {
+    const known = this.#shards.get(arrival.shard);
+    const state = arrived(this.#own, known, arrival);
+    if (state === undefined) return { kind: 'fenced', holder: known };
+    if (state !== known) this.#setShard(state);
+    this.#forgetStatements(arrival.shard);
+    return { kind: 'acquired', incarnation: state.incarnation };
   }
 
   #setShard(state: ShardState): void {
@@ -234,8 +243,8 @@ export class ModelStore {
   }
 
   #clear({ shard, fence, nowMs }: Extract<Push, { kind: 'clear' }>): PushOutcome {
-    const incarnation = Math.max(this.incarnationOf(shard), nowMs) + 1;
-    if (fence) this.#setShard({ shard, incarnation, moves: 0, removed: true, origin: this.#own, side: undefined, plain: false });
+    const incarnation = Math.max(this.incarnationOf(shard) + 1, nowMs);
+    if (fence) this.#setShard({ shard, incarnation, process: '', removed: true, origin: this.#own, side: undefined, plain: false });
     for (const facts of [this.#statements, this.#stated]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
     const types = [...this.#types];
     const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));
@@ -311,8 +320,8 @@ export class ModelStore {
   }
 }
 
-export function shardText({ shard, side, incarnation, moves, removed, plain }: ShardState): string {
-  return `${shard} ${side} ${incarnation}.${moves}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
+export function shardText({ shard, side, incarnation, process, removed, plain }: ShardState): string {
+  return `${shard} ${side} ${incarnation} ${process}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
 }
 
 export function linkText({ side, cacheId, position }: LinkState): string {

@@ -52,7 +52,7 @@ export class SenderRig {
     const log = { debug: write, info: write, warn: write, error: write, child: () => log };
     this.sender = new Sender(
       { clock: this.clock, random, log, connect },
-      { ...defaultSenderBounds, ...bounds, shard: amber, incarnation: 5, urls, agent: 'test/1' },
+      { ...defaultSenderBounds, ...bounds, shard: amber, process: 'process-5', takesOver: false, urls, agent: 'test/1' },
     );
     t?.teardown(() => this.abort.abort());
   }

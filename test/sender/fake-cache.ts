@@ -229,7 +229,7 @@ class FakeConnection implements FrameConnection {
   #welcome(): void {
     const { cacheId, epoch, stated, credit, limits, protocol, welcomes } = this.#cache;
     if (!welcomes) return;
-    this.say({ kind: 'welcome', protocol, cacheId, epoch, stated: [...stated].map(parseSlice), credit, limits });
+    this.say({ kind: 'welcome', protocol, cacheId, epoch, incarnation: 5, stated: [...stated].map(parseSlice), credit, limits });
     for (const name of stated) this.#begun.set(name, 0);
   }
 

@@ -20,7 +20,9 @@ test('a sender says who it is and what it will state, then states it', async (t)
     protocol: protocolVersion,
     role: 'shard',
     name: 'amber',
-    incarnation: 5,
+    process: 'process-5',
+    incarnation: 0,
+    takesOver: false,
     route: [],
     slices: [exports],
     agent: 'test/1',
@@ -659,7 +661,7 @@ test('a cache that stops is left for the next URL', async (t) => {
   t.deepEqual(two.held(exports), source.truth);
 });
 
-test('at another URL than before it claims the shard as the process that it is: the cache there finds that it has moved', async (t) => {
+test('at another URL than before it names what it was given: the cache there finds that it was elsewhere', async (t) => {
   const [one, two] = [new FakeCache('one'), new FakeCache('two')];
   const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
   const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
@@ -670,7 +672,7 @@ test('at another URL than before it claims the shard as the process that it is: 
   one.bye('shutdown', 60_000);
   await rig.advance(200);
 
-  t.deepEqual(incarnations(one), [5]);
+  t.deepEqual(incarnations(one), [0]);
   t.deepEqual(incarnations(two), [5]);
 });
 

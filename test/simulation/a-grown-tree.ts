@@ -21,8 +21,8 @@ function aCache(name: string, parent?: string, policies: Partial<ModelCache> = {
   };
 }
 
-export function aPusher(shard: string, objects = 3, incarnation = 1): SimPusher {
-  const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: simResources });
+export function aPusher(shard: string, objects = 3, process = 'process-1'): SimPusher {
+  const pusher = new SimPusher({ shard: shardName(shard), process, resources: simResources });
   for (let count = 0; count < objects; count += 1) pusher.put(aSimObject({ shard, name: `one-${count}` }));
   return pusher;
 }

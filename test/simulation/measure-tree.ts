@@ -127,7 +127,7 @@ class Changes {
     this.#neighbours = neighboursOf(caches);
     const random = world.random('homes');
     const names = Array.from({ length: shards }, (_, number) => shardName(`shard-${number}`));
-    this.#pushers = names.map((shard) => new SimPusher({ shard, incarnation: 2, resources: simResources }));
+    this.#pushers = names.map((shard) => new SimPusher({ shard, process: 'process-2', resources: simResources }));
     this.#homes = names.map(() => caches[random.below(caches.length)]?.name ?? '');
     world.observe((cache, commit) => {
       for (const { key } of commit.changes) {

@@ -27,10 +27,11 @@ export type ModelCache = Readonly<{
   children: Readonly<Record<string, Readonly<{ accept: ModelPolicy; offer: ModelPolicy }>>>;
 }>;
 
-/** A pusher that claimed a shard, or removed it, at a cache; what it states. No two of one shard have the same incarnation. */
+/** A pusher that came for a shard, or whoever removed it, at a cache; what it states. `origin`: the id of that cache, for two of the same incarnation. */
 export type ModelClaim = Readonly<{
   shard: ShardName;
   cache: string;
+  origin?: string;
   incarnation: number;
   removed?: boolean;
   objects: readonly ModelObject[];
@@ -108,7 +109,8 @@ export class ModelTree {
 
   #hear(cache: string, heard: Known): boolean {
     const place = `${cache} ${heard.claim.shard}`;
-    if ((this.#known.get(place)?.claim.incarnation ?? -1) >= heard.claim.incarnation) return false;
+    const known = this.#known.get(place);
+    if (known !== undefined && !isAbove(heard.claim, known.claim)) return false;
     this.#known.set(place, heard);
     return true;
   }
@@ -133,6 +135,12 @@ export class ModelTree {
     if (cache === undefined) throw new Error(`no cache is named ${name}`);
     return cache;
   }
+}
+
+function isAbove(one: ModelClaim, other: ModelClaim): boolean {
+  if (one.incarnation !== other.incarnation) return one.incarnation > other.incarnation;
+  if (one.removed !== other.removed) return one.removed === true;
+  return (one.origin ?? '') > (other.origin ?? '');
 }
 
 /** Less those of a type that nothing here declares. */

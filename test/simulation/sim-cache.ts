@@ -98,6 +98,10 @@ export class SimCache {
     return this.#running().tier;
   }
 
+  get cacheId(): string {
+    return this.#disk.cacheId;
+  }
+
   get digests(): ReadonlyMap<string, string> {
     return this.#digests;
   }

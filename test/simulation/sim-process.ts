@@ -76,6 +76,7 @@ export class SimProcess implements PartyPlace {
     this.freshness = new Freshness({
       store,
       sessions: pushers,
+      standbys: { count: () => 0 },
       links: tier.freshness,
       clock: life,
       version,

@@ -1,5 +1,5 @@
 /**
- * A shard's pusher: it claims the shard at a cache, states its slices, and then tells changes, through a lane of the store as a
+ * A shard's pusher: it comes for the shard to a cache, at once, states its slices, and then tells changes, through a lane of the store as a
  * shard's session does. What it was not answered for it says again, wherever it connects next.
  *
  * What is of a declared type it tells only once its declaration was answered for, as a whole: a cache takes nothing of it before.
@@ -18,18 +18,18 @@ import { declaredBy, metadataOf, pathAnnotation, textOfKey, type ModelObject } f
 import { ShardTruth } from './shard-truth.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
 
-export type SimPusherOptions = Readonly<{ shard: ShardName; incarnation: Incarnation; resources: readonly Resource[] }>;
+export type SimPusherOptions = Readonly<{ shard: ShardName; process: string; resources: readonly Resource[] }>;
 
 const pushesAtOnce = 256;
-const claimAgainMs = 100;
+const comeAgainMs = 100;
 
 export class SimPusher implements SimParty {
   readonly shard: ShardName;
-  readonly incarnation: Incarnation;
+  readonly process: string;
   /** What the shard holds, and held. */
   readonly truth = new ShardTruth();
   readonly resources: readonly Resource[];
-  readonly #by: Speaker;
+  #incarnation: Incarnation = 0;
   /** What the shard holds now, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
   /** What has changed and was not answered for. */
@@ -48,11 +48,19 @@ export class SimPusher implements SimParty {
   /** Of the session that lasts. */
   #connected: AbortSignal | undefined;
 
-  constructor({ shard, incarnation, resources }: SimPusherOptions) {
+  constructor({ shard, process, resources }: SimPusherOptions) {
     this.shard = shard;
-    this.incarnation = incarnation;
+    this.process = process;
     this.resources = resources;
-    this.#by = { kind: 'pusher', incarnation };
+  }
+
+  /** What a cache has given it last. */
+  get incarnation(): Incarnation {
+    return this.#incarnation;
+  }
+
+  get #by(): Speaker {
+    return { kind: 'pusher', incarnation: this.#incarnation };
   }
 
   get objects(): readonly ModelObject[] {
@@ -109,7 +117,8 @@ export class SimPusher implements SimParty {
       this.#isReplaced = false;
       // As the server ends a session whose shard is known elsewhere.
       const homes = place.store.follow(({ shards }) => {
-        for (const state of shards) if (state.shard === this.shard && isOthers(state, this.incarnation)) this.#fence(state);
+        for (const state of shards)
+          if (state.shard === this.shard && this.#isStated && isOthers(state, this.#incarnation)) this.#fence(state);
       });
       this.#connected = signal;
       await this.#connect(place, signal);
@@ -117,21 +126,18 @@ export class SimPusher implements SimParty {
       homes.cancel();
       // As a sender does that is told to come back; any other end is the cache's.
       if (!this.#isReplaced) return;
-      await pause(place.clock, claimAgainMs, signal);
+      await pause(place.clock, comeAgainMs, signal);
     }
   }
 
-  async #connect({ store }: PartyPlace, signal: AbortSignal): Promise<void> {
+  async #connect({ store, clock }: PartyPlace, signal: AbortSignal): Promise<void> {
     const lane = store.lane();
-    const { shard, incarnation } = this;
-    if (
-      (await this.#push(
-        lane,
-        [{ kind: 'claim', shard, incarnation, moves: 0, removed: false, origin: store.cacheId, side: 'local', plain: false }],
-        signal,
-      )) === undefined
-    )
-      return;
+    const { shard, process } = this;
+    const [decided] =
+      (await this.#push(lane, [{ kind: 'acquire', shard, process, incarnation: this.#incarnation, nowMs: clock.wallMs() }], signal)) ?? [];
+    if (decided?.kind !== 'acquired') return;
+    const { incarnation } = decided;
+    this.#incarnation = incarnation;
     // What was answered for and is lost there, because the disk is older, is stated anew: the position of the last answer tells.
     const isOurs = this.#position === '' || store.locate(this.#position).kind === 'ours';
     const known = isOurs ? await store.slices() : [];
@@ -218,9 +224,9 @@ export class SimPusher implements SimParty {
     return told;
   }
 
-  /** Known elsewhere by the same process, it claims the shard anew. */
+  /** Known elsewhere by the same process, it comes again. */
   #fence(holder: ShardState | undefined): void {
-    if (holder?.incarnation === this.incarnation && !holder.removed) this.#isReplaced = true;
+    if (holder?.process === this.process && !holder.removed) this.#isReplaced = true;
     else this.#isFenced = true;
     this.#isStated = false;
     this.#bell.ring();

@@ -56,8 +56,7 @@ export class SimRemoval implements SimParty {
     const known = async () => (await store.shards()).find((state) => state.shard === shard);
     const before = await known();
     if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {
-      const nowMs = evenAbove(Math.max(before?.incarnation ?? 0, clock.wallMs()));
-      await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs }]);
+      await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: clock.wallMs() }]);
       const after = await known();
       if (run === this.#run && after?.removed === true) this.#incarnation = Math.max(this.#incarnation, after.incarnation);
     }
@@ -68,9 +67,4 @@ export class SimRemoval implements SimParty {
     this.#run += 1;
     this.#isDone = false;
   }
-}
-
-/** The incarnation of a removal is one more, and odd; those of pushers are even. No two are the same. */
-function evenAbove(number: number): number {
-  return number + (number % 2);
 }

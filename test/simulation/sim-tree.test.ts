@@ -72,7 +72,7 @@ test('a cache that dies, is wiped or gets an older disk back ends with what the 
 
 test('a shard moves to another cache with a later process of its pusher, and the earlier one is fenced', async (t) => {
   const { world, tree, amber } = await aGrownTree();
-  const later = aPusher('amber', 2, 2);
+  const later = aPusher('amber', 2, 'process-2');
   tree.home(later, 'us');
   await tree.converge(60_000);
   amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));

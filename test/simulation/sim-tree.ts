@@ -81,7 +81,7 @@ export class SimTree {
 
   /** What is to be in the end, as things are now. */
   model(): ModelTree {
-    const claims = [...this.#homes].map(([party, { name }]) => claimOf(party, name));
+    const claims = [...this.#homes].map(([party, { name, cacheId }]) => ({ ...claimOf(party, name), origin: cacheId }));
     return new ModelTree(
       this.caches.map(({ model }) => model),
       claims,
@@ -109,7 +109,7 @@ export class SimTree {
   async converge(maxMs: number): Promise<number> {
     const { time } = this.#world;
     const beganMs = time.elapsedMs;
-    let model = this.model();
+    let [model, given] = [this.model(), this.#given];
     while (!this.#isQuiet() || this.differences(model).length > 0) {
       if (time.elapsedMs - beganMs > maxMs) {
         const warned = [...this.#world.warnings].map(([event, { count, last }]) => `${event}, ${count} times, the last by ${last}`);
@@ -117,9 +117,14 @@ export class SimTree {
         throw new Error(`not as the model says after ${maxMs} ms (seed ${this.#world.seed}):\n${told.join('\n')}`);
       }
       await time.advance(lookEveryMs);
-      if (this.#isLively) model = this.model();
+      if (this.#isLively || this.#given !== given) [model, given] = [this.model(), this.#given];
     }
     return time.elapsedMs - beganMs;
+  }
+
+  /** What caches have given to pushers. */
+  get #given(): string {
+    return this.pushers.map(({ pusher }) => pusher.incarnation).join();
   }
 
   /** What parties say changes by itself. */

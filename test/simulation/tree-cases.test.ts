@@ -88,7 +88,7 @@ test('a cache that is made to follow its own child fences nobody, loses nothing,
 
 test('what is of a type that is declared later, or no more, is everywhere when it is, and nowhere when it is not', async (t) => {
   const { world, tree } = await aGrownTree();
-  const later = new SimPusher({ shard: amberShard, incarnation: 2, resources: resourcesOf(amberShard) });
+  const later = new SimPusher({ shard: amberShard, process: 'process-2', resources: resourcesOf(amberShard) });
   later.put(anInstance('one'));
   tree.home(later, 'eu-1');
   await tree.converge(60_000);
@@ -169,7 +169,7 @@ test('a cache that goes to another parent and back sends a hundredth of what it 
   const { world, tree } = await aGrownTree();
   let bytes = 0;
   world.network.observe(({ frame }) => (bytes += frameSize(frame)));
-  const many = new SimPusher({ shard: amberShard, incarnation: 2, resources: simResources });
+  const many = new SimPusher({ shard: amberShard, process: 'process-2', resources: simResources });
   for (let i = 0; i < 5_000; i += 1) many.put(aSimObject({ shard: 'amber', name: `many-${i}` }));
   tree.home(many, 'eu-1');
   await tree.converge(60_000);
@@ -210,7 +210,7 @@ test('a shard that is removed at any cache is gone from all, and its pusher stay
   amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
   await tree.converge(60_000);
   const removed = amber.isFenced;
-  tree.home(aPusher('amber', 2, world.time.now() + 2), 'eu');
+  tree.home(aPusher('amber', 2, 'process-2'), 'eu');
   await tree.converge(60_000);
 
   t.true(removed);

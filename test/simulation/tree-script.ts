@@ -49,6 +49,7 @@ export class TreeScript {
   /** What ends the changes that come by themselves. */
   readonly #flows = new AbortController();
   #writer: SimWriter | undefined;
+  #processes = 0;
 
   constructor(world: SimWorld, tree: SimTree, check: FreshnessCheck) {
     this.#world = world;
@@ -212,21 +213,18 @@ export class TreeScript {
   }
 
   /** A later process of the shard's pusher, elsewhere or at the same cache, which holds something else. */
-  #rehome({ shard: number, cache, objects }: StepOf<'rehome'>): void {
-    const shard = pick(shards, number);
+  #rehome({ shard: shardNumber, cache, objects }: StepOf<'rehome'>): void {
+    const shard = pick(shards, shardNumber);
     const former = this.#pushers.get(shard);
-    const before = former?.incarnation ?? 0;
     // It is there again to find out that it is fenced.
     if (former !== undefined) this.#tree.join(former);
-    const nowMs = this.#world.time.now();
-    const incarnation = Math.max(before + 2, nowMs + (nowMs % 2));
-    const pusher = new SimPusher({ shard: shardName(shard), incarnation, resources: resourcesOf(shardName(shard)) });
+    const number = (this.#processes += 1);
+    const pusher = new SimPusher({ shard: shardName(shard), process: `process-${number}`, resources: resourcesOf(shardName(shard)) });
     this.#pushers.set(shard, pusher);
     for (const cluster of clusters) pusher.put(this.#anchor({ shard, cluster }));
     if (!this.#undeclared.has(shard)) pusher.put(aSimDeclaration(shardName(shard)));
-    const content = incarnation % 1_000;
     for (let object = 0; object < objects; object += 1)
-      this.#push({ kind: 'put', shard: number, object, isPublic: object % 3 === 0, content });
+      this.#push({ kind: 'put', shard: shardNumber, object, isPublic: object % 3 === 0, content: number });
     this.#tree.home(pusher, pick(this.#tree.caches, cache).name);
   }
 

@@ -106,8 +106,10 @@ export class MemoryCommitter {
       case 'put':
       case 'delete':
         throw new Error('mutations are decided by themselves');
+      case 'acquire':
+        return this.#acquire(asked);
       case 'claim':
-        return this.#claim(asked);
+        return this.#links.claim(asked) ?? unchanged;
       case 'clear':
         return this.#clear(asked);
       case 'drop':
@@ -160,11 +162,11 @@ export class MemoryCommitter {
     }
   }
 
-  /** A pusher that claims begins anew: a statement that another connection left unfinished is none of its own. */
-  #claim(claim: PushOf<'claim'>): PushOutcome {
-    const fenced = this.#links.claim(claim);
-    if (fenced === undefined && claim.side === 'local') this.#underWay.forgetRange({ shard: claim.shard });
-    return fenced ?? unchanged;
+  /** A pusher that comes begins anew: a statement that another connection left unfinished is none of its own. */
+  #acquire(arrival: PushOf<'acquire'>): PushOutcome {
+    const outcome = this.#links.acquire(arrival);
+    if (outcome.kind === 'acquired') this.#underWay.forgetRange({ shard: arrival.shard });
+    return outcome;
   }
 
   #state({ key, body, path }: PushOf<'state'>): PushOutcome {

@@ -1,5 +1,15 @@
 /** What a memory disk knows of shards and links, and what pushes about them do to it. The rules are those of domain/claim.ts. */
-import { claimed, isElsewhere, judgeClaim, unknownShard, type Claim, type ShardState } from '../../src/domain/claim.js';
+import {
+  arrived,
+  claimed,
+  isElsewhere,
+  judgeClaim,
+  nextIncarnation,
+  unknownShard,
+  type Arrival,
+  type Claim,
+  type ShardState,
+} from '../../src/domain/claim.js';
 import { linksMax, type PushOutcome, type Speaker } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { childOf, type LinkSide } from '../../src/domain/side.js';
@@ -25,12 +35,21 @@ export class MemoryLinks {
     return this.#disk.shards.get(shard);
   }
 
+  /** A pusher comes for its shard. */
+  acquire(arrival: Arrival): Extract<PushOutcome, { kind: 'acquired' | 'fenced' }> {
+    const known = this.known(arrival.shard);
+    const state = arrived(this.#disk.cacheId, known, arrival);
+    if (state === undefined) return { kind: 'fenced', holder: known };
+    if (state !== known) this.#set(state);
+    return { kind: 'acquired', incarnation: state.incarnation };
+  }
+
   /** Undefined when the claim takes the shard, or stands. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.known(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#set(claimed(claim, known));
+    if (verdict === 'takes') this.#set(claimed(claim));
     return undefined;
   }
 
@@ -49,13 +68,13 @@ export class MemoryLinks {
   settle(shard: ShardName): void {
     const known = this.known(shard);
     if (known?.side === 'local') return;
-    const incarnation = (known?.incarnation ?? 0) + 1;
-    this.#set({ shard, incarnation, moves: 0, removed: false, origin: this.#disk.cacheId, side: 'local', plain: true });
+    const incarnation = nextIncarnation(known);
+    this.#set({ shard, incarnation, process: '', removed: false, origin: this.#disk.cacheId, side: 'local', plain: true });
   }
 
   remove(shard: ShardName, nowMs: number): void {
-    const incarnation = Math.max(this.known(shard)?.incarnation ?? 0, nowMs) + 1;
-    this.#set({ shard, incarnation, moves: 0, removed: true, origin: this.#disk.cacheId, side: undefined, plain: false });
+    const incarnation = nextIncarnation(this.known(shard), nowMs);
+    this.#set({ shard, incarnation, process: '', removed: true, origin: this.#disk.cacheId, side: undefined, plain: false });
   }
 
   meet(side: LinkSide, cacheId: string): PushOutcome {

@@ -62,7 +62,7 @@ const by = { kind: 'link', side: 'parent' } as const;
 /** A link that has told all of a slice. */
 const told: readonly Push[] = [
   { kind: 'meet', side: 'parent', cacheId: 'root' },
-  { kind: 'claim', shard: amber, incarnation: 7, moves: 0, removed: false, origin: 'root', side: 'parent', plain: false },
+  { kind: 'claim', shard: amber, incarnation: 7, process: '', removed: false, origin: 'root', side: 'parent', plain: false },
   { kind: 'begin', slice, by },
   { kind: 'state', key: aKey(), body: aBody(aKey()), path: undefined, by },
   { kind: 'end', slice, by, edge: 'e1' },
@@ -206,7 +206,7 @@ test('a removal that a crash cut short is finished when the store is opened agai
   await machine.done(
     store
       .lane()
-      .push([{ kind: 'claim', shard: amber, incarnation: 9, moves: 0, removed: true, origin: 'root', side: 'parent', plain: false }]),
+      .push([{ kind: 'claim', shard: amber, incarnation: 9, process: '', removed: true, origin: 'root', side: 'parent', plain: false }]),
   );
 
   machine.disk = store.crash();

@@ -14,7 +14,6 @@ type ClaimParts = Readonly<{
   shard?: string;
   incarnation?: Incarnation;
   side?: Side | undefined;
-  moves?: number;
   removed?: boolean;
   origin?: string;
   plain?: boolean;
@@ -32,12 +31,24 @@ function aSpeaker(by: By = firstIncarnation): Speaker {
   return typeof by === 'number' ? { kind: 'pusher', incarnation: by } : { kind: 'link', side: by };
 }
 
+/** The id of the process that pushes in an incarnation. */
+export function aProcess(incarnation: Incarnation): string {
+  return `process-${incarnation}`;
+}
+
+/**
+ * That a pusher comes, or what this cache has chosen. Of a pusher, `incarnation` is what it is given where a lower one is known: it names the one
+ * before. Where one just below is known of another process, it is fenced.
+ */
 export function aClaim(of: string | ClaimParts = {}, ofIncarnation = firstIncarnation): Push {
   const parts = typeof of === 'string' ? { shard: of } : of;
   const side = 'side' in parts ? parts.side : 'local';
-  const { shard = 'amber', incarnation = ofIncarnation, moves = 0, removed = false, plain = false } = parts;
+  const { incarnation = ofIncarnation, removed = false, plain = false } = parts;
+  const shard = shardName(parts.shard ?? 'amber');
   const { origin = side === 'local' ? 'here' : 'far' } = parts;
-  return { kind: 'claim', shard: shardName(shard), incarnation, moves, removed, origin, side, plain };
+  if (side === 'local' && !plain && !removed)
+    return { kind: 'acquire', shard, process: aProcess(incarnation), incarnation: incarnation - 1, nowMs: 0 };
+  return { kind: 'claim', shard, incarnation, process: plain || removed ? '' : aProcess(incarnation), removed, origin, side, plain };
 }
 
 export function aBegin(place: Place = {}, by: By = firstIncarnation): Push {
@@ -114,7 +125,7 @@ export function outcomeTexts(outcomes: readonly PushOutcome[]): readonly string[
 /** Pushes and expects that nothing was fenced or lost on the way. */
 export async function mustPush(lane: PushLane, pushes: readonly Push[]): Promise<readonly string[]> {
   const texts = outcomeTexts(await lane.push(pushes));
-  const bad = texts.find((text) => !/^(?:written|unchanged|swept)/.test(text));
+  const bad = texts.find((text) => !/^(?:written|unchanged|swept|acquired)/.test(text));
   if (bad !== undefined) throw new Error(`not pushed: ${bad}`);
   return texts;
 }

@@ -25,7 +25,9 @@ export async function greetingChild(server: TestServer, name = 'east', id = `id-
     protocol: 1,
     role: 'cache',
     name,
+    process: '',
     incarnation: 1_000,
+    takesOver: false,
     route: [id],
     slices: [],
     agent: 'raw',
@@ -37,5 +39,15 @@ export async function greetingChild(server: TestServer, name = 'east', id = `id-
 
 /** What comes behind it is decided behind it. */
 export function claim(child: RawPusher, shard: ShardName, incarnation = 2_000, removed = false): void {
-  child.socket.send({ kind: 'claim', shard, incarnation, moves: 0, removed, origin: 'raw', path: ['raw'], reached: true, isYours: false });
+  child.socket.send({
+    kind: 'claim',
+    shard,
+    incarnation,
+    process: 'raw',
+    removed,
+    origin: 'raw',
+    path: ['raw'],
+    reached: true,
+    isYours: false,
+  });
 }

@@ -6,11 +6,21 @@ import type { FrameSocket } from '../../src/frames/frame-socket.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { shardName } from './objects.js';
+import { aProcess } from './pushes.js';
 
 export type PusherCertificate = Readonly<{ certificate: string; key: string }>;
 
 /** A server to push into; `certificate` is what it shows. */
 export type PushTarget = Readonly<{ url: string; certificate: string; master: PusherCertificate }>;
+
+type Hello = Readonly<{
+  name?: string;
+  incarnation?: number;
+  named?: number;
+  process?: string;
+  takesOver?: boolean;
+  position?: string | undefined;
+}>;
 
 export class RawPusher {
   readonly socket: FrameSocket;
@@ -19,6 +29,8 @@ export class RawPusher {
   #next = 1;
   /** That of the last ack. */
   position: string | undefined;
+  /** What it was given in the last welcome. */
+  incarnation = 0;
 
   private constructor(socket: FrameSocket) {
     this.socket = socket;
@@ -35,23 +47,28 @@ export class RawPusher {
   }
 
   /** Connected and welcomed. */
-  static async open(
-    server: PushTarget,
-    { as = server.master, ...hello }: { as?: PusherCertificate; name?: string; incarnation?: number } = {},
-  ): Promise<RawPusher> {
+  static async open(server: PushTarget, { as = server.master, ...hello }: { as?: PusherCertificate } & Hello = {}): Promise<RawPusher> {
     const pusher = await RawPusher.connect(server, as);
     pusher.hello(hello);
     await pusher.expect('welcome');
     return pusher;
   }
 
+  /**
+   * `incarnation`: what it is given where a lower one is known, for it names the one before, and never waits; where one just below is known of
+   * another process, it is fenced. `named`: names that one, 0 for a process that comes for the first time.
+   */
   hello({
     name = 'amber',
     incarnation = 1_000,
+    named = incarnation - 1,
+    process = aProcess(incarnation),
+    takesOver = false,
     position,
-  }: { name?: string; incarnation?: number; position?: string | undefined } = {}): void {
+  }: Hello = {}): void {
     const granted = { credit: undefined, limits: undefined, ...(position === undefined ? {} : { position }) };
-    this.socket.send({ kind: 'hello', protocol: 1, role: 'shard', name, incarnation, route: [], slices: [], agent: 'raw', ...granted });
+    const who = { role: 'shard', name, process, incarnation: named, takesOver } as const;
+    this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], slices: [], agent: 'raw', ...granted });
   }
 
   /** Each answers the number of its last mutation. */
@@ -116,6 +133,7 @@ export class RawPusher {
     const { value, done } = await this.#frames.next();
     if (done === true) throw new Error('the connection has ended');
     if (value.kind === 'ack') this.position = value.position;
+    if (value.kind === 'welcome') this.incarnation = value.incarnation;
     return value;
   }
 

@@ -91,10 +91,10 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
 const pushed: ShardStatus = {
   shard: parseShardName('amber')!,
   side: 'local',
-  moves: 0,
   incarnation: 1_763_700_000_000,
   removed: false,
   connection: { kind: 'connected', forMs: 192_000, peer: '10.0.0.7' },
+  standbys: 0,
   slices: [
     aSlice(),
     aSlice({
@@ -113,38 +113,38 @@ const pushed: ShardStatus = {
 const away: ShardStatus = {
   shard: parseShardName('birch')!,
   side: 'local',
-  moves: 0,
   incarnation: 1_763_600_000_000,
   removed: false,
   connection: { kind: 'away', forMs: 7_200_000 },
+  standbys: 0,
   slices: [aSlice({ whole: false, stated: 'earlier', lagMs: null, sourceConnected: null, changedAgoMs: 86_400_000 * 3 })],
 };
 
 const plain: ShardStatus = {
   shard: parseShardName('cedar')!,
   side: 'local',
-  moves: 0,
   removed: false,
   connection: { kind: 'plain' },
+  standbys: 0,
   slices: [aSlice({ stated: 'assumed', lagMs: null, sourceConnected: null, bytes: 5 * 1024 ** 2 })],
 };
 
 const behind: ShardStatus = {
   shard: parseShardName('elder')!,
   side: 'child/west',
-  moves: 2,
   incarnation: 1_763_500_000_002,
   removed: false,
   connection: { kind: 'connected', forMs: 5_000, peer: 'west' },
+  standbys: 0,
   slices: [aSlice({ inStep: true }), aSlice({ resource: 'apiresourceschemas', inStep: false, whole: false, stated: 'earlier' })],
 };
 
 const removed: ShardStatus = {
   shard: parseShardName('dogwood')!,
   side: null,
-  moves: 0,
   incarnation: 1_763_500_000_001,
   removed: true,
   connection: { kind: 'away', forMs: 60_000 },
+  standbys: 0,
   slices: [],
 };

@@ -2,11 +2,14 @@
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { compose } from '../../src/domain/compose.js';
 import { scanObject } from '../../src/domain/object-text.js';
-import type { Push } from '../../src/domain/push.js';
+import type { Incarnation, Push } from '../../src/domain/push.js';
 import { aKey, anApiExport } from '../support/objects.js';
 import { firstIncarnation } from '../support/pushes.js';
 
-export function aState(name = 'one', { cluster = 'acme', path }: Readonly<{ cluster?: string; path?: string }> = {}): Push {
+export function aState(
+  name = 'one',
+  { cluster = 'acme', path, by = firstIncarnation }: Readonly<{ cluster?: string; path?: string; by?: Incarnation }> = {},
+): Push {
   const key = aKey({ name, cluster });
   const ofPath = path === undefined ? {} : { 'kcp.io/path': path };
   const annotations = { 'kcp.io/cluster': key.cluster, 'kcp.io/shard': key.shard, ...ofPath };
@@ -14,5 +17,5 @@ export function aState(name = 'one', { cluster = 'acme', path }: Readonly<{ clus
   const scanned = scanObject(new TextEncoder().encode(text), 100);
   const body = compose(scanned, { place: key, apiVersion: 'apis.kcp.io/v1alpha2', version: 'v1alpha2', metadata: {} });
   const parsed = path === undefined ? undefined : parseCanonicalPath(path);
-  return { kind: 'state', key, body, path: parsed, by: { kind: 'pusher', incarnation: firstIncarnation } };
+  return { kind: 'state', key, body, path: parsed, by: { kind: 'pusher', incarnation: by } };
 }

@@ -3,16 +3,7 @@
  * break, processes die, disks are lost or put back from a copy, clocks differ, pushers and plain writers come and operators remove the shard.
  * Nothing else of the server is here, so thousands of networks are tried in a second.
  */
-import {
-  choose,
-  claimed,
-  compareClaims,
-  judgeClaim,
-  type Choice,
-  type Claim,
-  type ClaimOrder,
-  type Offer,
-} from '../../src/domain/claim.js';
+import { arrived, choose, compareClaims, judgeClaim, type Choice, type Given, type Offer } from '../../src/domain/claim.js';
 import { childSide, type LinkSide } from '../../src/domain/side.js';
 import { shardName } from '../support/objects.js';
 
@@ -27,14 +18,14 @@ type Cache = {
   parent: number | undefined;
   disk: Disk;
   copies: Disk[];
-  highest: ClaimOrder | undefined;
+  highest: Given | undefined;
   readonly offers: Map<LinkSide, Offer>;
 };
 
 type Link = Readonly<{ child: number; parent: number; up: Offer[]; down: Offer[] }>;
 
-/** Where the pusher's process is, while it runs. */
-type Pusher = { incarnation: number; at: number };
+/** A pusher's process, and where it is, until it is fenced. It may not have heard what it was given last. */
+type Pusher = { readonly process: string; incarnation: number; at: number };
 
 export class ClaimNetwork {
   readonly story: string[] = [];
@@ -43,7 +34,8 @@ export class ClaimNetwork {
   readonly #links = new Map<number, Link>();
   #ids = 0;
   #now = 1_000;
-  #pusher: Pusher | undefined;
+  #processes = 0;
+  readonly #pushers = new Set<Pusher>();
 
   constructor(size: number, random: () => number) {
     this.#random = random;
@@ -69,10 +61,12 @@ export class ClaimNetwork {
     for (const cache of this.#caches) if (!cache.isUp) this.#start(cache);
     for (let round = 0; round < 3; round++) for (const cache of this.#caches) this.#open(cache);
     for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
-    // A pusher that was sent away comes back, and claims what is known elsewhere.
-    if (this.#pusher !== undefined) this.#connectPusher(this.#pusher);
-    for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
-    return this.#wrong();
+    // Pushers that were sent away come back, and one at least stays.
+    for (let round = 0; round <= this.#processes; round++) {
+      for (const pusher of this.#pushers) this.#connectPusher(pusher, true);
+      for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
+    }
+    return this.#wrong() ?? this.#wrongPusher();
   }
 
   #happen(which: number, cache: Cache): void {
@@ -97,25 +91,31 @@ export class ClaimNetwork {
   #claim(cache: Cache): void {
     if (!cache.isUp) return;
     const known = cache.disk.choice?.state;
-    const after = Math.max(this.#now + cache.skew, known?.incarnation ?? 0) + 1;
+    const after = Math.max(this.#now + cache.skew, (known?.incarnation ?? 0) + 1);
     const [origin, how] = [cache.disk.id, this.#random()];
-    const none = { shard, moves: 0, removed: false, origin, side: undefined, plain: false };
+    const none = { shard, process: '', removed: false, origin, side: undefined, plain: false };
     this.story.push(`claim at ${cache.name}, ${how < 0.4 ? 'anew' : how < 0.6 ? 'moved' : how < 0.85 ? 'plain' : 'removed'}`);
-    if (how < 0.4) this.#connectPusher((this.#pusher = { incarnation: after, at: cache.name }));
-    else if (how < 0.6 && this.#pusher !== undefined) this.#connectPusher(Object.assign(this.#pusher, { at: cache.name }));
+    const pushers = [...this.#pushers];
+    const moved = pushers[this.#below(pushers.length)];
+    if (how < 0.4) {
+      const pusher: Pusher = { process: `p${(this.#processes += 1)}`, incarnation: 0, at: cache.name };
+      this.#pushers.add(pusher);
+      this.#connectPusher(pusher);
+    } else if (how < 0.6 && moved !== undefined) this.#connectPusher(Object.assign(moved, { at: cache.name }));
     else if (how < 0.85) this.#set(cache, { ...none, incarnation: (known?.incarnation ?? 0) + 1, side: 'local', plain: true });
     else this.#set(cache, { ...none, incarnation: after, removed: true });
-    // Whoever else claims it fences the pusher that was.
-    if (how >= 0.6) this.#pusher = undefined;
   }
 
-  #connectPusher({ incarnation, at }: Pusher): void {
+  /** Whoever is fenced ends. A welcome may be lost, with what it gives. */
+  #connectPusher(pusher: Pusher, isHeard = this.#random() < 0.8): void {
+    const { process, incarnation, at } = pusher;
     const cache = this.#cache(at);
+    if (!cache.isUp) return;
     const known = cache.disk.choice?.state;
-    const claim: Claim = { shard, incarnation, moves: 0, removed: false, origin: cache.disk.id, side: 'local', plain: false };
-    const verdict = cache.isUp ? judgeClaim(known, claim) : 'refused';
-    if (verdict === 'takes') this.#set(cache, claimed(claim, known));
-    else if (verdict === 'refused') this.#pusher = undefined;
+    const state = arrived(cache.disk.id, known, { shard, process, incarnation, nowMs: this.#now + cache.skew });
+    if (state === undefined) return void this.#pushers.delete(pusher);
+    if (isHeard) pusher.incarnation = state.incarnation;
+    if (state !== known) this.#set(cache, state);
   }
 
   #set(cache: Cache, state: Choice['state']): void {
@@ -142,8 +142,8 @@ export class ClaimNetwork {
   #tell({ name, disk }: Cache, link: Link): void {
     if (disk.choice === undefined) return;
     const { state, path, reached } = disk.choice;
-    const { incarnation, moves, removed, origin } = state;
-    (link.child === name ? link.up : link.down).push({ incarnation, moves, removed, origin, path: [...path, disk.id], reached });
+    const { incarnation, process, removed, origin } = state;
+    (link.child === name ? link.up : link.down).push({ incarnation, process, removed, origin, path: [...path, disk.id], reached });
   }
 
   #deliver(): boolean {
@@ -204,7 +204,7 @@ export class ClaimNetwork {
     cache.highest = undefined;
     cache.offers.clear();
     if (disk.choice !== undefined && disk.choice.state.side !== 'local') disk.choice = { ...disk.choice, path: [], reached: false };
-    if (this.#pusher?.at === cache.name) this.#connectPusher(this.#pusher);
+    for (const pusher of this.#pushers) if (pusher.at === cache.name) this.#connectPusher(pusher);
     this.story.push(`${cache.name} starts with ${JSON.stringify(disk)}`);
   }
 
@@ -234,6 +234,19 @@ export class ClaimNetwork {
         const end: Cache | undefined = isHome ? this.#follow(cache) : home;
         if (end !== home) return `${cache.name} does not lead to ${home.name}`;
         if (isHome && cache.disk.choice?.reached !== true) return `${cache.name} does not know that it reaches the origin`;
+      }
+    }
+    return undefined;
+  }
+
+  /** Of the pushers that were not fenced one at most is where the caches that it can be known to agree that it is. */
+  #wrongPusher(): string | undefined {
+    for (const group of this.#groups()) {
+      const here = [...this.#pushers].filter(({ at }) => group.some(({ name }) => name === at));
+      if (here.length > 1) return `${here.map(({ process }) => process).join(' and ')} push both`;
+      for (const { process, at } of here) {
+        const state = this.#cache(at).disk.choice?.state;
+        if (state?.process !== process || state.side !== 'local') return `${process} was not fenced, and has not the shard`;
       }
     }
     return undefined;

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import {
+  arrived,
   choose,
   claimed,
   compareClaims,
@@ -23,7 +24,16 @@ const [east, west] = [childSide('east'), childSide('west')];
 
 function known(incarnation: number, state: Partial<ShardState> = {}): ShardState {
   const { side = 'local' } = state;
-  return { shard, incarnation, moves: 0, removed: false, origin: side === 'local' ? 'own' : 'far', side, plain: false, ...state };
+  return {
+    shard,
+    incarnation,
+    process: `process-${incarnation}`,
+    removed: false,
+    origin: side === 'local' ? 'own' : 'far',
+    side,
+    plain: false,
+    ...state,
+  };
 }
 
 function aChoice(incarnation: number, state: Partial<ShardState> = {}, { path = [], reached = true }: Partial<Choice> = {}): Choice {
@@ -31,7 +41,7 @@ function aChoice(incarnation: number, state: Partial<ShardState> = {}, { path = 
 }
 
 function anOffer(incarnation: number, offer: Partial<Offer> = {}): Offer {
-  return { incarnation, moves: 0, removed: false, origin: 'far', path: ['far'], reached: true, ...offer };
+  return { incarnation, process: `process-${incarnation}`, removed: false, origin: 'far', path: ['far'], reached: true, ...offer };
 }
 
 function chosen(before: Choice | undefined, offers: Readonly<Record<string, Offer>>): Choice | undefined {
@@ -43,51 +53,59 @@ function chosen(before: Choice | undefined, offers: Readonly<Record<string, Offe
   return choose('own', before, { shard, highest, offers: new Map(heard) });
 }
 
-test('claims are ordered by incarnation, moves, removal and the id of their origin', (t) => {
-  const rising = [
-    anOffer(4, { moves: 9, removed: true }),
-    anOffer(5),
-    anOffer(5, { origin: 'zone' }),
-    anOffer(5, { removed: true }),
-    anOffer(5, { moves: 1 }),
-  ];
+test('claims are ordered by incarnation, removal and the id of their origin', (t) => {
+  const rising = [anOffer(4, { removed: true }), anOffer(5), anOffer(5, { origin: 'zone' }), anOffer(5, { removed: true }), anOffer(6)];
 
   t.deepEqual(rising.toReversed().toSorted(compareClaims), rising);
   t.is(compareClaims(anOffer(5), anOffer(5, { path: [], reached: false })), 0);
 });
 
-test('of two pushers the later process has the shard; the same one has it wherever it is', (t) => {
-  const table: readonly (readonly [what: string, before: ShardState | undefined, incarnation: number, verdict: Verdict, moves: number])[] =
-    [
-      ['nothing known', undefined, 5, 'takes', 0],
-      ['a later process', known(5, { moves: 3 }), 6, 'takes', 0],
-      ['an earlier process', known(5), 4, 'refused', 0],
-      ['the same, again', known(5, { moves: 2 }), 5, 'stands', 2],
-      ['the same, which was elsewhere', known(5, { side: east, moves: 2 }), 5, 'takes', 3],
-      [
-        'the same, of which this cache has forgotten that it was here',
-        known(5, { side: undefined, origin: 'own', moves: 2 }),
-        5,
-        'takes',
-        2,
-      ],
-      ['a later one than that elsewhere', known(5, { side: 'parent' }), 6, 'takes', 0],
-      ['an earlier one than that elsewhere', known(5, { side: 'parent' }), 4, 'refused', 0],
-      ['it was removed', known(5, { side: undefined, removed: true }), 5, 'refused', 0],
-      ['it was removed, and a later one comes', known(5, { side: undefined, removed: true }), 6, 'takes', 0],
-    ];
-  for (const [what, before, incarnation, verdict, moves] of table) {
-    const claim: Claim = known(incarnation);
-    t.is(judgeClaim(before, claim), verdict, what);
-    if (verdict === 'takes') t.like(claimed(claim, before), { incarnation, moves, side: 'local', origin: 'own', removed: false }, what);
+test('what a pusher is given is above all that was known, and its own as long as nobody came behind it', (t) => {
+  const [clock, far] = [1_000, 2 ** 42];
+  const removed = known(5, { side: undefined, removed: true, process: '' });
+  const table: readonly (readonly [
+    what: string,
+    before: ShardState | undefined,
+    named: number,
+    process: string,
+    given: number | 'the same' | 'fenced',
+  ])[] = [
+    ['nothing known, for the first time', undefined, 0, 'new', clock],
+    ['nothing known, by one that was given something elsewhere', undefined, 7, 'new', 8],
+    ['for the first time, where another has it', known(5), 0, 'new', clock],
+    ['for the first time, where the clock is behind', known(5_000), 0, 'new', 5_001],
+    ['the same again', known(5), 5, 'process-5', 'the same'],
+    ['the same, which has not heard what it was given', known(5), 0, 'process-5', 'the same'],
+    ['the same, with what it had before', known(5), 4, 'process-5', 'the same'],
+    ['another with the same number: a disk was put back', known(5), 5, 'other', 'fenced'],
+    ['one before', known(5), 4, 'other', 'fenced'],
+    ['the same, of which the disk has lost something', known(5), 9, 'process-5', 10],
+    ['another that was given more elsewhere', known(5), 9, 'other', 10],
+    ['the same, which is known elsewhere', known(5, { side: east }), 5, 'process-5', 6],
+    ['the same, which is known elsewhere with more', known(7, { side: east, process: 'process-5' }), 5, 'process-5', 8],
+    ['another, by the number of who is elsewhere', known(5, { side: east }), 5, 'other', 'fenced'],
+    ['the same, of which this cache has forgotten that it was here', known(5, { side: undefined, origin: 'own' }), 5, 'process-5', 6],
+    ['after a removal, for the first time', removed, 0, 'new', clock],
+    ['after a removal, one before it', removed, 4, 'process-4', 'fenced'],
+    ['after a removal, one that was given more elsewhere', removed, 6, 'other', 7],
+    ['where it was written over plain HTTP', known(5, { plain: true, process: '' }), 0, 'new', clock],
+    ['one that names more than there may be', known(5), far + 2 ** 20 + 1, 'other', 'fenced'],
+    ['one that names as much as there may be', known(5), far + 2 ** 20, 'other', far + 2 ** 20 + 1],
+  ];
+  for (const [what, before, named, process, given] of table) {
+    const state = arrived('own', before, { shard, process, incarnation: named, nowMs: clock });
+    if (given === 'fenced') t.is(state, undefined, what);
+    else if (given === 'the same') t.is(state, before, what);
+    else t.deepEqual(state, { shard, incarnation: given, process, removed: false, origin: 'own', side: 'local', plain: false }, what);
   }
+  t.is(arrived('own', undefined, { shard, process: 'p', incarnation: 0, nowMs: far * 2 })?.incarnation, far, 'no clock gives more');
 });
 
 test('what was chosen for a link takes the shard when it is higher, or the same by another way', (t) => {
   const table: readonly (readonly [what: string, before: ShardState | undefined, claim: Claim, verdict: Verdict])[] = [
     ['nothing known', undefined, known(5, { side: east }), 'takes'],
-    ['higher, of a pusher', known(5), known(5, { side: east, moves: 1 }), 'takes'],
-    ['lower', known(5, { side: east }), known(4, { side: west, moves: 9 }), 'refused'],
+    ['higher, of a pusher', known(5), known(6, { side: east }), 'takes'],
+    ['lower', known(5, { side: east }), known(4, { side: west }), 'refused'],
     ['the same', known(5, { side: east }), known(5, { side: east }), 'stands'],
     ['another way', known(5, { side: east }), known(5, { side: west }), 'takes'],
     ['no way', known(5, { side: east }), known(5, { side: undefined }), 'takes'],
@@ -103,7 +121,7 @@ test('what was chosen for a link takes the shard when it is higher, or the same 
     ['a plain writer’s, of a pusher’s shard', known(5), known(6, { plain: true }), 'refused'],
   ];
   for (const [what, before, claim, verdict] of table) t.is(judgeClaim(before, claim), verdict, what);
-  t.like(claimed(known(6, { side: undefined, removed: true }), known(5)), { side: undefined, removed: true, plain: false });
+  t.like(claimed(known(6, { side: undefined, removed: true })), { side: undefined, removed: true, plain: false });
 });
 
 test('of those who tell of the highest claim the nearest is chosen that reaches it, and does not lead back', (t) => {
@@ -133,12 +151,12 @@ test('of those who tell of the highest claim the nearest is chosen that reaches 
 });
 
 test('a claim of our own that we do not remember leaves a pusher’s shard to whoever claims it, and a plain writer’s where it is', (t) => {
-  const ours = { [east]: anOffer(7, { origin: 'own', moves: 1, path: ['own', 'eu'] }) };
+  const ours = { [east]: anOffer(7, { origin: 'own', path: ['own', 'eu'] }) };
 
-  t.like(chosen(aChoice(5), ours), { state: { incarnation: 7, moves: 1, origin: 'own', side: undefined }, reached: false });
+  t.like(chosen(aChoice(5), ours), { state: { incarnation: 7, process: 'process-7', origin: 'own', side: undefined }, reached: false });
   t.like(chosen(undefined, ours), { state: { incarnation: 7, side: undefined } });
   t.like(chosen(aChoice(5, { plain: true }), ours), {
-    state: { incarnation: 8, moves: 0, origin: 'own', side: 'local', plain: true },
+    state: { incarnation: 8, process: '', origin: 'own', side: 'local', plain: true },
     reached: true,
   });
 });

@@ -1,9 +1,10 @@
 import test from 'ava';
 import type { ExecutionContext } from 'ava';
+import type { Push } from '../../src/domain/push.js';
 import { childSide } from '../../src/domain/side.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { shardName } from '../support/objects.js';
-import { aClaim, aSlice, aStatement, mustPush } from '../support/pushes.js';
+import { aClaim, aProcess, aSlice, aStatement, mustPush } from '../support/pushes.js';
 import { aState } from './a-state.js';
 import { aClaimFrame } from './a-claim-frame.js';
 import { byesOf, TierRig, type RigCache } from './tier-rig.js';
@@ -112,7 +113,8 @@ test('a shard that leaves a link and comes back to it in one commit becomes whol
   gate.shut();
   await mustPush(west.store.lane(), [claimAt(west)]);
   await rig.settle();
-  await mustPush(second.store.lane(), [claimAt(second), ...statement]);
+  const again: Push = { kind: 'acquire', shard: amber, process: aProcess(1_000), incarnation: 1_001, nowMs: 0 };
+  await mustPush(second.store.lane(), [again, ...aStatement({}, [aState('one', { by: 1_002 })], 1_002)]);
   await rig.settle();
   gate.open();
   for (let i = 0; i < 120; i++) await rig.advance(60_000);
@@ -205,7 +207,7 @@ test('a copy of a cache beside it makes plain shards rise at a pace, and says so
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
   const disk = diskFrom(5);
-  const state = { shard: amber, moves: 0, removed: false, origin: disk.cacheId, side: 'local', plain: true } as const;
+  const state = { shard: amber, process: '', removed: false, origin: disk.cacheId, side: 'local', plain: true } as const;
   const copy = disk.copy();
   copy.shards.set(amber, { ...state, incarnation: 1 });
   // It was taken over since the copy was made.

@@ -71,7 +71,7 @@ test('a child is read no further than the store has room for its claims', async 
   gate.open();
 });
 
-test('a pusher that comes back from a child that claimed with the most moves is heard by the others', async (t) => {
+test('a shard that a child claimed with the highest number there may be has a pusher again, which the others hear', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -81,13 +81,18 @@ test('a pusher that comes back from a child that claimed with the most moves is 
   await mustPush(lane, [ofRoot, ...aStatement({}, [aState()])]);
   await rig.advance(1_000);
   const { child } = await scriptedChild(rig, root);
-  child.send(aClaimFrame({ incarnation: 1_000, moves: 2 ** 20, origin: 'id-of-west', path: ['id-of-west'] }));
+  child.send(aClaimFrame({ incarnation: 2 ** 42 + 2 ** 20, origin: 'id-of-west', path: ['id-of-west'] }));
   await rig.advance(1_000);
   t.is(root.known.shard(amber)?.side, childSide('west'));
   child.terminate();
   await rig.advance(1_000);
 
-  await mustPush(lane, [ofRoot, ...aStatement({}, [aState(), aState('two')])]);
+  // Its process ends as fenced, and another is started.
+  const [given, next] = [2 ** 42 + 2 ** 20 + 1, { process: 'next', incarnation: 0, nowMs: 5 }];
+  await mustPush(lane, [
+    { kind: 'acquire', shard: amber, ...next },
+    ...aStatement({}, [aState('one', { by: given }), aState('two', { by: given })], given),
+  ]);
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
   t.is(root.known.shard(amber)?.side, 'local');
@@ -122,7 +127,7 @@ test('a child that claims a shard with this cache as its origin does not make it
   await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
   const { child, end } = await scriptedChild(rig, root);
 
-  child.send(aClaimFrame({ incarnation: 1_000, moves: 5, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
+  child.send(aClaimFrame({ incarnation: 1_005, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
   const claims = end.sent.filter((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
   t.true(claims.length < 10);

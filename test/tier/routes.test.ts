@@ -94,15 +94,14 @@ test('what leads back through this cache is no way, and makes nobody of who had 
   t.deepEqual(await askedNow(), ['5 nobody']);
 });
 
-test('a claim from further ahead than a clock may be is heard of a parent alone, and what a policy takes back is forgotten', async (t) => {
-  const { routes, clock, askedNow, allowed, publish } = await someRoutes();
-  const ahead = clock.wallMs() + dayMs + 60_000;
+test('a claim that is far above all that is known is heard of a parent alone, and what a policy takes back is forgotten', async (t) => {
+  const { routes, askedNow, allowed, publish } = await someRoutes();
+  const ahead = 2 ** 42 + 2 ** 20 + 1;
 
   routes.hear(east, aClaimFrame({ incarnation: ahead }));
-  routes.hear(east, aClaimFrame({ moves: 2 ** 32 }));
   t.deepEqual(await askedNow(), []);
-  routes.hear(east, aClaimFrame({ incarnation: ahead - 120_000 }));
-  t.deepEqual(await askedNow(), [`${ahead - 120_000} ${east}`]);
+  routes.hear(east, aClaimFrame({ incarnation: ahead - 1 }));
+  t.deepEqual(await askedNow(), [`${ahead - 1} ${east}`]);
   routes.hear('parent', aClaimFrame({ incarnation: ahead }));
   t.deepEqual(await askedNow(), [`${ahead} parent`]);
   publish(aShardState(amber, ahead, { side: east }));

@@ -24,7 +24,7 @@ async function aPair(t: ExecutionContext, count: number) {
     },
     follow: (listener: (slices: readonly Slice[]) => void) => sessions.follow(listener),
   };
-  const holder = { incarnation: 1, peer: 'a pusher', silentSinceMs: () => silentMs, bye: () => {}, dropped: () => {} };
+  const holder = { process: 'p', incarnation: 1, peer: 'a pusher', silentSinceMs: () => silentMs, bye: () => {}, dropped: () => {} };
   const root = await rig.cache('root', { pushers });
   const slices = Array.from({ length: count }, (_, i) => aSlice({ resource: 'instances', identity: `i${i}` }));
   const places = slices.map(({ resource: { resource, identity } }) => ({ resource, identity }));
@@ -33,6 +33,7 @@ async function aPair(t: ExecutionContext, count: number) {
     sessions.note(
       amber,
       slices.map((slice) => ({ slice, connected: true, synced: true, lagMs, whole: true })),
+      0,
     );
   const first = slices[0] ?? aSlice();
   const east = await rig.cache('east', { urls: ['root'] });

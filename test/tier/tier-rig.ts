@@ -177,7 +177,9 @@ export function aHello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hell
     protocol: 1,
     role: 'cache',
     name: 'east',
+    process: '',
     incarnation: 1_000,
+    takesOver: false,
     route: ['id-of-east'],
     slices: [],
     agent: 'test',
@@ -186,7 +188,7 @@ export function aHello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hell
 }
 
 export function aWelcome(cacheId = 'id-of-root', overrides: Partial<FrameOf<'welcome'>> = {}): FrameOf<'welcome'> {
-  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, stated: [], credit, limits, ...overrides };
+  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, incarnation: 0, stated: [], credit, limits, ...overrides };
 }
 
 const everythingText = JSON.stringify([{ types: ['*'] }]);

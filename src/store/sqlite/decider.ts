@@ -62,12 +62,14 @@ export class Decider {
       case 'put':
       case 'delete':
         return this.#mutate(asked);
+      case 'acquire':
+        return this.#acquire(asked);
       case 'claim':
-        return this.#claim(asked);
+        return this.#sided(asked.shard, () => this.#parts.fence.claim(asked)) ?? unchanged;
       case 'clear':
         return this.#clear(asked);
       case 'drop':
-        return this.#drop(asked);
+        return this.#beginRemoval({ resource: this.#parts.writer.resource(asked.resource) });
       case 'assume':
         return this.#assume(asked);
       case 'meet':
@@ -99,13 +101,13 @@ export class Decider {
     return written(writer.delete(key, place, held), held.revision);
   }
 
-  /** A pusher that claims its shard begins anew: a statement that another connection left unfinished is none of its own. */
-  #claim(claim: PushOf<'claim'>): Decided {
+  /** A pusher that comes for its shard begins anew: a statement that another connection left unfinished is none of its own. */
+  #acquire(arrival: PushOf<'acquire'>): Decided {
     const { fence, underWay } = this.#parts;
-    const { shard, side } = claim;
-    const fenced = this.#sided(shard, () => fence.claim(claim));
-    if (fenced === undefined && side === 'local') underWay.forgetRange({ shard });
-    return fenced ?? unchanged;
+    const { shard } = arrival;
+    const decided = this.#sided(shard, () => fence.acquire(arrival));
+    if (decided.kind === 'acquired') underWay.forgetRange({ shard });
+    return decided;
   }
 
   /** What was told by the side that a shard had is no start for another one. */
@@ -232,10 +234,6 @@ export class Decider {
     if (onlyRemoved && this.#parts.fence.known(shard)?.removed !== true) return unchanged;
     if (fence) this.#sided(shard, () => this.#parts.fence.remove(shard, nowMs));
     return this.#beginRemoval({ shard });
-  }
-
-  #drop({ resource }: PushOf<'drop'>): Decided {
-    return this.#beginRemoval({ resource: this.#parts.writer.resource(resource) });
   }
 
   #assume({ shard }: PushOf<'assume'>): Decided {

@@ -1,7 +1,7 @@
 /**
  * Which side and which incarnation has a shard, and which shards were removed: the table `shards`, held in memory as well. Decided
  * in the committer, in queue order, so that nothing of an older process, or of a side that has lost the shard, slips in behind a
- * newer claim. Which of two claims has it is judged in domain/claim.ts.
+ * newer claim. Which of two claims has it, and what a pusher is given that comes, is judged in domain/claim.ts.
  *
  *   known                      a pusher of 7     a link of side S   a plain write
  *   nothing                    fenced            fenced             makes it local, plain, incarnation 1
@@ -14,7 +14,17 @@
  * I14 The order of what is known of a shard never falls (R1), until that is forgotten. Bound: one entry per shard that was ever claimed, written to
  * or removed, and not forgotten.
  */
-import { claimed, isElsewhere, judgeClaim, unknownShard, type Claim, type ShardState } from '../../domain/claim.js';
+import {
+  arrived,
+  claimed,
+  isElsewhere,
+  judgeClaim,
+  nextIncarnation,
+  unknownShard,
+  type Arrival,
+  type Claim,
+  type ShardState,
+} from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Side } from '../../domain/side.js';
@@ -22,6 +32,7 @@ import type { Connection } from './database.js';
 import { readCacheId } from './meta.js';
 
 export type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
+export type Acquired = Extract<PushOutcome, { kind: 'acquired' }>;
 
 export class Fence {
   readonly #statements: ReturnType<typeof prepare>;
@@ -41,12 +52,21 @@ export class Fence {
     return this.#shards.get(shard);
   }
 
+  /** A pusher comes for its shard. */
+  acquire(arrival: Arrival): Acquired | Fenced {
+    const known = this.#shards.get(arrival.shard);
+    const state = arrived(this.#own, known, arrival);
+    if (state === undefined) return { kind: 'fenced', holder: known };
+    if (state !== known) this.#set(state);
+    return { kind: 'acquired', incarnation: state.incarnation };
+  }
+
   /** Undefined when the claim takes the shard, or stands. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
     if (verdict === 'refused') return { kind: 'fenced', holder: known };
-    if (verdict === 'takes') this.#set(claimed(claim, known));
+    if (verdict === 'takes') this.#set(claimed(claim));
     return undefined;
   }
 
@@ -66,13 +86,13 @@ export class Fence {
   settle(shard: ShardName): void {
     const known = this.#shards.get(shard);
     if (known?.side === 'local') return;
-    const incarnation = (known?.incarnation ?? 0) + 1;
-    this.#set({ shard, incarnation, moves: 0, removed: false, origin: this.#own, side: 'local', plain: true });
+    const incarnation = nextIncarnation(known);
+    this.#set({ shard, incarnation, process: '', removed: false, origin: this.#own, side: 'local', plain: true });
   }
 
   remove(shard: ShardName, nowMs: number): void {
-    const incarnation = Math.max(this.#shards.get(shard)?.incarnation ?? 0, nowMs) + 1;
-    this.#set({ shard, incarnation, moves: 0, removed: true, origin: this.#own, side: undefined, plain: false });
+    const incarnation = nextIncarnation(this.#shards.get(shard), nowMs);
+    this.#set({ shard, incarnation, process: '', removed: true, origin: this.#own, side: undefined, plain: false });
   }
 
   /** Undefined when nothing is known of it any more: it was removed, and holds nothing. */
@@ -114,10 +134,10 @@ export class Fence {
   }
 
   #set(state: ShardState): void {
-    const { shard, incarnation, moves, removed, origin, side, plain } = state;
+    const { shard, incarnation, process, removed, origin, side, plain } = state;
     this.#note(shard);
     this.#shards.set(shard, state);
-    this.#statements.set.run(shard, incarnation, moves, removed ? 1 : 0, origin, side ?? '', plain ? 1 : 0);
+    this.#statements.set.run(shard, incarnation, process, removed ? 1 : 0, origin, side ?? '', plain ? 1 : 0);
   }
 
   #note(shard: ShardName): void {
@@ -128,7 +148,7 @@ export class Fence {
 export function readShards(database: Connection): readonly ShardState[] {
   type Row = Omit<ShardState, 'side' | 'removed' | 'plain'> & { side: Side | ''; removed: number; plain: number };
   return database
-    .prepare<[], Row>(/*sql*/ `SELECT shard, incarnation, moves, removed, origin, side, plain FROM shards`)
+    .prepare<[], Row>(/*sql*/ `SELECT shard, term AS incarnation, process, removed, origin, side, plain FROM shards`)
     .all()
     .map(({ side, removed, plain, ...known }) => ({
       ...known,
@@ -146,8 +166,8 @@ function speaksFor(by: Speaker, { side, incarnation, removed }: ShardState): boo
 function prepare(database: Connection) {
   return {
     remove: database.prepare(/*sql*/ `DELETE FROM shards WHERE shard = ?`),
-    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, incarnation, moves, removed, origin, side, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
-               ON CONFLICT (shard) DO UPDATE SET incarnation = excluded.incarnation, moves = excluded.moves,
+    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, term, process, removed, origin, side, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (shard) DO UPDATE SET term = excluded.term, process = excluded.process,
                  removed = excluded.removed, origin = excluded.origin, side = excluded.side, plain = excluded.plain`),
   };
 }

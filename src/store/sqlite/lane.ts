@@ -6,11 +6,11 @@
  *                                                                when all of it is decided.
  * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what stands behind it waits until it is through, which may
  * take several commits. Between them the job is put back in front. The end of a slice that holds little is through at once (sweep.ts), and
- * nothing waits for it. A pusher's claim of the shard that an `end` goes over is sent ahead of that once more: if it stands, the `end` is
+ * nothing waits for it. A pusher that comes for the shard that an `end` goes over is sent ahead of that once more: if it has the shard, the `end` is
  * void and nothing waits for it. It is answered in its own place. A link's claims keep their places: what came before them is true of the
  * incarnation before.
  *
- *   jobs  [ claim, again ][ end, resumed ][ 40 pushes ][ claim ]
+ *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
 import type { Mutation, Outcome } from '../../domain/mutation.js';
 import type { Push, PushOutcome } from '../../domain/push.js';
@@ -30,7 +30,7 @@ export type PushJob = {
   taken: number;
   /** The sweep under way, and what it has removed so far. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
-  /** The walk that this claim was sent ahead of. */
+  /** The walk that it was sent ahead of. */
   aheadOf: number | undefined;
 };
 
@@ -136,7 +136,7 @@ export class Lane {
     if (end === undefined) return;
     const ahead: PushJob[] = [];
     for (const job of this.#jobs) {
-      if (job.kind !== 'pushes' || job.aheadOf === end.walk || !isClaimOf(job, end.shard)) continue;
+      if (job.kind !== 'pushes' || job.aheadOf === end.walk || !isComingFor(job, end.shard)) continue;
       job.aheadOf = end.walk;
       ahead.push(aPushJob(job.pushes, () => {}));
     }
@@ -201,8 +201,8 @@ function endUnderWay(job: MutationJob | PushJob | undefined): Readonly<{ walk: n
   return push?.kind === 'end' ? { walk: job.sweep.walk, shard: push.slice.shard } : undefined;
 }
 
-function isClaimOf({ pushes }: PushJob, shard: ShardName): boolean {
-  return pushes.every((push) => push.kind === 'claim' && push.side === 'local' && push.shard === shard);
+function isComingFor({ pushes }: PushJob, shard: ShardName): boolean {
+  return pushes.every((push) => push.kind === 'acquire' && push.shard === shard);
 }
 
 /** How many objects a push may delete: what it counts in a commit. A sweep that may delete so many as a step may take more than one. */

@@ -257,7 +257,7 @@ export class MutationQueue {
 
 /** A pusher or a link that has connected again, and goes on from what was stored. */
 function beginsAnew(push: Push): boolean {
-  return push.kind === 'meet' || (push.kind === 'claim' && push.side === 'local');
+  return push.kind === 'meet' || push.kind === 'acquire';
 }
 
 /** What means something else when what came before it is missing. */

@@ -9,9 +9,9 @@
  *   sides    parent │ child/eu │ …                        each once
  *
  * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
- * it resumes, 0 when it is new; an end uses `end` to say that all is the same, a clear to say that it fences, or asks for a tombstone, a claim `start` for its moves, `end` to say that it removes
- * or is a plain writer's, and what follows for its side, -1 for none. The text that claims, ends, compares, meets and reaches have besides stands in the
- * place of the cluster.
+ * it resumes, 0 when it is new; an end uses `end` to say that all is the same, a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
+ * for what it was given and `start` for its time; a claim `end` to say that it removes or is a plain writer's, and what follows for its side, -1 for none. The text
+ * that these, ends, compares, meets and reaches have besides stands in the place of the cluster, a claim's process in that of the namespace.
  * Mutations that take their shard are of kinds behind all others.
  */
 import assert from 'node:assert/strict';
@@ -48,7 +48,7 @@ const isPlain = 2;
 const same = 1;
 
 const kinds = [
-  ...(['put', 'delete', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
+  ...(['put', 'delete', 'acquire', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
   ...(['meet', 'reach', 'clear', 'drop', 'assume', 'leave', 'forget'] as const),
 ];
 
@@ -116,9 +116,12 @@ class Packer {
         this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
         if (asked.isSame === true) this.#numbers[this.#at + 4] = same;
         return;
+      case 'acquire':
+        this.#say(asked.shard, asked.process);
+        return this.#put(kind, 0, asked.incarnation, asked.nowMs, 0);
       case 'claim':
-        this.#say(asked.shard, asked.origin);
-        this.#put(kind, 0, asked.incarnation, asked.moves, (asked.removed ? isRemoved : 0) | (asked.plain ? isPlain : 0));
+        this.#say(asked.shard, asked.origin, asked.process);
+        this.#put(kind, 0, asked.incarnation, 0, (asked.removed ? isRemoved : 0) | (asked.plain ? isPlain : 0));
         this.#numbers[this.#at + 5] = asked.side === undefined ? -1 : this.#side(asked.side);
         return;
       case 'meet':
@@ -217,9 +220,10 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   const expect = number(2);
   const shard = text(0) as Key['shard'];
   assert(kind !== undefined, 'a batch is of known kinds');
+  if (kind === 'acquire') return { kind, shard, process: text(1), incarnation: expect, nowMs: number(3) };
   if (kind === 'claim') {
     const [removed, plain] = [(number(4) & isRemoved) !== 0, (number(4) & isPlain) !== 0];
-    return { kind, shard, incarnation: expect, moves: number(3), removed, origin: text(1), side: sides[number(5)], plain };
+    return { kind, shard, incarnation: expect, process: text(2), removed, origin: text(1), side: sides[number(5)], plain };
   }
   if (kind === 'meet') return { kind, side: linkAt(sides, expect), cacheId: text(1) };
   if (kind === 'reach') return { kind, side: linkAt(sides, expect), position: text(1) };

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
 import type { Decided } from './committer-messages.js';
 
-type Rare = Extract<Decided, { kind: 'fenced' | 'differs' | 'bound' | 'full' }>;
+type Rare = Extract<Decided, { kind: 'acquired' | 'fenced' | 'differs' | 'bound' | 'full' }>;
 
 export type WireDecisions = Readonly<{ numbers: Float64Array; rare: readonly Rare[] }>;
 
@@ -70,6 +70,7 @@ function numbersOf(decision: Decided, rare: Rare[]): [kind: (typeof kinds)[numbe
     case 'unchanged':
     case 'unbegun':
       return [decision.kind, 0, 0];
+    case 'acquired':
     case 'fenced':
     case 'differs':
     case 'bound':

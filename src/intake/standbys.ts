@@ -1,0 +1,117 @@
+/**
+ * Pushers that wait for their shard. Two for one shard are the normal case: a spare, or the next one in a rolling update. One that comes for the
+ * first time waits while another has the shard:
+ *
+ *   who has the shard                         it waits until
+ *   is connected here                         that is gone or silent, or has had no source for `sourceFailedMs`
+ *   was connected here before this start      `returnMs` after the start
+ *   is at another cache that is reached       nobody was connected there for `seenMaxMs`
+ *   is at another cache that is not reached   that has been so for `holdMs`
+ *   a plain writer, or nobody                 –
+ *
+ * Those who wait for one shard have it one after the other, in the order in which they came. One that has had it before never waits: if another
+ * came since, it is fenced; so is one that waits when the shard is removed. Bound: the sessions that may be open.
+ */
+import { isElsewhere, type ShardState } from '../domain/claim.js';
+import type { Clock, Subscription } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import type { SeenElsewhere } from './home.js';
+import type { KnownShards } from './known-shards.js';
+import type { PushSessions } from './push-sessions.js';
+
+export type StandbysParts = Readonly<{
+  /** The id of this cache. */
+  own: string;
+  known: Pick<KnownShards, 'shard'>;
+  sessions: Pick<PushSessions, 'isHeld' | 'follow'>;
+  seenMs: SeenElsewhere;
+  /** Whether every link to the origin of a shard is up. */
+  isReached: (shard: ShardName) => boolean;
+  clock: Clock;
+}>;
+
+/** `isFree`: it is its turn. */
+type Waiter = { readonly process: string; isFree: boolean; go: () => void };
+
+const lookIntervalMs = 100;
+const returnMs = 5_000;
+/** What links report of a pusher is up to a second old, and a link that is just open has reported nothing yet. */
+const seenMaxMs = 1_500;
+
+export class Standbys {
+  readonly #parts: StandbysParts;
+  readonly #holdMs: number;
+  readonly #startedMs: number;
+  readonly #waiting = new Map<ShardName, Waiter[]>();
+  readonly #subscription: Subscription;
+  #cancelLook: (() => void) | undefined;
+
+  constructor(parts: StandbysParts, { holdMs }: Readonly<{ holdMs: number }>) {
+    this.#parts = parts;
+    this.#holdMs = holdMs;
+    this.#startedMs = parts.clock.now();
+    this.#subscription = parts.sessions.follow(() => this.#look());
+  }
+
+  /** How many wait for the shard. */
+  count(shard: ShardName): number {
+    return this.#waiting.get(shard)?.filter(({ isFree }) => !isFree).length ?? 0;
+  }
+
+  /**
+   * Runs `take` once nobody has the shard and it is this pusher's turn; `waits` first, if that is not at once. `removed`: the shard was removed
+   * meanwhile. Undefined when `gone` resolves before.
+   */
+  async inTurn<T>(
+    { shard, process }: Readonly<{ shard: ShardName; process: string }>,
+    take: (removed: ShardState | undefined) => T | Promise<T>,
+    { waits, gone }: Readonly<{ waits: () => void; gone: Promise<unknown> }>,
+  ): Promise<T | undefined> {
+    const queue = this.#waiting.get(shard) ?? [];
+    this.#waiting.set(shard, queue);
+    const cameBehind = this.#parts.known.shard(shard)?.incarnation ?? 0;
+    const waiter: Waiter = { process, isFree: false, go: () => {} };
+    const free = new Promise<'free'>((resolve) => (waiter.go = () => resolve('free')));
+    queue.push(waiter);
+    try {
+      this.#look();
+      if (!waiter.isFree) waits();
+      if ((await Promise.race([free, gone.then(() => 'gone' as const)])) === 'gone') return undefined;
+      const state = this.#parts.known.shard(shard);
+      return await take(state?.removed === true && state.incarnation > cameBehind ? state : undefined);
+    } finally {
+      queue.splice(queue.indexOf(waiter), 1);
+      if (queue.length === 0) this.#waiting.delete(shard);
+      this.#look();
+    }
+  }
+
+  close(): void {
+    this.#subscription.cancel();
+    this.#cancelLook?.();
+  }
+
+  #look(): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    for (const [shard, [first]] of this.#waiting) {
+      if (first === undefined || first.isFree || this.#isHeld(shard, first)) continue;
+      first.isFree = true;
+      first.go();
+    }
+    if (this.#waiting.size > 0) this.#cancelLook = this.#parts.clock.after(lookIntervalMs, () => this.#look());
+  }
+
+  /** By another process. */
+  #isHeld(shard: ShardName, { process }: Waiter): boolean {
+    const { own, known, sessions, seenMs, isReached, clock } = this.#parts;
+    const nowMs = clock.now();
+    const state = known.shard(shard);
+    if (state === undefined || state.removed || state.plain || state.process === process) return false;
+    if (sessions.isHeld(shard, nowMs)) return true;
+    if (!isElsewhere(state, own)) return state.side === 'local' && nowMs - this.#startedMs < returnMs;
+    // What is nobody's came by the parent that was.
+    const side = state.side === undefined || state.side === 'local' ? 'parent' : state.side;
+    return nowMs - seenMs(shard, side) < (isReached(shard) ? seenMaxMs : this.#holdMs);
+  }
+}

@@ -1,0 +1,124 @@
+/** Two pushers of one shard against the real server: the second waits, has the shard within a second once the first is gone, and nobody is fenced for it. */
+import test from 'ava';
+import type { StatusReport } from '../../src/domain/status.js';
+import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer, TestServer, until } from '../support/test-server.js';
+import { aTree, exportsOf } from '../support/test-tree.js';
+
+const exports = sliceOf('apiexports');
+
+async function amberAt(server: TestServer): Promise<StatusReport['shards'][number] | undefined> {
+  const { shards } = JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+  return shards.find(({ shard }) => shard === 'amber');
+}
+
+/** One that comes for the first time; it has been answered nothing yet. */
+async function aNewcomer(server: TestServer, process: string, { takesOver = false } = {}): Promise<RawPusher> {
+  const pusher = await RawPusher.connect(server);
+  pusher.hello({ named: 0, process, takesOver });
+  return pusher;
+}
+
+test('a second pusher of a shard waits until the first is gone, and is welcomed at once then', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  await first.expect('welcome');
+  await first.stateWhole(exports, [pushedExport('one')]);
+  const second = await aNewcomer(server, 'second');
+  t.is((await second.next()).kind, 'standby');
+  t.is((await amberAt(server))?.standbys, 1);
+  await first.acknowledged(first.put(exports, [pushedExport('two')]));
+
+  first.socket.terminate();
+  const goneMs = performance.now();
+  const welcome = await second.expect('welcome');
+  const waitedMs = performance.now() - goneMs;
+
+  t.log(`welcomed ${Math.round(waitedMs)} ms after the first was gone`);
+  t.true(waitedMs < 1_500);
+  t.true(welcome.incarnation > first.incarnation);
+  t.like(await amberAt(server), { standbys: 0, incarnation: welcome.incarnation, connection: { kind: 'connected' } });
+  await second.state(exports, [pushedExport('two'), pushedExport('three')]);
+  t.is((await exportsOf(server)).join(), 'three,two');
+  const back = await RawPusher.connect(server);
+  back.hello({ process: 'first', named: first.incarnation });
+  t.is(await back.farewell(), 'fenced', 'somebody came behind it');
+});
+
+test('one that takes over waits for nobody', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  await first.expect('welcome');
+
+  const second = await aNewcomer(server, 'second', { takesOver: true });
+
+  t.is((await second.next()).kind, 'welcome');
+  t.is(await first.farewell(), 'fenced');
+});
+
+test('a process whose welcome was lost waits for nobody but itself', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  const { incarnation } = await first.expect('welcome');
+
+  const again = await aNewcomer(server, 'first');
+
+  t.is((await again.expect('welcome')).incarnation, incarnation);
+  t.is(await first.farewell(), 'replaced');
+});
+
+test('a pusher that comes back after a restart of the cache has its shard, though another was there before it', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  await first.expect('welcome');
+  await first.state(exports, [pushedExport('one')]);
+  const restarted = await server.restart();
+  t.teardown(() => restarted.close());
+
+  const second = await aNewcomer(restarted, 'second');
+  t.is((await second.next()).kind, 'standby');
+  const back = await RawPusher.connect(restarted);
+  back.hello({ process: 'first', named: first.incarnation, position: first.position });
+
+  t.deepEqual((await back.expect('welcome')).stated, [exports]);
+  t.is((await amberAt(restarted))?.standbys, 1);
+});
+
+test('a shard that is removed takes those who wait for it along; one that comes later has it', async (t) => {
+  const server = await aServer(t);
+  const first = await aNewcomer(server, 'first');
+  await first.expect('welcome');
+  const second = await aNewcomer(server, 'second');
+  await second.expect('standby');
+
+  t.is((await server.client().raw('DELETE', '/services/cache/shards/amber')).status, 200);
+
+  t.is(await first.farewell(), 'fenced');
+  t.is(await second.farewell(), 'fenced');
+  const third = await aNewcomer(server, 'third');
+  t.is((await third.next()).kind, 'welcome');
+});
+
+test('a standby at another cache of the tree has the shard once its pusher is gone, and a pusher that follows its certificate there is not fenced', async (t) => {
+  const tree = await aTree(t);
+  const root = await tree.cache('root');
+  const east = await tree.cache('east', { parent: root });
+  const first = await aNewcomer(east, 'first');
+  await first.expect('welcome');
+  await first.stateWhole(exports, [pushedExport('one')]);
+  await until(async () => (await amberAt(root))?.connection.kind === 'connected');
+  const second = await aNewcomer(root, 'second');
+  t.is((await second.next()).kind, 'standby');
+
+  first.socket.terminate();
+  const goneMs = performance.now();
+  const { incarnation } = await second.expect('welcome');
+  t.log(`welcomed ${Math.round(performance.now() - goneMs)} ms after the first was gone`);
+  await second.stateWhole(exports, [pushedExport('two')]);
+
+  await until(async () => (await exportsOf(east)).join() === 'two');
+  const moved = await RawPusher.connect(east);
+  moved.hello({ process: 'second', named: incarnation });
+  t.true((await moved.expect('welcome')).incarnation > incarnation, 'it is there now');
+  t.is(await second.farewell(), 'replaced');
+});
