@@ -2,7 +2,7 @@
 import test from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
-import { aServer, TestServer, until } from '../support/test-server.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
 import { aTree, exportsOf } from '../support/test-tree.js';
 
 const exports = sliceOf('apiexports');

@@ -14,7 +14,6 @@ import { aClaimFrame } from './a-claim-frame.js';
 
 const amber = shardName('amber');
 const [east, west] = [childSide('east'), childSide('west')];
-const dayMs = 86_400_000;
 
 /** Routes of a cache that knows these shards; the store decides as it is told, and nothing is published but by `publish`. */
 async function someRoutes(...states: readonly ShardState[]) {
