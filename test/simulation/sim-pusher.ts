@@ -232,6 +232,7 @@ export class SimPusher implements SimParty {
   }
 }
 
+/** What is published before its own claim, a removal of those before it, says nothing of it. */
 function isOthers({ side, incarnation }: ShardState, own: Incarnation): boolean {
-  return side !== 'local' || incarnation > own;
+  return incarnation > own || (incarnation === own && side !== 'local');
 }
