@@ -44,9 +44,10 @@ export type Push =
    * Everything of the slice was stated. What was there at `begin` and was not stated since is removed, in steps. `edge` is what the
    * link's policies came to for the slice, '' for a pusher. A link may end a slice that is in step with that edge without having begun:
    * then nothing is removed, and it counts as stated. `isSame`: what was there at `begin` was compared, and is what would have been stated; nothing is
-   * removed then either.
+   * removed then either. `incarnation`: for whose claim a link has told everything, which may be an earlier one than the store knows by now, and
+   * then the slice does not count as stated by who has the shard. Without it, the one that is known.
    */
-  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; edge: string; isSame?: boolean }>
+  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; edge: string; isSame?: boolean; incarnation?: Incarnation }>
   /** Something of the slice was lost on the way: it counts as not stated and as out of step. */
   | Readonly<{ kind: 'doubt'; slice: Slice; by: Speaker }>
   /** Whether the slice holds what this digest says. */

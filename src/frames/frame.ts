@@ -8,7 +8,7 @@
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
  *            | [5,  sequence, slice, revision, compares?]                                          begin
- *            | [6,  sequence, slice, revision, count, edge, isSame?]                               end
+ *            | [6,  sequence, slice, revision, count, edge, isSame?, incarnation?]                 end
  *            | [7,  slice, reason]                                                                 restate
  *            | [8,  sequence, position]                                                            progress
  *            | [9,  shard, incarnation, process, removed, origin, path, reached, isYours]          claim
@@ -144,9 +144,19 @@ export type Frame =
   | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string; compares?: boolean }>
   /**
    * `count`: objects put since begin. `edge`: what the policies of both caches come to for the slice; '' from a shard. Without a
-   * begin before it, the slice is in step with that edge and all of it stated.
+   * begin before it, the slice is in step with that edge and all of it stated. `incarnation`: of the claim of the shard for which a cache
+   * tells this; claims wait for no credit, so a later one may have overtaken it.
    */
-  | Readonly<{ kind: 'end'; sequence: number; slice: Slice; revision: string; count: number; edge: string; isSame?: boolean }>
+  | Readonly<{
+      kind: 'end';
+      sequence: number;
+      slice: Slice;
+      revision: string;
+      count: number;
+      edge: string;
+      isSame?: boolean;
+      incarnation?: Incarnation;
+    }>
   | Readonly<{ kind: 'restate'; slice: Slice; reason: string }>
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
   /**

@@ -5,6 +5,7 @@
  * Bodies are views of the message. Slices are parsed, because they become keys; a key's own texts are as they came.
  */
 import { unreachable } from '../domain/errors.js';
+import type { Incarnation } from '../domain/push.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from './bad-frame.js';
@@ -106,6 +107,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         count: asCount(member(3, 'count')),
         edge: asText(member(4, 'edge')),
         ...(asAdded(member(5, 'isSame'), asFlag) === true ? { isSame: true } : {}),
+        ...incarnation(member(6, 'incarnation')),
       };
     case 'restate':
       return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
@@ -214,6 +216,11 @@ function asSlice(member: Member): Slice {
 function position(member: Member): Readonly<{ position?: string }> {
   const text = asAdded(member, asText);
   return text === undefined ? {} : { position: text };
+}
+
+function incarnation(member: Member): Readonly<{ incarnation?: Incarnation }> {
+  const number = asAdded(member, asPositive);
+  return number === undefined ? {} : { incarnation: number };
 }
 
 function asHeld({ value, name }: Member): HeldSlice {

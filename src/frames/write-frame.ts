@@ -29,7 +29,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'begin':
       return [frame.sequence, slice(frame.slice), text(frame.revision), ...flag(frame.compares)];
     case 'end':
-      return [frame.sequence, slice(frame.slice), text(frame.revision), frame.count, text(frame.edge), ...flag(frame.isSame)];
+      return end(frame);
     case 'restate':
       return [slice(frame.slice), message(frame.reason)];
     case 'progress':
@@ -67,6 +67,11 @@ function members(frame: Frame): readonly unknown[] {
 
 function claim({ shard, incarnation, process, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
   return [shard, incarnation, text(process), removed, text(origin), path.map(text), reached, isYours];
+}
+
+function end({ sequence, slice: of, revision, count, edge, isSame = false, incarnation }: FrameOf<'end'>): readonly unknown[] {
+  const claimed = incarnation === undefined ? flag(isSame) : [isSame, incarnation];
+  return [sequence, slice(of), text(revision), count, text(edge), ...claimed];
 }
 
 function slice({ shard, resource }: Slice): readonly string[] {

@@ -163,21 +163,21 @@ export class PushSession {
     const lane = sessions.lane(shard);
     const [outcome] = await lane.push([{ kind: 'acquire', shard, process, incarnation: named, nowMs: clock.wallMs() }]);
     if (outcome === undefined) throw new Error('the store decides every push');
-    const stated = outcome.kind === 'acquired' ? await this.#stated(shard, outcome.incarnation, { position, lane }) : [];
-    if (outcome.kind === 'acquired' && this.#state.phase === 'coming') {
-      const { incarnation } = outcome;
-      const holder: Holder = {
-        process,
-        incarnation,
-        peer: this.#connection.peer,
-        silentSinceMs: () => this.#connection.silentSinceMs(),
-        bye: (...why) => this.bye(...why),
-        dropped: (resource) => void this.#take({ kind: 'dropped', resource }),
-      };
-      this.#held = { shard, holder, lane };
-      sessions.enter(shard, holder, clock.now());
-      log.info('push.connected', { ...this.#who(), stated: stated.length });
-    }
+    if (outcome.kind !== 'acquired' || this.#state.phase !== 'coming') return this.#decided(outcome);
+    const { incarnation } = outcome;
+    const holder: Holder = {
+      process,
+      incarnation,
+      peer: this.#connection.peer,
+      silentSinceMs: () => this.#connection.silentSinceMs(),
+      bye: (...why) => this.bye(...why),
+      dropped: (resource) => void this.#take({ kind: 'dropped', resource }),
+    };
+    this.#held = { shard, holder, lane };
+    // Before anything else is published: what takes the shard away from now on finds it here.
+    sessions.enter(shard, holder, clock.now());
+    const stated = await this.#stated(shard, incarnation, { position, lane });
+    log.info('push.connected', { ...this.#who(), stated: stated.length });
     return this.#decided(outcome, stated);
   }
 

@@ -283,7 +283,7 @@ export class Courses {
   #wantsEnd(course: SliceCourse): boolean {
     const isNew = course.endedFor !== this.#incarnationOf(course);
     if (course.phase !== 'told' && !(course.phase === 'in step' && isNew)) return false;
-    // Of another claim than here, it would count for the one that is known there.
+    // For another claim than the other end knows of it would be given in vain.
     return this.#taken.isAgreed(course.slice.shard) && this.#parts.isSynced(course.slice);
   }
 

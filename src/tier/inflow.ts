@@ -130,7 +130,7 @@ function takeSlice(
 
 function end(
   state: InflowState,
-  { slice, count, edge, isSame }: FrameOf<'end'>,
+  { slice, count, edge, isSame, incarnation }: FrameOf<'end'>,
   known: SliceInflow | undefined,
   { work, by }: Readonly<{ work: LinkWork; by: Speaker }>,
 ): Stepped {
@@ -140,7 +140,8 @@ function end(
     const { effects } = push(state, work, [{ kind: 'doubt', slice, by }]);
     return { state, effects: [...effects, restate(slice, reason)] };
   }
-  return push(state, work, [{ kind: 'end', slice, by, edge, ...(isSame === true ? { isSame } : {}) }]);
+  const said = { ...(isSame === true ? { isSame } : {}), ...(incarnation === undefined ? {} : { incarnation }) };
+  return push(state, work, [{ kind: 'end', slice, by, edge, ...said }]);
 }
 
 function admit(

@@ -63,7 +63,7 @@ export class SliceTeller {
     const revision = store.format(tail.position);
     const isFirst = course.phase === 'told';
     const isSame = isFirst && course.isSame ? { isSame: true } : {};
-    queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, edge, ...isSame }));
+    queue.frame(course, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, edge, ...isSame, incarnation }));
     course.step('ended');
     course.endedFor = incarnation;
     if (!isFirst) return true;

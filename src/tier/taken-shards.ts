@@ -1,5 +1,5 @@
 /**
- * Which shards the other end of a link has from here, as it has told: only these are sent. The claim that it knows of says for whom an `end`
+ * Which shards the other end of a link has from here, as it has told: only these are sent. The claim that it knows of says whether an `end`
  * would count. Bound: `shardsMax`, known here or not yet.
  */
 import { compareClaims, type ClaimOrder } from '../domain/claim.js';

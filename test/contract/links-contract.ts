@@ -393,6 +393,20 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
   });
 
+  test('an end of a link counts for the claim that it names, be another one known by now', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const of = (incarnation: number): Push => ({ kind: 'end', slice: aSlice(), by: { kind: 'link', side: eu }, edge, incarnation });
+    await mustPush(lane, [aClaim({ side: eu }), aState({ name: 'gone' }, {}, eu), aBegin({}, eu), aState({}, {}, eu)]);
+    await mustPush(lane, [aClaim({ side: eu, incarnation: 2_000 })]);
+
+    t.deepEqual(await mustPush(lane, [of(firstIncarnation)]), ['swept 1']);
+    t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge });
+    t.deepEqual(await mustPush(lane, [of(2_000)]), ['swept 0']);
+
+    t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
+  });
+
   test('an end that says that all was the same removes nothing, if its statement is under way', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;

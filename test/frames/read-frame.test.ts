@@ -14,12 +14,14 @@ import { fastestMs } from '../support/fastest.js';
 import { anyFrame, aPut, exportsOfAmber, plain, someFrames } from './some-frames.js';
 
 const amber = ['amber', 'apis.kcp.io', 'apiexports', ''];
+/** With its number. */
+const membersOfEnd = 8;
 
 /** How many members this frame may lack, because they came later. */
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
-  if (frame.kind === 'end') return frame.isSame === true ? 1 : 0;
+  if (frame.kind === 'end') return frame.incarnation !== undefined ? 2 : frame.isSame === true ? 1 : 0;
   const mayName = frame.kind === 'hello' || frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'ack';
   return mayName ? positions : 0;
 }
@@ -27,8 +29,9 @@ function addedTo(frame: Frame): number {
 /** The members of a frame that are known, as the reader has them who knows them all. */
 function allMembers(frame: Frame): readonly unknown[] {
   const members = unpack(writeFrame(frame)) as unknown[];
-  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack', 'begin', 'end'];
-  const isFlagged = (frame.kind === 'begin' && frame.compares === true) || (frame.kind === 'end' && frame.isSame === true);
+  if (frame.kind === 'end') return [...members, ...Array<null>(membersOfEnd - members.length).fill(null)];
+  const mayLack: readonly Frame['kind'][] = ['hello', 'put', 'delete', 'ack', 'begin'];
+  const isFlagged = frame.kind === 'begin' && frame.compares === true;
   const isLacking = mayLack.includes(frame.kind) && !isFlagged && !('position' in frame && frame.position !== undefined);
   return isLacking ? [...members, null] : members;
 }
@@ -134,6 +137,7 @@ const bad: readonly [string, unknown, string][] = [
   ['rules down beyond 256 KiB', [11, '', 'x'.repeat(256 * 1024 + 1)], 'policy.down is too long'],
   ['a digest without a number', [12, amber, 'd'], 'digest.sequence is no number above 0'],
   ['more held slices than a list may have', [17, '', Array(10_001).fill(0), true], 'resume.held is too long'],
+  ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', false, 0], 'end.incarnation is no number above 0'],
   ['a held slice without an incarnation', [17, '', [[amber, '']], true], 'resume.held.stated is no number'],
 ];
 

@@ -145,6 +145,7 @@ export const someFrames: readonly Frame[] = [
   },
   { kind: 'begin', sequence: 1, slice: exportsOfAmber, revision: '1003', compares: true },
   { kind: 'end', sequence: 301, slice: exportsOfAmber, revision: '1003', count: 0, edge: 'e1', isSame: true },
+  { kind: 'end', sequence: 302, slice: exportsOfAmber, revision: '1003', count: 7, edge: 'e1', incarnation: 1_795_000_000_000 },
   { kind: 'summary', slice: exportsOfAmber, sequence: 1, value: 'a1b2' },
   { kind: 'standby' },
 ];

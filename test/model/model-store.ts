@@ -264,11 +264,10 @@ export class ModelStore {
     return { kind: 'swept', removed: keys.length };
   }
 
-  #end({ slice, edge }: Extract<Push, { kind: 'end' }>): PushOutcome {
+  #end({ slice, edge, incarnation = this.incarnationOf(slice.shard) }: Extract<Push, { kind: 'end' }>): PushOutcome {
     const statement = this.#statements.get(formatSlice(slice));
     const isInStep = edge !== '' && this.#stated.get(formatSlice(slice))?.edge === edge;
     if (statement === undefined && !isInStep) return { kind: 'unbegun' };
-    const incarnation = this.incarnationOf(slice.shard);
     this.#stated.set(formatSlice(slice), { shard: slice.shard, incarnation, edge });
     if (statement === undefined) return { kind: 'swept', removed: 0 };
     const keys = this.#keysOf(slice).filter((key) => statement.unspoken.has(keyText(key)));

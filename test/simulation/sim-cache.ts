@@ -81,6 +81,11 @@ export class SimCache {
     return this.#disk.links.has(childSide(child));
   }
 
+  /** Whether it has ever heard of that shard, as far as its disk remembers. */
+  hasHeardOf(shard: ShardName): boolean {
+    return this.#disk.shards.has(shard);
+  }
+
   get configuredMs(): number {
     return this.#configuredMs;
   }

@@ -44,6 +44,8 @@ export class SimPusher implements SimParty {
   #isReplaced = false;
   /** A resourceVersion of the cache that has answered last. */
   #position = '';
+  /** It has been given the shard where it is. */
+  #isThere = false;
   #isStated = false;
   /** Of the session that lasts. */
   #connected: AbortSignal | undefined;
@@ -115,10 +117,11 @@ export class SimPusher implements SimParty {
     const { signal } = this.#session;
     while (!signal.aborted && !this.#isFenced) {
       this.#isReplaced = false;
+      this.#isThere = false;
       // As the server ends a session whose shard is known elsewhere.
       const homes = place.store.follow(({ shards }) => {
         for (const state of shards)
-          if (state.shard === this.shard && this.#isStated && isOthers(state, this.#incarnation)) this.#fence(state);
+          if (state.shard === this.shard && this.#isThere && isOthers(state, this.#incarnation)) this.#fence(state);
       });
       this.#connected = signal;
       await this.#connect(place, signal);
@@ -138,6 +141,7 @@ export class SimPusher implements SimParty {
     if (decided?.kind !== 'acquired') return;
     const { incarnation } = decided;
     this.#incarnation = incarnation;
+    this.#isThere = true;
     // What was answered for and is lost there, because the disk is older, is stated anew: the position of the last answer tells.
     const isOurs = this.#position === '' || store.locate(this.#position).kind === 'ours';
     const known = isOurs ? await store.slices() : [];
@@ -238,6 +242,7 @@ export class SimPusher implements SimParty {
   }
 }
 
+/** What is published before its own claim, a removal of those before it, says nothing of it. */
 function isOthers({ side, incarnation }: ShardState, own: Incarnation): boolean {
-  return side !== 'local' || incarnation > own;
+  return incarnation > own || (incarnation === own && side !== 'local');
 }

@@ -232,3 +232,17 @@ test('a digest that is on its way while a policy is narrowed is not taken for a 
 
   await t.notThrowsAsync(narrowed);
 });
+
+test('a pusher that starts while its shard is being removed has it: what is published of those before it does not send it away', async (t) => {
+  const started = play({
+    seed: 0,
+    follows: [0],
+    steps: [
+      { kind: 'clear', shard: 0, cache: 0 },
+      { kind: 'stop', cache: 1 },
+      { kind: 'rehome', shard: 0, cache: 0, objects: 4 },
+    ],
+  });
+
+  await t.notThrowsAsync(started);
+});

@@ -261,6 +261,18 @@ test('a child that has another parent for good keeps all from being complete unt
 });
 
 // No neighbour can know of the shard, and a cache that begins anew takes those that have come back for all there are.
+test('a shard of which no cache has heard, because the first one died before it answered, is missed by none', async (t) => {
+  const { check, tree } = await aCalmTree();
+  const cedar = aPusher('cedar');
+  tree.home(cedar, 'us');
+  tree.cache('us').crash();
+  tree.quit(cedar);
+  await tree.start();
+  await check.pass(60_000);
+
+  t.deepEqual(check.lies('absence'), []);
+});
+
 test.failing('a cache that has lost its disk proves no absence before all of its shards are back', async (t) => {
   const { amber, check, tree } = await aCalmTree();
   for (const cache of tree.caches) cache.crash();

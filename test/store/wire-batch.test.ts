@@ -19,6 +19,7 @@ import {
   anEnd,
   aReach,
   aRetract,
+  aSlice,
   aState,
 } from '../support/pushes.js';
 
@@ -57,6 +58,7 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aCompare('0'.repeat(24), {}, eu),
     anEnd({ shard: 'birch' }, eu, 'the edge'),
     resume(anEnd({ shard: 'birch' }, 'parent', 'another'), 2),
+    { kind: 'end', slice: aSlice(), by: { kind: 'link', side: eu }, edge: 'the edge', isSame: true, incarnation: 1_795_000_000_000 },
     aMeet('0123456789abcdef', eu),
     aMeet('fedcba9876543210'),
     aReach('1234567000000000009'),

@@ -195,10 +195,14 @@ export class MemoryCommitter {
   }
 
   #end(push: PushOf<'end'>, resumed: number | undefined): PushDecision {
-    const { slice, by, edge } = push;
+    const { slice, by, edge, incarnation } = push;
     const id = this.#idOf(slice.resource);
     const statement = this.#underWay.running(slice.shard, id);
-    const facts = { stated: this.#links.known(slice.shard)?.incarnation ?? 0, synced: true, edge: by.kind === 'link' ? edge : '' };
+    const facts = {
+      stated: incarnation ?? this.#links.known(slice.shard)?.incarnation ?? 0,
+      synced: true,
+      edge: by.kind === 'link' ? edge : '',
+    };
     // A statement with another walk, or none, is another one, which began meanwhile.
     if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) {
       const isInStep = by.kind === 'link' && edge !== '' && this.#disk.slices.of(slice)?.facts.edge === edge;

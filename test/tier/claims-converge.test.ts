@@ -179,6 +179,49 @@ test('an end that waited for credit does not count for the claim that overtook i
   t.false(east.known.isSynced(exports));
 });
 
+test('an end that a later claim overtook counts for the claim it was given for, also where the shard has another slice in step', async (t) => {
+  const rig = new TierRig();
+  const gate = new Gate();
+  const root = await rig.cache('root');
+  const east = await rig.cache('east', { urls: ['root'], soon: gate.soon });
+  ending(t, root, east);
+  const lane = root.store.lane();
+  await mustPush(lane, [claimAt(root), ...aStatement({ resource: 'apiresourceschemas' }, [])]);
+  await rig.advance(1_000);
+  t.true(east.known.isSynced(schemas));
+  gate.shut();
+  const states = Array.from({ length: 199 }, (_, i) => aState(`n${i}`));
+  await mustPush(lane, aStatement({}, states));
+  await rig.settle();
+  const sent = (): readonly string[] => rig.connections.flatMap(([, end]) => end.sent.map(({ kind }) => kind));
+  const before = sent();
+  t.is(before.filter((kind) => kind === 'end').length, 1);
+
+  await mustPush(lane, [claimAt(root, 2_000)]);
+  await rig.settle();
+  gate.open();
+  await rig.settle();
+
+  t.deepEqual(
+    sent()
+      .slice(before.length)
+      .filter((kind) => kind === 'claim' || kind === 'end'),
+    ['claim', 'end'],
+  );
+  t.is(east.known.shard(amber)?.incarnation, 2_000);
+  t.is(east.known.slice(exports)?.stated, 1_000);
+  t.false(east.known.isSynced(exports));
+
+  await mustPush(lane, aStatement({}, [], 2_000));
+  await rig.advance(5_000);
+  t.is(east.known.slice(exports)?.stated, 2_000);
+  t.is(east.known.slice(exports)?.objects, 0);
+  t.deepEqual(
+    rig.connections.flatMap(([end]) => end.sent.filter(({ kind }) => kind === 'restate')),
+    [],
+  );
+});
+
 test('what was removed leaves, though the store could not take it at that moment', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');

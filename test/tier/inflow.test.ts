@@ -375,6 +375,13 @@ test('a begin that compares is answered once it is durable: with what is held, a
   t.deepEqual(textsOf(notTaken.settle()), ['send ack 1', 'send summary 1']);
 });
 
+test('an end names to the store the claim that it was given for', (t) => {
+  const inflow = new SteppedInflow();
+  inflow.frame(begin(1), { ...end(2, 0), incarnation: 7 });
+
+  t.like(inflow.works[1]?.pushes, [{ kind: 'end', incarnation: 7 }]);
+});
+
 test('an end that says that all was the same says so to the store', (t) => {
   const inflow = new SteppedInflow();
   inflow.frame({ ...begin(1), compares: true }, { ...end(2, 0), isSame: true });

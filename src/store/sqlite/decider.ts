@@ -222,11 +222,11 @@ export class Decider {
     return decided;
   }
 
-  #stated({ slice, by, edge }: PushOf<'end'>, id: number): Decided {
+  #stated({ slice, by, edge, incarnation }: PushOf<'end'>, id: number): Decided {
     const { fence, slices } = this.#parts;
     const known = fence.known(slice.shard);
     assert(known !== undefined, 'whoever ends a statement has the shard');
-    slices.state(slice, id, known.incarnation, by.kind === 'link' ? edge : '');
+    slices.state(slice, id, incarnation ?? known.incarnation, by.kind === 'link' ? edge : '');
     return { kind: 'swept', removed: 0 };
   }
 

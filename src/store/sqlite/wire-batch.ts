@@ -9,7 +9,7 @@
  *   sides    parent │ child/eu │ …                        each once
  *
  * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
- * it resumes, 0 when it is new; an end uses `end` to say that all is the same, a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
+ * it resumes, 0 when it is new; an end uses `end` to say that all is the same, and what follows for its claim; a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
  * for what it was given and `start` for its time; a claim `end` to say that it removes or is a plain writer's, and what follows for its side, -1 for none. The text
  * that these, ends, compares, meets and reaches have besides stands in the place of the cluster, a claim's process in that of the namespace.
  * Mutations that take their shard are of kinds behind all others.
@@ -115,6 +115,7 @@ class Packer {
       case 'end':
         this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
         if (asked.isSame === true) this.#numbers[this.#at + 4] = same;
+        this.#numbers[this.#at + 5] = asked.incarnation ?? 0;
         return;
       case 'acquire':
         this.#say(asked.shard, asked.process);
@@ -240,7 +241,8 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
   if (kind === 'end') {
     const isSame = number(4) === same ? { isSame: true } : {};
-    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), edge: text(1), ...isSame }, number(3));
+    const claimed = number(5) === 0 ? {} : { incarnation: number(5) };
+    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), edge: text(1), ...isSame, ...claimed }, number(3));
   }
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
