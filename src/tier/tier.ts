@@ -126,7 +126,6 @@ export class Tier {
       ...parts,
       children: this.#children,
       routes: this.#routes,
-      policies: () => this.#policies,
       hasParent: this.#link !== undefined,
       hasTold: (side) => {
         const { isOpen, hasTold } = this.#told.presence(side);
