@@ -95,6 +95,7 @@ export class LinkSession {
       if (met?.kind === 'bound' || met?.kind === 'full') this.bye('forbidden', whyNotMet(met));
       else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
       else {
+        this.#parts.met();
         for (const frame of greeting()) this.#connection.send(frame);
         this.#isGreeted = true;
         this.#sendPolicy();
