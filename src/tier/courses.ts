@@ -6,7 +6,7 @@
  *   it has it from elsewhere, or does not know  no course
  *
  * Y1 A slice that the edge does not cover any more is stated as empty, so that the other end lets go of it.
- * Bound: one course per slice that crosses.
+ * Bound: one course per slice that crosses, and `heldMax` that the other end says it holds and nobody knows here.
  */
 import type { Clock } from '../domain/ports.js';
 import type { LinkSide } from '../domain/side.js';
@@ -38,6 +38,8 @@ type Ripening = Readonly<{ course: SliceCourse; incarnation: Incarnation; from: 
 
 /** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
 const shardsPerTurn = 8;
+/** Slices that the other end may say it holds. */
+export const heldMax = 200_000;
 
 export class Courses {
   readonly #parts: CoursesParts;
@@ -47,6 +49,8 @@ export class Courses {
   readonly #byShard = new Map<ShardName, Map<string, SliceCourse>>();
   /** What the other end holds, until it is on its way or the shard is not ours to tell. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
+  /** Told of since the opening, and not known here: what is told again as its shard comes and goes counts once. */
+  readonly #foreign = new Set<string>();
   readonly #waiting = new WaitingCourses();
   readonly #due = new Set<SliceCourse>();
   /** In the order in which they were found to be whole. */
@@ -75,12 +79,14 @@ export class Courses {
     this.#canResume = false;
   }
 
-  /** The other end holds these. */
-  hold(held: readonly HeldSlice[]): void {
+  /** The other end holds these. False: of more than it may, nothing is known here. */
+  hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
       this.#noteHeld(each);
       this.followSlice(each.slice);
+      if (this.#parts.known.slice(each.slice) === undefined) this.#foreign.add(formatSlice(each.slice));
     }
+    return this.#foreign.size <= heldMax;
   }
 
   /** The other end has chosen where it has a shard from. */

@@ -3,14 +3,13 @@
  *
  *   a child    not while it is connected. Its id, its position and what it has told go. What came by it is nobody's: it is served as it
  *              is until somebody claims it, or an operator removes it
- *   a shard    only one that was removed and holds nothing, that no neighbour claims, and that none which is away may claim
+ *   a shard    only one that was removed and holds nothing, and whose removal all neighbours have heard of
  *
- * M1 A child that is being forgotten comes in only behind that. M2 An old claim of a forgotten shard comes back by no neighbour of this cache:
- * each has heard of the removal.
+ * M1 A child that is being forgotten comes in only behind that. M2 No neighbour of this cache still holds a shard that is forgotten, or brings an
+ * old claim of it back: every child has answered the removal with its own, and so has the parent, if it ever told of the shard.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused, type Refusal } from '../domain/errors.js';
-import type { LinkPolicies } from '../domain/link-policies.js';
 import type { Caches, PushLane, Pushes, Shards } from '../domain/ports.js';
 import type { Push } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -18,16 +17,14 @@ import { childOf, childSide, type LinkSide } from '../domain/side.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { ChildShards } from './child-shards.js';
 import type { Children } from './children.js';
-import { childPolicy, Edges } from './edges.js';
 import type { Routes } from './routes.js';
 
 export type ForgettingParts = Readonly<{
   store: Pick<Pushes, 'lane' | 'links'>;
   known: Pick<KnownShards, 'shard' | 'shards' | 'slicesOf'>;
   children: Pick<Children, 'find' | 'without'>;
-  routes: Pick<Routes, 'claimants'>;
+  routes: Pick<Routes, 'claimants' | 'hasRemoved'>;
   childShards: Pick<ChildShards, 'leave' | 'forget'>;
-  policies: () => LinkPolicies;
   hasParent: boolean;
   /** Whether the link is open, and all that its other end has to tell was told over it. */
   hasTold: (side: LinkSide) => boolean;
@@ -72,25 +69,17 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   async #whyNot(shard: ShardName): Promise<string | undefined> {
-    const { known, routes } = this.#parts;
+    const { store, known, routes, hasParent, hasTold } = this.#parts;
+    const children = (await store.links()).map(({ side }) => side).filter((side) => side !== 'parent');
     if (known.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
     if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not through';
     const [claimant] = routes.claimants(shard);
     if (claimant !== undefined) return `${spoken(claimant)} claims it, and would bring it back`;
-    const away = await this.#awayThatMayClaim(shard);
-    return away && `${spoken(away)} is away, or has not told all that it has; it is to come back, or to be forgotten first`;
-  }
-
-  async #awayThatMayClaim(shard: ShardName): Promise<LinkSide | undefined> {
-    const { store, hasParent, hasTold, policies } = this.#parts;
-    if (hasParent && !hasTold('parent')) return 'parent';
-    for (const { side } of await store.links()) {
-      const name = childOf(side);
-      if (name === undefined || hasTold(side)) continue;
-      const policy = childPolicy(policies(), name);
-      if (new Edges(policy, policy, side).hearsClaim(shard, side)) return side;
-    }
-    return undefined;
+    const neighbours: readonly LinkSide[] = hasParent ? ['parent', ...children] : children;
+    const away = neighbours.find((side) => !hasTold(side));
+    if (away !== undefined) return `${spoken(away)} is away, or has not told all that it has; it is to come back, or to be forgotten first`;
+    const unaware = neighbours.find((side) => !routes.hasRemoved(shard, side));
+    return unaware && `${spoken(unaware)} has not heard yet that it was removed`;
   }
 
   async #do(push: Push): Promise<boolean> {

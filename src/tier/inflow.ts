@@ -5,8 +5,9 @@
  *   begin               the slice is being stated: puts are counted; one that compares is answered with a summary of what is held behind it
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
- *   … of a slice of     to the store, as out of step: not all of it is here, and it is asked for anew once it is taken
- *   which objects were refused
+ *   … of a slice of     to the store, as out of step: not all of it is here, and it is asked for anew once it is taken, or at once if it was
+ *   which objects were  before that end
+ *   refused
  *   … not taken here    puts are refused, everything else is passed over: what is held of it is not the other end's (X5)
  *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
  *   report              holds once everything before it is settled
@@ -45,6 +46,7 @@ const unavailableRetryMs = 1_000;
 const slicesMax = 50_000;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
+const taken = 'what was refused of it was taken';
 const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
 
 export function step(state: InflowState, event: InflowEvent, context: InflowContext): Stepped {
@@ -113,7 +115,7 @@ function takeSlice(
   }
   if (frame.kind === 'begin') {
     if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being stated');
-    state.slices.set({ slice, phase: 'stating', objects: 0 });
+    state.slices.set({ slice, phase: 'stating', objects: 0, hasLacked: known?.phase === 'stating' && known.hasLacked });
     state.lacking.clear(slice);
     return push(state, work, [{ kind: 'begin', slice, by }]);
   }
@@ -141,7 +143,10 @@ function end(
     return { state, effects: [...effects, restate(slice, reason)] };
   }
   const said = { ...(isSame === true ? { isSame } : {}), ...(incarnation === undefined ? {} : { incarnation }) };
-  return push(state, work, [{ kind: 'end', slice, by, edge, ...said }]);
+  const { effects } = push(state, work, [{ kind: 'end', slice, by, edge, ...said }]);
+  // The other end knows what was refused, and not that it was taken since.
+  const isMended = known?.phase === 'stating' && known.hasLacked && !state.lacking.lacks(slice);
+  return { state, effects: isMended ? [...effects, restate(slice, taken)] : effects };
 }
 
 function admit(
@@ -176,10 +181,12 @@ function admit(
   const lacked = state.lacking.lacks(slice);
   noteTaken(state, frame, new Set(refused.map(({ key }) => key)));
   const lacks = state.lacking.lacks(slice);
-  if (lacks === lacked || known?.phase === 'stating') return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
+  const open = state.slices.of(slice);
+  if (open?.phase === 'stating' && lacks) state.slices.set({ ...open, hasLacked: true });
+  if (lacks === lacked || open?.phase === 'stating') return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
   // It leaves step with the commit that lacks something; the statement that is asked for ends it as what it is.
   const doubts: readonly Push[] = lacks ? [{ kind: 'doubt', slice, by: { kind: 'link', side: from } }] : [];
-  const asks = restate(slice, lacks ? 'something of it was refused' : 'what was refused of it was taken');
+  const asks = restate(slice, lacks ? 'something of it was refused' : taken);
   return { state, effects: [...refusals, { kind: 'push', work: { ...work, pushes: [...pushes, ...doubts] } }, asks] };
 }
 

@@ -12,6 +12,8 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'h
   Pick<LinkInflowParts, 'metrics' | 'reported'> &
   Readonly<{
     intake: InflowContextParts['intake'];
+    /** The store takes the other end for who it says it is. */
+    met: () => void;
     /** The other end tells of the caches above it. */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */

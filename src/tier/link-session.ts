@@ -7,7 +7,7 @@
  *
  * Z1 Nothing of this side's is told before the other's policy is known and all it holds.
  * Z2 When the session ends nothing of it is under way.
- * Bounds: `heldMax` slices that the other end may say it holds.
+ * Bounds: `heldMax` slices that the other end may say it holds, at the opening and as many later.
  */
 import { unreachable } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
@@ -17,6 +17,7 @@ import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf, HeldSlice } from '../frames/frame.js';
 import { capCredit, creditMax } from './credit.js';
+import { heldMax } from './courses.js';
 import { Edges, formatEndPolicy, parseEndPolicy, type EndPolicy } from './edges.js';
 import { HeldSlices } from './held-slices.js';
 import { inflowContext } from './inflow-context.js';
@@ -28,7 +29,6 @@ import { letGoOfUncovered } from './uncovered-slices.js';
 import type { OutflowOptions } from './outflow-options.js';
 import type { News } from './tellers.js';
 
-const heldMax = 200_000;
 const unavailableRetryMs = 1_000;
 
 export class LinkSession {
@@ -95,6 +95,7 @@ export class LinkSession {
       if (met?.kind === 'bound' || met?.kind === 'full') this.bye('forbidden', whyNotMet(met));
       else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
       else {
+        this.#parts.met();
         for (const frame of greeting()) this.#connection.send(frame);
         this.#isGreeted = true;
         this.#sendPolicy();
@@ -237,9 +238,9 @@ export class LinkSession {
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
-    if (this.#outflow !== undefined) return this.#outflow.hold(held);
-    this.#heldCount += held.length;
-    if (this.#heldCount > heldMax) return this.bye('protocol', 'resume tells of too many slices');
+    if (this.#outflow === undefined) this.#heldCount += held.length;
+    if (this.#heldCount > heldMax || this.#outflow?.hold(held) === false) return this.bye('protocol', 'resume tells of too many slices');
+    if (this.#outflow !== undefined) return;
     this.#held.push(...held);
     if (isLast) this.#position = position;
     this.#start();

@@ -8,11 +8,11 @@ import { formatResource } from '../domain/resource.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 
 /**
- * `objects`: put since `begin`. `parked`: its type is not known here, or was not, and what comes of it is passed over up to its next
+ * `objects`: put since `begin`. `hasLacked`: something was refused since the first `begin` that no `end` has followed. `parked`: its type is not known here, or was not, and what comes of it is passed over up to its next
  * `begin` with a type; `isAsked`: for that.
  */
 export type SliceInflow = Readonly<
-  { slice: Slice; phase: 'stating'; objects: number } | { slice: Slice; phase: 'parked'; isAsked: boolean }
+  { slice: Slice; phase: 'stating'; objects: number; hasLacked: boolean } | { slice: Slice; phase: 'parked'; isAsked: boolean }
 >;
 
 export class OpenSlices {

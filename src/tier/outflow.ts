@@ -167,10 +167,10 @@ export class Outflow {
     this.#bell.ring();
   }
 
-  /** The other end has come to hold slices of a shard that is ours to tell. */
-  hold(held: readonly HeldSlice[]): void {
-    this.#courses.hold(held);
+  /** The other end has come to hold slices of a shard that is ours to tell. False: more than it may. */
+  hold(held: readonly HeldSlice[]): boolean {
     this.#bell.ring();
+    return this.#courses.hold(held);
   }
 
   /** What is whole here may have become so by what another link does not let through. */

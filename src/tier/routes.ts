@@ -73,14 +73,17 @@ export class Routes {
   /** What a neighbour has told. Why it is passed over; undefined when it is not. */
   hear(from: LinkSide, { shard, incarnation, process, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
-    const why = this.#refusalOf(from, { shard, incarnation }, known);
-    // What this cache has told itself comes back from those who may not claim it, too.
-    if (why !== undefined) return path.includes(this.#parts.own) ? undefined : why;
     const told: Given = { incarnation, process, removed, origin };
+    const isThrough = path.includes(this.#parts.own);
+    const why = this.#refusalOf(from, { shard, incarnation }, known);
+    // What this cache has told itself comes back from those who may not claim it, too. That they know of a removal is kept (forgetting.ts).
+    const isKnownRemoval = removed && known !== undefined && compareClaims(told, known) === 0;
+    if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
     const heard = this.#heard.get(shard) ?? { highest: told, offers: new Map<LinkSide, Offer>() };
     this.#heard.set(shard, heard);
-    // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there.
-    if (path.includes(this.#parts.own) && known?.side !== from) heard.offers.delete(from);
+    // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there. Of the one parent it is
+    // kept: not all that is told to it is heard there, and what was is to be removed there too before it is forgotten here.
+    if (isThrough && from !== 'parent' && known?.side !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...told, path, reached });
     if (compareClaims(told, heard.highest) > 0) heard.highest = told;
     this.#decide(shard);
@@ -107,7 +110,15 @@ export class Routes {
 
   /** The links that claim the shard for an origin behind them. */
   claimants(shard: ShardName): readonly LinkSide[] {
-    return [...(this.#heard.get(shard)?.offers ?? [])].flatMap(([side, { removed }]) => (removed ? [] : [side]));
+    const { own } = this.#parts;
+    return [...(this.#heard.get(shard)?.offers ?? [])].flatMap(([side, { removed, path }]) =>
+      removed || path.includes(own) ? [] : [side],
+    );
+  }
+
+  /** Whether a neighbour whose link is open has nothing of a shard that was removed here: a child hears of every shard, and answers. */
+  hasRemoved(shard: ShardName, side: LinkSide): boolean {
+    return this.#heard.get(shard)?.offers.get(side)?.removed ?? side === 'parent';
   }
 
   /** How many shards each link claims. */

@@ -37,7 +37,7 @@ import { Readiness } from './readiness.js';
 import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
-import { ToldFreshness } from './told-freshness.js';
+import { ToldFreshness, type OpenSide } from './told-freshness.js';
 import { Tellers } from './tellers.js';
 
 export type TierParts = Readonly<{
@@ -51,7 +51,7 @@ export type TierParts = Readonly<{
 }> &
   Omit<
     LinkSessionParts,
-    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'
+    'freshnessOf' | 'isSynced' | 'isComplete' | 'met' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'
   > &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
@@ -126,7 +126,6 @@ export class Tier {
       ...parts,
       children: this.#children,
       routes: this.#routes,
-      policies: () => this.#policies,
       hasParent: this.#link !== undefined,
       hasTold: (side) => {
         const { isOpen, hasTold } = this.#told.presence(side);
@@ -258,11 +257,15 @@ export class Tier {
   #open(ends: Readonly<{ connection: FrameConnection; lane: PushLane }>, peer: LinkPeer, policy: EndPolicy): LinkSession {
     const { log } = this.#parts;
     const { side } = peer;
-    const told = this.#told.up(side);
-    void ends.connection.closed.then(() => {
-      told.down();
-      this.#tellers.look();
-    });
+    let told: OpenSide | undefined;
+    // Whom the store does not meet is no neighbour, and nothing is expected of it.
+    const met = (): void => {
+      const open = (told = this.#told.up(side));
+      void ends.connection.closed.then(() => {
+        open.down();
+        this.#tellers.look();
+      });
+    };
     return new LinkSession(
       ends,
       { peer, policy },
@@ -270,7 +273,8 @@ export class Tier {
         ...this.#parts,
         log: log.child({ side, peer: ends.connection.peer }),
         freshnessOf: (slice) => this.freshnessOf(slice),
-        reported: (report, askedMs) => this.#tellers.heard(side, () => told.note(report, askedMs)),
+        met,
+        reported: (report, askedMs) => this.#tellers.heard(side, () => told?.note(report, askedMs) ?? []),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
         isComplete: (but) => this.#tellers.isComplete(but),

@@ -1,6 +1,7 @@
 import test from 'ava';
+import type { ShardName } from '../../src/domain/shard.js';
 import { shardName } from '../support/objects.js';
-import { aGrownTree, aPusher } from './a-grown-tree.js';
+import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { frameSize } from './frame-size.js';
 import { play } from './random-tree.js';
 import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
@@ -216,6 +217,81 @@ test('a shard that is removed at any cache is gone from all, and its pusher stay
   t.true(removed);
   t.is(tree.cache('root').side(amberShard), 'child/eu');
   t.deepEqual(world.faults, []);
+});
+
+for (const [what, accept] of [
+  ['may claim it', everything],
+  ['may not', [{ shards: ['amber', 'birch'] }]],
+] as const)
+  test(`a shard that was removed is not forgotten before a child has heard of that which has it from here and ${what}`, async (t) => {
+    const { world, tree } = await aGrownTree({ root: { children: { '*': { accept, offer: everything } } } });
+    const cedar = shardName('cedar');
+    const pusher = aPusher('cedar');
+    tree.home(pusher, 'root');
+    await tree.converge(60_000);
+    tree.quit(pusher);
+    const { store, tier } = tree.cache('root');
+    const forget = (): Promise<unknown> =>
+      world.time.awaited(
+        tier.forgetting.forget(cedar).catch((error: unknown) => String(error)),
+        1_000,
+      );
+    const away = 'the cache us is away, or has not told all that it has; it is to come back, or to be forgotten first';
+
+    tree.cache('us').crash();
+    world.network.partition('eu', 'root');
+    void store.lane().push([{ kind: 'clear', shard: cedar, fence: true, nowMs: world.time.now() }]);
+    await world.time.advance(1_000);
+    const first = await forget();
+    await world.time.awaited(tier.forgetting.leave('us'), 1_000);
+    const second = await forget();
+    world.network.heal('eu', 'root');
+    await world.time.advance(30_000);
+
+    t.regex(String(first), new RegExp(away));
+    t.regex(String(second), /the cache eu has not heard yet that it was removed/);
+    t.true(await forget());
+    for (const name of ['eu', 'eu-1'])
+      t.deepEqual(
+        await tree
+          .cache(name)
+          .store.slices()
+          .then((all) => all.filter(({ slice }) => slice.shard === cedar)),
+        [],
+      );
+  });
+
+test('a shard that was removed is not forgotten before the parent has heard of that, if it had it from here', async (t) => {
+  const { world, tree } = await aGrownTree({
+    root: { children: { '*': { accept: [{ shards: ['amber', 'birch'] }], offer: everything } } },
+  });
+  for (const shard of [amberShard, plum]) {
+    const pusher = aPusher(shard, 3, 2);
+    tree.home(pusher, 'eu-1');
+    await world.time.advance(10_000);
+    tree.quit(pusher);
+  }
+  const eu = tree.cache('eu');
+  const forget = (shard: ShardName): Promise<unknown> =>
+    world.time.awaited(
+      eu.tier.forgetting.forget(shard).catch((error: unknown) => String(error)),
+      1_000,
+    );
+
+  world.network.partition('eu', 'root');
+  for (const shard of [amberShard, plum]) void eu.store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
+  await world.time.advance(1_000);
+
+  t.regex(String(await forget(amberShard)), /the parent has not heard yet that it was removed/);
+  t.true(await forget(plum), 'root accepts no claim of it');
+  world.network.heal('eu', 'root');
+  await world.time.advance(30_000);
+  t.true(await forget(amberShard));
+  const atRoot = await tree.cache('root').store.slices();
+  t.deepEqual(
+    atRoot.filter(({ slice }) => slice.shard === amberShard),
+    [],
+  );
 });
 
 test('a digest that is on its way while a policy is narrowed is not taken for a difference', async (t) => {

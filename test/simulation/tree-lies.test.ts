@@ -183,6 +183,27 @@ test('a slice is whole again once an object that was too large is small enough',
   );
 });
 
+// It is told as too large before it changes, and taken before the end of the same statement.
+test('a slice is whole though an object was too large when its statement began', async (t) => {
+  const { amber, put, tree, world } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600, creditMutations: 8 } } });
+  put(...many);
+  amber.put(aSimObject({ shard: 'amber', name: 'a' }, large));
+  await world.time.advance(20_000);
+  tree.cache('eu').crash();
+  tree.cache('eu').wipe();
+  world.network.set('eu-1', 'eu', { delayMs: 300 });
+  await tree.cache('eu').start();
+  await world.time.advance(5_000);
+  put('a');
+  await world.time.advance(120_000);
+
+  const { shards } = await tree.cache('eu').report();
+  t.deepEqual(
+    shards.flatMap(({ slices }) => slices.filter(({ whole }) => !whole)),
+    [],
+  );
+});
+
 // The answers of eu-1 come after 1.6 s each: for 0.2 s at a time the one before is too old. A change that comes just then is reported so.
 test('a slice that is quiet is connected again at every cache after a link was silent for less than a second', async (t) => {
   const { amber, tree, world } = await aCalmTree();

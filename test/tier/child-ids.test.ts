@@ -54,6 +54,19 @@ test('a child comes with no id that another one came with last, whether that is 
   t.deepEqual(await idsOf(again), ['west id-1']);
 });
 
+test('a child that was refused for its id is no neighbour: whether all is known does not wait for it', async (t) => {
+  const server = await aServer(t, { config: accepting });
+  const west = await openChild(server, 'west', 'id-1');
+  await refusal(server, 'east', 'id-1');
+  await leave(server, west, 'west');
+  t.false((await statusOf(server)).tree?.complete);
+
+  t.is((await server.client().raw('DELETE', '/services/cache/caches/west')).status, 200);
+
+  await until(async () => (await statusOf(server)).tree?.complete === true);
+  t.deepEqual(await idsOf(server), []);
+});
+
 test('an id that a child has left is free, so one child keeps no more than one of others out', async (t) => {
   const server = await aServer(t, { config: accepting });
   for (let i = 0; i < 5; i++) await openChild(server, 'east', `id-of-${i}`);

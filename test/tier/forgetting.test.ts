@@ -156,7 +156,11 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   await leave(server, east, 'east');
   t.is(await end('shards/amber/record'), `${refused}${away}`);
   const again = await openChild(t, server);
+  const told = await again.expect('claim');
   tellAll(again);
+  await again.acknowledged(again.begin(exports));
+  t.is(await end('shards/amber/record'), `${refused}the cache east has not heard yet that it was removed`);
+  again.socket.send({ ...told, path: ['id-of-east'], isYours: false });
   await again.acknowledged(again.begin(exports));
   t.is(await end('shards/amber/record'), '{"shard":"amber"}');
 

@@ -210,3 +210,21 @@ test.serial('what a child that is gone told as its path is forgotten', async (t)
   t.log(`${Math.round(grown)} MiB stay of 2,000 claims`);
   t.true(grown < 20);
 });
+
+test('a child that tells of more and more slices that it holds fills nothing: what it tells again counts once', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  t.teardown(() => root.stop());
+  const { child, end } = await scriptedChild(rig, root);
+  const tell = async (frame: number): Promise<void> => {
+    const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
+    child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, edge: '', stated: 0 })), isLast: false });
+    await rig.settle();
+  };
+
+  for (let again = 0; again < 2; again += 1) for (let frame = 0; frame < 20; frame += 1) await tell(frame);
+  t.deepEqual(byesOf(end), []);
+  await tell(20);
+
+  t.deepEqual(byesOf(end), ['protocol']);
+});

@@ -261,7 +261,7 @@ test('what was refused in a statement and is taken before its end lacks nothing'
   inflow.context = aContext();
 
   t.deepEqual(textsOf(inflow.frame(put(3, [pushed('one')]))), ['push state']);
-  inflow.frame(end(4, 2));
+  t.deepEqual(textsOf(inflow.frame(end(4, 2))), ['push end', 'send restate'], 'the other end knows what was refused alone');
 
   t.like(inflow.works.at(-1)?.pushes, [{ kind: 'end', edge: 'e' }]);
 });
