@@ -3,8 +3,13 @@
  *
  *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes ─▶ partition, changes, heal ─▶ converge
  *
- * Every cache lets everything through: each change crosses each edge once. Throws when the caches do not end as the model says.
+ * Every cache lets everything through: each change crosses each edge once. Or each follows its region alone: the root has everything, and every
+ * other cache what is at home below the same child of the root; the claims of all shards cross all edges as ever. Throws when the caches do
+ * not end as the model says.
  */
+import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
+import type { Resource } from '../../src/domain/resource.js';
+import type { ShardName } from '../../src/domain/shard.js';
 import { Crossings } from './crossings.js';
 import type { ModelCache } from './model-tree.js';
 import { aSimObject, simResources } from './sim-objects.js';
@@ -13,7 +18,7 @@ import { SimTree } from './sim-tree.js';
 import { SimWorld } from './sim-world.js';
 import { shardName } from '../support/objects.js';
 
-/** `slices`: in all, two of each shard. */
+/** `slices`: in all, `types` of each shard. `isByRegion`: no cache but the root gets what is of another region. */
 export type TreeShape = Readonly<{
   caches: number;
   depth: number;
@@ -21,6 +26,8 @@ export type TreeShape = Readonly<{
   minutes: number;
   changesPerSecond: number;
   slices: number;
+  types: number;
+  isByRegion: boolean;
 }>;
 
 export type Sample = Readonly<{ median: number; p99: number }>;
@@ -31,6 +38,8 @@ export type TreeFigures = Readonly<{
   caches: number;
   /** Hops from the root to the farthest cache. */
   depth: number;
+  /** That caches hold, all of them together. */
+  slicesHeld: number;
   growMs: number;
   /** From one cache to its neighbour, and from a change's home to the last cache that hears of it. */
   hopMs: Sample;
@@ -59,9 +68,11 @@ const all = [{ types: ['*'] }];
 export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   const world = new SimWorld(shape.seed, { frames: 'references' });
   const crossings = new Crossings(world.network, { remembers: false });
-  const caches = cachesOf(shape);
+  const open = cachesOf(shape);
+  const shards = shardsOf(shape, open, world);
+  const caches = shape.isByRegion ? eachItsRegion(open, shards) : open;
   const tree = new SimTree(world, caches, { store: { commitMs } });
-  const changes = new Changes({ world, tree, caches, shards: Math.max(1, Math.round(shape.slices / simResources.length)) });
+  const changes = new Changes({ world, tree, caches, shards, resources: resourcesOf(shape) });
   for (const { name, parent } of caches) if (parent !== undefined) world.network.set(name, parent, line);
   await tree.start();
   changes.begin();
@@ -89,10 +100,15 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   const wrong = [...world.faults, ...crossings.repeats, ...[...world.warnings.keys()].filter((event) => event === 'link.digest-differs')];
   if (wrong.length > 0) throw new Error(wrong.join('\n'));
 
+  const slicesHeld = tree.caches.reduce(
+    (sum, { known }) => sum + [...known.shards].flatMap(({ shard }) => [...known.slicesOf(shard)]).length,
+    0,
+  );
   const edges = caches.length - 1;
   return {
     caches: caches.length,
     depth: Math.max(...caches.map(({ name }) => wayUp(caches, name).length - 1)),
+    slicesHeld,
     growMs,
     hopMs,
     wholeMs,
@@ -121,14 +137,19 @@ class Changes {
     tree,
     caches,
     shards,
-  }: Readonly<{ world: SimWorld; tree: SimTree; caches: readonly ModelCache[]; shards: number }>) {
+    resources,
+  }: Readonly<{
+    world: SimWorld;
+    tree: SimTree;
+    caches: readonly ModelCache[];
+    shards: ReadonlyMap<ShardName, string>;
+    resources: readonly Resource[];
+  }>) {
     this.#world = world;
     this.#tree = tree;
     this.#neighbours = neighboursOf(caches);
-    const random = world.random('homes');
-    const names = Array.from({ length: shards }, (_, number) => shardName(`shard-${number}`));
-    this.#pushers = names.map((shard) => new SimPusher({ shard, process: 'process-2', resources: simResources }));
-    this.#homes = names.map(() => caches[random.below(caches.length)]?.name ?? '');
+    this.#pushers = [...shards.keys()].map((shard) => new SimPusher({ shard, process: 'process-2', resources }));
+    this.#homes = [...shards.values()];
     world.observe((cache, commit) => {
       for (const { key } of commit.changes) {
         const seen = this.#seenMs.get(key.name);
@@ -191,6 +212,33 @@ function cachesOf({ caches, depth }: TreeShape): readonly ModelCache[] {
     follow: all,
     children: { '*': { accept: all, offer: all } },
   }));
+}
+
+/** Where each of them is at home. */
+function shardsOf(
+  { slices, types, isByRegion }: TreeShape,
+  caches: readonly ModelCache[],
+  world: SimWorld,
+): ReadonlyMap<ShardName, string> {
+  const random = world.random('homes');
+  const places = isByRegion ? caches.slice(1) : caches;
+  const names = Array.from({ length: Math.max(1, Math.round(slices / types)) }, (_, number) => shardName(`shard-${number}`));
+  return new Map(names.map((shard) => [shard, places[random.below(places.length)]?.name ?? '']));
+}
+
+/** Those in which something is put first. */
+function resourcesOf({ types }: TreeShape): readonly Resource[] {
+  const others = kcpTypes.filter(({ resource }) => !simResources.some((each) => each.resource === resource));
+  return [...simResources, ...others.map(({ group, resource, identity }) => ({ group, resource, identity }))].slice(0, types);
+}
+
+/** A region is what is below one child of the root. */
+function eachItsRegion(caches: readonly ModelCache[], shards: ReadonlyMap<ShardName, string>): readonly ModelCache[] {
+  const regions = new Map(caches.map(({ name }) => [name, wayUp(caches, name).at(-2)]));
+  return caches.map((cache) => {
+    const followed = [...shards].filter(([, home]) => regions.get(home) === regions.get(cache.name)).map(([shard]) => shard);
+    return { ...cache, follow: followed.length === 0 ? [] : [{ types: ['*'], shards: followed }] };
+  });
 }
 
 function roomOf(width: number, depth: number): number {

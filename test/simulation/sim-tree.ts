@@ -88,21 +88,26 @@ export class SimTree {
     );
   }
 
-  /** Where the caches are not as the model says; empty when all are. */
+  /** Where the caches are not as the model says, the first of it; empty when all are. */
   differences(model = this.model()): readonly string[] {
     const found: string[] = [];
+    for (const difference of this.#differences(model)) if (found.push(difference) === differencesMax) break;
+    return found;
+  }
+
+  *#differences(model: ModelTree): Iterable<string> {
+    const { shards } = this;
     for (const cache of this.caches) {
       const expected = model.digests(cache.name);
       for (const slice of new Set([...expected.keys(), ...cache.digests.keys()])) {
         const [wanted, held] = [expected.get(slice), cache.digests.get(slice)];
-        if (wanted !== held) found.push(`${cache.name}: ${slice}: ${held ?? 'nothing'} is held, ${wanted ?? 'nothing'} is right`);
+        if (wanted !== held) yield `${cache.name}: ${slice}: ${held ?? 'nothing'} is held, ${wanted ?? 'nothing'} is right`;
       }
-      for (const shard of this.shards) {
+      for (const shard of shards) {
         const [wanted, known] = [model.side(cache.name, shard), cache.side(shard)];
-        if (wanted !== known) found.push(`${cache.name}: ${shard}: is of ${known ?? 'nobody'}, ${wanted ?? 'nobody'} is right`);
+        if (wanted !== known) yield `${cache.name}: ${shard}: is of ${known ?? 'nobody'}, ${wanted ?? 'nobody'} is right`;
       }
     }
-    return found.slice(0, differencesMax);
   }
 
   /** Lets time pass until all is as the model says; how long it took. Throws with the differences when it takes longer than `maxMs`. */

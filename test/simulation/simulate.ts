@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1] [--slices 16]`: what a tree of caches costs, and how that
+ * `npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1] [--slices 16] [--types 2] [--by-region]`: what a tree of caches costs, and how that
  * grows: of so many caches, a tenth and a hundredth of them. Pings and what TLS adds are not in the bytes. The same seed prints the same, but for the last line on stderr.
  *
  * Ends with 1 when the caches do not end as the model says, or what must not happen did.
@@ -17,12 +17,15 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '1' },
     'changes-per-second': { type: 'string', default: '1' },
     slices: { type: 'string', default: '16' },
+    types: { type: 'string', default: '2' },
+    'by-region': { type: 'boolean', default: false },
   },
 });
 
 const columns: readonly (readonly [head: string, cell: (figures: TreeFigures) => string])[] = [
   ['caches', ({ caches }) => `${caches}`],
   ['depth', ({ depth }) => `${depth}`],
+  ['slices held, by all together', ({ slicesHeld }) => `${slicesHeld}`],
   ['grown in s', ({ growMs }) => seconds(growMs)],
   ['hop ms, median', ({ hopMs }) => hopMs.median.toFixed(1)],
   ['p99', ({ hopMs }) => hopMs.p99.toFixed(1)],
@@ -44,6 +47,8 @@ async function main(): Promise<void> {
     minutes: numberOf('minutes', values.minutes),
     changesPerSecond: numberOf('changes-per-second', values['changes-per-second']),
     slices: numberOf('slices', values.slices),
+    types: numberOf('types', values.types),
+    isByRegion: values['by-region'],
   };
   const most = numberOf('caches', values.caches);
   const sizes = [...new Set([most / 100, most / 10, most].map((size) => Math.max(cachesMin, Math.round(size))))];

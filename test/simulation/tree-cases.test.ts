@@ -191,6 +191,28 @@ test('a cache that goes to another parent and back sends a hundredth of what it 
   t.deepEqual(world.faults, []);
 });
 
+test('a cache that has gone to another parent 257 times and then loses its disk is found on its way all the same (T9)', async (t) => {
+  const { world, tree, amber } = await aGrownTree();
+  const moving = tree.cache('eu-1');
+  for (let move = 1; move <= 257; move += 1) {
+    await world.time.awaited(moving.stop(), 60_000);
+    moving.follow(move % 2 === 1 ? 'us' : 'eu');
+    await tree.start();
+    await tree.converge(120_000);
+  }
+
+  moving.crash({ isTold: false });
+  moving.wipe();
+  moving.follow('us');
+  await tree.start();
+  amber.put(aSimObject({ shard: 'amber', name: 'since' }));
+  await tree.converge(120_000);
+
+  t.is(tree.cache('root').side(amberShard), 'child/us');
+  t.false(amber.isFenced);
+  t.deepEqual(world.faults, []);
+});
+
 test('a shard that is removed at a cache whose clock is hours ahead is gone from all, and stays nobody’s (T8)', async (t) => {
   const { world, tree } = await aGrownTree();
   const us = tree.cache('us');
@@ -266,7 +288,7 @@ test('a shard that was removed is not forgotten before the parent has heard of t
     root: { children: { '*': { accept: [{ shards: ['amber', 'birch'] }], offer: everything } } },
   });
   for (const shard of [amberShard, plum]) {
-    const pusher = aPusher(shard, 3, 2);
+    const pusher = aPusher(shard, 3, 'process-2');
     tree.home(pusher, 'eu-1');
     await world.time.advance(10_000);
     tree.quit(pusher);

@@ -1,0 +1,33 @@
+/** What a child tells over one link that lasts, as often as it likes. */
+import test from 'ava';
+import type { HeldSlice } from '../../src/frames/frame.js';
+import { shardName } from '../support/objects.js';
+import { claim, openChild } from '../support/raw-child.js';
+import { sliceOf } from '../support/raw-pusher.js';
+import { aServer } from '../support/test-server.js';
+
+const exports = sliceOf('apiexports');
+const slicesPerFrame = 1_000;
+/** In all one frame more than a link may tell of at its opening. */
+const frames = 201;
+
+test('a link whose shards go to and fro tells what is held of them each time, and is not ended by how much that is in all (T10)', async (t) => {
+  const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
+  const child = await openChild(server);
+  claim(child, shardName('amber'));
+  child.begin(exports);
+  await child.acknowledged(child.end(exports, 0, 'an edge'));
+  const held = Array.from({ length: slicesPerFrame }, (_, i): HeldSlice => ({
+    slice: sliceOf('apiexports', { shard: `s${i}` }),
+    edge: '',
+    stated: 0,
+  }));
+
+  for (let told = 0; told < frames; told += 1) {
+    child.socket.send({ kind: 'resume', position: '', held, isLast: false });
+    await child.socket.drained();
+  }
+  child.begin(exports);
+
+  await t.notThrowsAsync(child.acknowledged(child.end(exports, 0, 'an edge')));
+});
