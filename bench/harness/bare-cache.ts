@@ -52,6 +52,11 @@ export class BareCache {
   readonly #chosen = new Set<ShardName>();
   #moved = new AbortController();
   #isOver = false;
+  #hasPolicy = false;
+  /** The heartbeat that is not answered yet. */
+  #heartbeat = 0;
+  /** What the server said when it left. */
+  #bye = '';
   /** Until the connection is over. */
   readonly reading: Promise<void>;
 
@@ -88,6 +93,8 @@ export class BareCache {
   /** What crosses, as rules: what comes up from here, and what goes down. */
   policy(up: string, down: string): void {
     this.#socket.send({ kind: 'policy', up, down });
+    this.#hasPolicy = true;
+    this.#answer();
   }
 
   /** It holds nothing. */
@@ -172,7 +179,7 @@ export class BareCache {
 
   async #until(holds: () => boolean): Promise<void> {
     while (!holds()) {
-      if (this.#isOver) throw new Error(`the connection of ${this.#name} has ended`);
+      if (this.#isOver) throw new Error(`the connection of ${this.#name} has ended: ${this.#bye}`);
       if (this.#moved.signal.aborted) this.#moved = new AbortController();
       await once(this.#moved.signal, 'abort');
     }
@@ -190,23 +197,25 @@ export class BareCache {
   #take(frame: Frame): void {
     if (frame.kind === 'welcome') this.#credit = frame.credit;
     if (frame.kind === 'ack') [this.#acknowledged, this.#credit] = [frame.sequence, frame.credit];
+    if (frame.kind === 'bye') this.#bye = `${frame.reason} ${frame.message}`;
     if (frame.kind === 'refuse') this.#refused += 1;
     if (frame.kind === 'end') this.#ends += 1;
     if (frame.kind === 'claim') this.#choose(frame);
-    if (frame.kind === 'heartbeat')
-      void this.#send((sequence) => ({
-        kind: 'report',
-        sequence,
-        freshness: [],
-        heartbeat: frame.number,
-        isAll: false,
-        isComplete: true,
-      })).catch(() => {});
+    if (frame.kind === 'heartbeat') this.#heartbeat = frame.number;
+    this.#answer();
     if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     this.#taken = frame.sequence + mutations - 1;
     if (this.#told + acknowledgedEvery <= this.#taken) this.#acknowledge();
     else setImmediate(() => this.#acknowledge());
+  }
+
+  /** A report is a frame that must not come before the policy. */
+  #answer(): void {
+    const heartbeat = this.#heartbeat;
+    if (!this.#hasPolicy || heartbeat === 0) return;
+    this.#heartbeat = 0;
+    void this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat, isAll: false, isComplete: true })).catch(() => {});
   }
 
   /** It has everything from the server that the server has not from it. */
