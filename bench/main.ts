@@ -34,6 +34,7 @@ import { push } from './push.js';
 import { pushDelay } from './push-delay.js';
 import { restate } from './restate.js';
 import { startTogether } from './start-together.js';
+import { tierChildren } from './tier-children.js';
 import { tierDelay } from './tier-delay.js';
 import { tierFilter } from './tier-filter.js';
 import { tierReturn } from './tier-return.js';
@@ -57,6 +58,7 @@ const questions: readonly Question[] = [
   tierSync,
   tierFilter,
   tierSlices,
+  tierChildren,
   tierReturn,
   memory,
   loop,
