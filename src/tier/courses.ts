@@ -18,7 +18,7 @@ import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { RestatePace } from '../sender/restate-pace.js';
 import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import { SliceCourse } from './slice-course.js';
+import { SliceCourse, type CourseTally } from './slice-course.js';
 import { TakenShards } from './taken-shards.js';
 import type { News } from './tellers.js';
 import { WaitingCourses } from './waiting-courses.js';
@@ -37,7 +37,7 @@ export type CoursesParts = Readonly<{
 type Ripening = Readonly<{ course: SliceCourse; incarnation: Incarnation; from: Revision }>;
 
 /** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
-const shardsPerTurn = 8;
+export const shardsPerTurn = 8;
 
 export class Courses {
   readonly #parts: CoursesParts;
@@ -52,6 +52,8 @@ export class Courses {
   /** In the order in which they were found to be whole. */
   readonly #ripening: Ripening[] = [];
   readonly #doubts = new Set<SliceCourse>();
+  /** How many there are, how many of them the other end is in step with, and of how many it did not take something. */
+  readonly tally: CourseTally = { slices: 0, inStep: 0, refused: 0 };
   /** Those whose freshness is to be looked at: they are new, or it may have changed. Whoever looks at one takes it out. */
   readonly marked = new Set<SliceCourse>();
   /** At the opening alone: later the link's position has moved on without what was no course yet. */
@@ -104,17 +106,6 @@ export class Courses {
 
   get all(): Iterable<SliceCourse> {
     return this.#each();
-  }
-
-  /** How many there are, how many of them the other end is in step with, and of how many it did not take something. */
-  get tally(): Readonly<{ slices: number; inStep: number; refused: number }> {
-    let [slices, inStep, refused] = [0, 0, 0];
-    for (const { phase, isRefused } of this.#each()) {
-      slices += 1;
-      if (phase === 'in step') inStep += 1;
-      if (isRefused) refused += 1;
-    }
-    return { slices, inStep, refused };
   }
 
   of(slice: Slice): SliceCourse | undefined {
@@ -229,7 +220,7 @@ export class Courses {
   }
 
   close(): void {
-    for (const course of this.#each()) course.close();
+    for (const course of this.#each()) course.leave();
     this.#byShard.clear();
     this.marked.clear();
     this.#due.clear();
@@ -264,7 +255,7 @@ export class Courses {
     const edge = this.#edge.hashOf(slice);
     const isInStep = this.#canResume && held?.edge === edge;
     const phase = isInStep ? 'in step' : held === undefined ? 'new' : 'waiting';
-    const course = new SliceCourse(slice, { edge, phase, pace: new RestatePace({ clock, random }) });
+    const course = new SliceCourse(slice, { edge, phase, pace: new RestatePace({ clock, random }), tally: this.tally });
     if (isInStep) course.endedFor = held.stated;
     else this.#wait(course);
     if (!isInStep && this.#canResume && held !== undefined && held.edge !== '') this.#doubts.add(course);
@@ -297,7 +288,7 @@ export class Courses {
 
   #dropShard(shard: ShardName): void {
     for (const course of this.ofShard(shard)) {
-      course.close();
+      course.leave();
       this.#leaveSets(course);
       this.#doubts.delete(course);
       this.marked.delete(course);

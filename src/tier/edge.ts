@@ -34,6 +34,8 @@ type Crossing = Readonly<{ covered: boolean; ends: readonly (readonly Narrowing[
 export class Edge {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #crossings = new Map<string, Crossing>();
+  /** By the texts of the narrowings of each end, which are all that they are made of. */
+  readonly #kinds = new Map<string, Crossing>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
   readonly #asksPaths: boolean;
@@ -96,10 +98,16 @@ export class Edge {
   #crossing(slice: Slice): Crossing {
     if (this.#last !== undefined && isSame(this.#last.slice, slice)) return this.#last.crossing;
     const crossing = remembered(this.#crossings, formatSlice(slice), () =>
-      crossingOf(this.#ends.map((grants) => narrowingsOf(grants, slice))),
+      this.#kindOf(this.#ends.map((grants) => narrowingsOf(grants, slice))),
     );
     this.#last = { slice: { shard: slice.shard, resource: slice.resource }, crossing };
     return crossing;
+  }
+
+  /** Of many thousand slices there are few kinds. */
+  #kindOf(ends: readonly ReadonlyMap<string, Narrowing>[]): Crossing {
+    const text = JSON.stringify(ends.map((narrowings) => [...narrowings.keys()]));
+    return remembered(this.#kinds, text, () => crossingOf(ends));
   }
 }
 

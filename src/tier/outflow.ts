@@ -24,7 +24,7 @@ import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { AckWatch } from '../sender/ack-watch.js';
 import { Bell } from '../sender/bell.js';
 import type { Told } from '../sender/source.js';
-import { Courses } from './courses.js';
+import { Courses, shardsPerTurn } from './courses.js';
 import { crossingChanges } from './crossing.js';
 import type { Edges } from './edges.js';
 import { OutgoingClaims } from './outgoing-claims.js';
@@ -64,6 +64,7 @@ export class Outflow {
   #toldMs: number;
   #haveEdgesChanged = false;
   #restated = 0;
+  #choices = 0;
 
   constructor(
     parts: OutflowParts,
@@ -179,11 +180,15 @@ export class Outflow {
     this.#bell.ring();
   }
 
-  /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. */
-  learnChoice(claim: FrameOf<'claim'>): void {
+  /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. Resolves once more may be told. */
+  async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     this.#courses.learnChoice(claim);
     this.#answer(claim.shard);
     this.#bell.ring();
+    if (!this.#courses.hasShard(claim.shard)) return;
+    this.#choices += 1;
+    // A course was made for every slice of each of them.
+    if (this.#choices % shardsPerTurn === 0) await this.#parts.turn();
   }
 
   /** What is told of the shard has changed. */

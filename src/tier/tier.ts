@@ -28,6 +28,7 @@ import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import { isWhole } from '../intake/freshness.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { PushSessions } from '../intake/push-sessions.js';
+import { EqualEdges } from './equal-edges.js';
 import { Forgetting } from './forgetting.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
@@ -51,7 +52,7 @@ export type TierParts = Readonly<{
 }> &
   Omit<
     LinkSessionParts,
-    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'
+    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'equalEdges' | 'store'
   > &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
@@ -81,6 +82,7 @@ export class Tier {
   /** Ends what is gone, by an operator's word. */
   readonly forgetting: Forgetting;
   readonly #tellers: Tellers;
+  readonly #equalEdges = new EqualEdges();
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
@@ -272,6 +274,7 @@ export class Tier {
         settled: () => this.#tellers.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,
+        equalEdges: this.#equalEdges,
       },
       this.#options,
     );

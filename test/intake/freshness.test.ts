@@ -20,7 +20,17 @@ function setUp(tree: TreeStatus = aRoot) {
   const sessions = new PushSessions(pushes, clock.now());
   const links = new ToldFreshness(clock);
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
-  const parts = { store, sessions, links, tree: async () => tree, clock, version: '1.2.3', isReady: () => true, certificates: () => [] };
+  const parts = {
+    store,
+    sessions,
+    links,
+    tree: async () => tree,
+    clock,
+    turn: async () => {},
+    version: '1.2.3',
+    isReady: () => true,
+    certificates: () => [],
+  };
   return { clock, pushes, sessions, links, freshness: new Freshness(parts) };
 }
 

@@ -78,6 +78,7 @@ export class SimProcess implements PartyPlace {
       sessions: pushers,
       links: tier.freshness,
       clock: life,
+      turn: () => Promise.resolve(),
       version,
       tree: () => Promise.resolve({ ...noTree, complete: this.tier.isComplete }),
       isReady: () => tier.isReady,
