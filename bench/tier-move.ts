@@ -95,7 +95,7 @@ async function inStep(child: StrataProcess, parent: StrataProcess): Promise<void
     const below = (await readStatus({ server: parent })).tree?.children.find(({ name }) => name === 'child');
     if (tree?.parent?.connection.kind !== 'connected' || tree.parent.cacheId !== cache.id) return false;
     return [tree.parent.sending, below?.sending].every(
-      (sending) => sending != null && sending.slices > 0 && sending.inStep === sending.slices,
+      (sending) => sending !== null && sending !== undefined && sending.slices > 0 && sending.inStep === sending.slices,
     );
   });
 }

@@ -13,7 +13,7 @@ import type { LinkSide } from '../domain/side.js';
 import type { Incarnation } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { RestatePace } from '../sender/restate-pace.js';
 import type { Edge } from './edge.js';
@@ -58,6 +58,8 @@ export class Courses {
   readonly marked = new Set<SliceCourse>();
   /** At the opening alone: later the link's position has moved on without what was no course yet. */
   #canResume: boolean;
+  /** Asked for last, while it is one of them. */
+  #last: SliceCourse | undefined;
   #edge: Edge;
 
   constructor(
@@ -108,8 +110,11 @@ export class Courses {
     return this.#each();
   }
 
+  /** Changes come slice by slice as a rule. */
   of(slice: Slice): SliceCourse | undefined {
-    return this.#byShard.get(slice.shard)?.get(formatSlice(slice));
+    const last = this.#last;
+    if (last !== undefined && isSameSlice(last.slice, slice)) return last;
+    return (this.#last = this.#byShard.get(slice.shard)?.get(formatSlice(slice)));
   }
 
   hasShard(shard: ShardName): boolean {
@@ -222,6 +227,7 @@ export class Courses {
   close(): void {
     for (const course of this.#each()) course.leave();
     this.#byShard.clear();
+    this.#last = undefined;
     this.marked.clear();
     this.#due.clear();
     this.#waiting.clear();
@@ -294,6 +300,7 @@ export class Courses {
       this.marked.delete(course);
     }
     this.#byShard.delete(shard);
+    this.#last = undefined;
   }
 
   #leaveSets(course: SliceCourse): void {

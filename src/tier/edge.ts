@@ -15,7 +15,7 @@ import type { EdgePolicy, EdgeRule } from '../domain/edge-policy.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
 import { Narrowing, type KnownPath } from './narrowing.js';
 import { TypeSet } from './type-set.js';
 
@@ -96,7 +96,7 @@ export class Edge {
 
   /** Objects come slice by slice as a rule, so most of them need not even the text of theirs. */
   #crossing(slice: Slice): Crossing {
-    if (this.#last !== undefined && isSame(this.#last.slice, slice)) return this.#last.crossing;
+    if (this.#last !== undefined && isSameSlice(this.#last.slice, slice)) return this.#last.crossing;
     const crossing = remembered(this.#crossings, formatSlice(slice), () =>
       this.#kindOf(this.#ends.map((grants) => narrowingsOf(grants, slice))),
     );
@@ -109,15 +109,6 @@ export class Edge {
     const text = JSON.stringify(ends.map((narrowings) => [...narrowings.keys()]));
     return remembered(this.#kinds, text, () => crossingOf(ends));
   }
-}
-
-function isSame({ shard, resource }: Slice, other: Slice): boolean {
-  return (
-    shard === other.shard &&
-    resource.resource === other.resource.resource &&
-    resource.group === other.resource.group &&
-    resource.identity === other.resource.identity
-  );
 }
 
 function grantsOf(rule: EdgeRule): readonly Grant[] {

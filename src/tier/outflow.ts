@@ -71,7 +71,7 @@ export class Outflow {
     { to, edges, receiver }: Readonly<{ to: LinkSide; edges: Edges; receiver: Receiver }>,
     options: OutflowOptions,
   ) {
-    const { store, known, isSynced, clock, random } = parts;
+    const { store, history, known, isSynced, clock, random } = parts;
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
@@ -81,7 +81,7 @@ export class Outflow {
     const rang = (): void => this.#bell.ring();
     this.#told = resumed;
     const isWanted = ({ shard }: Key): boolean => this.#courses.hasShard(shard);
-    this.#tail = new Tail({ history: store, revisions: store, commits: store, isWanted, rang }, resumed ?? store.published);
+    this.#tail = new Tail({ history, revisions: store, commits: store, isWanted, rang }, resumed ?? store.published);
     this.#queue = new OutflowQueue({ clock, tooLarge: (slice, told) => this.#tooLarge(slice, told) }, receiver, options);
     this.#courses = new Courses(
       { known, isSynced, published: () => store.published, clock, random, rang },
@@ -267,7 +267,9 @@ export class Outflow {
     const { changes } = await this.#tail.next();
     const edge = this.#courses.edge;
     const last = changes.at(-1);
-    const told = changes.filter(({ key }) => this.#courses.of(key)?.isTold === true);
+    const some = changes.filter(({ key }) => this.#courses.of(key)?.isTold === true);
+    // The array itself, where it can be: for the next link with this edge it is known what of it crosses.
+    const told = some.length === changes.length ? changes : some;
     const crossings = told.length === 0 ? [] : await crossingChanges(told, { edge, paths: store, last });
     const byCourse = new Map<SliceCourse, Told[]>();
     for (const { change, left, came } of crossings) {

@@ -34,6 +34,7 @@ import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.j
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { OutflowOptions } from './outflow-options.js';
+import { LogChunks } from './log-chunks.js';
 import { Readiness } from './readiness.js';
 import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
@@ -52,7 +53,17 @@ export type TierParts = Readonly<{
 }> &
   Omit<
     LinkSessionParts,
-    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'equalEdges' | 'store'
+    | 'freshnessOf'
+    | 'isSynced'
+    | 'isComplete'
+    | 'reported'
+    | 'routed'
+    | 'settled'
+    | 'routes'
+    | 'isRolledBack'
+    | 'equalEdges'
+    | 'history'
+    | 'store'
   > &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
@@ -83,6 +94,7 @@ export class Tier {
   readonly forgetting: Forgetting;
   readonly #tellers: Tellers;
   readonly #equalEdges = new EqualEdges();
+  readonly #history: LogChunks;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
@@ -95,6 +107,7 @@ export class Tier {
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
     const { store, known, clock } = parts;
     this.#parts = parts;
+    this.#history = new LogChunks({ history: store, clock });
     this.#options = options;
     this.#known = known;
     this.#policies = policies;
@@ -275,6 +288,7 @@ export class Tier {
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,
         equalEdges: this.#equalEdges,
+        history: this.#history,
       },
       this.#options,
     );
