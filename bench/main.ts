@@ -34,8 +34,10 @@ import { push } from './push.js';
 import { pushDelay } from './push-delay.js';
 import { restate } from './restate.js';
 import { startTogether } from './start-together.js';
+import { tierChildren } from './tier-children.js';
 import { tierDelay } from './tier-delay.js';
 import { tierFilter } from './tier-filter.js';
+import { tierMove } from './tier-move.js';
 import { tierReturn } from './tier-return.js';
 import { tierSlices } from './tier-slices.js';
 import { tierSync } from './tier-sync.js';
@@ -57,6 +59,8 @@ const questions: readonly Question[] = [
   tierSync,
   tierFilter,
   tierSlices,
+  tierMove,
+  tierChildren,
   tierReturn,
   memory,
   loop,

@@ -2,6 +2,7 @@
  * Opens every room, hands out ports, and closes in reverse. The only file that knows all rooms; tests start this very
  * function.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import { callerOf } from './certificates/caller-from-certificate.js';
 import { linkPoliciesOf, type Settings } from './config/settings.js';
 import { EventLoopDelay } from './diagnostics/event-loop-delay.js';
@@ -174,6 +175,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     links: tier.freshness,
     tree,
     clock,
+    turn,
     version: version(),
     isReady,
     certificates: () => certificates.expiry.report(),

@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { systemClock } from '../../src/clock.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { parseShardName, type ShardName } from '../../src/domain/shard.js';
-import type { Slice } from '../../src/domain/slice.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
 import type { FrameSocket } from '../../src/frames/frame-socket.js';
-import { protocolVersion, type Frame, type FrameOf } from '../../src/frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type HeldSlice } from '../../src/frames/frame.js';
 import type { TestAuthority } from '../../test/support/test-authority.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 
@@ -37,6 +37,8 @@ export function manySlices(count: number): readonly OfSlice[] {
   });
 }
 
+export type Memory = Readonly<{ position: string; held: readonly HeldSlice[] }>;
+
 type Server = Readonly<{ port: number; certificate: string; authority: TestAuthority }>;
 
 export class BareCache {
@@ -49,9 +51,18 @@ export class BareCache {
   #told = 0;
   #ends = 0;
   #refused = 0;
+  #changes = 0;
+  #position = '';
+  readonly #held = new Map<string, HeldSlice>();
+  readonly #incarnations = new Map<ShardName, number>();
   readonly #chosen = new Set<ShardName>();
   #moved = new AbortController();
   #isOver = false;
+  #hasPolicy = false;
+  /** The heartbeat that is not answered yet. */
+  #heartbeat = 0;
+  /** What the server said when it left. */
+  #bye = '';
   /** Until the connection is over. */
   readonly reading: Promise<void>;
 
@@ -97,11 +108,28 @@ export class BareCache {
   /** What crosses, as rules: what comes up from here, and what goes down. */
   policy(up: string, down: string): void {
     this.#socket.send({ kind: 'policy', up, down });
+    this.#hasPolicy = true;
+    this.#answer();
   }
 
-  /** It holds nothing. */
-  resume(): void {
-    this.#socket.send({ kind: 'resume', position: '', held: [], isLast: true });
+  /** It holds what `memory` says; nothing, when left out. */
+  resume({ position, held }: Memory = { position: '', held: [] }): void {
+    this.#socket.send({ kind: 'resume', position, held, isLast: true });
+  }
+
+  /** What it holds, and up to where it was told, as it says when it comes back. */
+  get memory(): Memory {
+    return { position: this.#position, held: [...this.#held.values()] };
+  }
+
+  /** Objects that came, and deletes. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Resolves once so many came. */
+  async changed(count: number): Promise<void> {
+    await this.#until(() => this.#changes >= count);
   }
 
   /** Resolves once the server has chosen this cache for all of their shards. */
@@ -181,7 +209,7 @@ export class BareCache {
 
   async #until(holds: () => boolean): Promise<void> {
     while (!holds()) {
-      if (this.#isOver) throw new Error(`the connection of ${this.#name} has ended`);
+      if (this.#isOver) throw new Error(`the connection of ${this.#name} has ended: ${this.#bye}`);
       if (this.#moved.signal.aborted) this.#moved = new AbortController();
       await once(this.#moved.signal, 'abort');
     }
@@ -199,18 +227,17 @@ export class BareCache {
   #take(frame: Frame): void {
     if (frame.kind === 'welcome') this.#credit = frame.credit;
     if (frame.kind === 'ack') [this.#acknowledged, this.#credit] = [frame.sequence, frame.credit];
+    if (frame.kind === 'bye') this.#bye = `${frame.reason} ${frame.message}`;
     if (frame.kind === 'refuse') this.#refused += 1;
-    if (frame.kind === 'end') this.#ends += 1;
+    if (frame.kind === 'begin' && frame.compares === true)
+      this.#socket.send({ kind: 'summary', slice: frame.slice, sequence: frame.sequence, value: '' });
+    if (frame.kind === 'end') this.#hold(frame);
+    if (frame.kind === 'put') this.#changes += frame.objects.length;
+    if (frame.kind === 'delete') this.#changes += frame.keys.length;
+    if ('position' in frame && frame.position !== undefined && frame.kind !== 'ack') this.#position = frame.position;
     if (frame.kind === 'claim') this.#choose(frame);
-    if (frame.kind === 'heartbeat')
-      void this.#send((sequence) => ({
-        kind: 'report',
-        sequence,
-        freshness: [],
-        heartbeat: frame.number,
-        isAll: false,
-        isComplete: true,
-      })).catch(() => {});
+    if (frame.kind === 'heartbeat') this.#heartbeat = frame.number;
+    this.#answer();
     if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     this.#taken = frame.sequence + mutations - 1;
@@ -218,8 +245,22 @@ export class BareCache {
     else setImmediate(() => this.#acknowledge());
   }
 
+  /** A report is a frame that must not come before the policy. */
+  #answer(): void {
+    const heartbeat = this.#heartbeat;
+    if (!this.#hasPolicy || heartbeat === 0) return;
+    this.#heartbeat = 0;
+    void this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat, isAll: false, isComplete: true })).catch(() => {});
+  }
+
+  #hold({ slice, edge }: FrameOf<'end'>): void {
+    this.#ends += 1;
+    this.#held.set(formatSlice(slice), { slice, edge, stated: this.#incarnations.get(slice.shard) ?? 0 });
+  }
+
   /** It has everything from the server that the server has not from it. */
   #choose(claim: FrameOf<'claim'>): void {
+    this.#incarnations.set(claim.shard, claim.incarnation);
     if (claim.isYours) this.#chosen.add(claim.shard);
     else if (!claim.path.includes(`id-of-${this.#name}`))
       this.#socket.send({ ...claim, path: [...claim.path, `id-of-${this.#name}`], isYours: true });

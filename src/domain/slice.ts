@@ -8,3 +8,13 @@ export type Slice = Readonly<{ shard: ShardName; resource: Resource }>;
 export function formatSlice({ shard, resource }: Slice): string {
   return `${shard}|${formatResource(resource)}`;
 }
+
+/** Without the text of either. */
+export function isSameSlice({ shard, resource }: Slice, other: Slice): boolean {
+  return (
+    shard === other.shard &&
+    resource.resource === other.resource.resource &&
+    resource.group === other.resource.group &&
+    resource.identity === other.resource.identity
+  );
+}

@@ -7,7 +7,7 @@
  *   a link             what the cache at the other end tells; away, while the link is down
  *   none               away
  *
- * Cost: one look at each slice, without waiting in between.
+ * Cost: one look at each slice, `shardsPerTurn` shards in a turn of the event loop.
  */
 import type { ShardState } from '../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
@@ -34,10 +34,14 @@ export type FreshnessParts = Readonly<{
   links: LinkFreshness;
   tree: () => Promise<TreeStatus>;
   clock: Clock;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
   version: string;
   isReady: () => boolean;
   certificates: () => readonly CertificateStatus[];
 }>;
+
+const shardsPerTurn = 50;
 
 /** Who tells of a shard: whether they are there, since when, and what they said of a slice. */
 type Teller = Readonly<{
@@ -55,7 +59,7 @@ export class Freshness implements FreshnessPort {
   }
 
   async report(): Promise<StatusReport> {
-    const { store, clock, version, isReady } = this.#parts;
+    const { store, clock, version, isReady, turn } = this.#parts;
     const [tree, states, slices] = await Promise.all([this.#parts.tree(), store.shards(), store.slices()]);
     const shards = new Map(states.map((state) => [state.shard, state]));
     const byShard = new Map<ShardName, SliceState[]>(states.map(({ shard }) => [shard, []]));
@@ -66,11 +70,16 @@ export class Freshness implements FreshnessPort {
     }
     const nowMs = clock.now();
     const names = [...byShard.keys()].toSorted();
+    const statuses: ShardStatus[] = [];
+    for (const [i, shard] of names.entries()) {
+      if (i % shardsPerTurn === shardsPerTurn - 1) await turn();
+      statuses.push(this.#shard(shard, shards.get(shard), { slices: byShard.get(shard) ?? [], tree, nowMs }));
+    }
     return {
       cache: { id: store.cacheId, version, epoch: store.epoch, resourceVersion: store.format(store.published), ready: isReady() },
       tree,
       certificates: this.#parts.certificates(),
-      shards: names.map((shard) => this.#shard(shard, shards.get(shard), { slices: byShard.get(shard) ?? [], tree, nowMs })),
+      shards: statuses,
     };
   }
 

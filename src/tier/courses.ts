@@ -13,12 +13,12 @@ import type { LinkSide } from '../domain/side.js';
 import type { Incarnation } from '../domain/push.js';
 import type { Revision } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { RestatePace } from '../sender/restate-pace.js';
 import type { Edge } from './edge.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import { SliceCourse } from './slice-course.js';
+import { SliceCourse, type CourseTally } from './slice-course.js';
 import { TakenShards } from './taken-shards.js';
 import type { News } from './tellers.js';
 import { WaitingCourses } from './waiting-courses.js';
@@ -37,7 +37,7 @@ export type CoursesParts = Readonly<{
 type Ripening = Readonly<{ course: SliceCourse; incarnation: Incarnation; from: Revision }>;
 
 /** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
-const shardsPerTurn = 8;
+export const shardsPerTurn = 8;
 /** Slices that the other end may say it holds. */
 export const heldMax = 200_000;
 
@@ -56,10 +56,14 @@ export class Courses {
   /** In the order in which they were found to be whole. */
   readonly #ripening: Ripening[] = [];
   readonly #doubts = new Set<SliceCourse>();
+  /** How many there are, how many of them the other end is in step with, and of how many it did not take something. */
+  readonly tally: CourseTally = { slices: 0, inStep: 0, refused: 0 };
   /** Those whose freshness is to be looked at: they are new, or it may have changed. Whoever looks at one takes it out. */
   readonly marked = new Set<SliceCourse>();
   /** At the opening alone: later the link's position has moved on without what was no course yet. */
   #canResume: boolean;
+  /** Asked for last, while it is one of them. */
+  #last: SliceCourse | undefined;
   #edge: Edge;
 
   constructor(
@@ -112,19 +116,11 @@ export class Courses {
     return this.#each();
   }
 
-  /** How many there are, how many of them the other end is in step with, and of how many it did not take something. */
-  get tally(): Readonly<{ slices: number; inStep: number; refused: number }> {
-    let [slices, inStep, refused] = [0, 0, 0];
-    for (const { phase, isRefused } of this.#each()) {
-      slices += 1;
-      if (phase === 'in step') inStep += 1;
-      if (isRefused) refused += 1;
-    }
-    return { slices, inStep, refused };
-  }
-
+  /** Changes come slice by slice as a rule. */
   of(slice: Slice): SliceCourse | undefined {
-    return this.#byShard.get(slice.shard)?.get(formatSlice(slice));
+    const last = this.#last;
+    if (last !== undefined && isSameSlice(last.slice, slice)) return last;
+    return (this.#last = this.#byShard.get(slice.shard)?.get(formatSlice(slice)));
   }
 
   hasShard(shard: ShardName): boolean {
@@ -235,8 +231,9 @@ export class Courses {
   }
 
   close(): void {
-    for (const course of this.#each()) course.close();
+    for (const course of this.#each()) course.leave();
     this.#byShard.clear();
+    this.#last = undefined;
     this.marked.clear();
     this.#due.clear();
     this.#waiting.clear();
@@ -270,7 +267,7 @@ export class Courses {
     const edge = this.#edge.hashOf(slice);
     const isInStep = this.#canResume && held?.edge === edge;
     const phase = isInStep ? 'in step' : held === undefined ? 'new' : 'waiting';
-    const course = new SliceCourse(slice, { edge, phase, pace: new RestatePace({ clock, random }) });
+    const course = new SliceCourse(slice, { edge, phase, pace: new RestatePace({ clock, random }), tally: this.tally });
     if (isInStep) course.endedFor = held.stated;
     else this.#wait(course);
     if (!isInStep && this.#canResume && held !== undefined && held.edge !== '') this.#doubts.add(course);
@@ -303,12 +300,13 @@ export class Courses {
 
   #dropShard(shard: ShardName): void {
     for (const course of this.ofShard(shard)) {
-      course.close();
+      course.leave();
       this.#leaveSets(course);
       this.#doubts.delete(course);
       this.marked.delete(course);
     }
     this.#byShard.delete(shard);
+    this.#last = undefined;
   }
 
   #leaveSets(course: SliceCourse): void {

@@ -15,6 +15,12 @@ import type { Edge } from './edge.js';
 /** What crosses of a change's key behind it, and what crossed before; that is not looked at where the whole slice crosses. */
 export type Crossing = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
 
+/**
+ * A memory of a pure function: children with one edge (equal-edges.ts) are given the same commits and the same chunks of the log. Where paths are
+ * asked for, the answer depends on when.
+ */
+const found = new WeakMap<readonly Change[], WeakMap<Edge, readonly Crossing[]>>();
+
 type PathAt = (key: Key) => CanonicalPath | undefined;
 
 /** The objects that cross, in their order. All are of one slice. */
@@ -37,6 +43,17 @@ export async function crossingObjects(
 export async function crossingChanges(
   changes: readonly Change[],
   { edge, paths, last }: Readonly<{ edge: Edge; paths: CanonicalPaths; last?: Change | undefined }>,
+): Promise<readonly Crossing[]> {
+  if (edge.asksPaths) return findCrossings(changes, { edge, paths, last });
+  const byEdge = found.get(changes) ?? new WeakMap<Edge, readonly Crossing[]>();
+  const crossings = byEdge.get(edge) ?? (await findCrossings(changes, { edge, paths, last }));
+  found.set(changes, byEdge.set(edge, crossings));
+  return crossings;
+}
+
+async function findCrossings(
+  changes: readonly Change[],
+  { edge, paths, last }: Readonly<{ edge: Edge; paths: CanonicalPaths; last: Change | undefined }>,
 ): Promise<readonly Crossing[]> {
   const pathAt = await readPaths(
     changes.map(({ key }) => key),

@@ -15,7 +15,7 @@ import type { EdgePolicy, EdgeRule } from '../domain/edge-policy.js';
 import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
 import { Narrowing, type KnownPath } from './narrowing.js';
 import { TypeSet } from './type-set.js';
 
@@ -34,6 +34,8 @@ type Crossing = Readonly<{ covered: boolean; ends: readonly (readonly Narrowing[
 export class Edge {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #crossings = new Map<string, Crossing>();
+  /** By the texts of the narrowings of each end, which are all that they are made of. */
+  readonly #kinds = new Map<string, Crossing>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
   readonly #asksPaths: boolean;
@@ -94,22 +96,19 @@ export class Edge {
 
   /** Objects come slice by slice as a rule, so most of them need not even the text of theirs. */
   #crossing(slice: Slice): Crossing {
-    if (this.#last !== undefined && isSame(this.#last.slice, slice)) return this.#last.crossing;
+    if (this.#last !== undefined && isSameSlice(this.#last.slice, slice)) return this.#last.crossing;
     const crossing = remembered(this.#crossings, formatSlice(slice), () =>
-      crossingOf(this.#ends.map((grants) => narrowingsOf(grants, slice))),
+      this.#kindOf(this.#ends.map((grants) => narrowingsOf(grants, slice))),
     );
     this.#last = { slice: { shard: slice.shard, resource: slice.resource }, crossing };
     return crossing;
   }
-}
 
-function isSame({ shard, resource }: Slice, other: Slice): boolean {
-  return (
-    shard === other.shard &&
-    resource.resource === other.resource.resource &&
-    resource.group === other.resource.group &&
-    resource.identity === other.resource.identity
-  );
+  /** Of many thousand slices there are few kinds. */
+  #kindOf(ends: readonly ReadonlyMap<string, Narrowing>[]): Crossing {
+    const text = JSON.stringify(ends.map((narrowings) => [...narrowings.keys()]));
+    return remembered(this.#kinds, text, () => crossingOf(ends));
+  }
 }
 
 function grantsOf(rule: EdgeRule): readonly Grant[] {

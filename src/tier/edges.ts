@@ -6,7 +6,8 @@ import type { StoredObject } from '../domain/object.js';
 import type { ShardName } from '../domain/shard.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
-import { Edge } from './edge.js';
+import type { Edge } from './edge.js';
+import { EqualEdges } from './equal-edges.js';
 import { anyPath } from './narrowing.js';
 
 /** What one end lets through. Up: forwarded by a child, accepted by a parent. Down: followed by a child, offered by a parent. */
@@ -46,12 +47,12 @@ export class Edges {
   readonly #ofOthers: ReadonlySet<ShardName>;
 
   /** `peer`: what the other end is to this one; a parent's way up is what it accepts from a child. */
-  constructor(own: EndPolicy, other: EndPolicy, peer: LinkSide) {
+  constructor(own: EndPolicy, other: EndPolicy, peer: LinkSide, equal = new EqualEdges()) {
     const [ownUp, otherUp] = peer === 'parent' ? [own.up, acceptedFromChild(other.up)] : [acceptedFromChild(own.up), other.up];
-    this.#up = new Edge(ownUp, otherUp);
-    this.#down = new Edge(own.down, other.down);
-    this.#ownUp = new Edge(ownUp, everything);
-    this.#ownDown = new Edge(own.down, everything);
+    this.#up = equal.of(ownUp, otherUp);
+    this.#down = equal.of(own.down, other.down);
+    this.#ownUp = equal.of(ownUp, everything);
+    this.#ownDown = equal.of(own.down, everything);
     this.#ofOthers = own.others ?? new Set();
   }
 

@@ -205,7 +205,7 @@ export class LinkSession {
       case 'claim': {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
         this.#inflow.noteClaim(frame, this.#parts.routes.hear(this.#peer.side, frame));
-        this.#outflow?.learnChoice(frame);
+        await this.#outflow?.learnChoice(frame);
         return this.#parts.routes.room();
       }
       case 'put':
@@ -248,7 +248,7 @@ export class LinkSession {
 
   #settleEdges(): void {
     if (this.#other === undefined) return;
-    this.#edges = new Edges(this.#own, this.#other, this.#peer.side);
+    this.#edges = new Edges(this.#own, this.#other, this.#peer.side, this.#parts.equalEdges);
     if (this.#outflow === undefined) this.#start();
     else this.#outflow.changeEdges(this.#edges);
     this.#parts.settled();

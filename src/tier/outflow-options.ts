@@ -12,7 +12,9 @@ import type { FreshnessOf } from './outgoing-reports.js';
 import type { OutgoingClaimsParts } from './outgoing-claims.js';
 
 export type OutflowParts = Readonly<{
-  store: Objects & History & Revisions & Commits & CanonicalPaths & Pushes;
+  store: Objects & Revisions & Commits & CanonicalPaths & Pushes;
+  /** The change log, as all links of this cache read it. */
+  history: Pick<History, 'everyChange'>;
   known: KnownShards;
   /** Whether all of a slice is here, if anything of it ever comes here. */
   isSynced: (slice: Slice) => boolean;

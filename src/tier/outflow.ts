@@ -24,7 +24,7 @@ import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import { AckWatch } from '../sender/ack-watch.js';
 import { Bell } from '../sender/bell.js';
 import type { Told } from '../sender/source.js';
-import { Courses } from './courses.js';
+import { Courses, shardsPerTurn } from './courses.js';
 import { crossingChanges } from './crossing.js';
 import type { Edges } from './edges.js';
 import { OutgoingClaims } from './outgoing-claims.js';
@@ -64,13 +64,14 @@ export class Outflow {
   #toldMs: number;
   #haveEdgesChanged = false;
   #restated = 0;
+  #choices = 0;
 
   constructor(
     parts: OutflowParts,
     { to, edges, receiver }: Readonly<{ to: LinkSide; edges: Edges; receiver: Receiver }>,
     options: OutflowOptions,
   ) {
-    const { store, known, isSynced, clock, random } = parts;
+    const { store, history, known, isSynced, clock, random } = parts;
     this.#parts = parts;
     this.#options = options;
     this.#to = to;
@@ -80,7 +81,7 @@ export class Outflow {
     const rang = (): void => this.#bell.ring();
     this.#told = resumed;
     const isWanted = ({ shard }: Key): boolean => this.#courses.hasShard(shard);
-    this.#tail = new Tail({ history: store, revisions: store, commits: store, isWanted, rang }, resumed ?? store.published);
+    this.#tail = new Tail({ history, revisions: store, commits: store, isWanted, rang }, resumed ?? store.published);
     this.#queue = new OutflowQueue({ clock, tooLarge: (slice, told) => this.#tooLarge(slice, told) }, receiver, options);
     this.#courses = new Courses(
       { known, isSynced, published: () => store.published, clock, random, rang },
@@ -179,11 +180,15 @@ export class Outflow {
     this.#bell.ring();
   }
 
-  /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. */
-  learnChoice(claim: FrameOf<'claim'>): void {
+  /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. Resolves once more may be told. */
+  async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     this.#courses.learnChoice(claim);
     this.#answer(claim.shard);
     this.#bell.ring();
+    if (!this.#courses.hasShard(claim.shard)) return;
+    this.#choices += 1;
+    // A course was made for every slice of each of them.
+    if (this.#choices % shardsPerTurn === 0) await this.#parts.turn();
   }
 
   /** What is told of the shard has changed. */
@@ -262,7 +267,9 @@ export class Outflow {
     const { changes } = await this.#tail.next();
     const edge = this.#courses.edge;
     const last = changes.at(-1);
-    const told = changes.filter(({ key }) => this.#courses.of(key)?.isTold === true);
+    const some = changes.filter(({ key }) => this.#courses.of(key)?.isTold === true);
+    // The array itself, where it can be: for the next link with this edge it is known what of it crosses.
+    const told = some.length === changes.length ? changes : some;
     const crossings = told.length === 0 ? [] : await crossingChanges(told, { edge, paths: store, last });
     const byCourse = new Map<SliceCourse, Told[]>();
     for (const { change, left, came } of crossings) {

@@ -32,7 +32,7 @@ export type ReportedSlice = { readonly slice: Slice; freshness: string };
 export type Report = Omit<FrameOf<'report'>, 'kind' | 'sequence'>;
 
 /** Looked at in one turn of the event loop, and reported in one frame. */
-const slicesPerTurn = 1_000;
+const slicesPerTurn = 250;
 /** A lag is told in steps: it would change every time. */
 const lagStepMs = 1_000;
 

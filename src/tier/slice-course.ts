@@ -8,6 +8,9 @@ import { nextPhase, type CourseEvent, type CoursePhase } from './course-phase.js
 import type { SliceComparison } from './slice-comparison.js';
 import type { SliceWalk } from './slice-walk.js';
 
+/** Of all slices of one link. Whoever asks for it often, a status report or a scrape, must not look at each. */
+export type CourseTally = { slices: number; inStep: number; refused: number };
+
 export class SliceCourse {
   readonly slice: Slice;
   readonly pace: RestatePace;
@@ -19,8 +22,6 @@ export class SliceCourse {
   isRipening = false;
   /** Put since `begin`. */
   objects = 0;
-  /** Something of it was not taken, so that the digests cannot agree. */
-  isRefused = false;
   /** Its freshness as it was told last. */
   freshness = '';
   /** Of its statement, or of its digest. */
@@ -28,14 +29,21 @@ export class SliceCourse {
   comparison: SliceComparison | undefined;
   /** The other end was found to have all of it at its begin. */
   isSame = false;
+  readonly #tally: CourseTally;
   #phase: CoursePhase;
+  #isRefused = false;
   #cancelDelay: (() => void) | undefined;
 
-  constructor(slice: Slice, { edge, phase, pace }: Readonly<{ edge: string; phase: CoursePhase; pace: RestatePace }>) {
+  constructor(
+    slice: Slice,
+    { edge, phase, pace, tally }: Readonly<{ edge: string; phase: CoursePhase; pace: RestatePace; tally: CourseTally }>,
+  ) {
     this.slice = slice;
     this.edge = edge;
     this.pace = pace;
     this.#phase = phase;
+    this.#tally = tally;
+    this.#count(1);
   }
 
   /** Its objects declare the types of others. */
@@ -59,7 +67,20 @@ export class SliceCourse {
   step(event: CourseEvent): void {
     const phase = nextPhase(this.#phase, event);
     assert(phase !== undefined, `a slice that is ${this.#phase} cannot be ${event}`);
+    this.#count(-1);
     this.#phase = phase;
+    this.#count(1);
+  }
+
+  /** Something of it was not taken, so that the digests cannot agree. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  set isRefused(isRefused: boolean) {
+    this.#count(-1);
+    this.#isRefused = isRefused;
+    this.#count(1);
   }
 
   /** What is to come after a while; it takes the place of what was to come before. */
@@ -83,5 +104,17 @@ export class SliceCourse {
     this.closeComparison();
     this.#cancelDelay?.();
     this.#cancelDelay = undefined;
+  }
+
+  /** It does not cross this link any more. */
+  leave(): void {
+    this.close();
+    this.#count(-1);
+  }
+
+  #count(by: 1 | -1): void {
+    this.#tally.slices += by;
+    if (this.#phase === 'in step') this.#tally.inStep += by;
+    if (this.#isRefused) this.#tally.refused += by;
   }
 }

@@ -113,7 +113,9 @@ export class Tail {
       this.#liveChanges -= run.changes.length;
       this.#liveBytes -= run.bytes;
       if (run.upTo <= this.#position) continue;
-      return { ...run, changes: run.changes.filter(({ revision }) => revision > this.#position) };
+      // The very array that other links are given, where all of it is to come: what was found out about it holds for all of them.
+      const isWhole = run.after === this.#position;
+      return isWhole ? run : { ...run, changes: run.changes.filter(({ revision }) => revision > this.#position) };
     }
     return undefined;
   }
@@ -162,7 +164,16 @@ export class Tail {
 
 /** How many changes stand before the first that repeats a key, or up to the first that moves a path. */
 function distinctPrefix(changes: readonly Change[]): number {
-  if (changes.length === 1) return 1;
+  if (changes.length <= 1) return changes.length;
+  const known = prefixes.get(changes) ?? findDistinctPrefix(changes);
+  prefixes.set(changes, known);
+  return known;
+}
+
+/** A memory of a pure function: many links are given the same commits. */
+const prefixes = new WeakMap<readonly Change[], number>();
+
+function findDistinctPrefix(changes: readonly Change[]): number {
   const keys = new Set<string>();
   for (const [i, { key, movedPath }] of changes.entries()) {
     const text = `${formatSlice(key)}|${key.cluster}|${key.namespace}/${key.name}`;

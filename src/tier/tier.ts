@@ -28,11 +28,13 @@ import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
 import { isWhole } from '../intake/freshness.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { PushSessions } from '../intake/push-sessions.js';
+import { EqualEdges } from './equal-edges.js';
 import { Forgetting } from './forgetting.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
 import type { OutflowOptions } from './outflow-options.js';
+import { LogChunks } from './log-chunks.js';
 import { Readiness } from './readiness.js';
 import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
@@ -51,7 +53,18 @@ export type TierParts = Readonly<{
 }> &
   Omit<
     LinkSessionParts,
-    'freshnessOf' | 'isSynced' | 'isComplete' | 'met' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'
+    | 'freshnessOf'
+    | 'isSynced'
+    | 'isComplete'
+    | 'met'
+    | 'reported'
+    | 'routed'
+    | 'settled'
+    | 'routes'
+    | 'isRolledBack'
+    | 'equalEdges'
+    | 'history'
+    | 'store'
   > &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'>;
@@ -81,6 +94,8 @@ export class Tier {
   /** Ends what is gone, by an operator's word. */
   readonly forgetting: Forgetting;
   readonly #tellers: Tellers;
+  readonly #equalEdges = new EqualEdges();
+  readonly #history: LogChunks;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
@@ -93,6 +108,7 @@ export class Tier {
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
     const { store, known, clock } = parts;
     this.#parts = parts;
+    this.#history = new LogChunks({ history: store, clock });
     this.#options = options;
     this.#known = known;
     this.#policies = policies;
@@ -281,6 +297,8 @@ export class Tier {
         settled: () => this.#tellers.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,
+        equalEdges: this.#equalEdges,
+        history: this.#history,
       },
       this.#options,
     );

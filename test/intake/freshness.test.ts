@@ -27,6 +27,7 @@ function setUp(tree: TreeStatus = aRoot) {
     links,
     tree: async () => tree,
     clock,
+    turn: async () => {},
     version: '1.2.3',
     isReady: () => true,
     certificates: () => [],

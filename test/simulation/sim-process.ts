@@ -79,6 +79,7 @@ export class SimProcess implements PartyPlace {
       standbys: { count: () => 0 },
       links: tier.freshness,
       clock: life,
+      turn: () => Promise.resolve(),
       version,
       tree: () => Promise.resolve({ ...noTree, complete: this.tier.isComplete }),
       isReady: () => tier.isReady,

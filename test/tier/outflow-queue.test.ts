@@ -14,7 +14,12 @@ const clock = new ManualClock();
 const limits = { frameBytesMax: 100_000, frameMutationsMax: 4, bodyBytesMax: 2_000 };
 
 function aCourse(resource = 'apiexports'): SliceCourse {
-  return new SliceCourse(aSlice({ resource }), { edge: 'e', phase: 'in step', pace: new RestatePace({ clock, random: () => 0 }) });
+  return new SliceCourse(aSlice({ resource }), {
+    edge: 'e',
+    phase: 'in step',
+    pace: new RestatePace({ clock, random: () => 0 }),
+    tally: { slices: 0, inStep: 0, refused: 0 },
+  });
 }
 
 function aQueue(credit: Credit) {

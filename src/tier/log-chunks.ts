@@ -1,0 +1,79 @@
+/**
+ * Chunks of the change log for all links of this cache: those that are behind by the same, as children are that come back to a parent, read it once.
+ *
+ *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …      the next at 40 is given the same arrays, so that what crosses of them
+ *   child 2, at 40 ──▶      "              "               is found out once as well (crossing.ts)
+ *
+ * L1 A chunk that leaves out what somebody wants is not given to them: they read one of their own.
+ * Bound: `chunksMax` chunks, of a megabyte and one object, for `keptMs`.
+ */
+import type { Clock, History, LogChunk } from '../domain/ports.js';
+import type { Key } from '../domain/key.js';
+import type { Revision } from '../domain/revision.js';
+
+type Range = Readonly<{ after: Revision; upTo: Revision }>;
+/** `leftOut`: keys that whoever had it read did not want. */
+type Kept = Readonly<{ chunk: LogChunk; leftOut: readonly Key[] }>;
+
+export type LogChunksParts = Readonly<{ history: Pick<History, 'everyChange'>; clock: Pick<Clock, 'after'> }>;
+
+const chunksMax = 8;
+const keptMs = 2_000;
+
+export class LogChunks implements Pick<History, 'everyChange'> {
+  readonly #parts: LogChunksParts;
+  /** By where they begin. */
+  readonly #kept = new Map<Revision, Promise<Kept>>();
+  #isToForget = false;
+
+  constructor(parts: LogChunksParts) {
+    this.#parts = parts;
+  }
+
+  async *everyChange({ after, upTo }: Range, isWanted: (key: Key) => boolean): AsyncGenerator<LogChunk> {
+    for (let position = after; position < upTo;) {
+      const chunk = await this.#chunk({ after: position, upTo }, isWanted);
+      position = chunk.upTo;
+      yield chunk;
+    }
+  }
+
+  async #chunk(range: Range, isWanted: (key: Key) => boolean): Promise<LogChunk> {
+    const before = this.#kept.get(range.after);
+    if (before !== undefined) {
+      const { chunk, leftOut } = await before;
+      if (chunk.upTo <= range.upTo && !leftOut.some(isWanted)) return chunk;
+    }
+    const reading = this.#read(range, isWanted);
+    this.#keep(range.after, reading);
+    return (await reading).chunk;
+  }
+
+  async #read(range: Range, isWanted: (key: Key) => boolean): Promise<Kept> {
+    const leftOut = new Map<string, Key>();
+    const wants = (key: Key): boolean => {
+      const isIn = isWanted(key);
+      if (!isIn) leftOut.set(key.shard, key);
+      return isIn;
+    };
+    for await (const chunk of this.#parts.history.everyChange(range, wants)) return { chunk, leftOut: [...leftOut.values()] };
+    return { chunk: { changes: [], upTo: range.upTo }, leftOut: [] };
+  }
+
+  #keep(after: Revision, reading: Promise<Kept>): void {
+    this.#kept.delete(after);
+    this.#kept.set(after, reading);
+    // Whoever asked for it hears of the fault; the next one reads anew.
+    reading.catch(() => this.#kept.delete(after));
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= chunksMax) break;
+      this.#kept.delete(oldest);
+    }
+    if (this.#isToForget) return;
+    this.#isToForget = true;
+    this.#parts.clock.after(keptMs, () => {
+      this.#isToForget = false;
+      this.#kept.clear();
+    });
+  }
+}
