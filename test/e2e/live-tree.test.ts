@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { isForeign } from '../support/strata-process.js';
-import { until } from '../support/test-server.js';
 import { Lateness } from '../support/lateness.js';
 import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
 import { LiveTree } from './live-tree.js';
@@ -64,11 +63,12 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
 
   await parentDies(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
   await leafMoves(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
-  await leafIsRestored(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
+  const wrong = await leafIsRestored(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
 
   for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
   await assertSame(t, tree, 'after the workspaces were deleted');
   t.deepEqual(await tree.logged(...alarms), []);
+  t.deepEqual(wrong, [], 'open (docs/bugs.md): what a leaf lost by a restore');
 });
 
 type Binding = Readonly<{ workspaces: LiveWorkspaces; tree: LiveTree; provider: Workspace; consumer: Workspace }>;
@@ -145,8 +145,11 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
   t.is(countRelists(await kcp.logsSince(ends)), 0, 'no informer of kcp saw the leaf move');
 }
 
-/** Its shard lists anew, and writes what the snapshot has not. */
-async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<void> {
+/**
+ * Its shard lists anew, and is to write what the snapshot has not. Looked at once all caches hold the same, because up to then the parent keeps what the leaf
+ * has lost. Answers the exports in which the caches differ from kcp.
+ */
+async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<readonly string[]> {
   const [home] = stage.homes;
   if (home === undefined) throw new Error('there is a workspace');
   const written = await whileWriting(stage, 'restored', async () => {
@@ -157,13 +160,12 @@ async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble):
   });
 
   t.log(`${written} exports created in each workspace around the restore of a leaf`);
-  const startedMs = performance.now();
-  const wanted = await stage.workspaces.exports(home);
-  const isRight = async (): Promise<boolean> => (await tree.exportsOf(home)).join() === wanted.join();
-  await until(isRight, convergeMsMax).catch(() => {});
-  t.deepEqual(await tree.exportsOf(home), wanted, 'what kcp has');
-  t.log(`the parent had what kcp has ${((performance.now() - startedMs) / 1_000).toFixed(1)} s after the last change`);
   await assertSame(t, tree, 'after the leaf was restored');
+  const wanted = new Set(await stage.workspaces.exports(home));
+  const held = new Set(await tree.exportsOf(home));
+  const wrong = [...wanted, ...held].filter((name) => !wanted.has(name) || !held.has(name));
+  t.log(`… the parent has ${held.size} exports of that workspace, kcp ${wanted.size}; they differ in ${wrong.length}`);
+  return wrong;
 }
 
 /** Both shards create and delete exports meanwhile; answers how many each has created. */
