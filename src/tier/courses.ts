@@ -93,19 +93,20 @@ export class Courses {
     return this.#foreign.size <= heldMax;
   }
 
-  /** The other end has chosen where it has a shard from. */
-  learnChoice(claim: FrameOf<'claim'>): void {
+  /** The other end has chosen where it has a shard from. Answers for how long what it takes from here has to wait. */
+  learnChoice(claim: FrameOf<'claim'>): number {
     const { shard, isYours } = claim;
     const hadIt = this.#taken.has(shard);
     this.#taken.learnChoice(claim);
     if (!isYours) this.#held.delete(shard);
     this.followShard(shard);
-    if (hadIt || !this.#taken.has(shard)) return;
+    if (hadIt || !this.#taken.has(shard)) return 0;
     const pace = this.#paces.get(shard) ?? new RestatePace(this.#parts);
     this.#paces.set(shard, pace);
     const afterMs = pace.wantedMs();
     pace.stated();
     if (afterMs > 0) for (const course of this.ofShard(shard)) this.want(course, afterMs);
+    return afterMs;
   }
 
   get edge(): Edge {

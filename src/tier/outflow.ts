@@ -32,7 +32,7 @@ import { OutgoingReports } from './outgoing-reports.js';
 import type { OutflowOptions, OutflowParts, Receiver } from './outflow-options.js';
 import { OutflowQueue, placeOf } from './outflow-queue.js';
 import { locatePosition } from './position.js';
-import { SliceTeller } from './slice-teller.js';
+import { SliceTeller, type SliceTellerParts } from './slice-teller.js';
 import type { SliceCourse } from './slice-course.js';
 import { Tail } from './tail.js';
 import type { News } from './tellers.js';
@@ -88,7 +88,8 @@ export class Outflow {
       { to, edge: edges.towards(to), held: receiver.held, canResume: resumed !== undefined },
     );
     const progress = (): void => void this.#progress(true);
-    this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail, progress });
+    const restate: SliceTellerParts['restate'] = (course, afterMs, reason) => this.#restate(course, afterMs, reason);
+    this.#teller = new SliceTeller({ store, known, queue: this.#queue, courses: this.#courses, tail: this.#tail, progress, restate });
     if (resumed === undefined && receiver.held.some(({ edge }) => edge !== '')) this.#forgetPosition();
     this.#claims = new OutgoingClaims({ ...parts, rang }, to);
     this.#unanswered = new Set([...known.shards].filter(({ side }) => flows(side, to)).map(({ shard }) => shard));
@@ -120,6 +121,8 @@ export class Outflow {
     try {
       await this.#sendClaims();
       await this.#courses.open(this.#parts.turn);
+      const { slices, inStep, behind } = this.progress;
+      this.#parts.log.info('link.sending', { slices, inStep, behind });
       await Promise.all([this.#pump(signal), this.#checkDigests(signal), this.#watchAcks(signal)]);
     } finally {
       subscription.cancel();
@@ -149,10 +152,8 @@ export class Outflow {
   restate({ slice, reason }: FrameOf<'restate'>): void {
     const course = this.#courses.of(slice);
     if (course === undefined || course.isToBeStated) return;
-    const afterMs = course.pace.wantedMs();
     this.#restated += 1;
-    this.#parts.log.info('link.restate', { slice: formatSlice(slice), reason, afterMs });
-    this.#courses.want(course, afterMs);
+    this.#restate(course, course.pace.wantedMs(), shown(reason));
     this.#bell.ring();
   }
 
@@ -182,10 +183,12 @@ export class Outflow {
 
   /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. Resolves once more may be told. */
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
-    this.#courses.learnChoice(claim);
-    this.#answer(claim.shard);
+    const { shard } = claim;
+    const afterMs = this.#courses.learnChoice(claim);
+    if (afterMs > 0) this.#parts.boundedLog.info('link.restate', { shard, reason: 'it is taken from here once more', afterMs });
+    this.#answer(shard);
     this.#bell.ring();
-    if (!this.#courses.hasShard(claim.shard)) return;
+    if (!this.#courses.hasShard(shard)) return;
     this.#choices += 1;
     // A course was made for every slice of each of them.
     if (this.#choices % shardsPerTurn === 0) await this.#parts.turn();
@@ -241,6 +244,11 @@ export class Outflow {
       if (this.#parts.connection.bufferedBytes >= turnBytesMax) return true;
     }
     return true;
+  }
+
+  #restate(course: SliceCourse, afterMs: number, reason: string): void {
+    this.#parts.log.info('link.restate', { slice: formatSlice(course.slice), reason, afterMs });
+    this.#courses.want(course, afterMs);
   }
 
   /** False: there is nothing to be told before something changes. */

@@ -33,6 +33,8 @@ export type SliceTellerParts = Readonly<{
   tail: Tail;
   /** Tells the position, if it has moved. */
   progress: () => void;
+  /** The slice is to be stated anew, after a while. */
+  restate: (course: SliceCourse, afterMs: number, reason: string) => void;
 }>;
 
 const statementsMax = 4;
@@ -154,7 +156,7 @@ export class SliceTeller {
     const { edge } = courses;
     for (const course of [...courses.ofShard(shard)].filter(({ isTold, slice }) => isTold && edge.asksPath(slice))) {
       if (this.#doubtful.delete(course) && !course.isToBeStated) {
-        courses.want(course, course.pace.wantedMs());
+        this.#parts.restate(course, course.pace.wantedMs(), 'a canonical path has moved');
         continue;
       }
       course.walk?.giveUpSum();
@@ -238,7 +240,7 @@ export class SliceTeller {
     const isStating = course.phase === 'stating';
     if (isStating) queue.objects(course, untold.map(toldObject));
     if (walk.isOverrun) {
-      if (isStating) courses.want(course, course.pace.failedMs());
+      if (isStating) this.#parts.restate(course, course.pace.failedMs(), 'too many of its keys have changed meanwhile');
       else course.closeWalk();
       return false;
     }
@@ -260,7 +262,7 @@ export class SliceTeller {
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       if (course.walk !== walk) return undefined;
-      if (course.phase === 'stating') this.#parts.courses.want(course, course.pace.failedMs());
+      if (course.phase === 'stating') this.#parts.restate(course, course.pace.failedMs(), 'its snapshot is gone');
       else course.closeWalk();
       return undefined;
     }

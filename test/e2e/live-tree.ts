@@ -137,14 +137,24 @@ export class LiveTree {
 
   /** The names of the APIExports that the parent has of a workspace, in order. */
   async exportsOf({ shard, cluster }: Readonly<{ shard: string; cluster: string }>): Promise<readonly string[]> {
-    const client = this.parent.client();
-    const { items } = await client.list(`/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`);
-    client.close();
+    const { items } = await clientOf(this.parent).list(
+      `/services/cache/shards/${shard}/clusters/${cluster}/apis/apis.kcp.io/v1alpha2/apiexports`,
+    );
     return items.map(({ metadata }) => metadata.name ?? '').toSorted();
   }
 
   async objects(): Promise<number> {
     const counts = [...(await this.slices(this.parent)).values()].map((text) => Number.parseInt(text));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** How much the shards have written to their leaves since these were started. */
+  async writes(): Promise<number> {
+    const counts = await Promise.all(
+      this.leaves.map(async (leaf) =>
+        Number(/^strata_mutations_total\{outcome="written"\} (\d+)$/m.exec(await textOf(leaf, '/metrics'))?.[1] ?? 0),
+      ),
+    );
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
@@ -161,10 +171,20 @@ export class LiveTree {
 }
 
 async function statusOf(cache: StrataProcess): Promise<StatusReport> {
-  const client = cache.client();
-  const { text } = await client.raw('GET', '/services/cache/status');
-  client.close();
-  return JSON.parse(text) as StatusReport;
+  return JSON.parse(await textOf(cache, '/services/cache/status')) as StatusReport;
+}
+
+async function textOf(cache: StrataProcess, path: string): Promise<string> {
+  return (await clientOf(cache).raw('GET', path)).text;
+}
+
+const clients = new WeakMap<StrataProcess, KubeClient>();
+
+/** Kept, so that a look takes no time for handshakes; closed with the cache. */
+function clientOf(cache: StrataProcess): KubeClient {
+  const client = clients.get(cache) ?? cache.client();
+  clients.set(cache, client);
+  return client;
 }
 
 type Leaf = Readonly<{ name: string; url: string; trusted: string }>;
@@ -198,13 +218,8 @@ async function kubeconfigOf({ folder, certificateFile, url, master }: StrataProc
 
 /** Every object of kcp's own types. */
 async function contents(cache: StrataProcess): Promise<ReadonlyMap<string, string>> {
-  const client = cache.client();
-  try {
-    const lists = await Promise.all(collections.map((collection) => objectsOf(client, collection)));
-    return new Map(lists.flat());
-  } finally {
-    client.close();
-  }
+  const lists = await Promise.all(collections.map((collection) => objectsOf(clientOf(cache), collection)));
+  return new Map(lists.flat());
 }
 
 async function objectsOf(client: KubeClient, collection: string): Promise<(readonly [string, string])[]> {

@@ -54,7 +54,7 @@ async function someCourses({ shard, slices = [], held = [], edge = anEdge(everyt
     { to, edge, held, canResume },
   );
   /** The other end has it from here, if it can. */
-  const hear = (state: ShardState): void => courses.learnChoice(aClaimFrame({ ...state, isYours: flows(state.side, to) }));
+  const hear = (state: ShardState): number => courses.learnChoice(aClaimFrame({ ...state, isYours: flows(state.side, to) }));
   hear(shard ?? aShardState(amber, 5));
   await courses.open(async () => {});
   const tell = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = []): void => {
@@ -308,6 +308,18 @@ test('what is wanted after a while waits until then, and rings; what is wanted a
   t.is(courses.takeWaiting(0), course);
   clock.advance(1_000);
   t.is(courses.takeWaiting(0), undefined);
+});
+
+test('a shard that the other end takes from here again and again is stated after a while, and it is known how long that is', async (t) => {
+  const { courses, clock } = await someCourses({ slices: [exports], canResume: false });
+  const choose = (isYours: boolean): number => courses.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours }));
+
+  const waits = [1, 2, 3].map(() => (choose(false), choose(true)));
+
+  t.deepEqual(waits, [500, 1_000, 2_000]);
+  t.is(courses.takeWaiting(0), undefined);
+  clock.advance(2_000);
+  t.is(courses.takeWaiting(0)?.slice.resource.resource, 'apiexports');
 });
 
 test('behind the log, all that are told are wanted', async (t) => {

@@ -5,6 +5,7 @@ import { KnownShards } from '../../src/intake/known-shards.js';
 import { Courses } from '../../src/tier/courses.js';
 import { Edge } from '../../src/tier/edge.js';
 import { OutflowQueue } from '../../src/tier/outflow-queue.js';
+import type { SliceCourse } from '../../src/tier/slice-course.js';
 import { SliceTeller } from '../../src/tier/slice-teller.js';
 import { snapshotPages } from '../../src/domain/snapshot-pages.js';
 import { Summary } from '../../src/domain/summary.js';
@@ -49,14 +50,19 @@ async function aTeller(...names: readonly string[]) {
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, rang }, store.published);
   courses.learnChoice(aClaimFrame({ incarnation: firstIncarnation, origin: 'here', isYours: true }));
   await courses.open(async () => {});
-  const teller = new SliceTeller({ store, known, queue, courses, tail, progress: () => {} });
+  const restated: string[] = [];
+  const restate = (course: SliceCourse, afterMs: number, reason: string): void => {
+    restated.push(reason);
+    courses.want(course, afterMs);
+  };
+  const teller = new SliceTeller({ store, known, queue, courses, tail, progress: () => {}, restate });
   const sent = (): readonly string[] => {
     const frames: Frame[] = [];
     for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
     return frames.map((frame) => (frame.kind === 'put' ? `put ${frame.objects.map(({ name }) => name).join()}` : frame.kind));
   };
   const acknowledge = (sequence: number): boolean => queue.acknowledge(sequence, credit);
-  return { teller, courses, clock, sent, acknowledge, queue, store };
+  return { teller, courses, clock, sent, acknowledge, queue, store, restated };
 }
 
 test('a slice is told from its begin to its end, a page in turn, and its digest once all of it is acknowledged', async (t) => {
@@ -78,7 +84,7 @@ test('a slice is told from its begin to its end, a page in turn, and its digest 
 });
 
 test('a slice of which too many keys have changed before its last page is begun again, after a while', async (t) => {
-  const { teller, courses, clock, sent } = await aTeller('one', 'two');
+  const { teller, courses, clock, sent, restated } = await aTeller('one', 'two');
   await teller.walk();
   const course = courses.of(aSlice());
 
@@ -87,6 +93,7 @@ test('a slice of which too many keys have changed before its last page is begun 
 
   t.is(course?.phase, 'waiting');
   t.is(course?.walk, undefined);
+  t.deepEqual(restated, ['too many of its keys have changed meanwhile']);
   sent();
   t.false(await teller.walk());
   clock.advance(60_000);

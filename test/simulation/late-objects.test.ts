@@ -1,0 +1,78 @@
+/**
+ * T11 Names that come again: a plain writer makes, changes, deletes and makes again a few objects of several types, one of them declared, while a cache
+ * above it is dead for ten seconds. First nobody has said that all is there, then it is taken so. The clock is virtual, so the bound is exact.
+ * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
+ */
+import test from 'ava';
+import { seeded, type Random } from '../crash/random.js';
+import { shardName } from '../support/objects.js';
+import { aGrownTree } from './a-grown-tree.js';
+import { LateObjects } from './late-objects.js';
+import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
+import { SimWriter } from './sim-writer.js';
+
+const plum = shardName('plum');
+const trees = Number(process.env['TEST_TREES'] ?? 6);
+const firstSeed = Number(process.env['TEST_SEED'] ?? 1);
+const deadMs = 10_000;
+const lookMs = 6_000;
+const stepMs = 20;
+const lateMsMax = 3_000;
+const quietMs = 45_000;
+
+for (let seed = firstSeed; seed < firstSeed + (process.env['TEST_SEED'] === undefined ? trees : 1); seed += 1)
+  test(`names that come again are the same everywhere three seconds after a cache was dead, seed ${seed}`, async (t) => {
+    const random = seeded(seed);
+    const { world, tree } = await aGrownTree({}, { seed });
+    const late = new LateObjects(world, { shard: plum, origin: 'eu-1', others: ['eu', 'root', 'us'] });
+    const writer = aRecreatingWriter();
+    tree.home(writer, 'eu-1');
+    let isWriting = true;
+    let isOver = false;
+    let writes = 0;
+    const writing = (): void => {
+      writes += 1;
+      if (isWriting) changeOne(writer, random, writes);
+      if (!isOver) world.time.after(20 + random.below(150), writing);
+    };
+    writing();
+    await world.time.advance(15_000);
+
+    const latest: number[] = [];
+    for (const round of [1, 2, 3, 4]) {
+      const dead = tree.cache(random.chance(0.5) ? 'root' : 'eu');
+      dead.crash({ underWay: random.chance(0.5) ? 'lost' : 'kept' });
+      await world.time.advance(deadMs);
+      await dead.start();
+      const { lateMs, what } = await late.latestFor(lookMs, stepMs);
+      latest.push(lateMs);
+      t.true(lateMs <= lateMsMax, `round ${round}: ${what} was ${lateMs} ms late after the death of ${dead.name}`);
+      if (round !== 2) continue;
+      isWriting = false;
+      await world.time.advance(quietMs);
+      t.true([...tree.cache('eu-1').known.slicesOf(plum)].every(({ stated }) => stated !== 0));
+      isWriting = true;
+      await world.time.advance(1_000);
+    }
+
+    t.log(`${writes} writes, the latest object of each round: ${latest.join(', ')} ms`);
+    isOver = true;
+    await tree.converge(60_000);
+    t.is(world.warnings.get('link.digest-differs'), undefined);
+    t.deepEqual(world.faults, []);
+  });
+
+function aRecreatingWriter(): SimWriter {
+  const beat = (content: number) => aSimObject({ shard: plum, name: 'beat' }, { spec: { content } });
+  const writer = new SimWriter({ shard: plum, resources: resourcesOf(plum), beat });
+  writer.put(aSimDeclaration(plum));
+  return writer;
+}
+
+function changeOne(writer: SimWriter, random: Random, content: number): void {
+  const resources = [...simResources, declaredResource(plum)];
+  const resource = resources[random.below(resources.length)]!;
+  const place = { shard: plum, ...resource, name: `n${random.below(8)}` };
+  if (random.chance(0.4)) writer.remove(aSimObject(place));
+  else writer.put(aSimObject(place, { spec: { content } }));
+}
