@@ -28,6 +28,7 @@ import { PlainWriters } from './intake/plain-writers.js';
 import { treeReport } from './tier/tree-report.js';
 import { DeclaredTypes } from './intake/declared-types.js';
 import { Freshness } from './intake/freshness.js';
+import { HeldRemovals } from './intake/held-removals.js';
 import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
 import { RunningSince } from './intake/running-since.js';
@@ -124,6 +125,13 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const sessions = new PushSessions(store, clock.now());
   const known = await KnownShards.open(store);
   const context = pushContext(settings, catalogue);
+  const removals = new HeldRemovals(
+    { clock, log },
+    { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
+  );
+  const emptied = store.follow(({ slices }) => {
+    for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
+  });
   const policies = linkPoliciesOf(settings);
   const links = await store.links();
   const tier = openTier(settings, policies, { store, known, links, sessions, context, clock, random, log, metrics });
@@ -144,7 +152,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const homes = store.follow(({ shards: changed }) => {
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
-  const door = openDoor(settings, { store, sessions, context, tier, clock, log, metrics });
+  const door = openDoor(settings, { store, sessions, removals, context, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
       objects: store,
@@ -166,6 +174,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     store,
     sessions,
     links: tier.freshness,
+    removals,
     tree,
     clock,
     version: version(),
@@ -233,6 +242,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     plainWriters.close();
     running.close();
     homes.cancel();
+    emptied.cancel();
+    removals.close();
     known.close();
     const removalsEnded = declaredTypes.close();
     await store.close();

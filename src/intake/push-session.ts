@@ -10,7 +10,7 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
-import type { Clock, PushLane, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
+import type { Clock, PushLane, Pushes, Revisions, StoreIdentity, Subscription } from '../domain/ports.js';
 import type { Incarnation, Push } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
@@ -23,12 +23,15 @@ import type { Frame, FrameOf } from '../frames/frame.js';
 import { Acks } from './acks.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
+import type { HeldRemovals } from './held-removals.js';
+import { removeUnnamed } from './unnamed-slices.js';
 import { greeting, step } from './session.js';
 import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
 
 export type PushSessionParts = Readonly<{
   store: Pushes & StoreIdentity & Revisions;
   sessions: PushSessions;
+  removals: HeldRemovals;
   clock: Clock;
   /** Shared by all sessions: what they do is bounded in all. */
   log: BoundedLog;
@@ -36,6 +39,8 @@ export type PushSessionParts = Readonly<{
   /** All of a step's context but the time and the caller. */
   context: Omit<SessionContext, 'nowMs' | 'mayWriteFor'>;
 }>;
+
+const unavailableRetryMs = 1_000;
 
 export class PushSession {
   readonly #connection: FrameConnection;
@@ -47,6 +52,9 @@ export class PushSession {
   #state: SessionState = greeting;
   #saidBye = false;
   #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
+  /** What its shard has; undefined: it has not said so. */
+  #named: ReadonlySet<string> | undefined;
+  #following: Subscription | undefined;
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
 
@@ -127,6 +135,9 @@ export class PushSession {
         return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusalFields(effect) });
       case 'freshness':
         return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness);
+      case 'types':
+        this.#named = effect.named;
+        return this.#removeUnnamed();
       case 'bye':
         if (effect.reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
         return this.bye(effect.reason, effect.message, effect.retryAfterMs);
@@ -135,13 +146,25 @@ export class PushSession {
     }
   }
 
+  async #removeUnnamed(): Promise<void> {
+    if (this.#held === undefined) return;
+    const { shard, lane, holder } = this.#held;
+    const { store, removals, log } = this.#parts;
+    // What it told before is decided, and shows in what the slices hold.
+    await this.#settled;
+    const by = { kind: 'pusher', incarnation: holder.incarnation } as const;
+    const isNamed = (slice: Slice): boolean => this.#named?.has(formatSlice(slice)) ?? true;
+    const failed = await removeUnnamed({ shard, by, isNamed }, { store, lane, removals, log });
+    if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
+  }
+
   #acknowledge(ack: FrameOf<'ack'>): void {
     const { store } = this.#parts;
     this.#acks.add({ ...ack, position: store.format(store.published) });
   }
 
   async #claim({ shard, incarnation, position }: SessionEffect & { kind: 'claim' }): Promise<void> {
-    const { sessions, store, clock, log } = this.#parts;
+    const { sessions, removals, store, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
     const [outcome] = await lane.push([
       { kind: 'claim', shard, incarnation, moves: 0, removed: false, origin: store.cacheId, side: 'local', plain: false },
@@ -158,6 +181,9 @@ export class PushSession {
       };
       this.#held = { shard, holder, lane };
       sessions.enter(shard, holder, clock.now());
+      this.#following = removals.follow((slice) => {
+        if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
+      });
       log.info('push.connected', { ...this.#who(), stated: stated.length });
     }
     return this.#take({ kind: 'claimed', outcome, stated, cacheId: store.cacheId, epoch: store.epoch });
@@ -196,6 +222,7 @@ export class PushSession {
   #leave(): void {
     if (this.#held === undefined) return;
     const { shard, holder } = this.#held;
+    this.#following?.cancel();
     this.#parts.sessions.leave(shard, holder, this.#parts.clock.now());
     this.#parts.log.info('push.disconnected', this.#who());
   }

@@ -11,7 +11,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import { formatSlice } from '../domain/slice.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import { byes, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
@@ -32,6 +32,8 @@ export type SenderSessionParts = Readonly<{
   clock: Clock;
   log: Log;
   bell: Bell;
+  /** All slices that the shard has, while they are known. */
+  types: () => readonly Slice[] | undefined;
   /** That of the last ack of all connections, '' before the first. */
   position: string;
   /** Told once, when the cache has answered. */
@@ -96,12 +98,18 @@ export class SenderSession {
     }
   }
 
+  /** Names all slices, before anything is sent of one that is new. */
+  tellTypes(): void {
+    const { connection, types } = this.#parts;
+    const slices = this.#welcomed === undefined || this.#isDraining ? undefined : types();
+    if (slices !== undefined) connection.send({ kind: 'types', slices });
+  }
+
   #hello(): Frame {
     const { shard, incarnation, agent } = this.#options;
-    const slices = [...this.#parts.feeds.values()].map(({ slice }) => slice);
-    const granted = { credit: undefined, limits: undefined };
-    const { position } = this.#parts;
-    const told = { ...granted, ...(position === '' ? {} : { position }) };
+    const { feeds, position } = this.#parts;
+    const slices = [...feeds.values()].map(({ slice }) => slice);
+    const told = { credit: undefined, limits: undefined, ...(position === '' ? {} : { position }) };
     return { kind: 'hello', protocol: protocolVersion, role: 'shard', name: shard, incarnation, route: [], slices, agent, ...told };
   }
 
@@ -148,6 +156,7 @@ export class SenderSession {
     for (const [, feed] of anew) void feed.close();
     log.info('sender.connected', { cacheId, epoch, slices: feeds.size, stating: anew.length });
     welcomed(sinceMs, { cacheId, epoch });
+    this.tellTypes();
     this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#tellStatus())]);
   }
 

@@ -220,6 +220,7 @@ export class LinkSession {
       case 'hello':
       case 'welcome':
       case 'status':
+      case 'types':
         return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
       default:
         return unreachable(frame);

@@ -7,6 +7,7 @@ import type { Clock } from '../../src/domain/ports.js';
 import { DeclaredTypes } from '../../src/intake/declared-types.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
+import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { Home } from '../../src/intake/home.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
@@ -41,6 +42,7 @@ const version = 'simulated';
 const noTree: Omit<TreeStatus, 'complete'> = { name: null, route: [], hops: null, parent: null, children: [] };
 const plainQuietMs = 30_000;
 const plainHoldMs = 30_000;
+const holdLimits = { percentMax: 50, removesMin: 100, graceMs: 3_600_000 };
 
 export class SimProcess implements PartyPlace {
   readonly life: ProcessLife;
@@ -59,8 +61,7 @@ export class SimProcess implements PartyPlace {
     { life, store, pushers }: SimProcessParts,
     known: KnownShards,
     tier: Tier,
-    types: DeclaredTypes,
-    plainWriters: PlainWriters,
+    { types, plainWriters, removals }: Readonly<{ types: DeclaredTypes; plainWriters: PlainWriters; removals: HeldRemovals }>,
   ) {
     this.life = life;
     this.store = store;
@@ -77,6 +78,7 @@ export class SimProcess implements PartyPlace {
       store,
       sessions: pushers,
       links: tier.freshness,
+      removals,
       clock: life,
       version,
       tree: () => Promise.resolve({ ...noTree, complete: this.tier.isComplete }),
@@ -93,6 +95,7 @@ export class SimProcess implements PartyPlace {
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = await KnownShards.open(store);
+    const removals = new HeldRemovals({ clock: life, log }, holdLimits);
     const tier = new Tier(
       {
         store,
@@ -125,7 +128,7 @@ export class SimProcess implements PartyPlace {
       { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs },
       { quietMs: plainQuietMs },
     );
-    const opened = new SimProcess(parts, known, tier, types, plainWriters);
+    const opened = new SimProcess(parts, known, tier, { types, plainWriters, removals });
     world.own(`${name}: link`, opened.#following);
     return opened;
   }
