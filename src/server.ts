@@ -134,7 +134,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   });
   const policies = linkPoliciesOf(settings);
   const links = await store.links();
-  const tier = openTier(settings, policies, { store, known, links, sessions, context, clock, random, log, metrics });
+  const tier = openTier(settings, policies, { store, known, links, sessions, removals, context, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);
@@ -198,7 +198,10 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     random,
     limits: { ...settings, pieceBytesMax },
   };
-  const app = createApp({ ports, freshness, shards, caches: tier.forgetting, log, metrics, health, version: version() }, settings);
+  const app = createApp(
+    { ports, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
+    settings,
+  );
   const listener = new Listener(
     certificates.serving.pair,
     {

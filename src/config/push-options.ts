@@ -88,7 +88,7 @@ export const pushOptions = {
     default: '50',
     min: 0,
     max: 100,
-    help: 'A policy, or a pusher that names a type no longer, that would remove more of a slice at once is held; 100 holds nothing.',
+    help: 'A policy, or a pusher that names a type no longer, that would remove a larger part of a slice at once is held; 100 holds nothing.',
   }),
   removalHoldMin: count({
     flag: 'removal-hold-min',

@@ -11,7 +11,7 @@
  * Bound: one for each slice.
  */
 import type { Log } from '../diagnostics/log.js';
-import type { Clock, Subscription } from '../domain/ports.js';
+import type { Clock, Removals, Subscription } from '../domain/ports.js';
 import { formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -28,7 +28,7 @@ type Entry = { readonly removal: HeldRemoval; readonly cancel: () => void; isRel
 
 type Listener = (slice: Slice) => void;
 
-export class HeldRemovals {
+export class HeldRemovals implements Removals {
   readonly #parts: Readonly<{ clock: Clock; log: Pick<Log, 'info' | 'warn'> }>;
   readonly #limits: HoldLimits;
   readonly #entries = new Map<string, Entry>();
@@ -88,13 +88,13 @@ export class HeldRemovals {
     this.#entries.delete(name);
   }
 
-  /** Lets removals of a shard be made: of one type, or of all; tells which were held. */
-  confirm(shard: ShardName, type: string | undefined): readonly HeldRemoval[] {
-    const confirmed = this.all.filter(
-      ({ slice }) => slice.shard === shard && (type ?? formatResource(slice.resource)) === formatResource(slice.resource),
-    );
-    for (const { slice } of confirmed) this.#release(formatSlice(slice), 'it was confirmed');
-    return confirmed;
+  confirm(shard: ShardName, type: string | undefined): ReturnType<Removals['confirm']> {
+    return this.all.flatMap(({ slice, removes }) => {
+      const typeHeld = formatResource(slice.resource).replace(/:$/, '');
+      if (slice.shard !== shard || (type !== undefined && type !== typeHeld)) return [];
+      this.#release(formatSlice(slice), 'it was confirmed');
+      return [{ type: typeHeld, removes }];
+    });
   }
 
   /** Tells of slices whose removal may be made now: whoever wants it asks again. */

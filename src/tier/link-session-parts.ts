@@ -3,6 +3,7 @@ import type { PushOutcome } from '../domain/push.js';
 import type { LinkSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, FrameLimits } from '../frames/frame.js';
+import type { HeldRemovals } from '../intake/held-removals.js';
 import type { InflowContextParts } from './inflow-context.js';
 import type { LinkInflowParts } from './link-inflow.js';
 import type { OutflowParts } from './outflow-options.js';
@@ -12,6 +13,7 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'h
   Pick<LinkInflowParts, 'metrics' | 'reported'> &
   Readonly<{
     intake: InflowContextParts['intake'];
+    removals: HeldRemovals;
     /** The other end tells of the caches above it. */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
