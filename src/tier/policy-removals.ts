@@ -42,9 +42,10 @@ export class PolicyRemovals {
   /** Whether nothing may be removed at the end of a statement. `settled` resolves once all before it is decided. */
   async holdsEnd({ slice, count, edge: stated, isSame }: FrameOf<'end'>, settled: () => Promise<void>): Promise<boolean> {
     const { known, removals } = this.#parts;
-    const edge = this.#edges()?.from(this.#side);
-    if (edge === undefined || known.shard(slice.shard)?.side !== this.#side || this.#edges()?.takes(slice, this.#side) !== true)
-      return false;
+    const edges = this.#edges();
+    if (edges === undefined) return true;
+    if (known.shard(slice.shard)?.side !== this.#side || !edges.takes(slice, this.#side)) return false;
+    const edge = edges.from(this.#side);
     if (isSame === true || edge.isWhole(slice) || this.#objectsOf(slice) < removals.removesMin) {
       removals.forget(slice);
       return false;
