@@ -10,6 +10,7 @@ import type { Resource } from './domain/resource.js';
 import type { ShardName } from './domain/shard.js';
 import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { Door, type DoorParts } from './intake/door.js';
+import type { HeldRemovals } from './intake/held-removals.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import type { Standbys } from './intake/standbys.js';
 import type { SqliteStore } from './store/sqlite/store.js';
@@ -26,16 +27,17 @@ const bufferedBytesMax = 16 * 1024 * 1024;
 const closeGraceMs = 2_000;
 export function openDoor(
   settings: Settings,
-  parts: {
+  parts: Readonly<{
     store: SqliteStore;
     sessions: PushSessions;
     standbys: Standbys;
+    removals: HeldRemovals;
     context: PushContext;
     tier: Tier;
     clock: Clock;
     log: Log;
     metrics: Metrics;
-  },
+  }>,
 ): Door {
   const { clock, tier } = parts;
   const acceptor = new SocketAcceptor({ clock }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });

@@ -14,6 +14,7 @@ import type { Clock, Store } from './domain/ports.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
 import type { SessionContext } from './intake/session-state.js';
+import type { HeldRemovals } from './intake/held-removals.js';
 import type { KnownShards } from './intake/known-shards.js';
 import type { PushSessions } from './intake/push-sessions.js';
 import { defaultSenderBounds } from './sender/sender-options.js';
@@ -27,6 +28,7 @@ export type OpenTierParts = Readonly<{
   known: KnownShards;
   links: readonly LinkState[];
   sessions: PushSessions;
+  removals: HeldRemovals;
   context: Pick<SessionContext, 'typeOf' | 'limits' | 'credit' | 'systemClusters'>;
   clock: Clock;
   random: () => number;

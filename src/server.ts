@@ -29,6 +29,7 @@ import { PlainWriters } from './intake/plain-writers.js';
 import { treeReport } from './tier/tree-report.js';
 import { DeclaredTypes } from './intake/declared-types.js';
 import { Freshness } from './intake/freshness.js';
+import { HeldRemovals } from './intake/held-removals.js';
 import { Intake } from './intake/intake.js';
 import { PushSessions } from './intake/push-sessions.js';
 import { RunningSince } from './intake/running-since.js';
@@ -126,9 +127,16 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const sessions = new PushSessions(store, clock.now());
   const known = await KnownShards.open(store);
   const context = pushContext(settings, catalogue);
+  const removals = new HeldRemovals(
+    { clock, log },
+    { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
+  );
+  const emptied = store.follow(({ slices }) => {
+    for (const { slice, objects } of slices) if (objects === 0) removals.forget(slice);
+  });
   const policies = linkPoliciesOf(settings);
   const links = await store.links();
-  const tier = openTier(settings, policies, { store, known, links, sessions, context, clock, random, log, metrics });
+  const tier = openTier(settings, policies, { store, known, links, sessions, removals, context, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);
@@ -150,7 +158,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     { own: store.cacheId, known, sessions, seenMs, isReached: (shard) => tier.isReached(shard), clock },
     { holdMs: settings.parentHoldMs },
   );
-  const door = openDoor(settings, { store, sessions, standbys, context, tier, clock, log, metrics });
+  const door = openDoor(settings, { store, sessions, standbys, removals, context, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
       objects: store,
@@ -173,6 +181,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     sessions,
     standbys,
     links: tier.freshness,
+    removals,
     tree,
     clock,
     turn,
@@ -197,7 +206,10 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     random,
     limits: { ...settings, pieceBytesMax },
   };
-  const app = createApp({ ports, freshness, shards, caches: tier.forgetting, log, metrics, health, version: version() }, settings);
+  const app = createApp(
+    { ports, freshness, shards, removals, caches: tier.forgetting, log, metrics, health, version: version() },
+    settings,
+  );
   const listener = new Listener(
     certificates.serving.pair,
     {
@@ -242,6 +254,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     plainWriters.close();
     running.close();
     homes.cancel();
+    emptied.cancel();
+    removals.close();
     known.close();
     const removalsEnded = declaredTypes.close();
     await store.close();

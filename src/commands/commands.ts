@@ -3,6 +3,7 @@ import { cachesForget, cachesList } from './caches.js';
 import { certAdmin, certCache, certServing, certShard } from './cert.js';
 import type { Command } from './command.js';
 import { push } from './push.js';
+import { removalsConfirm } from './removals.js';
 import { shardsForget, shardsList, shardsRemove } from './shards.js';
 import { status } from './status.js';
 import { backup, check, restore } from './store-files.js';
@@ -18,6 +19,7 @@ export const commands: readonly Command[] = [
   shardsForget,
   cachesList,
   cachesForget,
+  removalsConfirm,
   certShard,
   certCache,
   certAdmin,
@@ -28,5 +30,6 @@ export const commands: readonly Command[] = [
 export const commandGroups: Readonly<Record<string, string>> = {
   shards: 'List, remove and forget the shards of a cache',
   caches: 'List and forget the caches that a cache knows',
+  removals: 'Confirm removals that a cache holds',
   cert: 'Issue certificates from an authority of your own',
 };

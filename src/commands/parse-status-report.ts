@@ -1,7 +1,7 @@
 /** A status report as it comes from a cache, which may be older or newer: unknown members are ignored, missing ones are an error, but
  * for those that were added since the first version. */
 import { parseShardName, type ShardName } from '../domain/shard.js';
-import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
+import type { CertificateStatus, HeldStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
 import { listOf, numberOf, orNull, orUntold, recordOf, textOf, truthOf, unread, type Members } from './members.js';
 import { parseSide, parseTreeStatus } from './parse-tree-status.js';
 
@@ -85,5 +85,11 @@ function sliceOf(value: unknown): SliceStatus {
     changedAgoMs: orNull(slice['changedAgoMs'], numberOf),
     lagMs: orNull(slice['lagMs'], numberOf),
     sourceConnected: orNull(slice['sourceConnected'], truthOf),
+    held: orUntold(slice['held'], (held) => orNull(held, heldOf), null),
   };
+}
+
+function heldOf(value: unknown): HeldStatus {
+  const held = recordOf(value);
+  return { removes: numberOf(held['removes']), forMs: numberOf(held['forMs']), releaseInMs: numberOf(held['releaseInMs']) };
 }

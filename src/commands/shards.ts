@@ -42,7 +42,7 @@ export const shardsForget: Command = command({
 });
 
 /** Throws SettingsError. */
-function shardNamed(text: string): ShardName {
+export function shardNamed(text: string): ShardName {
   const shard = parseShardName(text);
   if (shard === undefined) throw new SettingsError([`${JSON.stringify(text)} is not the name of a shard`]);
   return shard;

@@ -66,7 +66,8 @@ function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'remo
 }
 
 /** What its present pusher stated in full, and what the link it comes over keeps up by changes, needs no more words. */
-function syncedOf({ synced, whole, stated, inStep }: SliceStatus): string {
+function syncedOf({ synced, whole, stated, inStep, held }: SliceStatus): string {
+  if (held !== null) return `held: ${held.removes} to be removed in ${formatDuration(held.releaseInMs)}`;
   const words = [synced ? 'yes' : 'no'];
   if (stated === 'earlier' || stated === 'assumed') words.push(stated);
   if (inStep === false) words.push('not in step');

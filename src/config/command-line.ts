@@ -59,7 +59,7 @@ export async function runCommandLine(
 
 function addTo(parent: Command, word: string, { operands, help, options, run }: DeclaredCommand): void {
   const command = parent.command(word).description(help).allowExcessArguments(false);
-  if (operands !== '') command.argument(operands);
+  if (operands !== '') command.arguments(operands);
   const flagByAttribute = new Map<string, string>();
   for (const declaration of options) {
     const option = commanderOption(declaration);

@@ -82,4 +82,28 @@ export const pushOptions = {
     max: '30d',
     help: 'How long after the deletion of its Shard object a shard is removed that nobody pushes for; 0s never removes it.',
   }),
+  removalHoldPercent: count({
+    flag: 'removal-hold-percent',
+    yaml: 'removals.holdPercent',
+    default: '50',
+    min: 0,
+    max: 100,
+    help: 'A policy, or a pusher that names a type no longer, that would remove a larger part of a slice at once is held; 100 holds nothing.',
+  }),
+  removalHoldMin: count({
+    flag: 'removal-hold-min',
+    yaml: 'removals.holdMin',
+    default: '100',
+    min: 1,
+    max: 1_000_000_000,
+    help: 'How many objects it must be at least to be held.',
+  }),
+  removalHoldGraceMs: duration({
+    flag: 'removal-hold-grace',
+    yaml: 'removals.holdGrace',
+    default: '1h',
+    min: '100ms',
+    max: '20d',
+    help: 'How long it is held that nobody confirms; then it is made. It begins anew with each start.',
+  }),
 } as const;

@@ -90,6 +90,12 @@ export const metricTable = {
     help: '1 while every object that the shard has of the type is here, but for the lag.',
     labels: ['shard', 'type'],
   },
+  sliceHeldObjects: {
+    kind: 'gauge',
+    name: 'strata_slice_held_objects',
+    help: 'Objects of the type that a policy, or a pusher that names the type no longer, would remove: held until somebody confirms it.',
+    labels: ['shard', 'type'],
+  },
   treeComplete: {
     kind: 'gauge',
     name: 'strata_tree_complete',

@@ -21,15 +21,17 @@ function showCertificates({ certificateExpiresSeconds }: Metrics, certificates: 
 }
 
 function showShards(metrics: Metrics, shards: readonly ShardStatus[]): void {
-  const { shardConnected, sliceSynced, sliceWhole, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } = metrics;
-  for (const gauge of [shardConnected, sliceSynced, sliceWhole, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds])
-    gauge.reset();
+  const { shardConnected, sliceSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } =
+    metrics;
+  const ofSlices = [sliceSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds];
+  for (const gauge of [shardConnected, ...ofSlices]) gauge.reset();
   for (const { shard, connection, slices } of shards) {
     if (connection.kind !== 'plain') shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
     for (const slice of slices) {
       const labels = { shard, type: formatResource(slice).replace(/:$/, '') };
       sliceSynced.set(slice.synced ? 1 : 0, labels);
       sliceWhole.set(slice.whole ? 1 : 0, labels);
+      sliceHeldObjects.set(slice.held?.removes ?? 0, labels);
       sliceObjects.set(slice.objects, labels);
       sliceBytes.set(slice.bytes, labels);
       if (slice.changedAgoMs !== null) sliceChangedSeconds.set(slice.changedAgoMs / 1000, labels);

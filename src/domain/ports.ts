@@ -244,6 +244,12 @@ export interface Shards {
   forget(shard: ShardName): Promise<boolean>;
 }
 
+/** What an operator does to removals that are held. */
+export interface Removals {
+  /** Lets those of a shard be made, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY` where it has one) or of all; tells which were held. */
+  confirm(shard: ShardName, type: string | undefined): readonly Readonly<{ type: string; removes: number }>[];
+}
+
 /** What an operator does to the caches of the tree. */
 export interface Caches {
   /** Drops what is kept of a child, and tells how many shards that came by it are nobody's now. Undefined when it was never here. Throws Refused. */

@@ -48,8 +48,11 @@ export type Push =
    * then the slice does not count as stated by who has the shard. Without it, the one that is known.
    */
   | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; edge: string; isSame?: boolean; incarnation?: Incarnation }>
-  /** Something of the slice was lost on the way: it counts as not stated and as out of step. */
-  | Readonly<{ kind: 'doubt'; slice: Slice; by: Speaker }>
+  /**
+   * Something of the slice was lost on the way: it counts as not stated and as out of step. `edge`: it still came over this link, through which
+   * nothing of it crosses any more.
+   */
+  | Readonly<{ kind: 'doubt'; slice: Slice; by: Speaker; edge?: string }>
   /** Whether the slice holds what this digest says. */
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**

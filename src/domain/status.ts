@@ -18,7 +18,7 @@
  *                "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
  *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "whole": true,
  *                            "stated": "current", "inStep": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
- *                            "sourceConnected": true}]}]}
+ *                            "sourceConnected": true, "held": null}]}]}
  */
 import type { Incarnation } from './push.js';
 import type { ShardName } from './shard.js';
@@ -148,6 +148,9 @@ export type ShardConnection =
   /** Written over plain HTTP: there is no connection that could be there or not. */
   | Readonly<{ kind: 'plain' }>;
 
+/** `removes`: so many objects. It is made in `releaseInMs` if nobody confirms it before. */
+export type HeldStatus = Readonly<{ removes: number; forMs: number; releaseInMs: number }>;
+
 export type SliceStatus = Readonly<{
   group: string;
   resource: string;
@@ -171,4 +174,6 @@ export type SliceStatus = Readonly<{
   lagMs: number | null;
   /** Whether the pusher has its source before it; null when nobody tells. */
   sourceConnected: boolean | null;
+  /** A removal of much of it that waits to be confirmed; null when none does. */
+  held: HeldStatus | null;
 }>;

@@ -23,4 +23,5 @@ export const frameNumbers = {
   report: 19,
   summary: 20,
   standby: 21,
+  types: 22,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

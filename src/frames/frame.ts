@@ -24,7 +24,8 @@
  *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
  *            | [20, slice, sequence, value]                                                        summary
  *            | [21]                                                                                standby
- *   slice    = [shard, group, resource, identity]
+ *            | [22, slices]                                                                        types
+ *   slice    = [shard, group, resource, identity]      slices = [slice, …]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
  *   stated   = [slice, …]         held   = [[slice, edge, stated], …]
@@ -33,7 +34,7 @@
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * heartbeat and report are theirs alone, and so are the credit and the limits in hello; status and standby are a shard's.
+ * heartbeat and report are theirs alone, and so are the credit and the limits in hello; status, standby and types are a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
@@ -48,6 +49,10 @@
  *
  * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
  * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as stated.
+ *
+ * Types names every slice that the shard has, once its pusher has read enough of its source to know, and again whenever they change. The cache
+ * removes what it holds of any other slice of that shard. A slice that is new is named before its begin; a pusher that does not know, or not any
+ * more, sends no types, and nothing is removed.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
@@ -192,5 +197,7 @@ export type Frame =
   /** The shard has its pusher, and this one waits for it to be gone; the welcome comes then. */
   | Readonly<{ kind: 'standby' }>
   | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; value: string }>
+  /** From a shard: all that it has. */
+  | Readonly<{ kind: 'types'; slices: readonly Slice[] }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

@@ -181,6 +181,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         sequence: asPositive(member(1, 'sequence')),
         value: asText(member(2, 'value')),
       };
+    case 'types':
+      return { kind, slices: asListOf(member(0, 'slices'), asSlice) };
     default:
       return unreachable(kind);
   }

@@ -60,6 +60,8 @@ function members(frame: Frame): readonly unknown[] {
       return [];
     case 'summary':
       return [slice(frame.slice), frame.sequence, text(frame.value)];
+    case 'types':
+      return [frame.slices.map(slice)];
     default:
       return unreachable(frame);
   }

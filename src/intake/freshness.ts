@@ -15,8 +15,17 @@ import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import { childOf, type LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { CertificateStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport, TreeStatus } from '../domain/status.js';
+import type {
+  CertificateStatus,
+  HeldStatus,
+  ShardConnection,
+  ShardStatus,
+  SliceStatus,
+  StatusReport,
+  TreeStatus,
+} from '../domain/status.js';
 import type { ToldOfSlice } from '../frames/frame.js';
+import type { HeldRemovals } from './held-removals.js';
 import type { PushSessions } from './push-sessions.js';
 import type { Standbys } from './standbys.js';
 
@@ -32,6 +41,7 @@ export type FreshnessParts = Readonly<{
   sessions: Pick<PushSessions, 'presence'>;
   standbys: Pick<Standbys, 'count'>;
   links: LinkFreshness;
+  removals: Pick<HeldRemovals, 'held' | 'graceMs'>;
   tree: () => Promise<TreeStatus>;
   clock: Clock;
   /** Gives the event loop back. */
@@ -98,8 +108,16 @@ export class Freshness implements FreshnessPort {
       removed: state?.removed ?? false,
       connection: teller.connection,
       standbys: this.#parts.standbys.count(shard),
-      slices: inOrder(slices).map((slice) => sliceStatus(slice, state, teller, nowMs)),
+      slices: inOrder(slices).map((slice) => ({ ...sliceStatus(slice, state, teller, nowMs), held: this.#held(slice, nowMs) })),
     };
+  }
+
+  #held({ slice }: SliceState, nowMs: number): HeldStatus | null {
+    const { removals } = this.#parts;
+    const held = removals.held(slice);
+    if (held === undefined) return null;
+    const forMs = age(held.sinceMs, nowMs);
+    return { removes: held.removes, forMs, releaseInMs: Math.max(0, removals.graceMs - forMs) };
   }
 
   #pusher(shard: ShardName, state: ShardState | undefined, nowMs: number): Teller {
@@ -130,7 +148,7 @@ export class Freshness implements FreshnessPort {
   }
 }
 
-function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: Teller, nowMs: number): SliceStatus {
+function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: Teller, nowMs: number): Omit<SliceStatus, 'held'> {
   const { slice, synced, objects, bytes, digest, changedMs, edge } = state;
   const { group, resource, identity } = slice.resource;
   const told = teller.told(slice);

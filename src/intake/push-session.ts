@@ -11,7 +11,7 @@ import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
 import type { ShardState } from '../domain/claim.js';
-import type { Clock, PushLane, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
+import type { Clock, PushLane, Pushes, Revisions, StoreIdentity, Subscription } from '../domain/ports.js';
 import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
@@ -24,6 +24,8 @@ import type { Frame, FrameOf } from '../frames/frame.js';
 import { Acks } from './acks.js';
 import { partsOf } from './frame-parts.js';
 import type { Holder, PushSessions } from './push-sessions.js';
+import type { HeldRemovals } from './held-removals.js';
+import { removeUnnamed } from './unnamed-slices.js';
 import { greeting, step } from './session.js';
 import type { Standbys } from './standbys.js';
 import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
@@ -31,6 +33,7 @@ import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } 
 export type PushSessionParts = Readonly<{
   store: Pushes & StoreIdentity & Revisions;
   sessions: PushSessions;
+  removals: HeldRemovals;
   clock: Clock;
   /** Shared by all sessions: what they do is bounded in all. */
   log: BoundedLog;
@@ -39,6 +42,8 @@ export type PushSessionParts = Readonly<{
   /** All of a step's context but the caller. */
   context: Omit<SessionContext, 'mayWriteFor'>;
 }>;
+
+const unavailableRetryMs = 1_000;
 
 export class PushSession {
   readonly #connection: FrameConnection;
@@ -50,6 +55,9 @@ export class PushSession {
   #state: SessionState = greeting;
   #saidBye = false;
   #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
+  /** What its shard has; undefined: it has not said so. */
+  #named: ReadonlySet<string> | undefined;
+  #following: Subscription | undefined;
   /** Settles when everything before it has. */
   #settled: Promise<void> = Promise.resolve();
 
@@ -129,12 +137,27 @@ export class PushSession {
         return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusalFields(effect) });
       case 'freshness':
         return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness, this.#parts.clock.now());
+      case 'types':
+        this.#named = effect.named;
+        return this.#removeUnnamed();
       case 'bye':
         if (effect.reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
         return this.bye(effect.reason, effect.message, effect.retryAfterMs);
       default:
         return unreachable(effect);
     }
+  }
+
+  async #removeUnnamed(): Promise<void> {
+    if (this.#held === undefined) return;
+    const { shard, lane, holder } = this.#held;
+    const { store, removals, log } = this.#parts;
+    // What it told before is decided, and shows in what the slices hold.
+    await this.#settled;
+    const by = { kind: 'pusher', incarnation: holder.incarnation } as const;
+    const isNamed = (slice: Slice): boolean => this.#named?.has(formatSlice(slice)) ?? true;
+    const failed = await removeUnnamed({ shard, by, isNamed }, { store, lane, removals, log });
+    if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
   }
 
   #acknowledge(ack: FrameOf<'ack'>): void {
@@ -159,7 +182,7 @@ export class PushSession {
   }
 
   async #enter({ shard, process, incarnation: named, position }: SessionEffect & { kind: 'acquire' }): Promise<SessionEvent> {
-    const { sessions, clock, log } = this.#parts;
+    const { sessions, removals, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
     const [outcome] = await lane.push([{ kind: 'acquire', shard, process, incarnation: named, nowMs: clock.wallMs() }]);
     if (outcome === undefined) throw new Error('the store decides every push');
@@ -176,6 +199,9 @@ export class PushSession {
     this.#held = { shard, holder, lane };
     // Before anything else is published: what takes the shard away from now on finds it here.
     sessions.enter(shard, holder, clock.now());
+    this.#following = removals.follow((slice) => {
+      if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
+    });
     const stated = await this.#stated(shard, incarnation, { position, lane });
     log.info('push.connected', { ...this.#who(), stated: stated.length });
     return this.#decided(outcome, stated);
@@ -219,6 +245,7 @@ export class PushSession {
   #leave(): void {
     if (this.#held === undefined) return;
     const { shard, holder } = this.#held;
+    this.#following?.cancel();
     this.#parts.sessions.leave(shard, holder, this.#parts.clock.now());
     this.#parts.log.info('push.disconnected', this.#who());
   }

@@ -50,6 +50,8 @@ export type SessionEffect =
   | Readonly<{ kind: 'again'; frame: Frame }>
   | Readonly<{ kind: 'refused'; slice: Slice; key: PushedKey | undefined; refusal: Refusal }>
   | Readonly<{ kind: 'freshness'; freshness: readonly SliceFreshness[] }>
+  /** The shard has these slices and no other, each by its text. */
+  | Readonly<{ kind: 'types'; named: ReadonlySet<string> }>
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;
 
 /** What a step looks at besides its state. */

@@ -6,7 +6,7 @@
  *   coming     (none is read)                     welcome ▶ open            –
  *                                                 fenced: bye ▶ ended
  *   open       put delete begin end: push         –                         ack; fenced, unavailable: bye ▶ ended
- *              status: freshness                                            unbegun: restate
+ *              status: freshness · types: what it names no longer leaves    unbegun: restate
  *              bye ▶ ended; any other: bye ▶ ended
  *
  * J1 Mutations are numbered without a gap. Numbers that came before are passed over; where some are missing, everything this
@@ -95,11 +95,20 @@ function takeFrame(state: OpenSession, frame: Frame, context: SessionContext): S
       return takeMutations(state, frame, context);
     case 'status':
       return { state, effects: [{ kind: 'freshness', freshness: frame.freshness.filter(({ slice }) => slice.shard === state.shard) }] };
+    case 'types':
+      return nameTypes(state, frame);
     case 'bye':
       return { state: { phase: 'ended' }, effects: [] };
     default:
       return bye('protocol', `${frame.kind} is no frame of a shard’s session`);
   }
+}
+
+/** A slice that is named again must be stated anew. */
+function nameTypes(state: OpenSession, frame: FrameOf<'types'>): Stepped {
+  const named = new Set(frame.slices.filter(({ shard }) => shard === state.shard).map(formatSlice));
+  const slices = new Map([...state.slices].filter(([name]) => named.has(name)));
+  return { state: { ...state, slices }, effects: [{ kind: 'types', named }] };
 }
 
 type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end'>;

@@ -12,14 +12,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
 import type { Incarnation } from '../domain/push.js';
 import type { Clock } from '../domain/ports.js';
-import { formatSlice } from '../domain/slice.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import { reasonOfCode, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Frame, type FrameOf, type SliceFreshness } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import { AckWatch } from './ack-watch.js';
 import type { Bell } from './bell.js';
 import { pause } from '../domain/pause.js';
+import { OutgoingStatus } from './outgoing-status.js';
 import type { Parting } from './reconnect.js';
 import { resume } from './resume.js';
 import type { SenderOptions } from './sender-options.js';
@@ -33,6 +34,8 @@ export type SenderSessionParts = Readonly<{
   clock: Clock;
   log: Log;
   bell: Bell;
+  /** All slices that the shard has, while they are known. */
+  types: () => readonly Slice[] | undefined;
   /** That of the last ack of all connections, '' before the first. */
   position: string;
   /** What the sender was given last; 0 before the first. */
@@ -47,8 +50,6 @@ export type SenderSessionParts = Readonly<{
 
 /** How soon it is told that a slice has lost its source, or has got it. */
 const statusLookMs = 250;
-/** One that lags less is not behind: it may only wait for its answer. */
-const behindMs = 1_000;
 
 /** What the welcome began. */
 type Welcomed = Readonly<{ cacheId: string; limits: FrameOf<'welcome'>['limits']; window: Window<SliceFeed>; sinceMs: number }>;
@@ -100,6 +101,13 @@ export class SenderSession {
       await this.#work;
       for (const [feed, items] of this.#welcomed?.window.takeBack() ?? []) feed.giveBack(items);
     }
+  }
+
+  /** Names all slices, before anything is sent of one that is new. */
+  tellTypes(): void {
+    const { connection, types } = this.#parts;
+    const slices = this.#welcomed === undefined || this.#isDraining ? undefined : types();
+    if (slices !== undefined) connection.send({ kind: 'types', slices });
   }
 
   #hello(): Frame {
@@ -163,6 +171,7 @@ export class SenderSession {
     for (const [, feed] of anew) void feed.close();
     log.info('sender.connected', { cacheId, epoch, slices: feeds.size, stating: anew.length });
     welcomed(sinceMs, { cacheId, epoch, incarnation });
+    this.tellTypes();
     this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#tellStatus())]);
   }
 
@@ -231,31 +240,17 @@ export class SenderSession {
 
   /** Now and then, and soon when a slice has got its source or lost it, or has fallen behind or caught up. */
   async #tellStatus(): Promise<void> {
-    const { connection, clock } = this.#parts;
+    const { connection, feeds, clock } = this.#parts;
     const { signal } = this.#stop;
-    let told: readonly SliceFreshness[] = [];
-    let toldMs = clock.now();
+    const status = new OutgoingStatus(clock.now(), this.#options);
     const acks = new AckWatch(clock, this.#options);
     while (!signal.aborted) {
-      const freshness = this.#freshness();
-      const isDue = clock.now() - toldMs >= this.#options.statusIntervalMs;
-      if (freshness.length > 0 && (isDue || freshness.some((each, i) => isNews(each, told[i])))) {
-        connection.send({ kind: 'status', freshness });
-        [told, toldMs] = [freshness, clock.now()];
-      }
+      const frame = status.due(feeds.values(), this.#welcomed?.window, clock.now());
+      if (frame !== undefined) connection.send(frame);
       if (this.#welcomed !== undefined && acks.isOverdue(this.#welcomed.window))
         this.#leave('timeout', 'nothing was acknowledged for too long');
       await pause(clock, statusLookMs, signal);
     }
-  }
-
-  #freshness(): readonly SliceFreshness[] {
-    const tally = this.#welcomed?.window.tally();
-    const nowMs = this.#parts.clock.now();
-    return [...this.#parts.feeds.values()].map((feed) => {
-      const { slice, phase, connected, lagMs, whole } = feed.progress(nowMs, tally?.get(feed));
-      return { slice, connected, synced: phase === 'stated', lagMs, whole };
-    });
   }
 
   #drain(): void {
@@ -292,8 +287,4 @@ export class SenderSession {
       this.#parts.connection.terminate();
     }
   }
-}
-
-function isNews({ connected, synced, lagMs, whole }: SliceFreshness, told: SliceFreshness | undefined): boolean {
-  return connected !== told?.connected || synced !== told.synced || whole !== told.whole || lagMs >= behindMs !== told.lagMs >= behindMs;
 }

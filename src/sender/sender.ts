@@ -50,6 +50,7 @@ export class Sender {
   #incarnation: Incarnation = 0;
   /** Up to where the last cache has acknowledged: it tells from it whether it has lost anything since. */
   #position = '';
+  #isComplete = false;
 
   /** Throws when `urls` is empty. Does nothing until `run`. */
   constructor(parts: SenderParts, options: SenderOptions) {
@@ -71,10 +72,11 @@ export class Sender {
     if (after !== undefined && !this.#feeds.has(formatSlice(after))) throw new Error(`${formatSlice(after)} was not added before ${name}`);
     const { clock, random, log } = this.#parts;
     this.#feeds.set(name, new SliceFeed({ slice, source, after }, { clock, random, log, bell: this.#bell }, this.#options));
+    this.#tellTypes();
     this.#bell.ring();
   }
 
-  /** Stops pushing a slice and aborts its source. The cache keeps what it has and is told nothing. Unknown slices are ignored. */
+  /** Stops pushing a slice and aborts its source. The cache keeps what it has, unless `complete` was said. Unknown slices are ignored. */
   withdraw(slice: Slice): void {
     const feed = this.#feeds.get(formatSlice(slice));
     if (feed === undefined) return;
@@ -82,7 +84,17 @@ export class Sender {
     this.#refusedBefore += feed.refused;
     const closing = feed.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
+    this.#tellTypes();
     this.#bell.ring();
+  }
+
+  /**
+   * Says whether all slices that the shard has were added. While they are, the cache removes what it holds of any other slice of the shard, now and
+   * when one is withdrawn. Until this is called, and once it is called with false, it keeps that.
+   */
+  complete(isComplete: boolean): void {
+    this.#isComplete = isComplete;
+    this.#tellTypes();
   }
 
   /**
@@ -181,6 +193,7 @@ export class Sender {
         bell: this.#bell,
         incarnation: this.#incarnation,
         position: this.#position,
+        types: () => this.#types(),
         welcomed: (sinceMs, { cacheId, epoch, incarnation }) => {
           this.#incarnation = incarnation;
           this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
@@ -195,6 +208,14 @@ export class Sender {
     } finally {
       this.#session = undefined;
     }
+  }
+
+  #types(): readonly Slice[] | undefined {
+    return this.#isComplete ? [...this.#feeds.values()].map(({ slice }) => slice) : undefined;
+  }
+
+  #tellTypes(): void {
+    this.#session?.tellTypes();
   }
 
   #url({ urlIndex }: Attempt): string {

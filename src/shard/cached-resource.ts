@@ -15,14 +15,17 @@ export type CachedResource = Readonly<{
 }>;
 
 /**
- * Undefined while it declares no type: kcp writes kind, scope and identity into it step by step; or when the type is one
+ * `unknown` while it declares no type: kcp writes kind, scope and identity into it step by step. `built-in` when the type is one
  * that every cache has, which needs no declaration and takes none.
  */
-export function readCachedResource({ text, cluster, name, deleting }: SourceObject, shard: ShardName): CachedResource | undefined {
+export function readCachedResource(
+  { text, cluster, name, deleting }: SourceObject,
+  shard: ShardName,
+): CachedResource | 'unknown' | 'built-in' {
   const declaration = parseDeclaration({ shard, cluster, name }, text.bytes);
-  if (declaration === undefined) return undefined;
+  if (declaration === undefined) return 'unknown';
   const { group, resource, identity, version, kind } = declaration;
-  if (kcpTypes.some((type) => type.group === group && type.resource === resource)) return undefined;
+  if (kcpTypes.some((type) => type.group === group && type.resource === resource)) return 'built-in';
   return {
     resource: { group, resource, identity },
     kind,

@@ -2,6 +2,9 @@
  * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they declare: added when the first one
  * is usable, stated anew when they change, withdrawn with the last one. It sees what the slice of ClusterCachedResources is
  * told of, after it was told, so that the cache knows a type before its objects come.
+ *
+ * Which slices the shard has is known once all ClusterCachedResources were read, as long as each of them says what it declares: one that does
+ * not say so yet may declare what the cache holds.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -30,14 +33,21 @@ export type DeclaredSlicesOptions = Readonly<{ shard: ShardName; after: Slice; r
 /** `said`: what its parts were made from. */
 type Declared = { readonly slice: Slice; readonly source: JoinedSource; said: string };
 
+const unknownShownMax = 10;
+
 export class DeclaredSlices implements Onlooker {
   readonly #parts: DeclaredSlicesParts;
   readonly #options: DeclaredSlicesOptions;
   /** Usable ClusterCachedResources by logical cluster and name. */
   readonly #cached = new Map<string, CachedResource>();
   readonly #declared = new Map<string, Declared>();
+  /** Those of which it is not known what they declare. */
+  readonly #unknown = new Set<string>();
   /** Those not named since the statement began; undefined outside of one. */
   #unstated: Set<string> | undefined;
+  /** Whether a statement of them was read to its end. */
+  #isRead = false;
+  #isComplete = false;
 
   constructor(parts: DeclaredSlicesParts, options: DeclaredSlicesOptions) {
     this.#parts = parts;
@@ -47,19 +57,38 @@ export class DeclaredSlices implements Onlooker {
   see(read: Read): void {
     switch (read.kind) {
       case 'begin':
-        this.#unstated = new Set(this.#cached.keys());
+        this.#unstated = new Set([...this.#cached.keys(), ...this.#unknown]);
         return;
       case 'end':
-        for (const place of this.#unstated ?? []) this.#note(place, undefined);
+        for (const place of this.#unstated ?? []) this.#take(place, undefined);
         this.#unstated = undefined;
-        return;
+        this.#isRead = true;
+        return this.#tellComplete();
       default: {
         if (select(read.object, this.#options.rule) === 'ignored') return;
         const place = `${read.object.cluster}|${read.object.name}`;
         this.#unstated?.delete(place);
-        this.#note(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options.shard));
+        this.#take(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options.shard));
+        this.#tellComplete();
       }
     }
+  }
+
+  #take(place: string, read: ReturnType<typeof readCachedResource> | undefined): void {
+    if (read === 'unknown') {
+      this.#unknown.add(place);
+      // Said before its slice is withdrawn: what it declares now is not known, so nothing of it may go.
+      this.#tellComplete();
+    } else this.#unknown.delete(place);
+    this.#note(place, typeof read === 'string' ? undefined : read);
+  }
+
+  #tellComplete(): void {
+    const isComplete = this.#isRead && this.#unknown.size === 0;
+    if (isComplete === this.#isComplete) return;
+    this.#isComplete = isComplete;
+    if (!isComplete) this.#parts.log.info('shard.types.unknown', { clusterCachedResources: [...this.#unknown].slice(0, unknownShownMax) });
+    this.#parts.sink.complete(isComplete);
   }
 
   #note(place: string, cached: CachedResource | undefined): void {

@@ -7,4 +7,6 @@ export interface SliceSink {
   add(slice: Slice, source: SliceSource, options?: Readonly<{ after?: Slice }>): void;
   /** The slice is not told of any longer. What the cache holds of it stays until the cache removes it. */
   withdraw(slice: Slice): void;
+  /** Whether all slices of the shard were added: while they are, the cache removes what it holds of any other. */
+  complete(isComplete: boolean): void;
 }

@@ -40,7 +40,8 @@ export type LinkWork = Readonly<{
 }>;
 
 export type InflowEvent =
-  | Readonly<{ kind: 'frame'; frame: NumberedFrame }>
+  /** `isHeld`: of an end, nothing may be removed at it. */
+  | Readonly<{ kind: 'frame'; frame: NumberedFrame; isHeld?: boolean }>
   /** In the order of their numbers. */
   | Readonly<{ kind: 'settled'; work: LinkWork; outcomes: readonly PushOutcome[] }>
   /** A type is gone, and with it the objects of these slices. */
@@ -73,6 +74,8 @@ export type InflowContext = Readonly<{
   holds: (slice: Slice) => boolean;
   /** Whether all of the slice has come from the other end, and changes since: a digest tells nothing of one that is not. */
   isInStep: (slice: Slice) => boolean;
+  /** Whether much of it is to be removed once that is confirmed. */
+  isHeld: (slice: Slice) => boolean;
   /** The type that a shard's objects are of, as it is declared now. */
   typeOf: (resource: Resource, shard: ShardName) => ServedType | undefined;
   credit: Credit;

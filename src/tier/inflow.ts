@@ -5,6 +5,7 @@
  *   begin               the slice is being stated: puts are counted; one that compares is answered with a summary of what is held behind it
  *   put, delete         admitted as those of a shard are; of a type that nobody declares: the slice is parked
  *   end                 the count is right: to the store · else: restate, and nothing is removed
+ *   … that is held      the slice is out of step, and nothing is removed; no digest of it is compared (intake/held-removals.ts)
  *   … of a slice of     to the store, as out of step: not all of it is here, and it is asked for anew once it is taken, or at once if it was
  *   which objects were  before that end
  *   refused
@@ -52,7 +53,7 @@ const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this ca
 export function step(state: InflowState, event: InflowEvent, context: InflowContext): Stepped {
   switch (event.kind) {
     case 'frame':
-      return takeNumbered(state, event.frame, context);
+      return takeNumbered(state, event, context);
     case 'settled':
       return settle(state, event, context);
     case 'dropped':
@@ -63,7 +64,7 @@ export function step(state: InflowState, event: InflowEvent, context: InflowCont
   }
 }
 
-function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowContext): Stepped {
+function takeNumbered(state: InflowState, { frame, isHeld = false }: InflowEvent & { kind: 'frame' }, context: InflowContext): Stepped {
   const { mutations, bytes } = creditOf(frame);
   if (mutations > context.limits.frameMutationsMax)
     return bye(state, 'protocol', `a frame holds ${mutations} mutations, more than were allowed`);
@@ -85,7 +86,7 @@ function takeNumbered(state: InflowState, frame: NumberedFrame, context: InflowC
   if (frame.kind === 'progress') return push(counted, work, [{ kind: 'reach', side: context.from, position: frame.position }]);
   if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
   if (context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined)
-    return reaching(takeSlice(counted, frame, work, context), frame, context);
+    return reaching(takeSlice(counted, frame, { work, isHeld }, context), frame, context);
   if (state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
   return reaching(park(counted, frame.slice, work, context), frame, context);
 }
@@ -102,7 +103,7 @@ function reaching({ state, effects }: Stepped, frame: NumberedFrame, { from }: I
 function takeSlice(
   state: InflowState,
   frame: Exclude<NumberedFrame, { kind: 'progress' | 'report' }>,
-  work: LinkWork,
+  { work, isHeld }: Readonly<{ work: LinkWork; isHeld: boolean }>,
   context: InflowContext,
 ): Stepped {
   const { slice } = frame;
@@ -122,8 +123,13 @@ function takeSlice(
   if (known?.phase === 'parked') return push(state, work, []);
   switch (frame.kind) {
     case 'end':
+      if (isHeld) {
+        state.slices.delete(slice);
+        return push(state, work, [{ kind: 'doubt', slice, by }]);
+      }
       return end(state, state.lacking.lacks(slice) ? { ...frame, edge: '' } : frame, known, { work, by });
     case 'digest':
+      if (context.isHeld(slice)) return push(state, work, []);
       return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
     default:
       return admit(state, frame, known, work, context);

@@ -16,6 +16,7 @@ import { creditOf } from '../intake/frame-credit.js';
 import { putParts, turnMax } from '../intake/frame-parts.js';
 import { Heartbeat } from './heartbeat.js';
 import type { LinkPaths } from './link-paths.js';
+import type { PolicyRemovals } from './policy-removals.js';
 import { newInflow, step } from './inflow.js';
 import type { InflowContext, InflowEffect, InflowEvent, InflowState, LinkWork, NumberedFrame } from './inflow-state.js';
 import { Summaries } from './summaries.js';
@@ -31,6 +32,7 @@ export type LinkInflowParts = Readonly<{
   lane: PushLane;
   clock: Clock;
   paths: LinkPaths;
+  policyRemovals: Pick<PolicyRemovals, 'holdsEnd'>;
   turn: () => Promise<void>;
   log: BoundedLog;
   /** The other end has reported of its shards' freshness; `askedMs`: when it was asked for that, if it was. */
@@ -114,9 +116,10 @@ export class LinkInflow {
     const { paths } = this.#parts;
     if (frame.kind === 'put' && frame.objects.length <= this.#context().limits.frameMutationsMax) await paths.read(frame);
     if (frame.kind === 'begin') paths.begun(frame.slice);
+    const isHeld = frame.kind === 'end' && this.#state.slices.of(frame.slice)?.phase === 'stating' && (await this.#holds(frame));
     for (const part of frame.kind === 'put' ? putParts(frame, this.#context().limits) : [frame]) {
       if (this.#isOver) return;
-      await this.#take({ kind: 'frame', frame: part });
+      await this.#take({ kind: 'frame', frame: part, isHeld });
       await this.#pauseAfter(part);
     }
     this.#askAgain();
@@ -142,6 +145,10 @@ export class LinkInflow {
       settled = this.#settled;
       await settled;
     }
+  }
+
+  #holds(end: FrameOf<'end'>): Promise<boolean> {
+    return this.#parts.policyRemovals.holdsEnd(end, () => this.#settled);
   }
 
   /** What was refused for its path is let in where an object has told another one since. */

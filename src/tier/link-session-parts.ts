@@ -4,6 +4,7 @@ import type { LinkSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, FrameLimits } from '../frames/frame.js';
 import type { EqualEdges } from './equal-edges.js';
+import type { HeldRemovals } from '../intake/held-removals.js';
 import type { InflowContextParts } from './inflow-context.js';
 import type { LinkInflowParts } from './link-inflow.js';
 import type { OutflowParts } from './outflow-options.js';
@@ -15,6 +16,7 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'h
     intake: InflowContextParts['intake'];
     /** The store takes the other end for who it says it is. */
     met: () => void;
+    removals: HeldRemovals;
     /** The other end tells of the caches above it. */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */

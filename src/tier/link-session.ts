@@ -25,8 +25,9 @@ import { LinkPaths } from './link-paths.js';
 import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
 import { Outflow } from './outflow.js';
-import { letGoOfUncovered } from './uncovered-slices.js';
-import type { OutflowOptions } from './outflow-options.js';
+import { PolicyRemovals } from './policy-removals.js';
+import { UncoveredSlices } from './uncovered-slices.js';
+import type { OutflowOptions, OutflowParts } from './outflow-options.js';
 import type { News } from './tellers.js';
 
 const unavailableRetryMs = 1_000;
@@ -39,6 +40,7 @@ export class LinkSession {
   readonly #options: OutflowOptions;
   readonly #paths: LinkPaths;
   readonly #inflow: LinkInflow;
+  readonly #uncovered: UncoveredSlices;
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
   /** What the other end holds. */
@@ -51,7 +53,6 @@ export class LinkSession {
   #position: string | undefined;
   #outflow: Outflow | undefined;
   #resuming: Promise<void> = Promise.resolve();
-  #telling: Promise<unknown> = Promise.resolve();
   #sending: Promise<void> = Promise.resolve();
   #end: LinkEnd | undefined;
 
@@ -69,7 +70,12 @@ export class LinkSession {
     this.#options = options;
     this.#heldHere = new HeldSlices({ ...parts, connection }, peer.side);
     this.#paths = new LinkPaths({ store: parts.store, from: peer.side, edges: () => this.#edges });
-    this.#inflow = new LinkInflow({ ...parts, connection, paths: this.#paths, lane, log: parts.boundedLog }, () => this.#context());
+    const edges = (): Edges | undefined => (this.#stop.signal.aborted ? undefined : this.#edges);
+    const policyRemovals = new PolicyRemovals(parts, peer.side, edges);
+    const inflowParts = { ...parts, connection, paths: this.#paths, policyRemovals, lane, log: parts.boundedLog };
+    this.#inflow = new LinkInflow(inflowParts, () => this.#context());
+    const owned = (work: Promise<void>): Promise<void> => this.#owned(work);
+    this.#uncovered = new UncoveredSlices({ ...parts, inflow: this.#inflow, policyRemovals, side: peer.side, edges, owned });
   }
 
   /** How far the sending half is; undefined before it runs. */
@@ -108,7 +114,7 @@ export class LinkSession {
       this.#heldHere.close();
       this.#connection.close('shutdown', 'the session is over');
       this.#parts.routes.down(side);
-      await Promise.all([this.#inflow.close(), this.#resuming, this.#telling, this.#sending]);
+      await Promise.all([this.#inflow.close(), this.#resuming, this.#uncovered.close(), this.#sending]);
     }
     const { code } = await this.#connection.closed;
     return this.#end ?? { reason: undefined, message: `the connection closed with ${code}`, retryAfterMs: undefined };
@@ -134,7 +140,7 @@ export class LinkSession {
     this.#own = policy;
     if (this.#isGreeted) this.#sendPolicy();
     this.#settleEdges();
-    if (before !== undefined) this.#letGo(before);
+    if (before !== undefined) this.#uncovered.letGo(before);
   }
 
   /** Whether both ends let anything of a slice come from the other one; undefined before that is known. */
@@ -222,6 +228,7 @@ export class LinkSession {
       case 'welcome':
       case 'standby':
       case 'status':
+      case 'types':
         return this.bye('protocol', `${frame.kind} is no frame of a link that is open`);
       default:
         return unreachable(frame);
@@ -234,7 +241,7 @@ export class LinkSession {
     const isFirst = this.#other === undefined;
     this.#other = policy;
     this.#settleEdges();
-    if (isFirst) this.#letGo(undefined);
+    if (isFirst) this.#uncovered.letGo(undefined);
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
@@ -254,28 +261,15 @@ export class LinkSession {
     this.#parts.settled();
   }
 
-  #letGo(before: Edges | undefined): void {
-    const edges = (): Edges | undefined => (this.#stop.signal.aborted ? undefined : this.#edges);
-    const letGo = letGoOfUncovered({ ...this.#parts, inflow: this.#inflow, side: this.#peer.side, edges }, before);
-    this.#telling = Promise.all([this.#telling, this.#owned(letGo)]);
-  }
-
   #start(): void {
     if (this.#edges === undefined || this.#position === undefined || this.#outflow !== undefined) return;
     const { side, credit, limits } = this.#peer;
     // Nothing is told over it any more: it ends with all others once everything is doubted.
     if (this.#parts.isRolledBack(side, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
-    this.#outflow = new Outflow(
-      {
-        ...this.#parts,
-        connection: this.#connection,
-        heldHere: this.#heldHere,
-        claimFor: (to, shard) => this.#parts.routes.claimFor(to, shard),
-      },
-      { to: side, edges: this.#edges, receiver },
-      this.#options,
-    );
+    const claimFor: OutflowParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
+    const parts = { ...this.#parts, connection: this.#connection, heldHere: this.#heldHere, claimFor };
+    this.#outflow = new Outflow(parts, { to: side, edges: this.#edges, receiver }, this.#options);
     // Claims come behind what is held: only then does the other end hear them.
     this.#sending = this.#owned(this.#resuming.then(() => this.#outflow?.run(this.#stop.signal)));
   }
@@ -295,7 +289,7 @@ export class LinkSession {
   }
 
   #context() {
-    const { known, intake } = this.#parts;
-    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, paths: this.#paths, intake });
+    const { known, removals, intake } = this.#parts;
+    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, paths: this.#paths, removals, intake });
   }
 }

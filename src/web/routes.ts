@@ -7,7 +7,7 @@ import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { badRequest, Refused } from '../domain/errors.js';
 import { parseCacheName } from '../domain/cache-name.js';
-import type { Caches, Clock, Freshness, Shards } from '../domain/ports.js';
+import type { Caches, Clock, Freshness, Removals, Shards } from '../domain/ports.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Exchange } from '../http/exchange.js';
 import { jsonAnswer } from './answer.js';
@@ -16,14 +16,22 @@ import type { Answer } from './call.js';
 import { withoutQuery } from './kube-face.js';
 import { respond } from './respond.js';
 
-export type RouteParts = Readonly<{ freshness: Freshness; shards: Shards; caches: Caches; log: Log; metrics: Metrics; health: Health }>;
+export type RouteParts = Readonly<{
+  freshness: Freshness;
+  shards: Shards;
+  removals: Removals;
+  caches: Caches;
+  log: Log;
+  metrics: Metrics;
+  health: Health;
+}>;
 
 /** Room that is waited for until a report is made: metrics and status grow with what the store holds. */
 const reportBytesMax = 8 * 1024 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
 export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeOf: (context: Context) => Exchange): Router {
-  const { health, metrics, freshness, shards, caches } = parts;
+  const { health, metrics, freshness, shards, removals, caches } = parts;
   const healthLog = new HealthLog(parts);
   const router = new Router();
   for (const endpoint of healthEndpoints) {
@@ -50,20 +58,20 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
     parts: [Buffer.from(await metrics.render())],
   }));
   read('/services/cache/status', async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
-  /** `what` a path names, as `parse` reads it, is done away with; `end` answers undefined when there is none. */
+  /** `what` a path names, as `parse` reads it, is done away with; `done` answers undefined when there is none. */
   const end = <Name extends string>(
     path: string,
     [what, parse]: readonly [what: string, parse: (text: string) => Name | undefined],
-    done: (name: Name) => Promise<object | undefined>,
+    done: (name: Name, type: string | undefined) => Promise<object | undefined>,
   ): void => {
     router.delete(path, async (context: Context & RouterContext) => {
       const exchange = exchangeOf(context);
       exchange.admit();
       authorizePath(exchange);
-      const { name = '' } = context.params;
+      const { name = '', type } = context.params;
       const parsed = parse(name);
       if (parsed === undefined) throw new Refused(badRequest(`invalid ${what}: ${JSON.stringify(name)} does not match the regex`));
-      const answer = await done(parsed);
+      const answer = await done(parsed, type);
       if (answer === undefined)
         throw new Refused({ reason: 'NotFound', message: `${what} ${JSON.stringify(name)} not found`, details: { name } });
       await respond(context, exchange, jsonAnswer(200, JSON.stringify(answer)));
@@ -76,6 +84,11 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
   end('/services/cache/shards/:name/record', ['shard', parseShardName], async (shard) =>
     (await shards.forget(shard)) ? { shard } : undefined,
   );
+  for (const path of ['/services/cache/shards/:name/held', '/services/cache/shards/:name/held/:type'])
+    end(path, ['held removal of the shard', parseShardName], async (shard, type) => {
+      const confirmed = removals.confirm(shard, type);
+      return confirmed.length === 0 ? undefined : { shard, confirmed };
+    });
   end('/services/cache/caches/:name', ['cache', parseCacheName], async (cache) => {
     const done = await caches.leave(cache);
     return done && { cache, shards: done.shards };

@@ -14,6 +14,7 @@ import { systemClock } from '../../src/clock.js';
 import type { Command } from '../../src/commands/command.js';
 import { parseStatusReport } from '../../src/commands/parse-status-report.js';
 import { cachesForget, cachesList, formatCaches, knownCaches } from '../../src/commands/caches.js';
+import { removalsConfirm } from '../../src/commands/removals.js';
 import { shardsForget, shardsList, shardsRemove } from '../../src/commands/shards.js';
 import { formatShardList, formatStatusTable } from '../../src/commands/status-table.js';
 import { status } from '../../src/commands/status.js';
@@ -87,6 +88,7 @@ function aCache(): RequestListener {
       ports: { clock: systemClock } as unknown as KubePorts,
       freshness: { report: async () => aStatusReport() },
       shards: { remove: async (shard) => (known.delete(shard) ? { removed: 7 } : undefined), forget: async (shard) => !known.has(shard) },
+      removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
@@ -235,6 +237,16 @@ test('a plain port is no cache', async (t) => {
     await failure(t, status, { ...(await (await town).as('a', 'b')), cache: `https://127.0.0.1:${port}` }),
     `https://127.0.0.1:${port} cannot be asked`,
   );
+});
+
+test('a held removal is confirmed by the shard, or by its type as well', async (t) => {
+  const { as, serve } = await town;
+  const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
+  const told = 'Confirmed: 120 objects of apiexports.apis.kcp.io leave the shard amber.\n';
+
+  t.is(await called(removalsConfirm, { operands: ['amber'], flags }), told);
+  t.is(await called(removalsConfirm, { operands: ['amber', 'apiexports.apis.kcp.io'], flags }), told);
+  t.regex(await failure(t, removalsConfirm, flags, ['amber', 'none']), /refused \(404\): held removal of the shard "amber" not found/);
 });
 
 test('files that are missing or do not belong together are named before anybody is asked', async (t) => {

@@ -367,6 +367,20 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await sliceOf(await engine.restart()))?.edge, edge);
   });
 
+  test('a slice that is doubted and still came over a link keeps an edge, but nobody has stated it; one that is not known stays so', async (t) => {
+    const engine = await open(t, {});
+    const lane = engine.store.lane();
+    const leaving: Push = { kind: 'doubt', slice: aSlice(), by: { kind: 'link', side: eu }, edge: 'none' };
+    await mustPush(lane, [aClaim({ side: eu }), leaving]);
+    t.is(await sliceOf(engine.store), undefined);
+
+    await mustPush(lane, aStatement({}, [aState({}, {}, eu)], eu, edge));
+    await mustPush(lane, [leaving]);
+
+    t.like(await sliceOf(engine.store), { objects: 1, stated: 0, synced: true, edge: 'none' });
+    t.like(await sliceOf(await engine.restart()), { objects: 1, stated: 0, synced: true, edge: 'none' });
+  });
+
   test('a pusher’s statement is in step with no link', async (t) => {
     const store = await opened(t);
 

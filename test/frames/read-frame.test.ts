@@ -138,6 +138,7 @@ const bad: readonly [string, unknown, string][] = [
   ['a digest without a number', [12, amber, 'd'], 'digest.sequence is no number above 0'],
   ['more held slices than a list may have', [17, '', Array(10_001).fill(0), true], 'resume.held is too long'],
   ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', false, 0], 'end.incarnation is no number above 0'],
+  ['more types than a list may have', [22, Array(10_001).fill(amber)], 'types.slices is too long'],
   ['a held slice without an incarnation', [17, '', [[amber, '']], true], 'resume.held.stated is no number'],
 ];
 

@@ -148,6 +148,7 @@ export const someFrames: readonly Frame[] = [
   { kind: 'end', sequence: 302, slice: exportsOfAmber, revision: '1003', count: 7, edge: 'e1', incarnation: 1_795_000_000_000 },
   { kind: 'summary', slice: exportsOfAmber, sequence: 1, value: 'a1b2' },
   { kind: 'standby' },
+  { kind: 'types', slices: [exportsOfAmber] },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -255,6 +256,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   ),
   fc.record({ kind: fc.constant('standby' as const) }),
   fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, value: text }),
+  fc.record({ kind: fc.constant('types' as const), slices: fc.array(slice, { maxLength: 3 }) }),
   fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),
   fc.record({ kind: fc.constant('progress' as const), sequence: positive, position: text }),
   fc.record({

@@ -3,11 +3,13 @@ import type { LinkSide } from '../../src/domain/side.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
+import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
 import { ToldFreshness } from '../../src/tier/told-freshness.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
 import { aParentStatus, aTreeStatus } from '../support/status-report.js';
+import { silent } from '../support/test-store.js';
 import { aSlice, apiExports, schemas } from './a-session.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
@@ -20,6 +22,7 @@ function setUp(tree: TreeStatus = aRoot) {
   const sessions = new PushSessions(pushes, clock.now());
   const links = new ToldFreshness(clock);
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
+  const removals = new HeldRemovals({ clock, log: silent }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 });
   const parts = {
     store,
     sessions,
@@ -29,6 +32,7 @@ function setUp(tree: TreeStatus = aRoot) {
     clock,
     turn: async () => {},
     version: '1.2.3',
+    removals,
     isReady: () => true,
     certificates: () => [],
   };

@@ -12,6 +12,7 @@ export class CollectedSlices implements SliceSink {
   readonly told = new Map<string, string[]>();
   readonly stated = new Set<string>();
   readonly withdrawn: string[] = [];
+  isComplete = false;
   readonly after = new Map<string, string>();
   readonly #objects = new Map<string, Map<string, Held>>();
   readonly #following = new Map<string, Following>();
@@ -29,6 +30,10 @@ export class CollectedSlices implements SliceSink {
     this.withdrawn.push(name);
     this.#following.get(name)?.abort.abort();
     this.#following.delete(name);
+  }
+
+  complete(isComplete: boolean): void {
+    this.isComplete = isComplete;
   }
 
   get slices(): readonly string[] {

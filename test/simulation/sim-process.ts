@@ -7,6 +7,7 @@ import type { Clock } from '../../src/domain/ports.js';
 import { DeclaredTypes } from '../../src/intake/declared-types.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
+import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { Home } from '../../src/intake/home.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
@@ -41,6 +42,7 @@ const version = 'simulated';
 const noTree: Omit<TreeStatus, 'complete'> = { name: null, route: [], hops: null, parent: null, children: [] };
 const plainQuietMs = 30_000;
 const plainHoldMs = 30_000;
+const holdLimits = { percentMax: 50, removesMin: 100, graceMs: 3_600_000 };
 
 export class SimProcess implements PartyPlace {
   readonly life: ProcessLife;
@@ -59,8 +61,7 @@ export class SimProcess implements PartyPlace {
     { life, store, pushers }: SimProcessParts,
     known: KnownShards,
     tier: Tier,
-    types: DeclaredTypes,
-    plainWriters: PlainWriters,
+    { types, plainWriters, removals }: Readonly<{ types: DeclaredTypes; plainWriters: PlainWriters; removals: HeldRemovals }>,
   ) {
     this.life = life;
     this.store = store;
@@ -78,6 +79,7 @@ export class SimProcess implements PartyPlace {
       sessions: pushers,
       standbys: { count: () => 0 },
       links: tier.freshness,
+      removals,
       clock: life,
       turn: () => Promise.resolve(),
       version,
@@ -95,6 +97,7 @@ export class SimProcess implements PartyPlace {
     const log = world.log(name);
     const catalogue = new Catalogue(kcpTypes);
     const known = await KnownShards.open(store);
+    const removals = new HeldRemovals({ clock: life, log }, holdLimits);
     const tier = new Tier(
       {
         store,
@@ -108,6 +111,7 @@ export class SimProcess implements PartyPlace {
         metrics: world.metrics,
         pushers,
         sendPushersAway,
+        removals,
         intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url, signal) => world.network.connect(name, url, signal),
@@ -127,7 +131,7 @@ export class SimProcess implements PartyPlace {
       { pushes: store, known, clock: life, log, runningSinceMs: () => startedMs },
       { quietMs: plainQuietMs },
     );
-    const opened = new SimProcess(parts, known, tier, types, plainWriters);
+    const opened = new SimProcess(parts, known, tier, { types, plainWriters, removals });
     world.own(`${name}: link`, opened.#following);
     return opened;
   }

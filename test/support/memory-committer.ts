@@ -150,7 +150,7 @@ export class MemoryCommitter {
       case 'end':
         return this.#end(push, undefined);
       case 'doubt':
-        this.#disk.slices.state(push.slice, doubtful);
+        if (this.#disk.slices.of(push.slice) !== undefined) this.#disk.slices.state(push.slice, { stated: 0, edge: push.edge ?? '' });
         this.#underWay.forget(push.slice.shard, this.#idOf(push.slice.resource));
         return unchanged;
       case 'compare': {

@@ -71,6 +71,11 @@ export class RawPusher {
     this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], slices: [], agent: 'raw', ...granted });
   }
 
+  /** Of everything that its shard has. */
+  types(slices: readonly Slice[]): void {
+    this.socket.send({ kind: 'types', slices });
+  }
+
   /** Each answers the number of its last mutation. */
   begin(slice: Slice): number {
     this.socket.send({ kind: 'begin', sequence: this.#next, slice, revision: '' });

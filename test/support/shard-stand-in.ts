@@ -28,6 +28,8 @@ export class ShardStandIn {
   readonly store = new ShardStandInStore();
   /** As an API server before WatchList, or with it off. */
   refusesWatchList = false;
+  /** Plurals that nobody may read. */
+  readonly forbidden = new Set<string>();
   /** The paths, with their queries, in the order in which they came. */
   readonly requests: string[] = [];
   /** Where a kubeconfig for it is. */
@@ -127,6 +129,7 @@ export class ShardStandIn {
       /^\/clusters\/([^/]+)\/api(?:s\/([^/]+))?\/([^/]+)\/([^/:]+)(?::([^/]+))?$/.exec(decodeURIComponent(url.pathname)) ?? [];
     const type = this.store.typeAt(group, version, resource);
     if (type === undefined || (cluster === '*' && identity !== type.identity)) return refuse(answer, 404, '', '404 page not found');
+    if (this.forbidden.has(resource)) return refuse(answer, 403, 'Forbidden', `${resource} is forbidden`);
 
     const query = url.searchParams;
     const labels = Object.fromEntries(

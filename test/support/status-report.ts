@@ -84,6 +84,7 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
     changedAgoMs: 900,
     lagMs: 3,
     sourceConnected: true,
+    held: null,
     ...slice,
   };
 }

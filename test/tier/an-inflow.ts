@@ -18,6 +18,7 @@ export function aContext(overrides: Partial<InflowContext> = {}): InflowContext 
     accepts: () => true,
     holds: () => true,
     isInStep: () => true,
+    isHeld: () => false,
     typeOf,
     limits: { frameBytesMax: 1_000_000, frameMutationsMax: 10, bodyBytesMax: 10_000 },
     credit: { mutations: 20, bytes: 20_000 },

@@ -7,6 +7,7 @@ import { createMetrics } from '../../src/diagnostics/metrics.js';
 import type { Caller } from '../../src/domain/caller.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
+import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
@@ -92,6 +93,7 @@ export class TierRig {
         metrics: createMetrics({ processMetrics: false }),
         pushers,
         sendPushersAway: () => {},
+        removals: new HeldRemovals({ clock, log }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 }),
         intake: { typeOf, credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url) => this.#connect(url, name),

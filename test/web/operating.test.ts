@@ -43,6 +43,7 @@ async function anApp(
         },
         forget: async (name) => removed.includes(name),
       },
+      removals: { confirm: (of, type) => (of === 'amber' && type !== 'none' ? [{ type: 'apiexports.apis.kcp.io', removes: 120 }] : []) },
       caches: { leave: async (name) => (name === 'east' ? { shards: 2 } : undefined) },
       log: silent,
       metrics: createMetrics({ processMetrics: false }),
@@ -92,6 +93,20 @@ test('only masters remove a shard, and only by its name', async (t) => {
     t.deepEqual(removed, []);
   }
   t.deepEqual(ofMaster.removed, []);
+});
+
+test('only masters confirm what is held of a shard, of one type or of all', async (t) => {
+  const { ask } = await anApp(t, master);
+  const body = { shard: 'amber', confirmed: [{ type: 'apiexports.apis.kcp.io', removes: 120 }] };
+  t.deepEqual(await ask('DELETE', '/services/cache/shards/amber/held'), { status: 200, body });
+  t.deepEqual(await ask('DELETE', '/services/cache/shards/amber/held/apiexports.apis.kcp.io'), { status: 200, body });
+  t.is((await ask('DELETE', '/services/cache/shards/amber/held/none')).status, 404);
+  t.is((await ask('DELETE', '/services/cache/shards/birch/held')).status, 404);
+  t.is((await ask('DELETE', '/services/cache/shards/BAD/held')).status, 400);
+
+  for (const caller of [shard, anonymous])
+    for (const path of ['held', 'held/none'])
+      t.is((await (await anApp(t, caller)).ask('DELETE', `/services/cache/shards/amber/${path}`)).status, 403, path);
 });
 
 test('only masters forget a shard or a cache, and only by its name', async (t) => {

@@ -180,10 +180,10 @@ export class Decider {
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
-  #doubt({ slice }: PushOf<'doubt'>): Decided {
+  #doubt({ slice, edge }: PushOf<'doubt'>): Decided {
     const { slices, writer, underWay } = this.#parts;
     const resource = writer.resource(slice.resource);
-    slices.doubt(slice, resource);
+    slices.doubt(slice, resource, edge);
     underWay.forget(slice.shard, resource);
     return unchanged;
   }

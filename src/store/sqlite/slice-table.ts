@@ -62,10 +62,10 @@ export class SliceTable {
     row.edge = edge;
   }
 
-  /** The slice counts as not stated and as out of step. */
-  doubt({ shard }: Slice, id: number): void {
+  /** The slice counts as not stated and as out of step, but with `edge`. */
+  doubt({ shard }: Slice, id: number, edge = ''): void {
     const known = this.#rows.get(shard)?.get(id);
-    if (known !== undefined) this.#doubt(known);
+    if (known !== undefined) this.#doubt(known, edge);
   }
 
   /** So do all of a shard, for they come from another side now. */
@@ -144,8 +144,8 @@ export class SliceTable {
     this.#before.clear();
   }
 
-  #doubt({ slice, id, stated, edge }: Row): void {
-    if (stated !== 0 || edge !== '') Object.assign(this.#touch(slice, id), { stated: 0, edge: '' });
+  #doubt({ slice, id, stated, edge: before }: Row, edge = ''): void {
+    if (stated !== 0 || before !== edge) Object.assign(this.#touch(slice, id), { stated: 0, edge });
   }
 
   #in(range: SliceRange): readonly Row[] {

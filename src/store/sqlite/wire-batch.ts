@@ -108,8 +108,9 @@ class Packer {
       case 'retract':
         return this.#names(asked.key, kind, this.#speaker(asked.by));
       case 'begin':
-      case 'doubt':
         return this.#slice(asked.slice, '', kind, this.#speaker(asked.by), 0);
+      case 'doubt':
+        return this.#slice(asked.slice, asked.edge ?? '', kind, this.#speaker(asked.by), 0);
       case 'compare':
         return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
@@ -237,7 +238,8 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
 
   assert(resource !== undefined, 'a slice and a key are of a type');
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
-  if (kind === 'begin' || kind === 'doubt') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
+  if (kind === 'begin') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
+  if (kind === 'doubt') return { kind, slice: { shard, resource }, by: speakerOf(expect), ...(text(1) === '' ? {} : { edge: text(1) }) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
   if (kind === 'end') {
     const isSame = number(4) === same ? { isSame: true } : {};

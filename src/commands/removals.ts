@@ -1,0 +1,21 @@
+/** `strata removals …`: letting a cache remove what it holds because it would be much at once. */
+import { operatorOptions } from '../config/command-options.js';
+import { listOf, numberOf, recordOf, textOf } from './members.js';
+import { askCache } from './ask-cache.js';
+import { command, type Command } from './command.js';
+import { shardNamed } from './shards.js';
+
+export const removalsConfirm: Command = command({
+  words: ['removals', 'confirm'],
+  operands: '<shard> [type]',
+  help: 'Let a cache remove what it holds of a shard, of one type or of all, because a policy or the pusher would remove much at once',
+  options: operatorOptions,
+  run: async ({ operands: [text = '', type], options }, { print, clock }) => {
+    const shard = shardNamed(text);
+    const held = `/services/cache/shards/${encodeURIComponent(shard)}/held`;
+    const path = type === undefined ? held : `${held}/${encodeURIComponent(type)}`;
+    const answer = recordOf(JSON.parse(await askCache({ clock }, options, { method: 'DELETE', path })));
+    for (const confirmed of listOf(answer['confirmed']).map(recordOf))
+      print(`Confirmed: ${numberOf(confirmed['removes'])} objects of ${textOf(confirmed['type'])} leave the shard ${shard}.\n`);
+  },
+});

@@ -1,0 +1,179 @@
+/** What a cache does with slices that the pusher of their shard names no longer, over the wire. */
+import test from 'ava';
+import type { Slice } from '../../src/domain/slice.js';
+import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
+import type { PushedObject } from '../../src/frames/frame.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer, until, type TestServer } from '../support/test-server.js';
+
+const exports = sliceOf('apiexports');
+const schemas = sliceOf('apiresourceschemas');
+const many = 120;
+
+function schemasOf(count: number): readonly PushedObject[] {
+  return Array.from({ length: count }, (_, i) =>
+    pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata: { name: `s${i}.acme`, uid: `uid-${i}` } }),
+  );
+}
+
+async function held(server: TestServer, { resource: { resource }, shard }: Slice = schemas): Promise<SliceStatus | undefined> {
+  const { shards } = JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+  return shards.find((each) => each.shard === shard)?.slices.find((slice) => slice.resource === resource);
+}
+
+async function objects(server: TestServer, slice: Slice = schemas): Promise<number> {
+  return (await held(server, slice))?.objects ?? 0;
+}
+
+/** A pusher that has stated both types; `count` schemas. */
+async function both(server: TestServer, count: number): Promise<RawPusher> {
+  const pusher = await RawPusher.open(server);
+  await pusher.state(exports, [pushedExport('one')]);
+  await pusher.state(schemas, schemasOf(count), 'v1alpha1');
+  return pusher;
+}
+
+/** Until what was sent before it is decided. */
+async function settled(pusher: RawPusher): Promise<void> {
+  await pusher.acknowledged(pusher.put(exports, [pushedExport('one')]));
+}
+
+test('a slice that its pusher names no longer is removed, and everything else stays', async (t) => {
+  const server = await aServer(t);
+  const birch = await RawPusher.open(server, { name: 'birch' });
+  await birch.state(sliceOf('apiresourceschemas', { shard: 'birch' }), schemasOf(2), 'v1alpha1');
+  const first = await both(server, 3);
+  first.socket.terminate();
+
+  const second = await RawPusher.open(server, { incarnation: 2_000 });
+  await second.state(exports, [pushedExport('one')]);
+  t.is(await objects(server), 3);
+  second.types([exports]);
+  await settled(second);
+
+  await until(async () => (await objects(server)) === 0);
+  t.is(await objects(server, exports), 1);
+  t.is(await objects(server, sliceOf('apiresourceschemas', { shard: 'birch' })), 2);
+});
+
+test('a slice that is named again is stated anew before anything is taken of it', async (t) => {
+  const server = await aServer(t);
+  const pusher = await both(server, 3);
+  pusher.types([exports]);
+  await until(async () => (await objects(server)) === 0);
+
+  pusher.types([exports, schemas]);
+  pusher.put(schemas, schemasOf(1), 'v1alpha1');
+  const { slice } = await pusher.expect('restate');
+  t.deepEqual(slice, schemas);
+  await pusher.state(schemas, schemasOf(2), 'v1alpha1');
+  t.is(await objects(server), 2);
+});
+
+test('a pusher that has lost its shard removes nothing by the types that it names', async (t) => {
+  const server = await aServer(t);
+  const old = await both(server, 3);
+  const young = await RawPusher.open(server, { incarnation: 2_000 });
+  await young.state(schemas, schemasOf(3), 'v1alpha1');
+
+  old.types([]);
+  t.is(await old.farewell(), 'fenced');
+  await young.acknowledged(young.put(schemas, schemasOf(1), 'v1alpha1'));
+  t.is(await objects(server), 3);
+  t.is(await objects(server, exports), 1);
+});
+
+test('a pusher that names no types has nothing removed', async (t) => {
+  const server = await aServer(t);
+  const first = await both(server, 3);
+  first.socket.terminate();
+
+  const second = await RawPusher.open(server, { incarnation: 2_000 });
+  await second.state(exports, [pushedExport('one')]);
+
+  t.is(await objects(server), 3);
+});
+
+test('many objects of a type that is named no longer are held: shown, not current, not whole, and there', async (t) => {
+  const server = await aServer(t);
+  const pusher = await both(server, many);
+  await pusher.stateWhole(exports, [pushedExport('one')]);
+
+  pusher.types([exports]);
+  await settled(pusher);
+
+  await until(async () => (await held(server))?.held !== null);
+  const slice = await held(server);
+  t.is(slice?.objects, many);
+  t.is(slice?.stated, 'earlier');
+  t.false(slice?.whole);
+  t.like(slice?.held, { removes: many });
+  t.true((slice?.held?.releaseInMs ?? 0) > 3_500_000);
+  t.is(await server.metric('strata_slice_held_objects'), many);
+});
+
+test('what is held is removed once its grace time is over', async (t) => {
+  const server = await aServer(t, { flags: { 'removal-hold-grace': '1s' } });
+  const pusher = await both(server, many);
+
+  pusher.types([exports]);
+  await until(async () => (await held(server))?.held !== null);
+
+  await until(async () => (await objects(server)) === 0);
+  t.is((await held(server))?.held, null);
+  t.is(await server.metric('strata_slice_held_objects'), 0);
+});
+
+test('a type that is named again is held no longer, and its objects stay', async (t) => {
+  const server = await aServer(t, { flags: { 'removal-hold-grace': '2s' } });
+  const pusher = await both(server, many);
+  pusher.types([exports]);
+  await until(async () => (await held(server))?.held !== null);
+
+  pusher.types([exports, schemas]);
+  await pusher.state(schemas, schemasOf(many), 'v1alpha1');
+
+  t.is((await held(server))?.held, null);
+  await new Promise((resolve) => setTimeout(resolve, 2_200));
+  t.is(await objects(server), many);
+  t.is((await held(server))?.stated, 'current');
+});
+
+test('a restart during the hold removes nothing: the grace time begins anew once the pusher is back', async (t) => {
+  const flags = { 'removal-hold-grace': '1500ms' };
+  const first = await aServer(t, { flags });
+  const pusher = await both(first, many);
+  pusher.types([exports]);
+  await until(async () => (await held(first))?.held !== null);
+  const { position } = pusher;
+
+  const second = await first.restart({ flags });
+  t.teardown(() => second.close());
+  await new Promise((resolve) => setTimeout(resolve, 1_700));
+  t.is(await objects(second), many);
+  t.is((await held(second))?.stated, 'earlier');
+
+  const again = await RawPusher.connect(second);
+  again.hello({ position });
+  await again.expect('welcome');
+  again.types([exports]);
+  const backMs = performance.now();
+  await until(async () => (await held(second))?.held !== null);
+  await until(async () => (await objects(second)) === 0);
+  t.true(performance.now() - backMs > 1_300);
+});
+
+test('what is held until its pusher has gone is removed when that is back', async (t) => {
+  const server = await aServer(t, { flags: { 'removal-hold-grace': '400ms' } });
+  const pusher = await both(server, many);
+  pusher.types([exports]);
+  await until(async () => (await held(server))?.held !== null);
+  pusher.socket.terminate();
+  await until(async () => (await held(server))?.held === null);
+  t.is(await objects(server), many);
+
+  const again = await RawPusher.open(server, { incarnation: 2_000 });
+  again.types([exports]);
+  await until(async () => (await objects(server)) === 0);
+  t.pass();
+});
