@@ -340,3 +340,28 @@ test('closed, nothing of it is left to come', async (t) => {
   t.is(clock.pending, 0);
   t.deepEqual([...courses.all], []);
 });
+
+test('slices are counted as they move, are refused, are stated anew and leave', async (t) => {
+  const { courses, tell } = await someCourses({ slices: [exports, schemas] });
+  t.deepEqual(courses.tally, { slices: 2, inStep: 0, refused: 0 });
+  stateAll(courses);
+  endAll(courses);
+  t.deepEqual(courses.tally, { slices: 2, inStep: 2, refused: 0 });
+
+  const course = courses.of(exports);
+  if (course === undefined) throw new Error('there is no course');
+  course.isRefused = true;
+  course.isRefused = true;
+  courses.want(course);
+  t.deepEqual(courses.tally, { slices: 2, inStep: 1, refused: 1 });
+  tell([aShardState(amber, 6, { side: 'parent' })]);
+  t.deepEqual(courses.tally, { slices: 0, inStep: 0, refused: 0 });
+});
+
+test('a slice that was asked for last and has left is not found any more', async (t) => {
+  const { courses, tell } = await someCourses({ slices: [exports] });
+  t.truthy(courses.of(exports));
+
+  tell([aShardState(amber, 6, { side: 'parent' })]);
+  t.is(courses.of(exports), undefined);
+});
