@@ -39,7 +39,7 @@ import { standAside } from './stand-aside.js';
 import { DamagedStore, unlessDamaged } from './store/sqlite/damage.js';
 import { ownMigrations } from './store/sqlite/migrate.js';
 import { openStore } from './store/sqlite/open-store.js';
-import type { StoreLimits } from './store/sqlite/store-options.js';
+import { storeLimits } from './store-limits.js';
 import { version } from './version.js';
 import { limitReached } from './http/limit-reached.js';
 import { Listener } from './http/listener.js';
@@ -71,17 +71,9 @@ export type ServerParts = Readonly<{
 }>;
 
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
-/** A snapshot in progress holds compaction back no longer than this. */
-const snapshotHoldMs = 300_000;
-/** A little more than fill a chunk with objects of the usual 2.5 kB: rows looked at beyond the chunk are looked at again. */
-const snapshotRowsMax = 128;
 /** How long a plain writer must be quiet until what it wrote counts as everything. */
 const plainQuietMs = 30_000;
 const sharedBytesMax = 32 * 1024 * 1024;
-/** What all pushers together may have waiting: the committer never idles, and nobody waits for much of theirs. */
-const commitsOfPushesMax = 2;
-/** While several write, commits are so much smaller: each of them waits for the others'. A fifth of the delay for a tenth of the rate. */
-const sharedDivisor = 8;
 /** How long changes are collected for a watch that was written to just now; after a quiet time they go at once. */
 const flushIntervalMs = 10;
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
@@ -264,31 +256,6 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   };
   const reload = (): ReadonlyMap<string, Reloaded> => new Map(reloadables.map(([what, reloadable]) => [what, reloadable.reload()]));
   return { url: urlOf(settings, listener.port), port: listener.port, reload, stop, failed: store.failed };
-}
-
-function storeLimits(settings: Settings): StoreLimits {
-  return {
-    queue: {
-      mutationsMax: settings.queueMutationsMax,
-      bytesMax: settings.queueBytesMax,
-      batchMutationsMax: settings.commitMutationsMax,
-      batchBytesMax: settings.commitBytesMax,
-      sharedDivisor,
-      pushMutationsMax: commitsOfPushesMax * settings.commitMutationsMax,
-      pushBytesMax: commitsOfPushesMax * settings.commitBytesMax,
-    },
-    history: {
-      historyAgeMs: settings.historyAgeMaxMs,
-      historyChangesMax: settings.historyChangesMax,
-      historyBytesMax: settings.historyBytesMax,
-      tombstoneAgeMs: settings.tombstoneAgeMaxMs,
-      tombstonesMax: settings.tombstonesMax,
-    },
-    snapshot: { rowsMax: snapshotRowsMax, bytesMax: settings.listChunkBytesMax },
-    snapshotHoldMs,
-    recentBytesMax: settings.recentBytesMax,
-    startCheckBytesMax: settings.startCheckBytesMax,
-  };
 }
 
 function storeObserver(metrics: Metrics) {

@@ -39,6 +39,8 @@ type Entry = {
   holder: Holder | undefined;
   sinceMs: number;
   told: ReadonlyMap<string, SliceFreshness>;
+  /** Somebody has held it since the start. */
+  wasHeld: boolean;
   /** Since when it has a source for none of its slices. */
   sourceFailedMs: number | undefined;
 };
@@ -73,6 +75,7 @@ export class PushSessions {
     const entry = this.#entry(shard);
     const before = entry.holder;
     entry.holder = holder;
+    entry.wasHeld = true;
     entry.sinceMs = nowMs;
     // What was told before it came is of before; it tells anew at once.
     entry.told = new Map();
@@ -119,6 +122,11 @@ export class PushSessions {
     const entry = this.#entries.get(shard);
     if (entry?.holder === undefined || entry.holder.silentSinceMs() !== undefined) return false;
     return entry.sourceFailedMs === undefined || nowMs - entry.sourceFailedMs < sourceFailedMaxMs;
+  }
+
+  /** Whether a pusher has had the shard here since the start. */
+  wasHeld(shard: ShardName): boolean {
+    return this.#entries.get(shard)?.wasHeld === true;
   }
 
   /** The shards whose pushers are there, and heard. */
@@ -175,6 +183,7 @@ export class PushSessions {
       holder: undefined,
       sinceMs: this.#startedMs,
       told: new Map(),
+      wasHeld: false,
       sourceFailedMs: undefined,
     };
     this.#entries.set(shard, entry);

@@ -4,7 +4,7 @@
  *
  *   who has the shard                         it waits until
  *   is connected here                         that is gone or silent, or has had no source for `sourceFailedMs`
- *   was connected here before this start      `returnMs` after the start
+ *   had it here before this start             it is back, or `returnMs` after the start
  *   is at another cache that is reached       nobody was connected there for `seenMaxMs`
  *   is at another cache that is not reached   that has been so for `holdMs`
  *   a plain writer, or nobody                 –
@@ -23,7 +23,7 @@ export type StandbysParts = Readonly<{
   /** The id of this cache. */
   own: string;
   known: Pick<KnownShards, 'shard'>;
-  sessions: Pick<PushSessions, 'isHeld' | 'follow'>;
+  sessions: Pick<PushSessions, 'isHeld' | 'wasHeld' | 'follow'>;
   seenMs: SeenElsewhere;
   /** Whether every link to the origin of a shard is up. */
   isReached: (shard: ShardName) => boolean;
@@ -109,7 +109,7 @@ export class Standbys {
     const state = known.shard(shard);
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
     if (sessions.isHeld(shard, nowMs)) return true;
-    if (!isElsewhere(state, own)) return state.side === 'local' && nowMs - this.#startedMs < returnMs;
+    if (!isElsewhere(state, own)) return state.side === 'local' && !sessions.wasHeld(shard) && nowMs - this.#startedMs < returnMs;
     // What is nobody's came by the parent that was.
     const side = state.side === undefined || state.side === 'local' ? 'parent' : state.side;
     return nowMs - seenMs(shard, side) < (isReached(shard) ? seenMaxMs : this.#holdMs);

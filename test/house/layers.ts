@@ -18,6 +18,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'open-door.ts': 'all',
   'open-tier.ts': 'all',
   'stand-aside.ts': 'all',
+  'store-limits.ts': ['config', 'store'],
   'client.ts': ['domain', 'diagnostics', 'frames', 'lookup', 'sender', 'clock.ts'],
   'clock.ts': ['domain'],
   'version.ts': [],

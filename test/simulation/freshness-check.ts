@@ -101,9 +101,9 @@ export class FreshnessCheck {
   }
 
   async #checkShard(cache: SimCache, status: ShardStatus, models: ReadonlyMap<string, ModelCache>): Promise<void> {
-    const { shard, incarnation, removed, connection, slices } = status;
+    const { shard, removed, connection, slices } = status;
     if (removed || connection.kind !== 'connected') return;
-    const homed = this.#tree.pushers.find(({ pusher }) => pusher.shard === shard && pusher.incarnation === incarnation);
+    const homed = this.#tree.pushers.find(({ pusher }) => pusher.shard === shard && pusher.process === cache.known.shard(shard)?.process);
     if (homed === undefined) return;
     const known = this.#knownOf(homed, cache, models);
     if (known === undefined) return;
@@ -171,7 +171,7 @@ export class FreshnessCheck {
 
   /** Undefined: no way leads from the shard to the cache. */
   #knownOf({ pusher, home, sinceMs }: HomedPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
-    const name = `${cache.name} ${pusher.shard} ${pusher.incarnation}`;
+    const name = `${cache.name} ${pusher.shard} ${pusher.process}`;
     const caches = wayBetween(models, home.name, cache.name);
     if (caches === undefined) return undefined;
     const before = this.#known.get(name);

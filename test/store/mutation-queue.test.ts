@@ -314,7 +314,7 @@ test('a queue that ends sweeps goes on with everything else', async (t) => {
   t.true(queue.idle);
 });
 
-test('claims of its shard are sent ahead of an end that is under way, once, and answered in their places', async (t) => {
+test('pushers that come for its shard are sent ahead of an end that is under way, once, and answered in their places', async (t) => {
   const { queue, batches } = aQueue();
   const lane = queue.lane();
   const answered: number[] = [];
@@ -346,13 +346,13 @@ test('claims of its shard are sent ahead of an end that is under way, once, and 
   await Promise.all(all);
 
   const texts = batches.map((batch) =>
-    batch.flatMap(askedOf).map((each) => (each.kind === 'claim' ? `claim ${each.incarnation}` : each.kind)),
+    batch.flatMap(askedOf).map((each) => (each.kind === 'acquire' ? `acquire ${each.process}` : each.kind)),
   );
   t.deepEqual(texts, [
     ['end'],
-    ['claim 2000', 'claim 3000', 'resume'],
+    ['acquire process-2000', 'acquire process-3000', 'resume'],
     ['resume'],
-    ['state', 'claim 1000', 'claim 1000', 'state', 'claim 2000', 'claim 3000'],
+    ['state', 'acquire process-1000', 'acquire process-1000', 'state', 'acquire process-2000', 'acquire process-3000'],
   ]);
   t.deepEqual(answered, [0, 1, 2, 3, 4, 5]);
   t.true(queue.idle);

@@ -32,5 +32,5 @@ export function backToSecond(database: Connection, directory: string): void {
     INSERT INTO main.meta VALUES ('nonce', 'a'), ('previous_nonce', 'b');
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision FROM now.objects;
     INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, stated, synced FROM now.slices;
-    INSERT INTO main.shards SELECT shard, incarnation, removed FROM now.shards WHERE plain = 0`);
+    INSERT INTO main.shards SELECT shard, term, removed FROM now.shards WHERE plain = 0`);
 }

@@ -97,7 +97,7 @@ test('a batch that fails leaves sides, links, steps and digests as if it had not
     aClaim('birch'),
     aClaim({ incarnation: 999 }),
   ]);
-  t.deepEqual(outcomeTexts(told), ['unchanged', 'unchanged', 'swept 0', 'unchanged', 'fenced by 1000']);
+  t.deepEqual(outcomeTexts(told), ['unchanged', 'unchanged', 'swept 0', 'acquired', 'fenced by 1000']);
   t.like((await store.slices())[0], { digest: before[1][0]?.digest, edge: 'edge' });
 });
 
@@ -279,7 +279,7 @@ test('a removal that was cut short goes on by itself at the next start', async (
     ['stays'],
   );
   const amber = (await store.shards()).find(({ shard }) => shard === aKey().shard);
-  t.true(amber?.removed && amber.incarnation > 5_000);
+  t.true(amber?.removed && amber.incarnation === 5_000);
 });
 
 test('a tombstone that came as a claim goes on by itself at the next start too, with the rank it came with', async (t) => {

@@ -92,7 +92,7 @@ test('a store from before there were sides: digests are those of the same object
   const upgraded = await SqliteEngine.start(t, {}, { directory });
 
   const { store } = upgraded;
-  const shards = before.map((state) => ({ ...state, origin: store.cacheId }));
+  const shards = before.map((state) => ({ ...state, process: '', origin: store.cacheId }));
   t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the form before are foreign');
   t.regex(store.format(1), new RegExp(`^${store.epoch}`));
   t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
@@ -122,7 +122,7 @@ test('digests of more objects than 64 bits would hold the sum of are summed up e
   const sum = (half: 'high' | 'low'): number => Number(halves.reduce((all, each) => all + BigInt(each[half]), 0n) % modulus);
   t.is(readSlices(database)[0]?.digest, formatDigest({ high: sum('high'), low: sum('low') }));
   t.deepEqual(readShards(database), [
-    { shard: shardName('amber'), incarnation: 1, moves: 0, removed: false, origin: '', side: 'local', plain: true },
+    { shard: shardName('amber'), incarnation: 1, process: '', removed: false, origin: '', side: 'local', plain: true },
   ]);
 });
 
@@ -153,7 +153,7 @@ test('a store from before lives were numbered shows its past as it did', async (
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
     INSERT INTO main.slices SELECT * FROM now.slices;
-    INSERT INTO main.shards (shard, incarnation, removed, moves, side, plain) SELECT shard, incarnation, removed, moves, side, plain FROM now.shards`);
+    INSERT INTO main.shards (shard, incarnation, removed, moves, side, plain) SELECT shard, term, removed, 0, side, plain FROM now.shards`);
 
   migrate(database, projectFile('migrations'));
   database.close();

@@ -48,7 +48,7 @@ async function aTeller(...names: readonly string[]) {
     { to: 'parent', edge: new Edge(everything, everything), held: [], canResume: false },
   );
   const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, rang }, store.published);
-  courses.learnChoice(aClaimFrame({ incarnation: firstIncarnation, origin: 'here', isYours: true }));
+  courses.learnChoice(aClaimFrame({ incarnation: firstIncarnation, origin: store.cacheId, isYours: true }));
   await courses.open(async () => {});
   const restated: string[] = [];
   const restate = (course: SliceCourse, afterMs: number, reason: string): void => {

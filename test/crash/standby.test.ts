@@ -1,0 +1,81 @@
+/**
+ * Two agents of one shard, as a Deployment with two replicas runs them: the one that has the shard is killed, or stands still, and the other goes on.
+ * What is written on the shard meanwhile arrives, and nobody is fenced but who stood still.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import type { StatusReport } from '../../src/domain/status.js';
+import { AgentProcess } from '../support/agent-process.js';
+import { ShardStandIn } from '../support/shard-stand-in.js';
+import { fill } from '../support/shard-stand-in-objects.js';
+import { StrataProcess } from '../support/strata-process.js';
+import { until } from '../support/test-server.js';
+
+const exportsPath = '/services/cache/shards/amber/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+const takeOverMsMax = 1_500;
+const pingMs = 250;
+
+async function amberAt(cache: StrataProcess): Promise<StatusReport['shards'][number] | undefined> {
+  const { shards } = JSON.parse((await cache.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+  return shards.find(({ shard }) => shard === 'amber');
+}
+
+async function twoAgents(t: ExecutionContext, flags: readonly string[] = []) {
+  const shard = await ShardStandIn.start();
+  t.teardown(() => shard.close());
+  await fill(shard, 'root');
+  const cache = await StrataProcess.start({ flags });
+  t.teardown(() => cache[Symbol.asyncDispose]());
+  const agents = [];
+  for (const standbys of [0, 1]) {
+    const agent = await AgentProcess.start(cache, { shard: 'amber', kubeconfig: shard.kubeconfig });
+    t.teardown(() => agent[Symbol.asyncDispose]());
+    agents.push(agent);
+    await until(
+      async () => (await amberAt(cache))?.standbys === standbys && (await amberAt(cache))?.connection.kind === 'connected',
+      20_000,
+    );
+  }
+  const [first, second] = agents as [AgentProcess, AgentProcess];
+  /** How long after it was written on the shard an object is in the cache. */
+  const writeMs = async (name: string): Promise<number> => {
+    const startedMs = performance.now();
+    shard.store.put('apiexports.apis.kcp.io', 'c1', { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name } });
+    await until(async () => (await cache.client().list(exportsPath)).items.some(({ metadata }) => metadata.name === name), 20_000);
+    return performance.now() - startedMs;
+  };
+  return { cache, first, second, writeMs };
+}
+
+test.serial('an agent that is killed beside its standby: writes go on', async (t) => {
+  const { cache, first, second, writeMs } = await twoAgents(t);
+  await writeMs('before');
+
+  for (const [round, leader] of [first, second, first].entries()) {
+    await leader.kill();
+    const ms = await writeMs(`round-${round}`);
+    t.log(`written ${Math.round(ms)} ms after the kill`);
+    t.true(ms < takeOverMsMax);
+    leader.resume();
+    await until(async () => (await amberAt(cache))?.standbys === 1, 20_000);
+  }
+
+  t.notRegex(await first.log(), /fenced/);
+});
+
+test.serial('an agent that stands still gives way to its standby, and is fenced when it goes on', async (t) => {
+  const { cache, first, second, writeMs } = await twoAgents(t, [`--ping-interval=${pingMs}ms`, `--pong-timeout=${pingMs}ms`]);
+  t.teardown(() => first.pid > 0 && process.kill(first.pid, 'SIGCONT'));
+
+  process.kill(first.pid, 'SIGSTOP');
+  const ms = await writeMs('while-it-stands-still');
+  t.log(`written ${Math.round(ms)} ms after it stood still`);
+  t.true(ms < 3 * takeOverMsMax);
+  process.kill(first.pid, 'SIGCONT');
+
+  await t.throwsAsync(first.failed(), { message: /ended with 1/ });
+  await sleep(500);
+  t.is((await amberAt(cache))?.connection.kind, 'connected');
+  t.true((await writeMs('behind-it')) < takeOverMsMax);
+  t.is(await second.stop(), 0);
+});
