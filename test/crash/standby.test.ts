@@ -65,7 +65,6 @@ test.serial('an agent that is killed beside its standby: writes go on', async (t
 
 test.serial('an agent that stands still gives way to its standby, and is fenced when it goes on', async (t) => {
   const { cache, first, second, writeMs } = await twoAgents(t, [`--ping-interval=${pingMs}ms`, `--pong-timeout=${pingMs}ms`]);
-  t.teardown(() => first.pid > 0 && process.kill(first.pid, 'SIGCONT'));
 
   process.kill(first.pid, 'SIGSTOP');
   const ms = await writeMs('while-it-stands-still');

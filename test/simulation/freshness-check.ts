@@ -12,7 +12,6 @@
  * Cost: a comparison of two digests for each cache and slice, while what it holds is what the shard holds.
  */
 import type { Resource } from '../../src/domain/resource.js';
-import type { ShardName } from '../../src/domain/shard.js';
 import { snapshotPages } from '../../src/domain/snapshot-pages.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardStatus, SliceStatus, StatusReport } from '../../src/domain/status.js';
@@ -47,8 +46,6 @@ export class FreshnessCheck {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #known = new Map<string, Known>();
-  /** Shards that a cache has heard of: nobody can miss one whose pusher was answered by nobody. */
-  readonly #heard = new Set<ShardName>();
   readonly #lies: Readonly<Record<LieKind, string[]>> = { freshness: [], absence: [] };
   readonly #counts: Record<LieKind, number> = { freshness: 0, absence: 0 };
 
@@ -80,7 +77,6 @@ export class FreshnessCheck {
 
   async look(): Promise<void> {
     const models = new Map(this.#tree.caches.map(({ name, model }) => [name, model]));
-    for (const shard of this.#tree.shards) if (this.#tree.caches.some((cache) => cache.hasHeardOf(shard))) this.#heard.add(shard);
     for (const cache of this.#tree.caches) if (cache.isAnswering) await this.#lookAt(cache, models);
   }
 
@@ -147,7 +143,7 @@ export class FreshnessCheck {
         if (known.digests.get(name) === cache.digests.get(name)) continue;
         const { whole, shards } = typeFreshness(parsed, resource, 0);
         const fromMs = this.#sinceMs(known, Math.max(0, ...shards.map(({ lagMs }) => lagMs ?? 0)));
-        if (!whole || !this.#heard.has(shard) || !this.#isMet(known) || fromMs < truth.sinceMs || fromMs < known.changedMs) continue;
+        if (!whole || !this.#isMet(known) || fromMs < truth.sinceMs || fromMs < known.changedMs) continue;
         const held = await heldBy(cache, homed.pusher, resource);
         for (const [text, key] of truth.keysOf(name)) {
           if (held.has(text) || known.way.mayHold(key, undefined, fromMs)) continue;

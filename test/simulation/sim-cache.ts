@@ -81,11 +81,6 @@ export class SimCache {
     return this.#disk.links.has(childSide(child));
   }
 
-  /** Whether it has ever heard of that shard, as far as its disk remembers. */
-  hasHeardOf(shard: ShardName): boolean {
-    return this.#disk.shards.has(shard);
-  }
-
   get configuredMs(): number {
     return this.#configuredMs;
   }
@@ -101,10 +96,6 @@ export class SimCache {
 
   get tier(): Tier {
     return this.#running().tier;
-  }
-
-  get cacheId(): string {
-    return this.#disk.cacheId;
   }
 
   get digests(): ReadonlyMap<string, string> {

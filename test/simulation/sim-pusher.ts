@@ -30,6 +30,9 @@ export class SimPusher implements SimParty {
   readonly truth = new ShardTruth();
   readonly resources: readonly Resource[];
   #incarnation: Incarnation = 0;
+  /** When it was given that, and by the cache of which id. */
+  givenMs = 0;
+  origin = '';
   /** What the shard holds now, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
   /** What has changed and was not answered for. */
@@ -140,6 +143,7 @@ export class SimPusher implements SimParty {
       (await this.#push(lane, [{ kind: 'acquire', shard, process, incarnation: this.#incarnation, nowMs: clock.wallMs() }], signal)) ?? [];
     if (decided?.kind !== 'acquired') return;
     const { incarnation } = decided;
+    if (incarnation !== this.#incarnation) [this.origin, this.givenMs] = [store.cacheId, this.#time?.now() ?? 0];
     this.#incarnation = incarnation;
     this.#isThere = true;
     // What was answered for and is lost there, because the disk is older, is stated anew: the position of the last answer tells.

@@ -14,6 +14,8 @@ export class SimRemoval implements SimParty {
   readonly isConnected = false;
   readonly resources: readonly Resource[] = [];
   #incarnation: Incarnation = 0;
+  /** The id of the cache that it was removed at. */
+  origin = '';
   #isDone = false;
   #run = 0;
   /** How often it was removed because somebody was back, since the cache runs. */
@@ -58,7 +60,8 @@ export class SimRemoval implements SimParty {
     if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {
       await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: clock.wallMs() }]);
       const after = await known();
-      if (run === this.#run && after?.removed === true) this.#incarnation = Math.max(this.#incarnation, after.incarnation);
+      if (run === this.#run && after?.removed === true && after.incarnation > this.#incarnation)
+        [this.#incarnation, this.origin] = [after.incarnation, after.origin];
     }
     if (run === this.#run) this.#isDone = true;
   }

@@ -36,16 +36,18 @@ export class SimTree {
 
   get pushers(): readonly HomedPusher[] {
     return [...this.#homes].flatMap(([pusher, home]) =>
-      pusher instanceof SimPusher ? [{ pusher, home, sinceMs: this.#homedMs.get(pusher) ?? 0 }] : [],
+      pusher instanceof SimPusher ? [{ pusher, home, sinceMs: Math.max(pusher.givenMs, this.#homedMs.get(pusher) ?? 0) }] : [],
     );
   }
 
-  /** The last process of each shard, unless somebody has taken the shard from it for good. */
+  /** The last process of each shard that was ever given it, unless somebody has taken the shard from it for good. */
   get latestPushers(): readonly HomedPusher[] {
     const parties = [...this.#homes.keys()].filter((party) => party instanceof SimPusher || party instanceof SimRemoval);
+    // Of two numbers that are the same a removal's is the higher.
+    const isAbove = (party: SimPusher | SimRemoval, { shard, incarnation }: SimPusher): boolean =>
+      party.shard === shard && (party.incarnation > incarnation || (party.incarnation === incarnation && party instanceof SimRemoval));
     return this.pushers.filter(
-      ({ pusher }) =>
-        !pusher.isFenced && parties.every(({ shard, incarnation }) => shard !== pusher.shard || incarnation <= pusher.incarnation),
+      ({ pusher }) => !pusher.isFenced && pusher.incarnation > 0 && !parties.some((party) => isAbove(party, pusher)),
     );
   }
 
@@ -81,7 +83,7 @@ export class SimTree {
 
   /** What is to be in the end, as things are now. */
   model(): ModelTree {
-    const claims = [...this.#homes].map(([party, { name, cacheId }]) => ({ ...claimOf(party, name), origin: cacheId }));
+    const claims = [...this.#homes].map(([party, { name }]) => claimOf(party, name));
     return new ModelTree(
       this.caches.map(({ model }) => model),
       claims,
@@ -145,8 +147,9 @@ export class SimTree {
 /** Nobody but its plain writer has a plain writer's shard for long. */
 function claimOf(party: SimParty, cache: string): ModelClaim {
   const { shard } = party;
-  if (party instanceof SimRemoval) return { shard, cache, incarnation: party.incarnation, removed: true, objects: [] };
-  if (party instanceof SimPusher) return { shard, cache, incarnation: party.incarnation, objects: party.objects };
+  if (party instanceof SimRemoval)
+    return { shard, cache, origin: party.origin, incarnation: party.incarnation, removed: true, objects: [] };
+  if (party instanceof SimPusher) return { shard, cache, origin: party.origin, incarnation: party.incarnation, objects: party.objects };
   if (party instanceof SimWriter) return { shard, cache, incarnation: Infinity, objects: party.objects };
   throw new Error(`${shard} has an unknown party`);
 }

@@ -193,7 +193,8 @@ export class TreeScript {
   #movePath({ shard, cluster, path }: StepOf<'path'>): void {
     const place = { shard: pick(shards, shard), cluster: pick(clusters, cluster) };
     this.#paths.set(`${place.shard} ${place.cluster}`, pick(paths, path));
-    this.#pushers.get(place.shard)?.put(this.#anchor(place));
+    // Whichever process of the shard goes on, it knows the path: once a logical cluster has one, it keeps one.
+    for (const { pusher } of this.#tree.pushers) if (pusher.shard === place.shard) pusher.put(this.#anchor(place));
   }
 
   #declare({ shard: number, isDeclared }: StepOf<'declare'>): void {
