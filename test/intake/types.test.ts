@@ -164,7 +164,7 @@ test('a restart during the hold removes nothing: the grace time begins anew once
 });
 
 test('what is held until its pusher has gone is removed when that is back', async (t) => {
-  const server = await aServer(t, { flags: { 'removal-hold-grace': '400ms' } });
+  const server = await aServer(t, { flags: { 'removal-hold-grace': '3s' } });
   const pusher = await both(server, many);
   pusher.types([exports]);
   await until(async () => (await held(server))?.held !== null);
