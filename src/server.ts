@@ -126,7 +126,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   const context = pushContext(settings, catalogue);
   const policies = linkPoliciesOf(settings);
   const links = await store.links();
-  const tier = openTier(settings, policies, { store, known, links, sessions, context, clock, random, log, metrics });
+  const tier = openTier(settings, policies, { store, known, links, sessions, watches: hub, context, clock, random, log, metrics });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);

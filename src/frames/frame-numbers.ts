@@ -22,4 +22,5 @@ export const frameNumbers = {
   heartbeat: 18,
   report: 19,
   summary: 20,
+  unstated: 21,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

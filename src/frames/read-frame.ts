@@ -174,6 +174,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         sequence: asPositive(member(1, 'sequence')),
         value: asText(member(2, 'value')),
       };
+    case 'unstated':
+      return { kind, slice: asSlice(member(0, 'slice')), keys: asRows(member(1, 'keys'), keyWidth, asKey) };
     default:
       return unreachable(kind);
   }

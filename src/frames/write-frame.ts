@@ -57,6 +57,8 @@ function members(frame: Frame): readonly unknown[] {
       return [text(frame.position), frame.held.map(held), frame.isLast];
     case 'summary':
       return [slice(frame.slice), frame.sequence, text(frame.value)];
+    case 'unstated':
+      return [slice(frame.slice), keys(frame.keys)];
     default:
       return unreachable(frame);
   }

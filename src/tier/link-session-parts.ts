@@ -2,7 +2,7 @@
 import type { PushOutcome } from '../domain/push.js';
 import type { LinkSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { Credit, FrameLimits } from '../frames/frame.js';
+import type { Credit, FrameLimits, FrameOf } from '../frames/frame.js';
 import type { InflowContextParts } from './inflow-context.js';
 import type { LinkInflowParts } from './link-inflow.js';
 import type { OutflowParts } from './outflow-options.js';
@@ -16,6 +16,8 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'h
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
     settled: () => void;
+    /** The other end has let go of what was not stated. */
+    unstated: (frame: FrameOf<'unstated'>) => Promise<void>;
     routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
     /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
     isRolledBack: (side: LinkSide, position: string) => boolean;

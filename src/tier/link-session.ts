@@ -127,7 +127,6 @@ export class LinkSession {
     if (this.#isGreeted) this.#connection.send(frame);
   }
 
-  /** This end's policy has changed. */
   changePolicy(policy: EndPolicy): void {
     const before = this.#edges;
     this.#own = policy;
@@ -201,6 +200,8 @@ export class LinkSession {
         return this.#outflow?.restate(frame);
       case 'summary':
         return this.#outflow?.learnSummary(frame);
+      case 'unstated':
+        return this.#parts.unstated(frame);
       case 'claim': {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
         this.#inflow.noteClaim(frame, this.#parts.routes.hear(this.#peer.side, frame));

@@ -39,6 +39,7 @@ import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ToldFreshness } from './told-freshness.js';
 import { Tellers } from './tellers.js';
+import { hearUnstated, nameUnstated, type HearingParts } from './unstated.js';
 
 export type TierParts = Readonly<{
   store: Store;
@@ -51,10 +52,11 @@ export type TierParts = Readonly<{
 }> &
   Omit<
     LinkSessionParts,
-    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'isRolledBack' | 'store'
+    'freshnessOf' | 'isSynced' | 'isComplete' | 'reported' | 'routed' | 'settled' | 'routes' | 'unstated' | 'isRolledBack' | 'store'
   > &
   Pick<LinkParts, 'connect'> &
-  Pick<RollbackParts, 'sendPushersAway'>;
+  Pick<RollbackParts, 'sendPushersAway'> &
+  Pick<HearingParts, 'tellAbsent'>;
 
 export type TierOptions = OutflowOptions &
   Omit<LinkOptions, 'hello'> &
@@ -254,11 +256,13 @@ export class Tier {
     const { log } = this.#parts;
     const { side } = peer;
     const told = this.#told.up(side);
+    const naming = nameUnstated({ ...this.#parts, connection: ends.connection, takes: (slice) => session.brings(slice) === true }, side);
     void ends.connection.closed.then(() => {
+      naming.cancel();
       told.down();
       this.#tellers.look();
     });
-    return new LinkSession(
+    const session = new LinkSession(
       ends,
       { peer, policy },
       {
@@ -272,9 +276,11 @@ export class Tier {
         settled: () => this.#tellers.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,
+        unstated: (frame) => hearUnstated(frame, this.#parts),
       },
       this.#options,
     );
+    return session;
   }
 
   #welcome(): FrameOf<'welcome'> {

@@ -118,7 +118,7 @@ const bad: readonly [string, unknown, string][] = [
   ['no list', 'hello', 'it is no list'],
   ['an empty list', [], 'its kind is none'],
   ['a kind of number 0', [0], 'its kind is none'],
-  ['a kind that is not known', [21], 'its kind is none'],
+  ['a kind that is not known', [22], 'its kind is none'],
   ['a kind by name', ['put'], 'its kind is none'],
   ['a put of nothing', [3, 1, amber, 'v1', []], 'put.objects is no list of 5 members each'],
   ['a put whose objects are no multiple of five', [3, 1, amber, 'v1', ['c', '', 'n', '1']], 'put.objects is no list of 5 members each'],
@@ -156,6 +156,7 @@ const bad: readonly [string, unknown, string][] = [
   ['a digest without a number', [12, amber, 'd'], 'digest.sequence is no number above 0'],
   ['more held slices than a list may have', [17, '', Array(10_001).fill(0), true], 'resume.held is too long'],
   ['a held slice without an incarnation', [17, '', [[amber, '']], true], 'resume.held.stated is no number'],
+  ['unstated keys that are not whole', [21, amber, ['c', '']], 'unstated.keys is no list of 3 members each'],
 ];
 
 for (const [name, message, why] of bad) {

@@ -139,6 +139,7 @@ export const someFrames: readonly Frame[] = [
   { kind: 'begin', sequence: 1, slice: exportsOfAmber, revision: '1003', compares: true },
   { kind: 'end', sequence: 301, slice: exportsOfAmber, revision: '1003', count: 0, edge: 'e1', isSame: true },
   { kind: 'summary', slice: exportsOfAmber, sequence: 1, value: 'a1b2' },
+  { kind: 'unstated', slice: exportsOfAmber, keys: [{ cluster: 'acme', namespace: '', name: 'one' }] },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -227,6 +228,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     { requiredKeys: ['kind', 'sequence', 'slice', 'revision', 'count', 'edge'] },
   ),
   fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, value: text }),
+  fc.record({ kind: fc.constant('unstated' as const), slice, keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }) }),
   fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),
   fc.record({ kind: fc.constant('progress' as const), sequence: positive, position: text }),
   fc.record({

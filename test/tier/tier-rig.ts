@@ -30,6 +30,8 @@ export type RigCache = Readonly<{
   disk: MemoryDisk;
   /** What it has logged. */
   logged: readonly Readonly<{ event: string; fields: unknown }>[];
+  /** What its watches were to be told of as absent. */
+  absent: readonly string[];
   /** Tells its neighbours that it stops. */
   stop: () => void;
 }>;
@@ -79,6 +81,7 @@ export class TierRig {
     const known = await KnownShards.open(store);
     const logged: Readonly<{ event: string; fields: unknown }>[] = [];
     const log = recordingLog(logged);
+    const absent: string[] = [];
     const tier = new Tier(
       {
         store,
@@ -92,6 +95,7 @@ export class TierRig {
         metrics: createMetrics({ processMetrics: false }),
         pushers,
         sendPushersAway: () => {},
+        tellAbsent: async ({ cluster, name }) => void absent.push(`${cluster}|${name}`),
         intake: { typeOf, credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url) => this.#connect(url, name),
@@ -118,7 +122,7 @@ export class TierRig {
       stopping.abort();
       tier.close();
     };
-    return { name, store, known, tier, disk, logged, stop };
+    return { name, store, known, tier, disk, logged, absent, stop };
   }
 
   listen(url: string, take: (connection: ConnectionEnd, from: string) => void): void {
