@@ -10,7 +10,7 @@ import type { Metrics } from './diagnostics/metrics.js';
 import type { LinkPolicies } from './domain/link-policies.js';
 import { CacheError } from './domain/errors.js';
 import type { LinkState } from './domain/push.js';
-import type { Clock, Store } from './domain/ports.js';
+import type { Clock, Store, Watches } from './domain/ports.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
 import type { SessionContext } from './intake/session-state.js';
@@ -29,6 +29,7 @@ export type OpenTierParts = Readonly<{
   links: readonly LinkState[];
   sessions: PushSessions;
   removals: HeldRemovals;
+  watches: Pick<Watches, 'tellAbsent'>;
   context: Pick<SessionContext, 'typeOf' | 'limits' | 'credit' | 'systemClusters'>;
   clock: Clock;
   random: () => number;
@@ -57,6 +58,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       intake: parts.context,
       childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
       pushers: sessions,
+      tellAbsent: (key) => parts.watches.tellAbsent(key),
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
       // Read anew each time: certificates are renewed where they lie.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),

@@ -128,7 +128,19 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   });
   const policies = linkPoliciesOf(settings);
   const links = await store.links();
-  const tier = openTier(settings, policies, { store, known, links, sessions, removals, context, clock, random, log, metrics });
+  const tier = openTier(settings, policies, {
+    store,
+    known,
+    links,
+    sessions,
+    removals,
+    watches: hub,
+    context,
+    clock,
+    random,
+    log,
+    metrics,
+  });
   const dropType = (resource: Resource): void => {
     sessions.drop(resource);
     tier.drop(resource);

@@ -227,6 +227,11 @@ export interface OpenWatch extends AsyncIterable<readonly Uint8Array[]> {
 export interface Watches {
   readonly openWatches: number;
   open(request: WatchRequest): OpenWatch;
+  /**
+   * Tells the live watches that cover the key that it holds nothing, if no namesake on another shard stands: somebody has it from a state of the store
+   * that is lost. Nothing is told when something changes just now; whoever has it comes again.
+   */
+  tellAbsent(key: Key): Promise<void>;
   /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */
   endOf(resource: Resource): void;
 }

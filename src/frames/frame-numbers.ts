@@ -24,4 +24,5 @@ export const frameNumbers = {
   summary: 20,
   standby: 21,
   types: 22,
+  unstated: 23,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

@@ -25,6 +25,7 @@
  *            | [20, slice, sequence, value]                                                        summary
  *            | [21]                                                                                standby
  *            | [22, slices]                                                                        types
+ *            | [23, slice, keys]                                                                   unstated
  *   slice    = [shard, group, resource, identity]      slices = [slice, …]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
@@ -34,7 +35,7 @@
  *
  * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * heartbeat and report are theirs alone, and so are the credit and the limits in hello; status, standby and types are a shard's.
+ * unstated, heartbeat and report are theirs alone, and so are the credit and the limits in hello; status, standby and types are a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
@@ -46,6 +47,8 @@
  *
  * A begin that compares is answered with a summary of what the receiver holds then, by the number of the begin: a SHA-256 (domain/summary.ts), ''
  * where it has none to give. If the sender's own is the same, it sends no objects, and an end that says so: nothing is to be removed.
+ *
+ * The unstated are keys that a statement did not name, and that the receiver has let go of since: the sender may have lost them.
  *
  * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
  * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as stated.
@@ -199,5 +202,6 @@ export type Frame =
   | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; value: string }>
   /** From a shard: all that it has. */
   | Readonly<{ kind: 'types'; slices: readonly Slice[] }>
+  | Readonly<{ kind: 'unstated'; slice: Slice; keys: readonly PushedKey[] }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

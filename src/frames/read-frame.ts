@@ -130,12 +130,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
     case 'policy':
       return { kind, up: asPolicy(member(0, 'up')), down: asPolicy(member(1, 'down')) };
     case 'digest':
-      return {
-        kind,
-        sequence: asPositive(member(0, 'sequence')),
-        slice: asSlice(member(1, 'slice')),
-        value: asText(member(2, 'value')),
-      };
+      return { kind, sequence: asPositive(member(0, 'sequence')), slice: asSlice(member(1, 'slice')), value: asText(member(2, 'value')) };
     case 'ack':
       return { kind, sequence: asCount(member(0, 'sequence')), credit: asCredit(member(1, 'credit')), ...position(member(2, 'position')) };
     case 'refuse':
@@ -183,6 +178,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
       };
     case 'types':
       return { kind, slices: asListOf(member(0, 'slices'), asSlice) };
+    case 'unstated':
+      return { kind, slice: asSlice(member(0, 'slice')), keys: asRows(member(1, 'keys'), keyWidth, asKey) };
     default:
       return unreachable(kind);
   }

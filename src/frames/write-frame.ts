@@ -62,6 +62,8 @@ function members(frame: Frame): readonly unknown[] {
       return [slice(frame.slice), frame.sequence, text(frame.value)];
     case 'types':
       return [frame.slices.map(slice)];
+    case 'unstated':
+      return [slice(frame.slice), keys(frame.keys)];
     default:
       return unreachable(frame);
   }

@@ -2,7 +2,7 @@
 import type { PushOutcome } from '../domain/push.js';
 import type { LinkSide } from '../domain/side.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { Credit, FrameLimits } from '../frames/frame.js';
+import type { Credit, FrameLimits, FrameOf } from '../frames/frame.js';
 import type { EqualEdges } from './equal-edges.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
 import type { InflowContextParts } from './inflow-context.js';
@@ -23,6 +23,8 @@ export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'h
     settled: () => void;
     /** Of all links of this cache. */
     equalEdges: EqualEdges;
+    /** The other end has let go of what was not stated. */
+    unstated: (frame: FrameOf<'unstated'>) => Promise<void>;
     routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
     /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
     isRolledBack: (side: LinkSide, position: string) => boolean;

@@ -208,6 +208,8 @@ export class LinkSession {
         return this.#outflow?.restate(frame);
       case 'summary':
         return this.#outflow?.learnSummary(frame);
+      case 'unstated':
+        return this.#parts.unstated(frame);
       case 'claim': {
         if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
         this.#inflow.noteClaim(frame, this.#parts.routes.hear(this.#peer.side, frame));

@@ -41,6 +41,7 @@ import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
 import { ToldFreshness, type OpenSide } from './told-freshness.js';
 import { Tellers } from './tellers.js';
+import { hearUnstated, nameUnstated, type HearingParts } from './unstated.js';
 
 export type TierParts = Readonly<{
   store: Store;
@@ -61,13 +62,15 @@ export type TierParts = Readonly<{
     | 'routed'
     | 'settled'
     | 'routes'
+    | 'unstated'
     | 'isRolledBack'
     | 'equalEdges'
     | 'history'
     | 'store'
   > &
   Pick<LinkParts, 'connect'> &
-  Pick<RollbackParts, 'sendPushersAway'>;
+  Pick<RollbackParts, 'sendPushersAway'> &
+  Pick<HearingParts, 'tellAbsent'>;
 
 export type TierOptions = OutflowOptions &
   Omit<LinkOptions, 'hello'> &
@@ -282,7 +285,9 @@ export class Tier {
         this.#tellers.look();
       });
     };
-    return new LinkSession(
+    const naming = nameUnstated({ ...this.#parts, connection: ends.connection, takes: (slice) => session.brings(slice) === true }, side);
+    void ends.connection.closed.then(() => naming.cancel());
+    const session = new LinkSession(
       ends,
       { peer, policy },
       {
@@ -299,9 +304,11 @@ export class Tier {
         routes: this.#routes,
         equalEdges: this.#equalEdges,
         history: this.#history,
+        unstated: (frame) => hearUnstated(frame, this.#parts),
       },
       this.#options,
     );
+    return session;
   }
 
   #welcome(): FrameOf<'welcome'> {

@@ -8,6 +8,7 @@
  * and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
  */
 import type { Change } from '../domain/change.js';
+import type { Key } from '../domain/key.js';
 import type { EventItem } from '../domain/ports.js';
 import type { Revision } from '../domain/revision.js';
 import { isEverything } from '../domain/selector.js';
@@ -108,6 +109,17 @@ export class FanOut<Member extends Receiver> {
   flush(view: View): void {
     const group = this.#index.find(view);
     if (group !== undefined) this.#finish(group);
+  }
+
+  /** Tells whoever watches the key, behind all that is published, that it holds nothing. */
+  tellAbsent(key: Key, resourceVersion: string): void {
+    for (const { groups } of this.#index.covering(key)) {
+      for (const group of groups.values()) {
+        this.#finish(group);
+        const bytes = group.representation.forgotten([key], resourceVersion);
+        for (const member of group.members) member.offer({ bytes, events: 1, after: this.#revision, upTo: this.#revision });
+      }
+    }
   }
 
   #finish(group: Group<Member>): void {

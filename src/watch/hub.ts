@@ -11,6 +11,7 @@
 import { setImmediate } from 'node:timers';
 import type { Commit } from '../domain/change.js';
 import type { Clock, Commits, OpenWatch, Subscription, Watches, WatchRequest } from '../domain/ports.js';
+import type { Key } from '../domain/key.js';
 import type { Resource } from '../domain/resource.js';
 import type { Revision } from '../domain/revision.js';
 import { CatchUp } from './catch-up.js';
@@ -89,6 +90,15 @@ export class Hub implements Watches, ChangeStream {
       const { scope } = watcher.request;
       if (scope.group === group && scope.resource === resource && scope.identity === identity) watcher.end();
     }
+  }
+
+  async tellAbsent(key: Key): Promise<void> {
+    const { objects, revisions } = this.#parts;
+    const { resource, cluster, namespace, name } = key;
+    const at = revisions.published;
+    // A namesake on another shard is the same object to an informer.
+    const standing = await objects.find({ ...resource, shard: '*', cluster, namespace, name });
+    if (standing.length === 0 && revisions.published === at) this.#live.tellAbsent(key, revisions.format(at));
   }
 
   /** Ends every watch, cleanly, and from now on each that opens. */

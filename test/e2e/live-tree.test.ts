@@ -68,7 +68,7 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
   await assertSame(t, tree, 'after the workspaces were deleted');
   t.deepEqual(await tree.logged(...alarms), []);
-  t.deepEqual(wrong, [], 'open (docs/bugs.md): what a leaf lost by a restore');
+  t.deepEqual(wrong, [], 'what a leaf lost by a restore is written again');
 });
 
 type Binding = Readonly<{ workspaces: LiveWorkspaces; tree: LiveTree; provider: Workspace; consumer: Workspace }>;
@@ -146,8 +146,8 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
 }
 
 /**
- * Its shard lists anew, and is to write what the snapshot has not. Looked at once all caches hold the same, because up to then the parent keeps what the leaf
- * has lost. Answers the exports in which the caches differ from kcp.
+ * Its shard lists anew, and writes what the snapshot has not once the parent has let go of it and the leaf has told of it (unstated.ts). Looked at once all
+ * caches hold the same, because up to then the parent keeps what the leaf has lost. Answers the exports in which the caches differ from kcp.
  */
 async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<readonly string[]> {
   const [home] = stage.homes;

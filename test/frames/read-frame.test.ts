@@ -140,6 +140,7 @@ const bad: readonly [string, unknown, string][] = [
   ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', false, 0], 'end.incarnation is no number above 0'],
   ['more types than a list may have', [22, Array(10_001).fill(amber)], 'types.slices is too long'],
   ['a held slice without an incarnation', [17, '', [[amber, '']], true], 'resume.held.stated is no number'],
+  ['unstated keys that are not whole', [23, amber, ['c', '']], 'unstated.keys is no list of 3 members each'],
 ];
 
 for (const [name, message, why] of bad) {

@@ -149,6 +149,7 @@ export const someFrames: readonly Frame[] = [
   { kind: 'summary', slice: exportsOfAmber, sequence: 1, value: 'a1b2' },
   { kind: 'standby' },
   { kind: 'types', slices: [exportsOfAmber] },
+  { kind: 'unstated', slice: exportsOfAmber, keys: [{ cluster: 'acme', namespace: '', name: 'one' }] },
 ];
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
@@ -257,6 +258,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({ kind: fc.constant('standby' as const) }),
   fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, value: text }),
   fc.record({ kind: fc.constant('types' as const), slices: fc.array(slice, { maxLength: 3 }) }),
+  fc.record({ kind: fc.constant('unstated' as const), slice, keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }) }),
   fc.record({ kind: fc.constant('restate' as const), slice, reason: text }),
   fc.record({ kind: fc.constant('progress' as const), sequence: positive, position: text }),
   fc.record({

@@ -112,6 +112,7 @@ export class SimProcess implements PartyPlace {
         pushers,
         sendPushersAway,
         removals,
+        tellAbsent: () => Promise.resolve(),
         intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url, signal) => world.network.connect(name, url, signal),

@@ -38,6 +38,17 @@ const turns: readonly Change[] = [
 const heals = { kind: 'initial', named: 3n, isHealed: true } as const;
 const relisted = [event('ADDED', two, 4n), bookmark(5n, true), event('DELETED', one, 5n), bookmark(5n)];
 
+test('a bare DELETED is no change, of a key that holds nothing', (t) => {
+  const bare = (key: string, position: bigint): SeenEvent => ({ ...event('DELETED', key, position), bare: true });
+  const told = (extra: SeenEvent) => history({ watches: [behind('full', 0n, [...full.slice(0, 5), extra, ...full.slice(5)])] });
+
+  t.deepEqual(validate(told(bare(one, 5n)), ['G2', 'G3', 'G4', 'G7']), []);
+  t.deepEqual(
+    validate(told(bare(two, 5n)), ['G2', 'G3', 'G4', 'G7']).map(({ guarantee }) => guarantee),
+    ['G4'],
+  );
+});
+
 test('a history without faults violates nothing', (t) => {
   const selected = [event('ADDED', two, 2n), event('ADDED', one, 3n), event('DELETED', two, 4n), event('DELETED', one, 5n)];
   const watchList = [

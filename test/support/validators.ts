@@ -11,7 +11,8 @@
  *
  * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
  * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated bookmark, for what
- * the client may still hold from an older revision. `isHealedDeletion` names these; G2 and G7 exempt nothing else.
+ * the client may still hold from an older revision. `isHealedDeletion` names these, and the bare DELETED events that tell of a key which somebody
+ * wrote to though it holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
  */
 import { Truth } from './truth.js';
 import type { Acknowledged, Change, History, ObjectKey, Position, SeenEvent, SeenWatch } from './watch-history.js';
@@ -43,7 +44,7 @@ export function validate(
   return guarantees.flatMap((guarantee) => validators[guarantee](history));
 }
 
-/** A DELETED that heals a client which named an old revision: behind the annotated bookmark, at that bookmark's revision (D4). */
+/** A DELETED that heals a client: bare, or for one that named an old revision, behind the annotated bookmark, at that bookmark's revision (D4). */
 export function isHealedDeletion(watch: Pick<SeenWatch, 'began' | 'events'>, index: number): boolean {
   return healedDeletions(watch).has(index);
 }
@@ -93,7 +94,8 @@ function unique(watch: SeenWatch): readonly Violation[] {
   const seen = new Set<string>();
   const healed = healedDeletions(watch);
   return watch.events.flatMap((event, index) => {
-    if (!isChange(event)) return [];
+    // Whoever writes to a key that holds nothing may do so again.
+    if (!isChange(event) || event.bare === true) return [];
     const id = `${healed.has(index) ? 'healed ' : ''}${event.key}@${event.position}`;
     if (seen.has(id)) return [violation('G3', watch, `${describe(event)} came twice`)];
     seen.add(id);
@@ -132,6 +134,9 @@ function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): reado
       report(`${describe(event)} has the labels ${labelsText(event)}, came with ${labelsText(seen)}`);
   }
   for (const [id, event] of got) if (!wanted.has(id)) report(`${describe(event)} came, and no such change is known`);
+  for (const event of watch.events)
+    if (event.bare === true && truth.stateAt(watch, event.position).has(event.key))
+      report(`${describe(event)} came bare, and the key holds something`);
   return violations;
 }
 
@@ -273,10 +278,9 @@ function endOfInitialEvents(watch: Pick<SeenWatch, 'events'>): number {
 /** Their indexes. */
 function healedDeletions(watch: Pick<SeenWatch, 'began' | 'events'>): ReadonlySet<number> {
   const { began, events } = watch;
-  if (began.kind !== 'initial' || began.named === undefined) return new Set();
-  const end = endOfInitialEvents(watch);
-  const isHealed = ({ type, position }: SeenEvent, index: number): boolean =>
-    end >= 0 && index > end && type === 'DELETED' && position === events[end]!.position;
+  const end = began.kind === 'initial' && began.named !== undefined ? endOfInitialEvents(watch) : -1;
+  const isHealed = ({ type, position, bare }: SeenEvent, index: number): boolean =>
+    bare === true || (end >= 0 && index > end && type === 'DELETED' && position === events[end]!.position);
   return new Set(events.flatMap((event, index) => (isHealed(event, index) ? [index] : [])));
 }
 

@@ -20,6 +20,8 @@ export type SeenEvent = Readonly<{
   labels: Readonly<Record<string, string>>;
   /** The bookmark that ends the initial events of a WatchList. */
   initialEventsEnd: boolean;
+  /** A DELETED that names an object and says nothing of it. */
+  bare?: true;
   /** The code of an ERROR's Status. */
   code?: number;
 }>;
@@ -94,8 +96,14 @@ export function seenEvent({ type, object }: Pick<WatchEvent, 'type' | 'object'>)
     position: positionOf(object),
     labels: object.metadata.labels ?? {},
     initialEventsEnd: type === 'BOOKMARK' && object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true',
+    ...(type === 'DELETED' && isBare(object) ? { bare: true } : {}),
     ...(typeof code === 'number' ? { code } : {}),
   };
+}
+
+function isBare({ metadata, ...others }: KubeObject): boolean {
+  const isKnown = (name: string): boolean => ['name', 'namespace', 'resourceVersion', 'annotations'].includes(name);
+  return Object.keys(others).every((name) => name === 'kind' || name === 'apiVersion') && Object.keys(metadata).every(isKnown);
 }
 
 export function seenList(id: string, list: KubeList, covered: Covered, watchedBy?: string): SeenList {
@@ -105,11 +113,11 @@ export function seenList(id: string, list: KubeList, covered: Covered, watchedBy
 
 /**
  * The truth as one watch of everything tells it: a plain watch that covers all, selects all and began before the first
- * change. A DELETED of such a watch is a deletion, never a flip.
+ * change. A DELETED of such a watch is a deletion, never a flip; a bare one is no change.
  */
 export function truthOf(full: readonly SeenEvent[]): readonly Change[] {
   return full.flatMap((event): Change[] => {
-    if (event.type === 'BOOKMARK' || event.type === 'ERROR') return [];
+    if (event.type === 'BOOKMARK' || event.type === 'ERROR' || event.bare === true) return [];
     return [{ kind: event.type === 'DELETED' ? 'delete' : 'put', key: event.key, position: event.position, labels: event.labels }];
   });
 }

@@ -6,7 +6,7 @@ import { childSide } from '../../src/domain/side.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { aPolicy } from '../support/edge-policies.js';
 import { shardName } from '../support/objects.js';
-import { aBegin, aClaim, anEnd, aRetract, aSlice, aStatement, mustPush } from '../support/pushes.js';
+import { aBegin, aClaim, anAssume, anEnd, aRetract, aSlice, aStatement, mustPush } from '../support/pushes.js';
 import { aClaimFrame } from './a-claim-frame.js';
 import { aState } from './a-state.js';
 import type { ConnectionEnd } from './connection-pair.js';
@@ -30,6 +30,12 @@ async function aPair(t: ExecutionContext, pushes: readonly Push[] = []) {
 
 function digestAt({ known }: RigCache): string {
   return known.slice(exports)?.digest ?? formatDigest(emptyDigest);
+}
+
+function stated(name: string): Push & { kind: 'state' } {
+  const push = aState(name);
+  if (push.kind !== 'state') throw new Error('it states an object');
+  return push;
 }
 
 /** What this end of the last connection has sent since `from` frames. */
@@ -245,4 +251,44 @@ test('what is deleted while a link is down leaves the other end, also where its 
 
   t.is(root.known.slice(exports)?.objects, 0);
   t.is(digestAt(root), formatDigest(emptyDigest));
+});
+
+test('what a plain writer’s cache has lost is named to it once its parent has let go of it', async (t) => {
+  const rig = new TierRig();
+  const root = await rig.cache('root');
+  const east = await rig.cache('east', { urls: ['root'] });
+  const put = async (name: string): Promise<void> => {
+    const { key, body } = stated(name);
+    t.is((await east.store.submit({ kind: 'put', key, body, path: undefined, expect: 'absent' })).kind, 'written');
+  };
+  await put('one');
+  await rig.advance(5_000);
+  const older = east.disk.copy();
+  for (const name of ['lost', 'deleted']) await put(name);
+  await rig.advance(5_000);
+  await east.store.submit({ kind: 'delete', key: stated('deleted').key, expect: 'any' });
+  await rig.advance(5_000);
+  t.is(root.known.slice(exports)?.objects, 2);
+
+  east.stop();
+  const back = await rig.cache('east', { urls: ['root'], disk: older });
+  t.teardown(() => [back, root].forEach(({ stop }) => stop()));
+  await rig.advance(5_000);
+  t.deepEqual(back.absent, [], 'it is still there');
+  await mustPush(back.store.lane(), [anAssume()]);
+  await rig.advance(5_000);
+
+  t.is(root.known.slice(exports)?.objects, 1);
+  t.deepEqual(back.absent, ['acme|lost']);
+  t.deepEqual(root.absent, []);
+});
+
+test('what is let go of because a policy takes it no more is named to nobody', async (t) => {
+  const { rig, root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
+
+  root.tier.changePolicies({ forward: aPolicy(), follow: aPolicy(), children: new Map() });
+  await rig.settle();
+
+  t.is(root.known.slice(exports)?.objects, 0);
+  t.deepEqual(east.absent, []);
 });

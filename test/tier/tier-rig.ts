@@ -31,6 +31,8 @@ export type RigCache = Readonly<{
   disk: MemoryDisk;
   /** What it has logged. */
   logged: readonly Readonly<{ event: string; fields: unknown }>[];
+  /** What its watches were to be told of as absent. */
+  absent: readonly string[];
   /** Tells its neighbours that it stops. */
   stop: () => void;
 }>;
@@ -80,6 +82,7 @@ export class TierRig {
     const known = await KnownShards.open(store);
     const logged: Readonly<{ event: string; fields: unknown }>[] = [];
     const log = recordingLog(logged);
+    const absent: string[] = [];
     const tier = new Tier(
       {
         store,
@@ -94,6 +97,7 @@ export class TierRig {
         pushers,
         sendPushersAway: () => {},
         removals: new HeldRemovals({ clock, log }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 }),
+        tellAbsent: async ({ cluster, name }) => void absent.push(`${cluster}|${name}`),
         intake: { typeOf, credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url) => this.#connect(url, name),
@@ -120,7 +124,7 @@ export class TierRig {
       stopping.abort();
       tier.close();
     };
-    return { name, store, known, tier, disk, logged, stop };
+    return { name, store, known, tier, disk, logged, absent, stop };
   }
 
   listen(url: string, take: (connection: ConnectionEnd, from: string) => void): void {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { aScope } from '../support/objects.js';
+import { aKey, aScope } from '../support/objects.js';
 import { aHub, aWatch, hourMs, initial, selecting } from './a-hub.js';
 import { plainEvents, Reader, told } from './plain-events.js';
 
@@ -202,4 +202,42 @@ test('a bookmark tells how far the stream was handed out, an end hands out the r
   t.deepEqual(told(reader.events), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2', 'ADDED c@3', 'ADDED d@4']);
   t.deepEqual(told(late.events).slice(0, 3), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2!']);
   t.true(reader.ended);
+});
+
+test('what is absent is told to live watches of the key alone, behind what is published', async (t) => {
+  const { hub, store } = aHub({ flushIntervalMs: 1_000 });
+  const [all, amber, birch] = ['*', 'amber', 'birch'].map((shard) => new Reader(hub.open(aWatch({ scope: aScope({ shard }) }))));
+  for (const reader of [all, amber, birch]) await reader?.drain();
+  store.commit({ put: { name: 'one' } });
+  store.commit({ put: { name: 'two' } });
+
+  await hub.tellAbsent(aKey({ name: 'lost' }));
+  await hub.tellAbsent(aKey({ name: 'one' }));
+
+  t.deepEqual(await all?.drain(), ['ADDED one@1', 'ADDED two@2', 'DELETED lost@2']);
+  t.deepEqual(await amber?.drain(), ['ADDED one@1', 'ADDED two@2', 'DELETED lost@2']);
+  t.deepEqual(await birch?.drain(), []);
+});
+
+test('what stands on another shard is not told to be absent: an informer would drop that one', async (t) => {
+  const { hub, store } = aHub();
+  const reader = new Reader(hub.open(aWatch({ scope: aScope({ shard: '*' }) })));
+  await reader.drain();
+  store.commit({ put: { name: 'one', shard: 'birch' } });
+
+  await hub.tellAbsent(aKey({ name: 'one', shard: 'amber' }));
+
+  t.deepEqual(await reader.drain(), ['ADDED one@1']);
+});
+
+test('nothing is told to be absent that was written while it was looked up', async (t) => {
+  const { hub, store } = aHub();
+  const reader = new Reader(hub.open(aWatch()));
+  await reader.drain();
+
+  const telling = hub.tellAbsent(aKey({ name: 'again' }));
+  store.commit({ put: { name: 'again' } });
+  await telling;
+
+  t.deepEqual(await reader.drain(), ['ADDED again@1']);
 });
