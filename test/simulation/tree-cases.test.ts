@@ -369,3 +369,20 @@ test('the last object of a type that a plain writer deletes while a cache is dow
 
   t.deepEqual(world.faults, []);
 });
+
+test('a digest that was made before a policy was narrowed, and comes with what followed from that, is not taken for a difference', async (t) => {
+  const narrowed = play({
+    seed: 6,
+    follows: [3, 17, 0],
+    steps: [
+      { kind: 'write', object: 18, isPublic: true, content: 15 },
+      { kind: 'pass', ms: 30_000 },
+      { kind: 'pass', ms: 15 },
+      { kind: 'freeze', cache: 10 },
+      { kind: 'policy', cache: 13, forward: 2, follow: 23, accept: 14, offer: 7 },
+      { kind: 'pass', ms: 50 },
+    ],
+  });
+
+  await t.notThrowsAsync(narrowed);
+});
