@@ -97,8 +97,8 @@ export type PushOutcome =
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   /** An `end` without its `begin`, which a failed commit took along. */
   | Readonly<{ kind: 'unbegun' }>
-  /** A `compare` that found another digest, which is told. */
-  | Readonly<{ kind: 'differs'; digest: string }>
+  /** A `compare` that found another digest, which is told, as is whether the slice was in step with its link then. */
+  | Readonly<{ kind: 'differs'; digest: string; isInStep: boolean }>
   /** A `meet` of a cache id that is another child's. */
   | Readonly<{ kind: 'bound'; name: string }>
   /** A `meet` of a new child where `linksMax` are known. */

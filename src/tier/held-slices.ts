@@ -53,8 +53,9 @@ export class HeldSlices {
   tellOf(shard: ShardName): void {
     const { known, connection } = this.#parts;
     this.#told.add(shard);
+    // One that holds nothing is in need of an `end` as well: the other end may know nothing of it any more.
     const held = [...known.slicesOf(shard)]
-      .filter(({ edge, objects }) => edge === '' && objects > 0)
+      .filter(({ edge }) => edge === '')
       .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
     if (held.length > 0) connection.send({ kind: 'resume', position: '', held, isLast: false });
   }

@@ -30,6 +30,5 @@ export function inflowContext({ from, edges, known, paths, removals, intake }: I
     accepts: (object) => paths.accepts(object),
     holds: (slice) => known.slice(slice) !== undefined,
     isHeld: (slice) => removals.isHeld(slice),
-    isInStep: (slice) => (known.slice(slice)?.edge ?? '') !== '',
   };
 }

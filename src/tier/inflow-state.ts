@@ -72,8 +72,6 @@ export type InflowContext = Readonly<{
   accepts: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
   /** Whether anything is known here of the slice. */
   holds: (slice: Slice) => boolean;
-  /** Whether all of the slice has come from the other end, and changes since: a digest tells nothing of one that is not. */
-  isInStep: (slice: Slice) => boolean;
   /** Whether much of it is to be removed once that is confirmed. */
   isHeld: (slice: Slice) => boolean;
   /** The type that a shard's objects are of, as it is declared now. */

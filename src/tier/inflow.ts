@@ -217,7 +217,7 @@ function park(state: InflowState, slice: Slice, work: LinkWork, { from, holds }:
   return { state, effects: [{ kind: 'parked', slice }, ...push(state, work, doubts).effects] };
 }
 
-function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 'settled' }, { credit, isInStep }: InflowContext): Stepped {
+function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 'settled' }, { credit }: InflowContext): Stepped {
   const failed = outcomes.find((outcome) => outcome.kind === 'unavailable');
   if (failed !== undefined) return bye(state, 'unavailable', failed.refusal.message, unavailableRetryMs);
   const { mutations, bytes } = state.unsettled;
@@ -226,8 +226,10 @@ function settle(state: InflowState, { work, outcomes }: InflowEvent & { kind: 's
   const { slice, report } = work;
   if (report !== undefined) return { state: settled, effects: [ack, { kind: 'reported', report }] };
   if (slice === undefined) return { state: settled, effects: [ack] };
-  if (outcomes.some(({ kind }) => kind === 'differs'))
-    return isInStep(slice)
+  const differs = outcomes.find((outcome) => outcome.kind === 'differs');
+  // Whether it was in step when they were compared: it may have been ended since, in the same commit.
+  if (differs !== undefined)
+    return differs.isInStep
       ? { state: settled, effects: [ack, { kind: 'differs', slice }, restate(slice, 'its digest differs')] }
       : { state: settled, effects: [ack, restate(slice, 'it is not in step here')] };
   if (work.compares) return { state: settled, effects: [ack, summaryOf(work, slice, outcomes)] };

@@ -224,15 +224,14 @@ export class LinkInflow {
     this.#then(async () => {
       const decided = await outcomes.decided;
       for (const { kind } of decided) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
-      if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(work, decided);
+      if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(decided);
       this.#parts.paths.settled(work.last);
       await this.#take({ kind: 'settled', work, outcomes: decided });
     });
   }
 
-  #countComparison({ slice }: LinkWork, decided: readonly PushOutcome[]): void {
-    const isDifferent = decided.some(({ kind }) => kind === 'differs');
-    if (isDifferent && slice !== undefined && !this.#context().isInStep(slice)) return;
+  #countComparison(decided: readonly PushOutcome[]): void {
+    const isDifferent = decided.some((outcome) => outcome.kind === 'differs' && outcome.isInStep);
     if (!isDifferent && !decided.every(({ kind }) => kind === 'unchanged')) return;
     const { compared, differed } = this.#tally;
     const comparedMs = this.#parts.clock.now();

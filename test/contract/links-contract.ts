@@ -661,9 +661,29 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       aCompare(digest, {}, eu),
     ]);
 
-    t.deepEqual(outcomes.slice(0, 3), [{ kind: 'unchanged' }, { kind: 'differs', digest }, { kind: 'unchanged' }]);
-    t.deepEqual(outcomes[4], { kind: 'differs', digest: await summedUp(store) });
+    const isInStep = false;
+    t.deepEqual(outcomes.slice(0, 3), [{ kind: 'unchanged' }, { kind: 'differs', digest, isInStep }, { kind: 'unchanged' }]);
+    t.deepEqual(outcomes[4], { kind: 'differs', digest: await summedUp(store), isInStep });
     t.is(await sliceOf(store, { resource: 'others' }), undefined, 'to compare is to change nothing');
+  });
+
+  test('a comparison that finds another digest tells whether the slice was in step just then, whatever follows in the same commit', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, 'all')]);
+    const empty = formatDigest(emptyDigest);
+
+    const outcomes = await lane.push([
+      aCompare(empty, {}, eu),
+      aDoubt({}, eu),
+      aCompare(empty, {}, eu),
+      ...aStatement({}, [aState({}, {}, eu)], eu, 'less'),
+    ]);
+
+    const [first, , second] = outcomes;
+    t.like(first, { kind: 'differs', isInStep: true });
+    t.like(second, { kind: 'differs', isInStep: false });
+    t.is((await sliceOf(store))?.edge, 'less');
   });
 
   // What a link reads

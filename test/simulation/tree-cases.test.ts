@@ -3,6 +3,7 @@ import type { ShardName } from '../../src/domain/shard.js';
 import { shardName } from '../support/objects.js';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { frameSize } from './frame-size.js';
+import type { ModelRule } from './model-rule.js';
 import { play } from './random-tree.js';
 import { aSimDeclaration, aSimObject, declaredResource, resourcesOf, simResources } from './sim-objects.js';
 import { SimPusher } from './sim-pusher.js';
@@ -343,4 +344,45 @@ test('a pusher that starts while its shard is being removed has it: what is publ
   });
 
   await t.notThrowsAsync(started);
+});
+
+test('the last object of a type that a plain writer deletes while a cache is down is gone below it, though policies have changed above it and there', async (t) => {
+  const { world, tree } = await aGrownTree();
+  const isPublic = { labels: { visibility: 'public' } };
+  const beat = (content: number) => aSimObject({ shard: plum, name: 'beat' }, { ...isPublic, spec: { content } });
+  const last = aSimObject({ shard: plum, resource: 'apiresourceschemas', name: 'last' }, isPublic);
+  const writer = new SimWriter({ shard: plum, resources: simResources, beat });
+  const offer = (name: string, rule: ModelRule) =>
+    tree.cache(name).changePolicies({ children: { '*': { accept: everything, offer: [rule] } } });
+  writer.put(last);
+  tree.home(writer, 'root');
+  await world.time.advance(60_000);
+  tree.cache('eu').crash();
+  writer.remove(last);
+  tree.home(new SimRemoval(plum), 'root');
+  offer('root', isPublic);
+  offer('eu', { labels: { visibility: 'private' } });
+  await world.time.advance(60_000);
+  await tree.start();
+
+  await t.notThrowsAsync(tree.converge(60_000));
+
+  t.deepEqual(world.faults, []);
+});
+
+test('a digest that was made before a policy was narrowed, and comes with what followed from that, is not taken for a difference', async (t) => {
+  const narrowed = play({
+    seed: 6,
+    follows: [3, 17, 0],
+    steps: [
+      { kind: 'write', object: 18, isPublic: true, content: 15 },
+      { kind: 'pass', ms: 30_000 },
+      { kind: 'pass', ms: 15 },
+      { kind: 'freeze', cache: 10 },
+      { kind: 'policy', cache: 13, forward: 2, follow: 23, accept: 14, offer: 7 },
+      { kind: 'pass', ms: 50 },
+    ],
+  });
+
+  await t.notThrowsAsync(narrowed);
 });

@@ -96,7 +96,7 @@ test('what the committer has decided crosses whole', (t) => {
     { kind: 'fenced', holder: aShardState(shardName('amber'), 5, { removed: true }) },
     { kind: 'fenced', holder: undefined },
     { kind: 'acquired', incarnation: 1_700_000_000_124 },
-    { kind: 'differs', digest: '0'.repeat(24) },
+    { kind: 'differs', digest: '0'.repeat(24), isInStep: true },
     { kind: 'bound', name: 'eu' },
     { kind: 'full' },
     { kind: 'unbegun' },

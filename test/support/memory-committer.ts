@@ -154,8 +154,9 @@ export class MemoryCommitter {
         this.#underWay.forget(push.slice.shard, this.#idOf(push.slice.resource));
         return unchanged;
       case 'compare': {
-        const digest = formatDigest(this.#disk.slices.of(push.slice)?.digest ?? emptyDigest);
-        return digest === push.digest ? unchanged : { kind: 'differs', digest };
+        const known = this.#disk.slices.of(push.slice);
+        const digest = formatDigest(known?.digest ?? emptyDigest);
+        return digest === push.digest ? unchanged : { kind: 'differs', digest, isInStep: (known?.facts.edge ?? '') !== '' };
       }
       default:
         return unreachable(push);

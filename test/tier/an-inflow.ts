@@ -17,7 +17,6 @@ export function aContext(overrides: Partial<InflowContext> = {}): InflowContext 
     takes: () => true,
     accepts: () => true,
     holds: () => true,
-    isInStep: () => true,
     isHeld: () => false,
     typeOf,
     limits: { frameBytesMax: 1_000_000, frameMutationsMax: 10, bodyBytesMax: 10_000 },

@@ -190,8 +190,9 @@ export class Decider {
 
   #compare({ slice, digest }: PushOf<'compare'>): Decided {
     const { slices, writer } = this.#parts;
-    const own = slices.digestOf(slice, writer.resource(slice.resource));
-    return own === digest ? unchanged : { kind: 'differs', digest: own };
+    const resource = writer.resource(slice.resource);
+    const own = slices.digestOf(slice, resource);
+    return own === digest ? unchanged : { kind: 'differs', digest: own, isInStep: slices.edgeOf(slice, resource) !== '' };
   }
 
   #resume(push: Sweeping, walk: number): Decided {
