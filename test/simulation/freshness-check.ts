@@ -46,8 +46,6 @@ export class FreshnessCheck {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #known = new Map<string, Known>();
-  /** Parents and children that had met when it looked last. */
-  readonly #met = new Set<string>();
   readonly #lies: Readonly<Record<LieKind, string[]>> = { freshness: [], absence: [] };
   readonly #counts: Record<LieKind, number> = { freshness: 0, absence: 0 };
 
@@ -80,9 +78,6 @@ export class FreshnessCheck {
   async look(): Promise<void> {
     const models = new Map(this.#tree.caches.map(({ name, model }) => [name, model]));
     for (const cache of this.#tree.caches) if (cache.isAnswering) await this.#lookAt(cache, models);
-    for (const { name, parent } of models.values())
-      if (parent !== undefined && this.#tree.cache(parent).remembers(name)) this.#met.add(`${parent} ${name}`);
-      else this.#met.delete(`${parent} ${name}`);
   }
 
   async #lookAt(cache: SimCache, models: ReadonlyMap<string, ModelCache>): Promise<void> {
@@ -158,13 +153,11 @@ export class FreshnessCheck {
     }
   }
 
-  /** Nobody can miss a child that never was there; one that comes just now is on the disk a moment before its cache knows so. */
+  /** Nobody can miss a child that never was there. */
   #isMet({ caches }: Known): boolean {
     return caches.every((cache, at) => {
       const from = caches[at - 1];
-      return (
-        from?.parent !== cache.name || (this.#met.has(`${cache.name} ${from.name}`) && this.#tree.cache(cache.name).remembers(from.name))
-      );
+      return from?.parent !== cache.name || this.#tree.cache(cache.name).remembers(from.name);
     });
   }
 
