@@ -280,6 +280,8 @@ export class Tier {
     // Whom the store does not meet is no neighbour, and nothing is expected of it.
     const met = (): void => {
       const open = (told = this.#told.up(side));
+      // One that comes for the first time is missed from now on.
+      this.#tellers.look();
       void ends.connection.closed.then(() => {
         open.down();
         this.#tellers.look();

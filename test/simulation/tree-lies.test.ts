@@ -281,6 +281,20 @@ test('a child that has another parent for good keeps all from being complete unt
   t.deepEqual(await areComplete(), [true, true, true, true]);
 });
 
+test('a child that comes for the first time keeps its parent from being complete from the moment that it is remembered', async (t) => {
+  const { tree, world } = await aCalmTree();
+  const us = tree.cache('us');
+  const isComplete = async () => (await us.report()).tree?.complete;
+  tree.cache('eu-1').crash();
+  tree.cache('eu-1').follow('us');
+  const before = await isComplete();
+  await tree.start();
+  while (!us.remembers('eu-1')) await world.time.advance(1);
+
+  t.true(before);
+  t.false(await isComplete());
+});
+
 // No neighbour can know of the shard, and a cache that begins anew takes those that have come back for all there are.
 test('a shard of which no cache has heard, because the first one died before it answered, is missed by none', async (t) => {
   const { check, tree } = await aCalmTree();
