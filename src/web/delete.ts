@@ -3,13 +3,12 @@ import { uidOf } from '../domain/object-metadata.js';
 import { jsonAnswer } from './answer.js';
 import { keyOf, type Answer, type Call, type KubePorts } from './call.js';
 import { readDeleteOptions } from './delete-options.js';
-import { writeSeen } from './seen.js';
 import { deleted } from './status.js';
 
-export async function remove(call: Call, { intake, watches, limits }: KubePorts): Promise<Answer> {
+export async function remove(call: Call, { intake, limits }: KubePorts): Promise<Answer> {
   const { type, path } = call;
   const key = keyOf(call);
   const options = await readDeleteOptions(call, limits.bodyBytesMax);
-  const object = await writeSeen({ ...options, key }, watches, () => intake.delete({ ...options, type, key }));
+  const object = await intake.delete({ ...options, type, key });
   return jsonAnswer(200, deleted({ name: key.name, group: path.group, kind: path.resource, uid: uidOf(object.body) }));
 }

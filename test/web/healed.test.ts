@@ -2,7 +2,7 @@
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
-import { aServer, until as waitUntil } from '../support/test-server.js';
+import { aServer } from '../support/test-server.js';
 
 async function watchList(client: KubeClient, path: string, query: Record<string, string>): Promise<readonly string[]> {
   const told: string[] = [];
@@ -67,33 +67,4 @@ test('in a large logical cluster no object that changed is told to be gone, whil
     ['DELETED n599 amber/acme'],
   );
   t.is(told.filter((event) => event.startsWith('ADDED')).length, 599);
-});
-
-test('who replaces or deletes what is not there has it from a state that is lost: watches are told that it is gone', async (t) => {
-  const server = await aServer(t);
-  const client = server.client();
-  const stays = await client.create(aPath(), anApiExport({ name: 'stays' }));
-  const lost = { ...stays, metadata: { ...stays.metadata, name: 'lost' } };
-  const until = new AbortController();
-  const told: string[] = [];
-  const watching = (async () => {
-    const watch = client.watch(aPath({ shard: '*', cluster: '*' }), { query: { timeoutSeconds: '20' }, signal: until.signal });
-    for await (const { type, object, text } of watch) {
-      told.push(`${type} ${object.metadata.name}`);
-      t.regex(text, /"kcp.io\/cluster":"acme"/);
-      t.is(object.metadata.resourceVersion, stays.metadata.resourceVersion);
-      if (told.length === 3) return until.abort();
-    }
-  })();
-  const body = (object: unknown) => ({ headers: { 'content-type': 'application/json' }, body: object });
-
-  await waitUntil(() => told.length === 1);
-  const dry = await client.raw('PUT', `${aPath({ name: 'lost' })}?dryRun=All`, body(lost));
-  const put = await client.raw('PUT', aPath({ name: 'lost' }), body(lost));
-  const removed = await client.raw('DELETE', aPath({ name: 'gone' }));
-  await watching;
-
-  t.deepEqual([dry.status, put.status, removed.status], [404, 404, 404]);
-  t.deepEqual(told, ['ADDED stays', 'DELETED lost', 'DELETED gone']);
-  t.is((await client.create(aPath(), anApiExport({ name: 'lost' }))).metadata.name, 'lost');
 });
