@@ -114,6 +114,21 @@ export function claimed({ shard, incarnation, process, removed, origin, side, pl
   return { shard, incarnation, process, removed, origin, side: removed ? undefined : side, plain: plain && !removed };
 }
 
+/** What a plain write at the cache `own` makes of a shard that is not local there: nobody gives a plain writer anything. */
+export function writtenPlainly(own: string, known: ShardState | undefined, shard: ShardName): ShardState {
+  return { shard, incarnation: nextIncarnation(known), process: '', removed: false, origin: own, side: 'local', plain: true };
+}
+
+/** What its removal at the cache `own` makes of a shard. */
+export function removedAt(own: string, known: ShardState | undefined, { shard, nowMs }: Pick<Arrival, 'shard' | 'nowMs'>): ShardState {
+  return { shard, incarnation: nextIncarnation(known, nowMs), process: '', removed: true, origin: own, side: undefined, plain: false };
+}
+
+/** The link that a shard is to be had by whose origin is elsewhere: what is nobody's came by the parent that was. */
+export function wayTo({ side }: ShardState): LinkSide {
+  return side === undefined || side === 'local' ? 'parent' : side;
+}
+
 /** Whether its origin is another cache than this one, as far as is known here. */
 export function isElsewhere(known: ShardState | undefined, own: string): boolean {
   return known !== undefined && !known.removed && known.side !== 'local' && known.origin !== own;

@@ -1,6 +1,7 @@
 import type { ClusterName } from './cluster.js';
 import type { Key } from './key.js';
 import type { ShardName } from './shard.js';
+import type { Slice } from './slice.js';
 
 /**
  * Which objects a list or a watch covers. '*' is the wildcard; an identity '*' covers every identity of the resource
@@ -15,6 +16,11 @@ export type Scope = Readonly<{
   namespace?: string | undefined;
   name?: string | undefined;
 }>;
+
+/** All objects of a slice. */
+export function scopeOfSlice({ shard, resource: { group, resource, identity } }: Slice): Scope {
+  return { group, resource, identity, shard, cluster: '*' };
+}
 
 /** The ONE test of whether a key lies in a scope. */
 export function matches(scope: Scope, key: Key): boolean {

@@ -22,6 +22,9 @@ export const byes = {
 
 export type ByeReason = keyof typeof byes;
 
+/** When a pusher or a child may come back that the store could not serve. */
+export const unavailableRetryMs = 1_000;
+
 const reasonsByCode = new Map<number, ByeReason>();
 for (const reason of Object.keys(byes) as ByeReason[]) reasonsByCode.set(byes[reason].code, reason);
 

@@ -10,7 +10,7 @@
  * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
  * asks for the side once more.
  */
-import { isElsewhere } from '../domain/claim.js';
+import { isElsewhere, wayTo } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -50,8 +50,7 @@ export class Home {
     const { own, known, clock, seenMs, runningSinceMs } = this.#parts;
     const state = known.shard(shard);
     if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', takes: false };
-    // What is nobody's came by the parent that was.
-    const side = state.side === undefined || state.side === 'local' ? 'parent' : state.side;
+    const side = wayTo(state);
     const nowMs = clock.now();
     const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, side));
     if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };

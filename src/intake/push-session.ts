@@ -18,7 +18,7 @@ import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { unreachable } from '../domain/errors.js';
 import { BadFrame } from '../frames/bad-frame.js';
-import type { ByeReason } from '../frames/bye.js';
+import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf } from '../frames/frame.js';
 import { Acks } from './acks.js';
@@ -42,8 +42,6 @@ export type PushSessionParts = Readonly<{
   /** All of a step's context but the caller. */
   context: Omit<SessionContext, 'mayWriteFor'>;
 }>;
-
-const unavailableRetryMs = 1_000;
 
 export class PushSession {
   readonly #connection: FrameConnection;

@@ -25,7 +25,7 @@ import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { ByeReason } from '../frames/bye.js';
+import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import { protocolVersion, type Frame, type FrameOf, type PushedKey } from '../frames/frame.js';
 import { admitFrame } from './admit-frame.js';
 import type { PushInputs } from './admit-push.js';
@@ -38,7 +38,6 @@ type Stepped = Readonly<{ state: SessionState; effects: readonly SessionEffect[]
 
 export const greeting: SessionState = { phase: 'greeting' };
 
-const unavailableRetryMs = 1_000;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
 const growthBytesMax = 96;
 

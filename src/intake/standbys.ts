@@ -12,7 +12,7 @@
  * Those who wait for one shard have it one after the other, in the order in which they came. One that has had it before never waits: if another
  * came since, it is fenced; so is one that waits when the shard is removed. Bound: the sessions that may be open.
  */
-import { isElsewhere, type ShardState } from '../domain/claim.js';
+import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
 import type { SeenElsewhere } from './home.js';
@@ -110,8 +110,6 @@ export class Standbys {
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
     if (sessions.isHeld(shard, nowMs)) return true;
     if (!isElsewhere(state, own)) return state.side === 'local' && !sessions.wasHeld(shard) && nowMs - this.#startedMs < returnMs;
-    // What is nobody's came by the parent that was.
-    const side = state.side === undefined || state.side === 'local' ? 'parent' : state.side;
-    return nowMs - seenMs(shard, side) < (isReached(shard) ? seenMaxMs : this.#holdMs);
+    return nowMs - seenMs(shard, wayTo(state)) < (isReached(shard) ? seenMaxMs : this.#holdMs);
   }
 }

@@ -1,5 +1,4 @@
 /** When a cache is told how fresh each slice is: now and then, and soon when one has got its source or lost it, or has fallen behind or caught up. */
-import { formatSlice } from '../domain/slice.js';
 import type { FrameOf, SliceFreshness } from '../frames/frame.js';
 import type { SliceFeed } from './slice-feed.js';
 import type { Window } from './window.js';
@@ -9,7 +8,8 @@ const behindMs = 1_000;
 
 export class OutgoingStatus {
   readonly #intervalMs: number;
-  #told: ReadonlyMap<string, SliceFreshness> = new Map();
+  /** In the order of the feeds. */
+  #told: readonly SliceFreshness[] = [];
   #toldMs: number;
 
   constructor(nowMs: number, { statusIntervalMs }: Readonly<{ statusIntervalMs: number }>) {
@@ -24,14 +24,14 @@ export class OutgoingStatus {
       const { slice, phase, connected, lagMs, whole } = feed.progress(nowMs, tally?.get(feed));
       return { slice, connected, synced: phase === 'stated', lagMs, whole };
     });
-    const isNews = freshness.some((each) => differs(each, this.#told.get(formatSlice(each.slice))));
+    const isNews = freshness.some((each, i) => differs(each, this.#told[i]));
     if (freshness.length === 0 || (!isNews && nowMs - this.#toldMs < this.#intervalMs)) return undefined;
-    this.#told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
-    this.#toldMs = nowMs;
+    [this.#told, this.#toldMs] = [freshness, nowMs];
     return { kind: 'status', freshness };
   }
 }
 
-function differs({ connected, synced, lagMs, whole }: SliceFreshness, told: SliceFreshness | undefined): boolean {
-  return connected !== told?.connected || synced !== told.synced || whole !== told.whole || lagMs >= behindMs !== told.lagMs >= behindMs;
+function differs(now: SliceFreshness, told: SliceFreshness | undefined): boolean {
+  if (told?.slice !== now.slice || told.connected !== now.connected || told.synced !== now.synced || told.whole !== now.whole) return true;
+  return told.lagMs >= behindMs !== now.lagMs >= behindMs;
 }

@@ -26,7 +26,7 @@
 import type { Refusal } from '../domain/errors.js';
 import type { Push, PushOutcome, Speaker } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
-import type { ByeReason } from '../frames/bye.js';
+import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';
 import { admitFrame } from '../intake/admit-frame.js';
 import { arena } from '../intake/arena.js';
@@ -42,7 +42,6 @@ export function newInflow(): InflowState {
   return { next: 1, slices: new OpenSlices(), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
 }
 
-const unavailableRetryMs = 1_000;
 /** In the middle of something at a time, in one connection. */
 const slicesMax = 50_000;
 /** What the place annotations may add to a body; one that grows more gets a buffer of its own. */

@@ -13,7 +13,7 @@ import { unreachable } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
-import type { ByeReason } from '../frames/bye.js';
+import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf, HeldSlice } from '../frames/frame.js';
 import { capCredit, creditMax } from './credit.js';
@@ -29,8 +29,6 @@ import { PolicyRemovals } from './policy-removals.js';
 import { UncoveredSlices } from './uncovered-slices.js';
 import type { OutflowOptions, OutflowParts } from './outflow-options.js';
 import type { News } from './tellers.js';
-
-const unavailableRetryMs = 1_000;
 
 export class LinkSession {
   readonly #connection: FrameConnection;
@@ -130,8 +128,12 @@ export class LinkSession {
   }
 
   /** Not before this end has greeted; the greeting tells how things are by then. */
-  send(frame: FrameOf<'route'>): void {
+  send(frame: FrameOf<'route' | 'unstated'>): void {
     if (this.#isGreeted) this.#connection.send(frame);
+  }
+
+  get bufferedBytes(): number {
+    return this.#connection.bufferedBytes;
   }
 
   /** This end's policy has changed. */

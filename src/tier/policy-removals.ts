@@ -11,6 +11,7 @@
  */
 import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Objects, Revisions } from '../domain/ports.js';
+import { scopeOfSlice } from '../domain/scope.js';
 import type { LinkSide } from '../domain/side.js';
 import type { Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
@@ -77,10 +78,9 @@ export class PolicyRemovals {
   /** All of them, if they cannot be read in time. */
   async #countRefused(slice: Slice, edge: Edge): Promise<number> {
     const { store } = this.#parts;
-    const { group, resource, identity } = slice.resource;
     let refused = 0;
     try {
-      for await (const page of snapshotPages(store.snapshot({ ...slice, group, resource, identity, cluster: '*' }, store.published)))
+      for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published)))
         refused += page.length - (await crossingObjects(page, { slice, edge, paths: store })).length;
       return refused;
     } catch (error) {

@@ -11,7 +11,7 @@ import type { MovedPath } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/ports.js';
-import type { Scope } from '../domain/scope.js';
+import { scopeOfSlice } from '../domain/scope.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { Slice } from '../domain/slice.js';
 import { Comparisons } from './comparisons.js';
@@ -160,7 +160,7 @@ export class SliceTeller {
         continue;
       }
       course.walk?.giveUpSum();
-      const snapshot = store.snapshot({ ...scopeOf(course.slice), cluster }, tail.position);
+      const snapshot = store.snapshot({ ...scopeOfSlice(course.slice), cluster }, tail.position);
       for await (const objects of snapshotPages(snapshot)) {
         const flipped = objects.filter((object) => edge.lets(object, before) !== edge.lets(object, after));
         const told = flipped.map((object) => toldChange(object, edge.lets(object, after) ? object : undefined));
@@ -214,7 +214,7 @@ export class SliceTeller {
   #snapshot(course: SliceCourse): Snapshot {
     const { courses, store, tail } = this.#parts;
     try {
-      return store.snapshot(scopeOf(course.slice), tail.position);
+      return store.snapshot(scopeOfSlice(course.slice), tail.position);
     } catch (error) {
       courses.want(course);
       throw error;
@@ -223,7 +223,7 @@ export class SliceTeller {
 
   #check(course: SliceCourse): void {
     const { store, tail } = this.#parts;
-    course.walk = new SliceWalk(store.snapshot(scopeOf(course.slice), tail.position), { sums: true });
+    course.walk = new SliceWalk(store.snapshot(scopeOfSlice(course.slice), tail.position), { sums: true });
     this.#checked = course;
   }
 
@@ -272,8 +272,4 @@ export class SliceTeller {
     const { slice } = course;
     this.#parts.queue.frame(course, (sequence) => ({ kind: 'digest', sequence, slice, value }));
   }
-}
-
-function scopeOf({ shard, resource: { group, resource, identity } }: Slice): Scope {
-  return { group, resource, identity, shard, cluster: '*' };
 }

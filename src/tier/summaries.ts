@@ -9,6 +9,7 @@
 import { Refused } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
 import type { Clock, Objects, Revisions } from '../domain/ports.js';
+import { scopeOfSlice } from '../domain/scope.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import { Summary } from '../domain/summary.js';
@@ -59,11 +60,11 @@ export class Summaries {
   }
 
   /** '': the snapshot was held for too long. */
-  async #summaryOf({ shard, resource: { group, resource, identity } }: Slice): Promise<string> {
+  async #summaryOf(slice: Slice): Promise<string> {
     const { store, turn } = this.#parts;
     const summary = new Summary();
     try {
-      for await (const objects of snapshotPages(store.snapshot({ group, resource, identity, shard, cluster: '*' }, store.published))) {
+      for await (const objects of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
         if (this.#stop.signal.aborted) return '';
         summary.add(objects);
         await turn();

@@ -102,6 +102,7 @@ export class Tier {
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
   readonly #settled: Subscription;
+  readonly #naming: Subscription;
   readonly #parentLane: PushLane;
   readonly #readiness: Readiness;
   #policies: LinkPolicies;
@@ -157,6 +158,7 @@ export class Tier {
     });
     this.#freshness = reachedFreshness(this.#told, this.#routes);
     this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
+    this.#naming = nameUnstated({ store, known, sessionOf: (side) => this.#sessionOf(side) });
     this.#subscription = store.subscribe(({ changes }) => {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
@@ -259,6 +261,7 @@ export class Tier {
   close(): void {
     this.#subscription.cancel();
     this.#settled.cancel();
+    this.#naming.cancel();
     this.#tellers.close();
     this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
@@ -287,9 +290,7 @@ export class Tier {
         this.#tellers.look();
       });
     };
-    const naming = nameUnstated({ ...this.#parts, connection: ends.connection, takes: (slice) => session.brings(slice) === true }, side);
-    void ends.connection.closed.then(() => naming.cancel());
-    const session = new LinkSession(
+    return new LinkSession(
       ends,
       { peer, policy },
       {
@@ -310,7 +311,6 @@ export class Tier {
       },
       this.#options,
     );
-    return session;
   }
 
   #welcome(): FrameOf<'welcome'> {

@@ -13,6 +13,7 @@ import type { Log } from '../diagnostics/log.js';
 import type { StoredObject } from '../domain/object.js';
 import type { CanonicalPaths, Objects, Revisions, Subscription } from '../domain/ports.js';
 import type { Push, SliceState } from '../domain/push.js';
+import { scopeOfSlice } from '../domain/scope.js';
 import type { LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
@@ -142,12 +143,11 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, inflow, policyRemovals, side, log } = parts;
-  const { group, resource, identity } = slice.resource;
   const by = { kind: 'link', side } as const;
   // Whoever stands at the other end states it anew under this policy, and that is held as well.
   if (await policyRemovals.holdsOwn(slice)) return inflow.exclusively(({ push }) => push([{ kind: 'doubt', slice, by }]));
   let objects = 0;
-  for await (const page of snapshotPages(store.snapshot({ ...slice, group, resource, identity, cluster: '*' }, store.published))) {
+  for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
     const refused = await refusedOf(page, slice, parts);
     if (refused.length === 0) continue;
     await inflow.exclusively(async ({ push, askAgain }) => {

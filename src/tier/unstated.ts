@@ -11,9 +11,9 @@ import type { Key } from '../domain/key.js';
 import type { Commits, Subscription } from '../domain/ports.js';
 import type { LinkSide } from '../domain/side.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameOf, PushedKey } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
+import type { LinkSession } from './link-session.js';
 
 const bufferedMax = 512 * 1024;
 const keysPerFrame = 256;
@@ -23,17 +23,19 @@ const keysPerTurn = 64;
 export type UnstatedParts = Readonly<{
   store: Commits;
   known: Pick<KnownShards, 'shard'>;
-  connection: Pick<FrameConnection, 'send' | 'bufferedBytes'>;
-  /** Whether this end lets anything of a slice in: otherwise it has let go of it by itself. */
-  takes: (slice: Slice) => boolean;
+  /** Undefined while the link is not open. */
+  sessionOf: (side: LinkSide) => Pick<LinkSession, 'brings' | 'send' | 'bufferedBytes'> | undefined;
 }>;
 
-export function nameUnstated({ store, known, connection, takes }: UnstatedParts, side: LinkSide): Subscription {
+export function nameUnstated({ store, known, sessionOf }: UnstatedParts): Subscription {
   return store.subscribe((commit) => {
     for (const { slice, keys } of unstatedOf(commit)) {
-      if (known.shard(slice.shard)?.side !== side || !takes(slice)) continue;
-      for (let at = 0; at < keys.length && connection.bufferedBytes < bufferedMax; at += keysPerFrame)
-        connection.send({ kind: 'unstated', slice, keys: keys.slice(at, at + keysPerFrame) });
+      const side = known.shard(slice.shard)?.side;
+      const session = side === undefined || side === 'local' ? undefined : sessionOf(side);
+      // What this end's own policy lets nothing of in it has let go of by itself.
+      if (session?.brings(slice) !== true) continue;
+      for (let at = 0; at < keys.length && session.bufferedBytes < bufferedMax; at += keysPerFrame)
+        session.send({ kind: 'unstated', slice, keys: keys.slice(at, at + keysPerFrame) });
     }
   });
 }

@@ -4,8 +4,9 @@ import {
   claimed,
   isElsewhere,
   judgeClaim,
-  nextIncarnation,
+  removedAt,
   unknownShard,
+  writtenPlainly,
   type Arrival,
   type Claim,
   type ShardState,
@@ -68,13 +69,11 @@ export class MemoryLinks {
   settle(shard: ShardName): void {
     const known = this.known(shard);
     if (known?.side === 'local') return;
-    const incarnation = nextIncarnation(known);
-    this.#set({ shard, incarnation, process: '', removed: false, origin: this.#disk.cacheId, side: 'local', plain: true });
+    this.#set(writtenPlainly(this.#disk.cacheId, known, shard));
   }
 
   remove(shard: ShardName, nowMs: number): void {
-    const incarnation = nextIncarnation(this.known(shard), nowMs);
-    this.#set({ shard, incarnation, process: '', removed: true, origin: this.#disk.cacheId, side: undefined, plain: false });
+    this.#set(removedAt(this.#disk.cacheId, this.known(shard), { shard, nowMs }));
   }
 
   meet(side: LinkSide, cacheId: string): PushOutcome {

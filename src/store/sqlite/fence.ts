@@ -19,8 +19,9 @@ import {
   claimed,
   isElsewhere,
   judgeClaim,
-  nextIncarnation,
+  removedAt,
   unknownShard,
+  writtenPlainly,
   type Arrival,
   type Claim,
   type ShardState,
@@ -86,13 +87,11 @@ export class Fence {
   settle(shard: ShardName): void {
     const known = this.#shards.get(shard);
     if (known?.side === 'local') return;
-    const incarnation = nextIncarnation(known);
-    this.#set({ shard, incarnation, process: '', removed: false, origin: this.#own, side: 'local', plain: true });
+    this.#set(writtenPlainly(this.#own, known, shard));
   }
 
   remove(shard: ShardName, nowMs: number): void {
-    const incarnation = nextIncarnation(this.#shards.get(shard), nowMs);
-    this.#set({ shard, incarnation, process: '', removed: true, origin: this.#own, side: undefined, plain: false });
+    this.#set(removedAt(this.#own, this.#shards.get(shard), { shard, nowMs }));
   }
 
   /** Undefined when nothing is known of it any more: it was removed, and holds nothing. */
