@@ -229,7 +229,7 @@ export interface Watches {
   open(request: WatchRequest): OpenWatch;
   /**
    * Tells the live watches that cover the key that it holds nothing, if no namesake on another shard stands: somebody has it from a state of the store
-   * that is lost. Nothing is told when something changes just now; whoever has it comes again.
+   * that is lost. Nothing is told when something changes just now.
    */
   tellAbsent(key: Key): Promise<void>;
   /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */

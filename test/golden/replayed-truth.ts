@@ -42,8 +42,8 @@ export class ReplayedTruth {
 
   async #read(client: KubeClient, type: string, resourceVersion: string): Promise<void> {
     for await (const event of client.watch(wildcard(type), { query: { resourceVersion }, signal: this.#stop.signal })) {
-      const { key, position, labels, bare = false } = seenEvent(event);
-      if (event.type === 'DELETED' && !bare) this.#deletions.push({ kind: 'delete', key, position, labels });
+      const { key, position, labels } = seenEvent(event);
+      if (event.type === 'DELETED') this.#deletions.push({ kind: 'delete', key, position, labels });
       if (position > this.#last) this.#last = position;
     }
   }

@@ -97,10 +97,7 @@ export class ReplayedWatch {
 
   async #read(client: KubeClient, url: string, headers: Readonly<Record<string, string>>, pairs: RecordedPairs): Promise<void> {
     for await (const event of client.watch(url, { headers, signal: this.#stop.signal })) {
-      const seen = seenEvent(event);
-      this.events.push(seen);
-      // Only ours tells who writes to what is gone that it is gone (R24).
-      if (seen.bare === true) continue;
+      this.events.push(seenEvent(event));
       const ours = told(event);
       this.#got.push(ours);
       const recorded = this.#unpaired.get(idOf(ours))?.shift();

@@ -11,8 +11,8 @@
  *
  * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
  * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated bookmark, for what
- * the client may still hold from an older revision. `isHealedDeletion` names these, and the bare DELETED events that tell of a key which somebody
- * wrote to though it holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
+ * the client may still hold from an older revision. `isHealedDeletion` names these, and the bare DELETED events that tell of a key which a neighbour
+ * has let go of and which holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
  */
 import { Truth } from './truth.js';
 import type { Acknowledged, Change, History, ObjectKey, Position, SeenEvent, SeenWatch } from './watch-history.js';
@@ -94,7 +94,7 @@ function unique(watch: SeenWatch): readonly Violation[] {
   const seen = new Set<string>();
   const healed = healedDeletions(watch);
   return watch.events.flatMap((event, index) => {
-    // Whoever writes to a key that holds nothing may do so again.
+    // Two neighbours may name one key.
     if (!isChange(event) || event.bare === true) return [];
     const id = `${healed.has(index) ? 'healed ' : ''}${event.key}@${event.position}`;
     if (seen.has(id)) return [violation('G3', watch, `${describe(event)} came twice`)];
