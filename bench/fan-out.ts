@@ -68,7 +68,7 @@ async function deliver({ load, secondLoad, options, target: measured, acknowledg
     secondLoad.ask('update', { target, writers, resourceVersions: before.resourceVersions, updatesMax, updateMsMax }),
     neverUnlessFailed(watching.answer),
   ]);
-  watching.tell(updated.revisions.length);
+  watching.send(updated.revisions.length);
   const { watchers } = await watching.answer;
 
   const lastEventAt = Math.max(...watchers.map((watcher) => watcher.lastEventAt));

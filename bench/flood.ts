@@ -4,7 +4,7 @@
  * For some seconds one session changes its 2,000 objects without end, as fast as the server takes them, and another sends without
  * waiting for acknowledgements and comes back when it is cut off. Meanwhile somebody else writes 50 objects a second. From a
  * write's sending to its event at a watch of that shard: p99 at most 50 ms. Resident memory grows by at most 96 MiB over what it is after
- * an ordinary statement. Then the same with a watch of everything, which gets the flood as well; its delay has no limit.
+ * an ordinary sync. Then the same with a watch of everything, which gets the flood as well; its delay has no limit.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile, type Flooded, type PushTarget, type Witnessed, type Written } from './harness/jobs.js';
@@ -21,7 +21,7 @@ const ordinaryObjects = 15_000;
 const steadyObjects = 200;
 const everyMs = 20;
 const delayMsMax = 50;
-/** Beyond what an ordinary statement has filled already: two sessions' credit and the commits made of it, sent and not yet collected. */
+/** Beyond what an ordinary sync has filled already: two sessions' credit and the commits made of it, sent and not yet collected. */
 const grownMbMax = 96;
 const lateMsMax = 10_000;
 const sampleEveryMs = 100;
@@ -59,7 +59,7 @@ export const flood: Question = {
           value: (Math.max(scoped.peakBytes, wide.peakBytes) - before.residentBytes) / megabyte,
           unit: 'MiB',
           limit: { kind: 'at most', value: grownMbMax },
-          note: `from ${formatNumber(before.residentBytes / megabyte)} MiB after a statement of ${ordinaryObjects}, ${formatNumber(fresh.residentBytes / megabyte)} before that`,
+          note: `from ${formatNumber(before.residentBytes / megabyte)} MiB after a sync of ${ordinaryObjects}, ${formatNumber(fresh.residentBytes / megabyte)} before that`,
         },
         {
           name: 'sent without waiting',
@@ -89,9 +89,9 @@ async function measure(
   const flooded = isFlooded
     ? await load.ask('flood', { target, shard: 'flooding', rawShard: 'ruthless', objects, floodMs })
     : await sleep(floodMs / 4, { pushed: 0, elapsedMs: floodMs, rawSent: 0, rawSessions: 0, rawEnds: [] });
-  writing.tell(0);
+  writing.send(0);
   const written = await writing.answer;
-  watching.tell(steadyObjects + written.indexes.length);
+  watching.send(steadyObjects + written.indexes.length);
   const witnessed = await watching.answer;
   const sentAt = new Map(Array.from(written.indexes, (index, at) => [`${index}|${written.rounds[at]}`, written.sentAt[at]!]));
   const delaysMs = Array.from(witnessed.indexes, (index, at) => {

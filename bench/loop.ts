@@ -36,7 +36,7 @@ export const loop: Question = {
       ],
       checks: [
         check(
-          'the server tells how late it is',
+          'the server says how late it is',
           samples.every(({ maxMs }) => !Number.isNaN(maxMs)),
           'the maximum is not among its metrics',
         ),

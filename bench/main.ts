@@ -32,7 +32,7 @@ import { loop } from './loop.js';
 import { memory } from './memory.js';
 import { push } from './push.js';
 import { pushDelay } from './push-delay.js';
-import { restate } from './restate.js';
+import { resync } from './resync.js';
 import { startTogether } from './start-together.js';
 import { tierChildren } from './tier-children.js';
 import { tierDelay } from './tier-delay.js';
@@ -52,7 +52,7 @@ const questions: readonly Question[] = [
   fanOut,
   goClient,
   push,
-  restate,
+  resync,
   pushDelay,
   flood,
   tierDelay,

@@ -2,7 +2,7 @@
  * How much memory does the server hold ten seconds after all this?
  *
  * As Linux counts it, for the whole process: heaps, buffers and SQLite's caches. At most 200 MB. The peak is shown and has no
- * limit, and neither has what Node tells of itself: what is missing from the sum is SQLite, the committer's thread, and malloc.
+ * limit, and neither has what Node reports on itself: what is missing from the sum is SQLite, the committer's thread, and malloc.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { metric } from './harness/metrics-text.js';

@@ -21,7 +21,7 @@ const objects = 50;
 const changes = 400;
 const pauseMs = 20;
 const medianMsMax = 5;
-const statedMsMax = 30_000;
+const syncedMsMax = 30_000;
 const lateMsMax = 5_000;
 const pollMs = 50;
 
@@ -37,7 +37,7 @@ export const pushDelay: Question = {
       await using agent = await AgentProcess.start(server, { shard, kubeconfig: standIn.kubeconfig });
       const failed = agent.failed();
       failed.catch(() => {});
-      await Promise.race([stated(bench), failed]);
+      await Promise.race([synced(bench), failed]);
 
       const { resourceVersion } = (await readStatus(bench)).cache;
       const watching = load.begin('witness', { target, path: wildcardPath, shard, resourceVersion, lateMsMax });
@@ -49,7 +49,7 @@ export const pushDelay: Question = {
         put(standIn, index, round);
         await Promise.race([sleep(pauseMs), failed]);
       }
-      watching.tell(changes);
+      watching.send(changes);
       const { indexes, rounds, seenAt } = await watching.answer;
 
       const delaysMs = Array.from(indexes, (index, at) => seenAt[at]! - (sentAt.get(`${index}|${rounds[at]}`) ?? Number.NaN));
@@ -81,13 +81,13 @@ function put(standIn: ShardStandIn, index: number, round: number): void {
   standIn.store.put(`${resource}.${group}`, place.cluster, { ...object, metadata: { ...object.metadata, annotations } });
 }
 
-async function stated(bench: Bench): Promise<void> {
-  const deadline = performance.now() + statedMsMax;
+async function synced(bench: Bench): Promise<void> {
+  const deadline = performance.now() + syncedMsMax;
   for (;;) {
     const { shards } = await readStatus(bench);
     const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);
-    if (slice?.stated === 'current' && slice.objects === objects) return;
-    if (performance.now() > deadline) throw new Error(`the shard is not stated: ${JSON.stringify(slice)}`);
+    if (slice?.syncedIn === 'this-term' && slice.objects === objects) return;
+    if (performance.now() > deadline) throw new Error(`the shard is not synced: ${JSON.stringify(slice)}`);
     await sleep(pollMs);
   }
 }

@@ -55,7 +55,7 @@ export const push: Question = {
       const one = await measure(objects, server.pid, async () => {
         const pushed = await load.ask('push', { target, shard: shardOf(round), objects, round: 0, thenChanges: false });
         refused += pushed.refused;
-        return pushed.stateMs;
+        return pushed.syncMs;
       });
       busy = load.busy;
       if (round > 0) ours.push(one);
@@ -90,7 +90,7 @@ export const push: Question = {
           note: `${tuned.name}: ${formatNumber(speed(tunedLoop))} /s, ${spread(tunedLoop)}`,
         },
         { name: "server's processor time", value: processorTime(ours), unit: 'µs an object', ceiling: processorTime(ceiling) },
-        { name: 'objects restated, all changed', value: objects / (changed.stateMs / 1_000), unit: '/s' },
+        { name: 'objects resynced, all changed', value: objects / (changed.syncMs / 1_000), unit: '/s' },
         { name: 'changes pushed', value: objects / (changed.changeMs / 1_000), unit: '/s' },
       ],
       checks: [

@@ -11,7 +11,7 @@ import { BareCache, type Memory } from './harness/bare-cache.js';
 import { version } from './harness/objects.js';
 import { readThreadMs } from './harness/process-usage.js';
 import { pushTargetOf } from './harness/push-target.js';
-import { pushedObject, PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { pushedObject, PushingShard, putBatches, sync } from './harness/pushing-shard.js';
 import { check, type Figure, type Question } from './harness/question.js';
 import { TreeProcesses } from './harness/tree-processes.js';
 
@@ -38,14 +38,14 @@ export const tierChildren: Question = {
     const target = { port: parent.port, certificate: parent.master.certificate, key: parent.master.key };
     const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
     let round = 0;
-    const many = (): Promise<number> => pushing.tell(putBatches(shard, objects, (round += 1)));
+    const many = (): Promise<number> => pushing.send(putBatches(shard, objects, (round += 1)));
     const oneByOne = async (): Promise<void> => {
       round += 1;
-      for (let i = 0; i < singles; i++) await pushing.tell([[{ kind: 'put', version, object: pushedObject(shard, i, round) }]]);
+      for (let i = 0; i < singles; i++) await pushing.send([[{ kind: 'put', version, object: pushedObject(shard, i, round) }]]);
     };
     const quiet = (): Promise<unknown> => sleep(idleMs);
     try {
-      await pushing.tell(statement(putBatches(shard, objects, 0)));
+      await pushing.send(sync(putBatches(shard, objects, 0)));
       // The first time is slower.
       await oneByOne();
       const alone = { single: await work(parent, oneByOne), many: await work(parent, many), idle: await work(parent, quiet) };
@@ -73,7 +73,7 @@ export const tierChildren: Question = {
         for (const [i, memory] of held.entries()) returning.push(await follow(parent, i, memory));
         for (const child of returning) await child.changed(objects);
       });
-      const restated = returning.reduce((sum, { ends }) => sum + ends, 0);
+      const resynced = returning.reduce((sum, { ends }) => sum + ends, 0);
 
       for (const child of returning) child.policy(nothing, onlyPublic);
       for (const child of returning) await child.ended(1);
@@ -95,7 +95,7 @@ export const tierChildren: Question = {
           figure(`coming back to ${objects} changes`, each(returned, 0, 1), 'ms'),
         ],
         checks: [
-          check('nothing was stated anew when they came back', restated === 0, `${restated} slices were`),
+          check('nothing was resynced when they came back', resynced === 0, `${resynced} slices were`),
           check('nothing crossed that is kept from them', crossed === 0, `${crossed} changes did`),
         ],
       };

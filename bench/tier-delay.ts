@@ -12,7 +12,7 @@ import type { StrataProcess } from '../test/support/strata-process.js';
 import { percentile, wallClock } from './harness/jobs.js';
 import { group, resource, version, wildcardPath } from './harness/objects.js';
 import { pushTargetOf, readStatus } from './harness/push-target.js';
-import { pushedObject, PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { pushedObject, PushingShard, putBatches, sync } from './harness/pushing-shard.js';
 import { check, type Answer, type Bench, type Question } from './harness/question.js';
 import { TreeProcesses } from './harness/tree-processes.js';
 
@@ -27,7 +27,7 @@ const changesBeforeMs = 5_000;
 const medianMsMax = 12;
 const p99MsMax = 40;
 const medianBesideWaysMsMax = 15;
-const statedMsMax = 60_000;
+const syncedMsMax = 60_000;
 const lateMsMax = 10_000;
 const pollMs = 50;
 
@@ -64,9 +64,9 @@ async function askWith(bench: Bench, { roundTripMs, roundsBefore }: Case): Promi
   const link = { parent: root, ...(proxy === undefined ? {} : { proxy }) };
   const west = await tree.start('west', link);
   const east = await tree.start('east', link);
-  const home = await tree.start('west-leaf', { parent: west });
+  const plainOrigin = await tree.start('west-leaf', { parent: west });
   const far = await tree.start('east-leaf', { parent: east });
-  const { delaysMs, isWhole, seen } = await measure(bench, { home, far, changes, roundsBefore });
+  const { delaysMs, isWhole, seen } = await measure(bench, { plainOrigin, far, changes, roundsBefore });
 
   const name = nameOf({ roundTripMs, roundsBefore });
   const waysMs = 2 * delayMs;
@@ -91,13 +91,18 @@ function nameOf({ roundTripMs, roundsBefore }: Case): string {
 
 async function measure(
   { load }: Bench,
-  { home, far, changes, roundsBefore }: Readonly<{ home: StrataProcess; far: StrataProcess; changes: number; roundsBefore: number }>,
+  {
+    plainOrigin,
+    far,
+    changes,
+    roundsBefore,
+  }: Readonly<{ plainOrigin: StrataProcess; far: StrataProcess; changes: number; roundsBefore: number }>,
 ): Promise<Delays> {
-  const pushing = await PushingShard.open(await pushTargetOf(ends(home)), shard);
+  const pushing = await PushingShard.open(await pushTargetOf(ends(plainOrigin)), shard);
   try {
-    await pushing.tell(statement(putBatches(shard, objects, 0)));
+    await pushing.send(sync(putBatches(shard, objects, 0)));
     await arrived(far);
-    for (let round = 1; round <= roundsBefore; round++) await pushing.tell(putBatches(shard, objects, round));
+    for (let round = 1; round <= roundsBefore; round++) await pushing.send(putBatches(shard, objects, round));
     if (roundsBefore > 0) await sleep(changesBeforeMs);
     const { resourceVersion } = (await readStatus({ server: far })).cache;
     const watching = load.begin('witness', { target: ends(far).target, path: wildcardPath, shard, resourceVersion, lateMsMax });
@@ -107,10 +112,10 @@ async function measure(
       const [index, round] = [count % objects, roundsBefore + 1 + Math.floor(count / objects)];
       const object = pushedObject(shard, index, round);
       sentAt.set(`${index}|${round}`, wallClock());
-      await pushing.tell([[{ kind: 'put', version, object }]]);
+      await pushing.send([[{ kind: 'put', version, object }]]);
       await sleep(pauseMs);
     }
-    watching.tell(changes);
+    watching.send(changes);
     const { indexes, rounds, seenAt } = await watching.answer;
     const delaysMs = Array.from(indexes, (index, at) => seenAt[at]! - (sentAt.get(`${index}|${rounds[at]}`) ?? Number.NaN));
     const inOrder = [...sentAt.keys()].every((sent, at) => sent === `${indexes[at]}|${rounds[at]}`);
@@ -125,7 +130,7 @@ function ends(server: StrataProcess) {
 }
 
 async function arrived(server: StrataProcess): Promise<void> {
-  const deadline = performance.now() + statedMsMax;
+  const deadline = performance.now() + syncedMsMax;
   for (;;) {
     const { shards } = await readStatus({ server });
     const slice = shards.find((one) => one.shard === shard)?.slices.find((one) => one.group === group && one.resource === resource);

@@ -6,7 +6,7 @@
  */
 import { readProcessorMs } from './harness/process-usage.js';
 import { pushTargetOf, readStatus } from './harness/push-target.js';
-import { PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { PushingShard, putBatches, sync } from './harness/pushing-shard.js';
 import { check, type Question } from './harness/question.js';
 import { TreeProcesses } from './harness/tree-processes.js';
 
@@ -30,11 +30,11 @@ export const tierFilter: Question = {
       round += 1;
       const batches = putBatches(shard, objects, round);
       const before = await readProcessorMs(parent.pid);
-      await pushing.tell(batches);
+      await pushing.send(batches);
       return ((await readProcessorMs(parent.pid)) - before) / objects;
     };
     try {
-      await pushing.tell(statement(putBatches(shard, objects, 0)));
+      await pushing.send(sync(putBatches(shard, objects, 0)));
       await costOfRound();
       const alone = Math.min(await costOfRound(), await costOfRound());
       const following = [];

@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../test/support/strata-process.js';
 import { group, resource } from './harness/objects.js';
 import { pushTargetOf, readStatus } from './harness/push-target.js';
-import { PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { PushingShard, putBatches, sync } from './harness/pushing-shard.js';
 import { check, type Question } from './harness/question.js';
 import { TreeProcesses } from './harness/tree-processes.js';
 
@@ -38,9 +38,9 @@ export const tierMove: Question = {
     const each = Math.floor(objects / 2);
     const pushing = [await open(root, theirs), await open(child, ours)];
     try {
-      for (const [i, shard] of [theirs, ours].entries()) await pushing[i]?.tell(statement(putBatches(shard, each, 0)));
+      for (const [i, shard] of [theirs, ours].entries()) await pushing[i]?.send(sync(putBatches(shard, each, 0)));
       for (const server of [root, a, b, child]) await holds(server, each);
-      await inStep(child, a);
+      await current(child, a);
       const bytes = (): number => proxy.passed.up + proxy.passed.down;
       const first = bytes();
       const moves: { bytes: number; elapsedMs: number }[] = [];
@@ -49,7 +49,7 @@ export const tierMove: Question = {
         const startedAt = performance.now();
         proxy.redirect(parent.port);
         proxy.cut();
-        await inStep(child, parent);
+        await current(child, parent);
         moves.push({ bytes: bytes() - before, elapsedMs: performance.now() - startedAt });
       }
       const held = (await Promise.all([root, a, b, child].map((server) => counts(server)))).flat();
@@ -59,7 +59,7 @@ export const tierMove: Question = {
           value: (100 * move.bytes) / first,
           unit: '%',
           limit: { kind: 'at most', value: percentMax },
-          note: `${move.bytes} of ${first} bytes, ${2 * each} objects, in step after ${(move.elapsedMs / 1_000).toFixed(1)} s`,
+          note: `${move.bytes} of ${first} bytes, ${2 * each} objects, current after ${(move.elapsedMs / 1_000).toFixed(1)} s`,
         })),
         checks: [check('all caches hold everything', held.every((count) => count === each) && held.length === 8, held.join(', '))],
       };
@@ -88,14 +88,14 @@ async function holds(server: StrataProcess, objects: number): Promise<void> {
 }
 
 /** Both ends have been told all that the other one has. */
-async function inStep(child: StrataProcess, parent: StrataProcess): Promise<void> {
+async function current(child: StrataProcess, parent: StrataProcess): Promise<void> {
   const { cache } = await readStatus({ server: parent });
   await until(async () => {
     const { tree } = await readStatus({ server: child });
     const below = (await readStatus({ server: parent })).tree?.children.find(({ name }) => name === 'child');
     if (tree?.parent?.connection.kind !== 'connected' || tree.parent.cacheId !== cache.id) return false;
     return [tree.parent.sending, below?.sending].every(
-      (sending) => sending !== null && sending !== undefined && sending.slices > 0 && sending.inStep === sending.slices,
+      (sending) => sending !== null && sending !== undefined && sending.slices > 0 && sending.current === sending.slices,
     );
   });
 }

@@ -38,7 +38,7 @@ export const tierReturn: Question = {
     feeder.resume();
     await feeder.claim(slices);
     await feeder.begin(slices);
-    await feeder.tell(slices);
+    await feeder.send(slices);
 
     const stop = new AbortController();
     setMaxListeners(children, stop.signal);

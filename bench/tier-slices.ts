@@ -2,7 +2,7 @@
  * What do many slices cost a link: when they open, when the policy changes, and when nothing happens?
  *
  * 20,000 slices of 22 types are begun on one link, then told and ended with an object each, and come to a child; 8,000 of them are
- * stated anew for the policy has changed. The other end of each link is bare: it says and takes what a cache does and stores nothing, so
+ * resynced for the policy has changed. The other end of each link is bare: it says and takes what a cache does and stores nothing, so
  * that the time is the server's. Turns are those of its serving thread, by its own processor time. What an idle child costs is the
  * difference that some of them make to the processor time of that thread.
  */
@@ -45,7 +45,7 @@ export const tierSlices: Question = {
     const feeder = await openFeeder(metered, slices);
     const measured = (work: () => Promise<unknown>): Promise<Work> => worked(metered, turns, work);
     const begun = await measured(() => feeder.begin(slices));
-    const told = await measured(() => feeder.tell(slices));
+    const received = await measured(() => feeder.send(slices));
     const reported = await measured(() => feeder.report(slices));
     const follower = await BareCache.open(metered, 'follower');
     const opened = await measured(() => follow(follower, slices.length));
@@ -62,7 +62,7 @@ export const tierSlices: Question = {
     return {
       figures: [
         ...work(`${slices.length} slices begun on one link`, begun, secondsMax),
-        ...work('… told and ended, with an object each', told),
+        ...work('… told and ended, with an object each', received),
         ...work('… reported', reported),
         ...work('… and sent to a child', opened),
         ...work(`a policy change with ${changing} slices, at the sender`, changed, secondsMax),
@@ -99,7 +99,7 @@ async function follow(follower: BareCache, slices: number): Promise<void> {
 async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Promise<number> {
   const feeder = await openFeeder(server, slices);
   await feeder.begin(slices);
-  await feeder.tell(slices);
+  await feeder.send(slices);
   await feeder.report(slices);
   const alone = await quietMs(server);
   const followers: BareCache[] = [];

@@ -2,14 +2,14 @@
  * How fast does a child come to hold what its parent has: all of it, and what changed while it was away?
  *
  * The parent holds the objects of one shard. A child that begins empty has them in at most 2 s for 10,000 of 2.5 kB; one whose link was
- * broken while each of them changed catches up at 20,000 changes a second or more, and is told changes, not a statement. Both are
+ * broken while each of them changed catches up at 20,000 changes a second or more, and is told changes, not a sync. Both are
  * counted from the moment the link is open to the one in which the last object is published at the child.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../test/support/strata-process.js';
 import { group, resource } from './harness/objects.js';
 import { pushTargetOf, readStatus } from './harness/push-target.js';
-import { PushingShard, putBatches, statement } from './harness/pushing-shard.js';
+import { PushingShard, putBatches, sync } from './harness/pushing-shard.js';
 import { median } from './harness/jobs.js';
 import { metric } from './harness/metrics-text.js';
 import { check, type Question } from './harness/question.js';
@@ -35,9 +35,9 @@ export const tierSync: Question = {
     const pushing = await PushingShard.open(await pushTargetOf({ server: parent, target }), shard);
     const synced: number[] = [];
     const caughtUp: number[] = [];
-    let statements = 0;
+    let syncs = 0;
     try {
-      await pushing.tell(statement(putBatches(shard, objects, 0)));
+      await pushing.send(sync(putBatches(shard, objects, 0)));
       for (let round = 1; round <= rounds; round++) {
         const proxy = await tree.proxyTo(parent);
         const child = await tree.start(`child-${round}`, { parent, proxy });
@@ -45,12 +45,12 @@ export const tierSync: Question = {
         for (let absence = 1; absence <= absences; absence++) {
           proxy.refuse();
           proxy.cut();
-          await pushing.tell(putBatches(shard, objects, absences * round + absence));
+          await pushing.send(putBatches(shard, objects, absences * round + absence));
           const before = (await connections(child)).length;
           proxy.refuse(() => false);
           caughtUp.push(await untilRevision(child, (1 + absence) * objects, before));
         }
-        statements += (await child.log()).split('link.restate').length - 1;
+        syncs += (await child.log()).split('link.resync').length - 1;
         await child.stop();
       }
     } finally {
@@ -73,7 +73,7 @@ export const tierSync: Question = {
           note: `${objects} changes, each time; the slowest ${(Math.max(...caughtUp) / 1_000).toFixed(2)} s`,
         },
       ],
-      checks: [check('nothing had to be stated anew', statements === 0, `${statements} were`)],
+      checks: [check('nothing had to be resynced', syncs === 0, `${syncs} were`)],
     };
   },
 };

@@ -39,7 +39,7 @@ export type { CachedObject, HttpAnswer, Missing } from './lookup/read-answer.js'
 export { Sender } from './sender/sender.js';
 export { defaultSenderBounds, type SenderBounds, type SenderOptions } from './sender/sender-options.js';
 export type { SenderEnd, SenderState, SliceProgress } from './sender/sender-state.js';
-export type { SliceSource, Told } from './sender/source.js';
+export type { SliceSource, Outgoing } from './sender/source.js';
 
 export type OpenSenderOptions = Readonly<{
   /** Whose objects are pushed; `identity` must speak for it. */

@@ -1,4 +1,4 @@
-/** What a server tells of itself: what is cheaper to ask for metrics than to follow, and what readiness and liveness mean. */
+/** What a server reports on itself: what is cheaper to ask for metrics than to follow, and what readiness and liveness mean. */
 import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { Health } from './diagnostics/health.js';
 import type { Metrics } from './diagnostics/metrics.js';
@@ -7,7 +7,7 @@ import { callerKinds } from './domain/caller.js';
 import type { Freshness } from './domain/ports.js';
 import type { Listener } from './http/listener.js';
 import type { Quotas } from './http/quotas.js';
-import type { Door } from './intake/door.js';
+import type { Endpoint } from './intake/endpoint.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import type { Tier } from './tier/tier.js';
 import type { Hub } from './watch/hub.js';
@@ -18,7 +18,7 @@ export type DescribedServer = Readonly<{
   store: SqliteStore;
   hub: Hub;
   delay: EventLoopDelay;
-  door: Door;
+  endpoint: Endpoint;
   freshness: Freshness;
   tier: Tier;
   listener: Listener;
@@ -30,10 +30,10 @@ export type DescribedServer = Readonly<{
 const noClientCa = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
 
 export function describeServer(server: DescribedServer): void {
-  const { metrics, health, store, hub, delay, door, freshness, tier, listener, quotas, isAuthenticating } = server;
+  const { metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating } = server;
   metrics.beforeRender(async () => showReport(metrics, await freshness.report()));
   metrics.beforeRender(() => {
-    metrics.pushSessions.set(door.openPushers);
+    metrics.pushSessions.set(endpoint.openPushers);
     metrics.publishedRevision.set(store.published);
     metrics.compactedRevision.set(store.compacted);
     metrics.historyChanges.set(store.history.changes);

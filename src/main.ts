@@ -91,8 +91,8 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
   const stopAsked = surroundings.untilStopped(log);
   void stopAsked.then((signal) => log.info('server.stopping', { signal }));
   const { startServer } = await import('./server.js');
-  const watchPolicies: ServerParts['watchPolicies'] = (tell) =>
-    PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, tell);
+  const watchPolicies: ServerParts['watchPolicies'] = (publish) =>
+    PolicyFile.watch({ clock: systemClock, log, sources, running: settings }, publish);
   const server = await startServer(settings, { log, clock: systemClock, random: Math.random, watchPolicies });
   log.info('server.started', { url: server.url, version: version() });
   hangUp.answer(() => logReloaded(log, server.reload()));

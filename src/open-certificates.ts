@@ -1,4 +1,4 @@
-/** Opens every certificate that this server uses, reads them again while it runs, and tells when each expires. */
+/** Opens every certificate that this server uses, reads them again while it runs, and says when each expires. */
 import { CertificateExpiry, certificatesIn, type UsedCertificates } from './certificates/certificate-expiry.js';
 import { ClientAuthorities } from './certificates/client-authorities.js';
 import { readText } from './certificates/pair-files.js';

@@ -29,7 +29,7 @@ export type OpenTierParts = Readonly<{
   links: readonly LinkState[];
   sessions: PushSessions;
   removals: HeldRemovals;
-  watches: Pick<Watches, 'tellAbsent'>;
+  watches: Pick<Watches, 'reportAbsent'>;
   context: Pick<SessionContext, 'typeOf' | 'limits' | 'credit' | 'systemClusters'>;
   clock: Clock;
   random: () => number;
@@ -58,7 +58,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       intake: parts.context,
       childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
       pushers: sessions,
-      tellAbsent: (key) => parts.watches.tellAbsent(key),
+      reportAbsent: (key) => parts.watches.reportAbsent(key),
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
       // Read anew each time: certificates are renewed where they lie.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),
@@ -70,7 +70,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       ...batch,
       urls,
       name,
-      incarnation: clock.wallMs(),
+      term: clock.wallMs(),
       agent: `strata ${version()}`,
       progressIntervalMs,
       refusedRetryMs,

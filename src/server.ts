@@ -19,11 +19,11 @@ import type { Reloadable, Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
 import { openCertificates } from './open-certificates.js';
-import { openDoor, pushContext } from './open-door.js';
+import { openEndpoint, pushContext } from './open-endpoint.js';
 import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
-import { Home, type SeenElsewhere } from './intake/home.js';
+import { PlainOrigin, type SeenElsewhere } from './intake/plain-origin.js';
 import { KnownShards } from './intake/known-shards.js';
 import { PlainWriters } from './intake/plain-writers.js';
 import { treeReport } from './tier/tree-report.js';
@@ -66,8 +66,8 @@ export type ServerParts = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  /** Tells other edge policies than those of the settings, from when it is called until what it returns is closed; by default never. */
-  watchPolicies?: (tell: (policies: LinkPolicies) => void) => Reloadable | undefined;
+  /** Tells other link policies than those of the settings, from when it is called until what it returns is closed; by default never. */
+  watchPolicies?: (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
 }>;
 
 const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
@@ -149,20 +149,20 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     { catalogue, objects: store, revisions: store, pushes: store, commits: store, watches: hub, sessions: { drop: dropType }, clock, log },
     store.resources(),
   );
-  const seenMs: SeenElsewhere = (shard, side) => tier.seenMs(shard, side);
+  const seenMs: SeenElsewhere = (shard, neighbour) => tier.seenMs(shard, neighbour);
   const running = new RunningSince(clock);
   const runningSinceMs = (): number => running.ms();
-  const home = new Home({ own: store.cacheId, known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
-  const intake = new Intake({ objects: store, writer: store, clock, home });
+  const plainOrigin = new PlainOrigin({ own: store.cacheId, known, clock, seenMs, runningSinceMs }, { holdMs: settings.parentHoldMs });
+  const intake = new Intake({ objects: store, writer: store, clock, plainOrigin });
   const plainWriters = new PlainWriters({ pushes: store, known, clock, log, runningSinceMs }, { quietMs: plainQuietMs });
-  const homes = store.follow(({ shards: changed }) => {
+  const originChanges = store.follow(({ shards: changed }) => {
     for (const state of changed) sessions.evictOlder(state.shard, state, `the shard ${state.shard} belongs to another now`);
   });
   const standbys = new Standbys(
     { own: store.cacheId, known, sessions, seenMs, isReached: (shard) => tier.isReached(shard), clock },
     { holdMs: settings.parentHoldMs },
   );
-  const door = openDoor(settings, { store, sessions, standbys, removals, context, tier, clock, log, metrics });
+  const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, context, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
       objects: store,
@@ -170,8 +170,8 @@ export async function startServer(settings: Settings, { log, clock, random, watc
       commits: store,
       sessions,
       seenMs,
-      heardMs: (shard) => home.heardMs(shard),
-      isLinkUp: (side) => tier.freshness.presence(side).isOpen,
+      heardMs: (shard) => plainOrigin.heardMs(shard),
+      isLinkUp: (neighbour) => tier.freshness.presence(neighbour).isOpen,
       clock,
       log,
     },
@@ -223,13 +223,13 @@ export async function startServer(settings: Settings, { log, clock, random, watc
       refused: limitReached({ clock, log, metrics }),
       handle: app,
       upgrade: ({ request, socket, head, caller, refusal }) =>
-        door.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
+        endpoint.upgrade(request, socket, head, caller, refusal instanceof Refused ? refusal.refusal : undefined),
     },
     { ...settings, clientAuthorities: certificates.authorities },
   );
   const delay = new EventLoopDelay({ clock }, eventLoop);
   const isAuthenticating = certificates.authorities !== undefined || settings.allowNoClientCa;
-  describeServer({ metrics, health, store, hub, delay, door, freshness, tier, listener, quotas, isAuthenticating });
+  describeServer({ metrics, health, store, hub, delay, endpoint, freshness, tier, listener, quotas, isAuthenticating });
   await listener.listen();
   const leaveParent = new AbortController();
   const following = tier.run(leaveParent.signal).catch((error: unknown) => log.error('link.failed', { error }));
@@ -246,7 +246,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     store.beginClose();
     leaveParent.abort();
     tier.close();
-    const pushersGone = door.close(settings.shutdownGraceMs);
+    const pushersGone = endpoint.close(settings.shutdownGraceMs);
     hub.endAll();
     await pushersGone;
     await following;
@@ -257,7 +257,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     standbys.close();
     plainWriters.close();
     running.close();
-    homes.cancel();
+    originChanges.cancel();
     emptied.cancel();
     removals.close();
     known.close();

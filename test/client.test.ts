@@ -31,7 +31,7 @@ test('a program pushes a slice with what the package exports, and stops when it 
 
   sender.add(sliceOf('apiexports'), source);
   const ended = sender.run(stopping.signal);
-  for await (const { slices } of sender.states(stopping.signal)) if (slices.every(({ phase }) => phase === 'stated')) break;
+  for await (const { slices } of sender.states(stopping.signal)) if (slices.every(({ phase }) => phase === 'synced')) break;
 
   t.is((await server.client().raw('GET', aPath({ name: 'two' }))).status, 200);
   stopping.abort();
@@ -52,7 +52,7 @@ test('a sender that takes over has the shard, and the earlier one ends as fenced
   const [earlier, later, stopping] = [open(false), open(true), new AbortController()];
   earlier.add(sliceOf('apiexports'), source);
   const fenced = earlier.run(stopping.signal);
-  for await (const { slices } of earlier.states(stopping.signal)) if (slices.every(({ phase }) => phase === 'stated')) break;
+  for await (const { slices } of earlier.states(stopping.signal)) if (slices.every(({ phase }) => phase === 'synced')) break;
 
   const ended = later.run(stopping.signal);
 

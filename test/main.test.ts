@@ -27,7 +27,7 @@ async function linesOf(server: StrataProcess, event: string): Promise<readonly L
   return lines.map((line) => JSON.parse(line) as Line).filter((line) => line.event === event);
 }
 
-/** Hangs up, and answers the line that tells of it. */
+/** Hangs up, and answers the line that reports on it. */
 async function hangUp(server: StrataProcess): Promise<Line | undefined> {
   const before = (await linesOf(server, 'server.reloaded')).length;
   process.kill(server.pid, 'SIGHUP');
@@ -35,7 +35,7 @@ async function hangUp(server: StrataProcess): Promise<Line | undefined> {
   return (await linesOf(server, 'server.reloaded')).at(-1);
 }
 
-test('SIGHUP reads serving certificate, client CA and policies again at once, and one line tells what came of each', async (t) => {
+test('SIGHUP reads serving certificate, client CA and policies again at once, and one line says what came of each', async (t) => {
   const folder = await aFolder(t);
   const next = await TestAuthority.create(await aFolder(t), { name: 'next' });
   const authority = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });

@@ -48,13 +48,13 @@ export class BareCache {
   #acknowledged = 0;
   #credit: Readonly<{ mutations: number; bytes: number }> = { mutations: 0, bytes: 0 };
   #taken = 0;
-  #told = 0;
+  #received = 0;
   #ends = 0;
   #refused = 0;
   #changes = 0;
   #position = '';
   readonly #held = new Map<string, HeldSlice>();
-  readonly #incarnations = new Map<ShardName, number>();
+  readonly #terms = new Map<ShardName, number>();
   readonly #chosen = new Set<ShardName>();
   #moved = new AbortController();
   #isOver = false;
@@ -85,7 +85,7 @@ export class BareCache {
       role: 'cache',
       name,
       process: '',
-      incarnation: 1,
+      term: 1,
       takesOver: false,
       route: [`id-of-${name}`],
       slices: [],
@@ -117,7 +117,7 @@ export class BareCache {
     this.#socket.send({ kind: 'resume', position, held, isLast: true });
   }
 
-  /** What it holds, and up to where it was told, as it says when it comes back. */
+  /** What it holds, and up to where it was sent, as it says when it comes back. */
   get memory(): Memory {
     return { position: this.#position, held: [...this.#held.values()] };
   }
@@ -136,7 +136,7 @@ export class BareCache {
   async claim(slices: readonly OfSlice[]): Promise<void> {
     const shards = new Set(slices.map(({ slice }) => slice.shard));
     const origin = `id-of-${this.#name}`;
-    const claim = { kind: 'claim', incarnation: 1_000, process: 'bench', removed: false, origin, path: [origin], reached: true } as const;
+    const claim = { kind: 'claim', term: 1_000, process: 'bench', removed: false, origin, path: [origin], reached: true } as const;
     for (const shard of shards) this.#socket.send({ ...claim, shard, isYours: false });
     await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
   }
@@ -144,7 +144,7 @@ export class BareCache {
   /** Says that the pusher of each is there, and not behind. */
   async report(slices: readonly OfSlice[], connected = true): Promise<void> {
     for (let at = 0; at < slices.length; at += 1_000) {
-      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, synced: true, lagMs: 0, whole: true }));
+      const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, everSynced: true, lagMs: 0, whole: true }));
       await this.#send((sequence) => ({ kind: 'report', sequence, freshness, heartbeat: 0, isAll: false, isComplete: true }));
     }
     await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
@@ -166,7 +166,7 @@ export class BareCache {
   }
 
   /** What was begun; resolves with the milliseconds until all of it is durable. */
-  async tell(slices: readonly OfSlice[]): Promise<number> {
+  async send(slices: readonly OfSlice[]): Promise<number> {
     const startedAt = performance.now();
     for (const { slice, version, objects } of slices) {
       const pushed = objects.map(({ namespace, text }) => ({
@@ -177,7 +177,7 @@ export class BareCache {
         body: Buffer.from(text),
       }));
       await this.#send((sequence) => ({ kind: 'put', sequence, slice, version, objects: pushed }));
-      await this.#send((sequence) => ({ kind: 'end', sequence, slice, revision: '1', count: objects.length, edge: 'e' }));
+      await this.#send((sequence) => ({ kind: 'end', sequence, slice, revision: '1', count: objects.length, filterHash: 'e' }));
     }
     await this.#until(() => this.#acknowledged >= this.#next - 1);
     return performance.now() - startedAt;
@@ -241,7 +241,7 @@ export class BareCache {
     if (!('sequence' in frame) || frame.kind === 'ack' || frame.kind === 'refuse') return;
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     this.#taken = frame.sequence + mutations - 1;
-    if (this.#told + acknowledgedEvery <= this.#taken) this.#acknowledge();
+    if (this.#received + acknowledgedEvery <= this.#taken) this.#acknowledge();
     else setImmediate(() => this.#acknowledge());
   }
 
@@ -253,22 +253,22 @@ export class BareCache {
     void this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat, isAll: false, isComplete: true })).catch(() => {});
   }
 
-  #hold({ slice, edge }: FrameOf<'end'>): void {
+  #hold({ slice, filterHash }: FrameOf<'end'>): void {
     this.#ends += 1;
-    this.#held.set(formatSlice(slice), { slice, edge, stated: this.#incarnations.get(slice.shard) ?? 0 });
+    this.#held.set(formatSlice(slice), { slice, filterHash, syncedTerm: this.#terms.get(slice.shard) ?? 0 });
   }
 
   /** It has everything from the server that the server has not from it. */
   #choose(claim: FrameOf<'claim'>): void {
-    this.#incarnations.set(claim.shard, claim.incarnation);
+    this.#terms.set(claim.shard, claim.term);
     if (claim.isYours) this.#chosen.add(claim.shard);
     else if (!claim.path.includes(`id-of-${this.#name}`))
       this.#socket.send({ ...claim, path: [...claim.path, `id-of-${this.#name}`], isYours: true });
   }
 
   #acknowledge(): void {
-    if (this.#told === this.#taken) return;
-    this.#told = this.#taken;
+    if (this.#received === this.#taken) return;
+    this.#received = this.#taken;
     this.#socket.send({ kind: 'ack', sequence: this.#taken, credit });
   }
 }

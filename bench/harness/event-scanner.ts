@@ -47,11 +47,11 @@ export class EventScanner {
       const line = Buffer.concat([this.#rest, end === -1 ? chunk : chunk.subarray(0, end)]);
       if (end === -1) return this.#keep(line);
       this.#rest = undefined;
-      this.#tell(line, 0, line.length);
+      this.#send(line, 0, line.length);
       start = end + 1;
     }
     for (let end = chunk.indexOf(newline, start); end !== -1; end = chunk.indexOf(newline, start)) {
-      this.#tell(chunk, start, end);
+      this.#send(chunk, start, end);
       start = end + 1;
     }
     if (start < chunk.length) this.#keep(chunk.subarray(start));
@@ -62,7 +62,7 @@ export class EventScanner {
     this.#rest = rest;
   }
 
-  #tell(bytes: Buffer, start: number, end: number): void {
+  #send(bytes: Buffer, start: number, end: number): void {
     this.#line.bytes = bytes;
     this.#line.start = start;
     this.#line.end = end;

@@ -52,10 +52,10 @@ export type Updated = Readonly<{
 /** Who is pushed into. `ca`: what vouches for its certificate. */
 export type PushTarget = Target & Readonly<{ ca: string }>;
 
-/** One shard's objects through the real sender: a statement of all of them in one round of changes, then, if asked, all of them changed. */
+/** One shard's objects through the real sender: a sync of all of them in one round of changes, then, if asked, all of them changed. */
 export type PushJob = Readonly<{ target: PushTarget; shard: string; objects: number; round: number; thenChanges: boolean }>;
 /** From what the source tells first to the last acknowledgement. `changeMs` is NaN where it was not asked for. */
-export type Pushed = Readonly<{ stateMs: number; changeMs: number; refused: number }>;
+export type Pushed = Readonly<{ syncMs: number; changeMs: number; refused: number }>;
 
 /** The same objects into the bare server, frames of so many of them, so many frames unacknowledged. `masked`: as websockets come. */
 export type PushBareJob = Readonly<{
@@ -103,7 +103,7 @@ export type Jobs = {
 export type JobName = keyof Jobs;
 
 /** How a job under way talks to who asked for it. */
-export type Line = Readonly<{ ready: () => void; told: Promise<number> }>;
+export type Line = Readonly<{ ready: () => void; received: Promise<number> }>;
 
 export function wallClock(): number {
   return performance.timeOrigin + performance.now();

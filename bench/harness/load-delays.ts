@@ -35,7 +35,7 @@ export async function steadyJob({ target, shard, objects, everyMs }: SteadyJob, 
 
   line.ready();
   let stopped = false;
-  void line.told.then(() => (stopped = true));
+  void line.received.then(() => (stopped = true));
   const startedAt = wallClock();
   const underWay: Promise<void>[] = [];
   try {
@@ -82,7 +82,7 @@ export async function witnessJob({ target, path, shard, resourceVersion, lateMsM
       });
     ended.catch(() => {});
     line.ready();
-    const expected = await Promise.race([line.told, ended]);
+    const expected = await Promise.race([line.received, ended]);
     const deadline = wallClock() + lateMsMax;
     while (seen.length < expected && wallClock() < deadline) await Promise.race([sleep(pollMs), ended]);
     return {

@@ -12,10 +12,10 @@ import type { Slice } from '../../src/domain/slice.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import { protocolVersion, type Frame, type PushedObject } from '../../src/frames/frame.js';
-import type { Told } from '../../src/sender/source.js';
+import type { Outgoing } from '../../src/sender/source.js';
 import type { Flooded, FloodJob, PushTarget } from './jobs.js';
 import { group, resource, version } from './objects.js';
-import { connectUrl, pushedObject, PushingShard, putBatches, statement } from './pushing-shard.js';
+import { connectUrl, pushedObject, PushingShard, putBatches, sync } from './pushing-shard.js';
 
 const rawFrameObjects = 128;
 const rawPauseMs = 1_000;
@@ -24,10 +24,10 @@ export async function floodJob({ target, shard, rawShard, objects, floodMs }: Fl
   const contents = [1, 2].map((round) => putBatches(shard, objects, round));
   const pushing = await PushingShard.open(target, shard);
   try {
-    await pushing.tell(statement(putBatches(shard, objects, 0)));
+    await pushing.send(sync(putBatches(shard, objects, 0)));
     const endsAt = performance.now() + floodMs;
     let pushed = 0;
-    function* changes(): Generator<readonly Told[]> {
+    function* changes(): Generator<readonly Outgoing[]> {
       for (let round = 0; performance.now() < endsAt; round = 1 - round) {
         for (const batch of contents[round]!) {
           pushed += batch.length;
@@ -35,7 +35,7 @@ export async function floodJob({ target, shard, rawShard, objects, floodMs }: Fl
         }
       }
     }
-    const [elapsedMs, raw] = await Promise.all([pushing.tell(changes()), sendRegardless(target, rawShard, endsAt)]);
+    const [elapsedMs, raw] = await Promise.all([pushing.send(changes()), sendRegardless(target, rawShard, endsAt)]);
     return { pushed, elapsedMs, ...raw };
   } finally {
     await pushing.close();
@@ -98,7 +98,7 @@ function hello(slice: Slice): Omit<Frame & { kind: 'hello' }, 'kind'> {
     role: 'shard',
     name: shard,
     process: randomUUID(),
-    incarnation: 0,
+    term: 0,
     takesOver: true,
     route: [],
     slices: [slice],

@@ -24,12 +24,12 @@ const jobs: { [Name in JobName]: (job: Jobs[Name][0], line: Line) => Promise<Job
   witness: witnessJob,
 };
 
-const tellers = new Map<number, (value: number) => void>();
+const news = new Map<number, (value: number) => void>();
 
 process.on('message', (asked: Asked) => {
   switch (asked.kind) {
     case 'tell':
-      tellers.get(asked.id)?.(asked.value);
+      news.get(asked.id)?.(asked.value);
       return;
     case 'ask':
       void answer(asked.id, asked.name, asked.job);
@@ -38,17 +38,17 @@ process.on('message', (asked: Asked) => {
 process.on('disconnect', () => process.exit(0));
 
 async function answer<Name extends JobName>(id: number, name: Name, job: Jobs[Name][0]): Promise<void> {
-  const told = new Promise<number>((resolve) => tellers.set(id, resolve));
+  const received = new Promise<number>((resolve) => news.set(id, resolve));
   const startedAt = performance.now();
   const before = process.cpuUsage();
   try {
-    const value = await jobs[name](job, { ready: () => reply({ id, kind: 'ready' }), told });
+    const value = await jobs[name](job, { ready: () => reply({ id, kind: 'ready' }), received });
     const { user, system } = process.cpuUsage(before);
     reply({ id, kind: 'answer', value, busy: (user + system) / 1_000 / (performance.now() - startedAt) });
   } catch (error) {
     reply({ id, kind: 'failed', message: error instanceof Error ? error.message : String(error) });
   } finally {
-    tellers.delete(id);
+    news.delete(id);
   }
 }
 

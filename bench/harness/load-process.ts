@@ -18,7 +18,7 @@ export type Reply =
   | Readonly<{ id: number; kind: 'failed'; message: string }>;
 
 /** A job under way. Both promises reject when it fails. */
-export type Running<Answer> = Readonly<{ ready: Promise<void>; answer: Promise<Answer>; tell: (value: number) => void }>;
+export type Running<Answer> = Readonly<{ ready: Promise<void>; answer: Promise<Answer>; send: (value: number) => void }>;
 
 type Waiting = { ready: PromiseWithResolvers<void>; answer: PromiseWithResolvers<Jobs[JobName][1]>; late: NodeJS.Timeout };
 type PromiseWithResolvers<T> = Readonly<{ promise: Promise<T>; resolve: (value: T) => void; reject: (error: Error) => void }>;
@@ -55,7 +55,7 @@ export class LoadProcess {
       ready: waiting.ready.promise,
       // The generator answers with the type that belongs to the name; the protocol has one table for both.
       answer: waiting.answer.promise as Promise<Jobs[Name][1]>,
-      tell: (value) => this.#send({ id, kind: 'tell', value }),
+      send: (value) => this.#send({ id, kind: 'tell', value }),
     };
   }
 

@@ -4,16 +4,16 @@ import { WebSocket } from 'ws';
 import { Client } from './client.js';
 import type { Compared, CompareJob, PushBareJob, PushedBare, Pushed, PushJob } from './jobs.js';
 import { nameOf, placeOn, shardPath, textOf } from './objects.js';
-import { PushingShard, pushedObject, putBatches, statement } from './pushing-shard.js';
+import { PushingShard, pushedObject, putBatches, sync } from './pushing-shard.js';
 
 export async function pushJob({ target, shard, objects, round, thenChanges }: PushJob): Promise<Pushed> {
-  const stated = statement(putBatches(shard, objects, round));
+  const synced = sync(putBatches(shard, objects, round));
   const changes = thenChanges ? putBatches(shard, objects, round + 1) : undefined;
   const pushing = await PushingShard.open(target, shard);
   try {
-    const stateMs = await pushing.tell(stated);
-    const changeMs = changes === undefined ? Number.NaN : await pushing.tell(changes);
-    return { stateMs, changeMs, refused: pushing.refused };
+    const syncMs = await pushing.send(synced);
+    const changeMs = changes === undefined ? Number.NaN : await pushing.send(changes);
+    return { syncMs, changeMs, refused: pushing.refused };
   } finally {
     await pushing.close();
   }

@@ -115,7 +115,7 @@ export async function watchJob(job: WatchJob, line: Line): Promise<Watched> {
   try {
     await Promise.all(watches.map((watch) => watch.open(job.resourceVersion)));
     line.ready();
-    const events = await Promise.race([line.told, ...watches.map((watch) => watch.failed)]);
+    const events = await Promise.race([line.received, ...watches.map((watch) => watch.failed)]);
     const deadline = wallClock() + job.lateMsMax;
     while (wallClock() < deadline && watches.some((watch) => watch.events < events))
       await Promise.race([sleep(pollMs), ...watches.map((watch) => watch.failed)]);

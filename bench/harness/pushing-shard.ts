@@ -1,8 +1,8 @@
 /**
  * A shard that pushes through the real sender, told batch by batch what it has, with a clock on every acknowledgement.
  *
- *   tell ── source ──▶ sender ──▶ connection ──▶ server        what was told is done when the acknowledged number has come to
- *     ▲                               └─ ack ─┐                how much was told: mutations are numbered from 1 in a connection
+ *   tell ── source ──▶ sender ──▶ connection ──▶ server        what was sent is done when the acknowledged number has come to
+ *     ▲                               └─ ack ─┐                how much was sent: mutations are numbered from 1 in a connection
  *     └────────────── resolves ───────────────┘
  *
  * One connection only: a sender that has to connect again has lost its figures, and fails what is being told.
@@ -18,15 +18,15 @@ import type { Frame, PushedObject } from '../../src/frames/frame.js';
 import { connectPath } from '../../src/frames/socket-options.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { Sender } from '../../src/sender/sender.js';
-import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import type { PushTarget } from './jobs.js';
 import { group, nameOf, placeOn, resource, textOf, version } from './objects.js';
 
-/** What is told at once: a page of a list. */
+/** What is reported at once: a page of a list. */
 const batchObjects = 500;
 
-type Batch = readonly Told[];
-type Telling = { batches: Iterable<Batch>; allTold: boolean; finish: () => void; fail: (error: Error) => void };
+type Batch = readonly Outgoing[];
+type Sending = { batches: Iterable<Batch>; allSent: boolean; finish: () => void; fail: (error: Error) => void };
 
 export class PushingShard {
   readonly #to: PushTarget;
@@ -34,11 +34,11 @@ export class PushingShard {
   readonly #stop = new AbortController();
   readonly #opened = new AbortController();
   readonly #running: Promise<void>;
-  #next: (telling: Telling) => void = () => {};
-  #asked: Promise<Telling> = new Promise((resolve) => (this.#next = resolve));
-  #telling: Telling | undefined;
+  #next: (sending: Sending) => void = () => {};
+  #asked: Promise<Sending> = new Promise((resolve) => (this.#next = resolve));
+  #sending: Sending | undefined;
   #acknowledged = 0;
-  #told = 0;
+  #received = 0;
   #connections = 0;
   #failure: Error | undefined;
 
@@ -50,7 +50,7 @@ export class PushingShard {
       { clock: systemClock, random, log, connect: (url, signal) => this.#connect(url, signal) },
       { ...defaultSenderBounds, shard, process: randomUUID(), takesOver: true, urls: [connectUrl(to)], agent: 'strata-bench' },
     );
-    const source: SliceSource = { connected: true, open: (ended) => this.#tellAll(ended) };
+    const source: SliceSource = { connected: true, open: (ended) => this.#sendAll(ended) };
     this.#sender.add({ shard, resource: { group, resource, identity: '' } }, source);
     this.#running = this.#sender.run(this.#stop.signal).then(
       (end) => this.#fail(new Error(`the sender has ended: ${JSON.stringify(end)}`)),
@@ -71,12 +71,12 @@ export class PushingShard {
   }
 
   /** How long it takes from the first batch until the last is acknowledged. Batches are taken when the sender asks for them. */
-  async tell(batches: Iterable<Batch>): Promise<number> {
+  async send(batches: Iterable<Batch>): Promise<number> {
     if (this.#failure !== undefined) throw this.#failure;
     const startedAt = performance.now();
     await new Promise<void>((finish, fail) => {
-      this.#telling = { batches, allTold: false, finish, fail };
-      this.#next(this.#telling);
+      this.#sending = { batches, allSent: false, finish, fail };
+      this.#next(this.#sending);
     });
     return performance.now() - startedAt;
   }
@@ -86,18 +86,18 @@ export class PushingShard {
     await this.#running;
   }
 
-  async *#tellAll(signal: AbortSignal): AsyncGenerator<Batch> {
+  async *#sendAll(signal: AbortSignal): AsyncGenerator<Batch> {
     this.#opened.abort();
     const aborted = once(signal, 'abort').then(() => undefined);
     for (;;) {
-      const telling = await Promise.race([this.#asked, aborted]);
-      if (telling === undefined) return;
+      const sending = await Promise.race([this.#asked, aborted]);
+      if (sending === undefined) return;
       this.#asked = new Promise((resolve) => (this.#next = resolve));
-      for (const batch of telling.batches) {
-        this.#told += batch.length;
+      for (const batch of sending.batches) {
+        this.#received += batch.length;
         yield batch;
       }
-      telling.allTold = true;
+      sending.allSent = true;
       this.#check();
     }
   }
@@ -118,15 +118,15 @@ export class PushingShard {
   }
 
   #check(): void {
-    if (this.#telling?.allTold !== true || this.#acknowledged < this.#told) return;
-    this.#telling.finish();
-    this.#telling = undefined;
+    if (this.#sending?.allSent !== true || this.#acknowledged < this.#received) return;
+    this.#sending.finish();
+    this.#sending = undefined;
   }
 
   #fail(error: Error): void {
     this.#failure ??= error;
-    this.#telling?.fail(error);
-    this.#telling = undefined;
+    this.#sending?.fail(error);
+    this.#sending = undefined;
   }
 }
 
@@ -137,14 +137,18 @@ export function connectUrl({ port }: PushTarget): string {
 
 /** Objects as a source tells them, in batches, everything made beforehand. */
 export function putBatches(shard: string, objects: number, round: number): readonly Batch[] {
-  const all = Array.from({ length: objects }, (_, index): Told => ({ kind: 'put', version, object: pushedObject(shard, index, round) }));
+  const all = Array.from({ length: objects }, (_, index): Outgoing => ({
+    kind: 'put',
+    version,
+    object: pushedObject(shard, index, round),
+  }));
   return Array.from({ length: Math.ceil(objects / batchObjects) }, (_, batch) =>
     all.slice(batch * batchObjects, (batch + 1) * batchObjects),
   );
 }
 
-/** A full statement of them. */
-export function statement(puts: readonly Batch[]): readonly Batch[] {
+/** A full sync of them. */
+export function sync(puts: readonly Batch[]): readonly Batch[] {
   return [[{ kind: 'begin', revision: '1' }], ...puts, [{ kind: 'end', revision: '1' }]];
 }
 

@@ -18,7 +18,7 @@ export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
   readonly #used: readonly (() => UsedCertificates)[];
   /** When each was spoken of last. */
-  readonly #toldMs = new Map<string, number>();
+  readonly #loggedMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
   /** Each of `used` reads what is in use now; one may throw, and is asked again. */
@@ -27,7 +27,7 @@ export class CertificateExpiry {
     this.#used = used;
   }
 
-  /** Looks now, and from then on every `intervalMs`, and tells the log. */
+  /** Looks now, and from then on every `intervalMs`, and writes to the log. */
   watch(intervalMs: number): void {
     this.#look();
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
@@ -49,10 +49,10 @@ export class CertificateExpiry {
     for (const { expiresInMs, ...certificate } of this.report()) {
       if (expiresInMs > warnedDays * dayMs) continue;
       const hasExpired = expiresInMs <= 0;
-      const told = JSON.stringify([certificate, hasExpired]);
-      if (nowMs - (this.#toldMs.get(told) ?? -Infinity) < dayMs) continue;
+      const logged = JSON.stringify([certificate, hasExpired]);
+      if (nowMs - (this.#loggedMs.get(logged) ?? -Infinity) < dayMs) continue;
       this.#forgetBefore(nowMs - dayMs);
-      this.#toldMs.set(told, nowMs);
+      this.#loggedMs.set(logged, nowMs);
       if (hasExpired) log.error('certificate.expired', certificate);
       else log.warn('certificate.expires-soon', { ...certificate, daysLeft: Math.floor(expiresInMs / dayMs) });
     }
@@ -60,7 +60,7 @@ export class CertificateExpiry {
 
   /** What was told longer ago than a day is told again or replaced. */
   #forgetBefore(pastMs: number): void {
-    for (const [told, toldMs] of this.#toldMs) if (toldMs <= pastMs) this.#toldMs.delete(told);
+    for (const [logged, loggedMs] of this.#loggedMs) if (loggedMs <= pastMs) this.#loggedMs.delete(logged);
   }
 }
 

@@ -29,9 +29,9 @@ export async function askCache({ clock }: { clock: Clock }, access: CacheAccess,
     throw new CacheError(complaintOf(cause, access), { cause });
   }
   const { status, text } = answer;
-  const told = parseJson(text);
-  if (status >= 200 && status < 300 && told !== undefined) return text;
-  throw new CacheError(refusalOf(status, told, access.cache));
+  const received = parseJson(text);
+  if (status >= 200 && status < 300 && received !== undefined) return text;
+  throw new CacheError(refusalOf(status, received, access.cache));
 }
 
 /** The text of its status report. Throws as `askCache` does. */
@@ -39,11 +39,11 @@ export function askStatus(parts: { clock: Clock }, access: CacheAccess): Promise
   return askCache(parts, access, { method: 'GET', path: '/services/cache/status' });
 }
 
-/** A count that an answer tells; `told`: what it says. */
-export function countOf(answer: string, member: string, told: string): number {
+/** A count that an answer tells; `received`: what it says. */
+export function countOf(answer: string, member: string, received: string): number {
   const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof count === 'number') return count;
-  throw new CacheError(`what was answered does not say how many ${told}; it came from no cache`);
+  throw new CacheError(`what was answered does not say how many ${received}; it came from no cache`);
 }
 
 async function exchange(
@@ -118,8 +118,8 @@ const untrusted: ReadonlySet<string> = new Set([
 ]);
 
 /** A Status says why in its own words; what is none did not come from a cache. */
-function refusalOf(status: number, told: unknown, cache: string): string {
-  const message = memberOf(told, 'message');
+function refusalOf(status: number, received: unknown, cache: string): string {
+  const message = memberOf(received, 'message');
   if (typeof message !== 'string') return `${cache} answered ${status} and is probably no cache`;
   const isNobody = status === 403 && message.includes('"system:anonymous"');
   return `${cache} refused (${status}): ${message}${isNobody ? '; it does not know the CA of the client certificate, or that has run out' : ''}`;

@@ -3,7 +3,7 @@ import { formatDuration } from '../config/quantity.js';
 import { operatorOptions, statusOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseCacheName } from '../domain/cache-name.js';
-import { childSide, type LinkSide } from '../domain/side.js';
+import { childNeighbour, type Neighbour } from '../domain/via.js';
 import type { LinkConnection, LinkStatus, StatusReport } from '../domain/status.js';
 import { alignedRows } from './aligned-rows.js';
 import { askCache, askStatus, countOf } from './ask-cache.js';
@@ -12,7 +12,7 @@ import { parseStatusReport } from './parse-status-report.js';
 
 /** `shards`, `objects`: that came by it. `claims`: shards that it says lie behind it, while it is connected. */
 export type KnownCache = Readonly<{
-  cache: LinkSide;
+  cache: Neighbour;
   id: string | null;
   connection: LinkConnection;
   shards: number;
@@ -47,14 +47,14 @@ export const cachesForget: Command = command({
 });
 
 export function knownCaches({ tree, shards }: StatusReport): readonly KnownCache[] {
-  const known = (cache: LinkSide, { cacheId, connection, receiving }: LinkStatus): KnownCache => {
-    const slices = shards.filter(({ side }) => side === cache);
+  const known = (cache: Neighbour, { cacheId, connection, receiving }: LinkStatus): KnownCache => {
+    const slices = shards.filter(({ via }) => via === cache);
     const objects = slices.flatMap((shard) => shard.slices).reduce((sum, slice) => sum + slice.objects, 0);
     return { cache, id: cacheId, connection, shards: slices.length, objects, claims: receiving.claims };
   };
   if (tree === undefined) return [];
   const above = tree.parent === null ? [] : [known('parent', tree.parent)];
-  return [...above, ...tree.children.map((child) => known(childSide(child.name), child))];
+  return [...above, ...tree.children.map((child) => known(childNeighbour(child.name), child))];
 }
 
 export function formatCaches(caches: readonly KnownCache[]): string {

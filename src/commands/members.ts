@@ -33,8 +33,8 @@ export function orNull<T>(value: unknown, read: (value: unknown) => T): T | null
 }
 
 /** What caches of an earlier version do not tell. */
-export function orUntold<T, Untold>(value: unknown, read: (value: unknown) => T, untold: Untold): T | Untold {
-  return value === undefined ? untold : read(value);
+export function orUnreported<T, Unreported>(value: unknown, read: (value: unknown) => T, unreported: Unreported): T | Unreported {
+  return value === undefined ? unreported : read(value);
 }
 
 export function unread(wanted: string): CacheError {

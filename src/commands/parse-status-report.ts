@@ -2,8 +2,8 @@
  * for those that were added since the first version. */
 import { parseShardName, type ShardName } from '../domain/shard.js';
 import type { CertificateStatus, HeldStatus, ShardConnection, ShardStatus, SliceStatus, StatusReport } from '../domain/status.js';
-import { listOf, numberOf, orNull, orUntold, recordOf, textOf, truthOf, unread, type Members } from './members.js';
-import { parseSide, parseTreeStatus } from './parse-tree-status.js';
+import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread, type Members } from './members.js';
+import { parseVia, parseTreeStatus } from './parse-tree-status.js';
 
 /** Throws CacheError. */
 export function parseStatusReport(text: string): StatusReport {
@@ -17,8 +17,8 @@ export function parseStatusReport(text: string): StatusReport {
       resourceVersion: textOf(cache['resourceVersion']),
       ready: truthOf(cache['ready']),
     },
-    tree: orUntold(report['tree'], parseTreeStatus, undefined),
-    certificates: orUntold(report['certificates'], (certificates) => listOf(certificates).map(certificateOf), []),
+    tree: orUnreported(report['tree'], parseTreeStatus, undefined),
+    certificates: orUnreported(report['certificates'], (certificates) => listOf(certificates).map(certificateOf), []),
     shards: listOf(report['shards']).map(shardOf),
   };
 }
@@ -36,14 +36,14 @@ function certificateOf(value: unknown): CertificateStatus {
 
 function shardOf(value: unknown): ShardStatus {
   const status = recordOf(value);
-  const incarnation = status['incarnation'] === undefined ? {} : { incarnation: numberOf(status['incarnation']) };
+  const term = status['term'] === undefined ? {} : { term: numberOf(status['term']) };
   return {
     shard: nameOf(status['shard']),
-    side: orUntold(status['side'], (side) => orNull(side, parseSide), null),
-    ...incarnation,
+    via: orUnreported(status['via'], (via) => orNull(via, parseVia), null),
+    ...term,
     removed: truthOf(status['removed']),
     connection: connectionOf(recordOf(status['connection'])),
-    standbys: orUntold(status['standbys'], numberOf, 0),
+    standbys: orUnreported(status['standbys'], numberOf, 0),
     slices: listOf(status['slices']).map(sliceOf),
   };
 }
@@ -69,23 +69,23 @@ function connectionOf(connection: Members): ShardConnection {
 
 function sliceOf(value: unknown): SliceStatus {
   const slice = recordOf(value);
-  const stated = (['current', 'earlier', 'never', 'assumed'] as const).find((word) => word === slice['stated']);
-  if (stated === undefined) throw unread('how a slice was stated');
+  const syncedIn = (['this-term', 'earlier', 'never', 'assumed'] as const).find((word) => word === slice['syncedIn']);
+  if (syncedIn === undefined) throw unread('how a slice was synced');
   return {
     group: textOf(slice['group']),
     resource: textOf(slice['resource']),
     identity: textOf(slice['identity']),
-    synced: truthOf(slice['synced']),
-    whole: orUntold(slice['whole'], truthOf, false),
-    stated,
-    inStep: orUntold(slice['inStep'], (inStep) => orNull(inStep, truthOf), null),
+    everSynced: truthOf(slice['everSynced']),
+    whole: orUnreported(slice['whole'], truthOf, false),
+    syncedIn,
+    current: orUnreported(slice['current'], (current) => orNull(current, truthOf), null),
     objects: numberOf(slice['objects']),
     bytes: numberOf(slice['bytes']),
-    digest: orUntold(slice['digest'], (digest) => orNull(digest, textOf), null),
+    digest: orUnreported(slice['digest'], (digest) => orNull(digest, textOf), null),
     changedAgoMs: orNull(slice['changedAgoMs'], numberOf),
     lagMs: orNull(slice['lagMs'], numberOf),
     sourceConnected: orNull(slice['sourceConnected'], truthOf),
-    held: orUntold(slice['held'], (held) => orNull(held, heldOf), null),
+    held: orUnreported(slice['held'], (held) => orNull(held, heldOf), null),
   };
 }
 

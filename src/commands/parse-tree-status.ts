@@ -1,6 +1,6 @@
-/** What a cache tells of its neighbours in the tree, as it comes. All of it throws CacheError. */
+/** What a cache reports on its neighbours in the tree, as it comes. All of it throws CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
-import { childSide, type Side } from '../domain/side.js';
+import { childNeighbour, type Via } from '../domain/via.js';
 import type {
   ChildStatus,
   LinkConnection,
@@ -11,7 +11,7 @@ import type {
   SendingStatus,
   TreeStatus,
 } from '../domain/status.js';
-import { listOf, numberOf, orNull, orUntold, recordOf, textOf, truthOf, unread, type Members } from './members.js';
+import { listOf, numberOf, orNull, orUnreported, recordOf, textOf, truthOf, unread, type Members } from './members.js';
 
 export function parseTreeStatus(value: unknown): TreeStatus {
   const tree = recordOf(value);
@@ -19,18 +19,18 @@ export function parseTreeStatus(value: unknown): TreeStatus {
     name: orNull(tree['name'], textOf),
     route: listOf(tree['route']).map(textOf),
     hops: orNull(tree['hops'], numberOf),
-    complete: orUntold(tree['complete'], truthOf, false),
+    complete: orUnreported(tree['complete'], truthOf, false),
     parent: orNull(tree['parent'], parentOf),
     children: listOf(tree['children']).map(childStatusOf),
   };
 }
 
-export function parseSide(value: unknown): Side {
+export function parseVia(value: unknown): Via {
   if (value === 'local' || value === 'parent') return value;
-  const side = textOf(value);
-  const name = parseCacheName(side.slice('child/'.length));
-  if (name === undefined || side !== childSide(name)) throw unread('a side');
-  return childSide(name);
+  const via = textOf(value);
+  const name = parseCacheName(via.slice('child/'.length));
+  if (name === undefined || via !== childNeighbour(name)) throw unread('a side');
+  return childNeighbour(name);
 }
 
 function parentOf(value: unknown): ParentStatus {
@@ -71,19 +71,19 @@ function sendingOf(value: unknown): SendingStatus {
   const sending = recordOf(value);
   return {
     slices: numberOf(sending['slices']),
-    inStep: numberOf(sending['inStep']),
+    current: numberOf(sending['current']),
     behind: numberOf(sending['behind']),
     lagMs: numberOf(sending['lagMs']),
-    restated: numberOf(sending['restated']),
+    resynced: numberOf(sending['resynced']),
     refused: numberOf(sending['refused']),
   };
 }
 
 function receivingOf(receiving: Members): ReceivingStatus {
   return {
-    claims: orUntold(receiving['claims'], numberOf, 0),
+    claims: orUnreported(receiving['claims'], numberOf, 0),
     slices: numberOf(receiving['slices']),
-    inStep: numberOf(receiving['inStep']),
+    current: numberOf(receiving['current']),
     refused: numberOf(receiving['refused']),
     compared: numberOf(receiving['compared']),
     comparedAgoMs: orNull(receiving['comparedAgoMs'], numberOf),

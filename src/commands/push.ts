@@ -78,7 +78,7 @@ export const push: Command = command({
     const agent = new ShardAgent({ access, sink: sender, clock, random, log }, { shard, systemClusters });
     agent.start();
     log.info('agent.started', { shard, source: access.server, caches });
-    const [end] = await Promise.all([sender.run(stopping.signal).finally(() => agent.close()), tellProgress(sender, { clock, print })]);
+    const [end] = await Promise.all([sender.run(stopping.signal).finally(() => agent.close()), printProgress(sender, { clock, print })]);
     if (end.kind === 'refused') throw refused(shard, end);
     log.info('agent.stopped');
   },
@@ -98,14 +98,14 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
   return { ca: caFile === undefined ? undefined : readText(caFile, 'CA of the cache'), certificate, key };
 }
 
-/** A line whenever the first statement has come further, until it is through or the sender has ended. */
-async function tellProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
-  const told = new AbortController();
+/** A line whenever the first sync has come further, until it is through or the sender has ended. */
+async function printProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
+  const printed = new AbortController();
   let last = '';
   let isStandby = false;
   let nextMs = clock.now();
-  for await (const state of sender.states(told.signal)) {
-    const isThrough = state.slices.every(({ phase }) => phase === 'stated');
+  for await (const state of sender.states(printed.signal)) {
+    const isThrough = state.slices.every(({ phase }) => phase === 'synced');
     const line = formatProgress(state);
     if (state.connection.kind === 'standby' && !isStandby) print('another agent pushes for the shard; this one waits for it to be gone\n');
     isStandby = state.connection.kind === 'standby';
@@ -115,6 +115,6 @@ async function tellProgress(sender: Sender, { clock, print }: { clock: Clock; pr
       last = line;
       nextMs = clock.now() + progressIntervalMs;
     }
-    if (isThrough) told.abort();
+    if (isThrough) printed.abort();
   }
 }

@@ -6,7 +6,7 @@ import type { ShardStatus, SliceStatus, StatusReport } from '../domain/status.js
 import { formatConnection } from './format-connection.js';
 import { treeLines } from './tree-lines.js';
 
-const heading = ['SHARD', 'SIDE', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
+const heading = ['SHARD', 'VIA', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
 const nothing = '–';
 /** Enough of an identity hash to tell two apart. */
 const identityCharactersShown = 8;
@@ -20,30 +20,30 @@ export function formatStatusTable(report: StatusReport): string {
 export function formatShardList({ shards }: StatusReport): string {
   const rows = shards.map((shard) => {
     const sum = (count: (slice: SliceStatus) => number): number => shard.slices.reduce((total, slice) => total + count(slice), 0);
-    const synced = `${shard.slices.filter((slice) => slice.synced).length} of ${shard.slices.length}`;
+    const everSynced = `${shard.slices.filter((slice) => slice.everSynced).length} of ${shard.slices.length}`;
     return [
       shard.shard,
-      sideOf(shard),
+      viaOf(shard),
       connectionOf(shard),
-      synced,
+      everSynced,
       String(sum(({ objects }) => objects)),
       formatBytes(sum(({ bytes }) => bytes)),
     ];
   });
   return rows.length === 0
     ? 'no shards yet\n'
-    : `${alignedRows([['SHARD', 'SIDE', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
+    : `${alignedRows([['SHARD', 'VIA', 'CONNECTION', 'SYNCED TYPES', 'OBJECTS', 'BYTES'], ...rows])}\n`;
 }
 
 function rowsOf(shard: ShardStatus): readonly (readonly string[])[] {
-  const empty = [shard.shard, sideOf(shard), nothing, connectionOf(shard), nothing, '0', '0 B', nothing, nothing];
+  const empty = [shard.shard, viaOf(shard), nothing, connectionOf(shard), nothing, '0', '0 B', nothing, nothing];
   if (shard.slices.length === 0) return [empty];
   return shard.slices.map((slice) => [
     shard.shard,
-    sideOf(shard),
+    viaOf(shard),
     typeOf(slice),
     `${connectionOf(shard)}${slice.sourceConnected === false ? ', source away' : ''}`,
-    syncedOf(slice),
+    syncTextOf(slice),
     String(slice.objects),
     formatBytes(slice.bytes),
     slice.changedAgoMs === null ? 'never' : `${formatDuration(slice.changedAgoMs)} ago`,
@@ -56,8 +56,8 @@ function typeOf({ group, resource, identity }: SliceStatus): string {
   return identity === '' ? type : `${type}:${identity.slice(0, identityCharactersShown)}`;
 }
 
-function sideOf({ side }: Pick<ShardStatus, 'side'>): string {
-  return side ?? nothing;
+function viaOf({ via }: Pick<ShardStatus, 'via'>): string {
+  return via ?? nothing;
 }
 
 function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'removed' | 'connection' | 'standbys'>): string {
@@ -65,12 +65,12 @@ function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'remo
   return standbys === 0 ? words : `${words}, ${standbys} standby`;
 }
 
-/** What its present pusher stated in full, and what the link it comes over keeps up by changes, needs no more words. */
-function syncedOf({ synced, whole, stated, inStep, held }: SliceStatus): string {
+/** What its present pusher synced in full, and what the link it comes over keeps up by changes, needs no more words. */
+function syncTextOf({ everSynced, whole, syncedIn, current, held }: SliceStatus): string {
   if (held !== null) return `held: ${held.removes} to be removed in ${formatDuration(held.releaseInMs)}`;
-  const words = [synced ? 'yes' : 'no'];
-  if (stated === 'earlier' || stated === 'assumed') words.push(stated);
-  if (inStep === false) words.push('not in step');
-  else if (synced && !whole && words.length === 1) words.push('not whole');
+  const words = [everSynced ? 'yes' : 'no'];
+  if (syncedIn === 'earlier' || syncedIn === 'assumed') words.push(syncedIn);
+  if (current === false) words.push('not current');
+  else if (everSynced && !whole && words.length === 1) words.push('not whole');
   return words.join(', ');
 }

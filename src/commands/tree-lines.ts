@@ -2,8 +2,8 @@
  * A cache and its neighbours for people, from the top down: the parent, the cache itself, its children.
  *
  *   parent c-0 at https://root:6443: connected 3m12s
- *     received: up to 1234567000000000042; 3 of 3 slices in step; digests compared 3 times, 41s ago
- *     sending: 14 of 14 slices in step; all changes sent
+ *     received: up to 1234567000000000042; 3 of 3 slices current; digests compared 3 times, 41s ago
+ *     sending: 14 of 14 slices current; all changes sent
  *     up: [{"types":["*"]}] here and there
  *     down: [{"types":["*"]}] here; [] there
  *   cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000007, 1 hop below the root
@@ -69,8 +69,8 @@ function linkLines({ position, receiving, sending, policies }: LinkStatus): read
   ].map((line) => printable(`${indent}${line}`));
 }
 
-function receivedOf({ slices, inStep, refused, compared, comparedAgoMs, differed, unheard }: ReceivingStatus): string {
-  const parts = [`${inStep} of ${counted(slices, 'slice')} in step`];
+function receivedOf({ slices, current, refused, compared, comparedAgoMs, differed, unheard }: ReceivingStatus): string {
+  const parts = [`${current} of ${counted(slices, 'slice')} current`];
   if (comparedAgoMs !== null) parts.push(`digests compared ${counted(compared, 'time')}, ${formatDuration(comparedAgoMs)} ago`);
   if (differed > 0) parts.push(`DIFFERED ${counted(differed, 'time')}`);
   if (refused > 0) parts.push(`${counted(refused, 'object')} refused here`);
@@ -78,10 +78,10 @@ function receivedOf({ slices, inStep, refused, compared, comparedAgoMs, differed
   return parts.join('; ');
 }
 
-function sentOf({ slices, inStep, behind, lagMs, restated, refused }: SendingStatus): string {
-  const parts = [`${inStep} of ${counted(slices, 'slice')} in step`];
+function sentOf({ slices, current, behind, lagMs, resynced, refused }: SendingStatus): string {
+  const parts = [`${current} of ${counted(slices, 'slice')} current`];
   parts.push(behind === 0 && lagMs === 0 ? 'all changes sent' : `${counted(behind, 'change')} and ${formatDuration(lagMs)} behind`);
-  if (restated > 0) parts.push(`asked anew ${counted(restated, 'time')}`);
+  if (resynced > 0) parts.push(`asked anew ${counted(resynced, 'time')}`);
   if (refused > 0) parts.push(`${counted(refused, 'slice')} not taken in full`);
   return parts.join('; ');
 }

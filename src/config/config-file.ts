@@ -1,6 +1,6 @@
 /**
- * The configuration file: values of options by their YAML name, and edge policies. An unknown key is an error with its line, and all
- * errors are told at once.
+ * The configuration file: values of options by their YAML name, and link policies. An unknown key is an error with its line, and all
+ * errors are reported at once.
  */
 import { ConfigSyntaxError, parseConfigDocument, type ConfigDocument } from '../domain/config-document.js';
 import type { LinkPolicies } from '../domain/link-policies.js';

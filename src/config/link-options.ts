@@ -79,6 +79,6 @@ export const linkOptions = {
     default: '10s',
     min: '100ms',
     max: '1h',
-    help: 'How often the configuration file is looked at for other edge policies.',
+    help: 'How often the configuration file is looked at for other link policies.',
   }),
 } as const;

@@ -184,5 +184,5 @@ export const options = {
 /** The file itself is named by a flag or a variable, never by a file. */
 export const configFileOption = {
   flag: 'config',
-  help: 'A YAML file with any of these options, over which a flag or a variable wins, and with edge policies.',
+  help: 'A YAML file with any of these options, over which a flag or a variable wins, and with link policies.',
 } as const;

@@ -1,5 +1,5 @@
 /**
- * The edge policies of the configuration file, taken up while the server runs. Polled, because a mounted file is swapped by a symbolic link
+ * The link policies of the configuration file, taken up while the server runs. Polled, because a mounted file is swapped by a symbolic link
  * that file watching loses; its text is compared, for times may stand still.
  *
  *   another text ──▶ sound? ──yes──▶ other policies? ──yes──▶ told
@@ -29,7 +29,7 @@ export type PolicyFileParts = Readonly<{
 export class PolicyFile {
   readonly #parts: PolicyFileParts;
   readonly #path: string;
-  readonly #tell: (policies: LinkPolicies) => void;
+  readonly #publish: (policies: LinkPolicies) => void;
   /** Of the file, or of the error that kept it from being read; undefined before the first look. */
   #seen: string | undefined;
   /** Whether what was seen last could not be used: whoever asks again is told so again. */
@@ -37,18 +37,18 @@ export class PolicyFile {
   #policies: LinkPolicies;
   #cancel: () => void = () => {};
 
-  private constructor(parts: PolicyFileParts, path: string, tell: (policies: LinkPolicies) => void) {
+  private constructor(parts: PolicyFileParts, path: string, publish: (policies: LinkPolicies) => void) {
     this.#parts = parts;
     this.#path = path;
-    this.#tell = tell;
+    this.#publish = publish;
     this.#policies = linkPoliciesOf(parts.running);
   }
 
-  /** Calls `tell` with each new, sound policies. The first look is one poll away. Without a file there is nothing to watch. */
-  static watch(parts: PolicyFileParts, tell: (policies: LinkPolicies) => void): Reloadable | undefined {
+  /** Calls `publish` with each new, sound policies. The first look is one poll away. Without a file there is nothing to watch. */
+  static watch(parts: PolicyFileParts, publish: (policies: LinkPolicies) => void): Reloadable | undefined {
     const path = configFileOf(parts.sources);
     if (path === undefined) return undefined;
-    const watched = new PolicyFile(parts, path, tell);
+    const watched = new PolicyFile(parts, path, publish);
     watched.#wait();
     return { reload: () => watched.#look(), close: () => watched.#cancel() };
   }
@@ -103,7 +103,7 @@ export class PolicyFile {
     log.info('policies.reloaded', { file: this.#path });
     const before = idleLinks(running);
     for (const warning of idleLinks(settings)) if (!before.includes(warning)) log.warn('links.idle', { warning });
-    this.#tell(policies);
+    this.#publish(policies);
     return { kind: 'changed' };
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The edge policies of the configuration file: what crosses the link to the parent, and those to the children.
+ * The link policies of the configuration file: what crosses the link to the parent, and those to the children.
  *
  *   parent:
  *     forward: […]                          up
@@ -8,11 +8,11 @@
  *     NAME: {accept: […], offer: […]}       up, down; '*' for all without an entry of their own
  */
 import { parseCacheName } from '../domain/cache-name.js';
-import { parseEdgePolicy, type EdgePolicy, type KeyPath } from '../domain/edge-policy.js';
+import { parseLinkPolicy, type LinkPolicy, type KeyPath } from '../domain/link-policy.js';
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
 import { suggestion } from './suggestion.js';
 
-/** The key of the section that tells of the parent, besides options. */
+/** The key of the section that reports on the parent, besides options. */
 export const parentPolicyKeys: readonly string[] = ['forward', 'follow'];
 export const childrenSection = 'children';
 
@@ -50,8 +50,8 @@ function readChild(name: string, value: unknown, report: Report): ChildPolicies 
   };
 }
 
-function readPolicy(value: unknown, path: KeyPath, report: Report): EdgePolicy {
-  const policy = parseEdgePolicy(value, path);
+function readPolicy(value: unknown, path: KeyPath, report: Report): LinkPolicy {
+  const policy = parseLinkPolicy(value, path);
   if (policy.kind === 'parsed') return policy.policy;
   for (const problem of policy.problems) report(problem.path, problem.message);
   return [];

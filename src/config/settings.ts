@@ -2,11 +2,11 @@
  * Everything tuned, read once at the start: flag, else environment, else file, else default. Complete and frozen from then on.
  *
  * Nothing is guessed: an unknown flag, key or variable and a value out of its bounds are errors that name their source, and all of
- * them are told at once. What Kubernetes sets beside a service named strata is known for what it is (variables.ts).
+ * them are reported at once. What Kubernetes sets beside a service named strata is known for what it is (variables.ts).
  */
 import { join } from 'node:path';
 import type { z } from 'zod';
-import type { EdgePolicy } from '../domain/edge-policy.js';
+import type { LinkPolicy } from '../domain/link-policy.js';
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
 import { noConfigFile, readConfigFile } from './config-file.js';
 import { fromCommandLine, setVariable, type Given } from './given.js';
@@ -16,10 +16,10 @@ import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 import { unknownVariables, withoutServices } from './variables.js';
 
-/** Of an option each, and the edge policies, which come from the file alone. */
+/** Of an option each, and the link policies, which come from the file alone. */
 export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> } & Readonly<{
-  parentForward: EdgePolicy;
-  parentFollow: EdgePolicy;
+  parentForward: LinkPolicy;
+  parentFollow: LinkPolicy;
   children: ReadonlyMap<string, ChildPolicies>;
 }>;
 

@@ -8,7 +8,7 @@
  *   STRATA_SERVICE_PORT=6443              …_SERVICE_PORT_HTTPS=6443       one for each port that has a name
  *   STRATA_PORT=tcp://10.0.0.1:6443       …_PORT_6443_TCP[_PROTO|_PORT|_ADDR]
  *
- * One of them may have the name of an option (a service named strata-secure gives STRATA_SECURE_PORT): the value tells them apart.
+ * One of them may have the name of an option (a service named strata-secure gives STRATA_SECURE_PORT): the value distinguishes them.
  */
 import { failpoints, failpointVariable, parseFailpoint } from '../diagnostics/failpoint.js';
 import * as commandOptions from './command-options.js';
@@ -47,7 +47,7 @@ function unknownFailpoint({ [failpointVariable]: text = '' }: Environment): read
   return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one with :N behind it`];
 }
 
-/** The environment without what the kubelet tells of services. */
+/** The environment without what the kubelet reports on services. */
 export function withoutServices(environment: Environment): Environment {
   const services = Object.keys(environment).flatMap((name) => serviceHost.exec(name)?.[1] ?? []);
   if (services.length === 0) return environment;

@@ -13,7 +13,7 @@ export class BoundedLog {
   readonly #linesMax: number;
   #windowEndMs = 0;
   #lines = 0;
-  #untold = 0;
+  #unlogged = 0;
 
   constructor(parts: Readonly<{ clock: Clock; log: Log }>, { linesMax = linesMaxByDefault } = {}) {
     this.#parts = parts;
@@ -36,11 +36,11 @@ export class BoundedLog {
       this.#lines = 0;
     }
     if (this.#lines >= this.#linesMax) {
-      this.#untold += 1;
+      this.#unlogged += 1;
       return;
     }
     this.#lines += 1;
-    log[level](event, this.#untold === 0 ? fields : { ...fields, untold: this.#untold });
-    this.#untold = 0;
+    log[level](event, this.#unlogged === 0 ? fields : { ...fields, unlogged: this.#unlogged });
+    this.#unlogged = 0;
   }
 }

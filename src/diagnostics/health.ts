@@ -2,7 +2,7 @@
  * Whether the server lives and is ready, in the words of kube's own endpoints, because probes and people read them.
  *
  * The endpoints answer everybody, hence a failed check says "reason withheld" there and its reason only in `failures`,
- * for the log, unless the reason tells no more than what everybody sees. Checks are synchronous: a probe must never wait for what it asks about.
+ * for the log, unless the reason says no more than what everybody sees. Checks are synchronous: a probe must never wait for what it asks about.
  */
 export type HealthEndpoint = 'livez' | 'readyz' | 'healthz';
 

@@ -2,7 +2,7 @@
  * What can be counted. One table declares every metric; the typed `Metrics` and its Prometheus text both come from it.
  *
  * Label values are closed sets (a verb, a status code, a reason of `domain/errors.ts`), never something a client chose: a name, cluster
- * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, for freshness is told of
+ * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, for freshness is reported of
  * each (D10), and so are links: there are as many as the store holds now. Amounts come first, so that a batch is counted with one call.
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
@@ -46,24 +46,24 @@ export const metricTable = {
     kind: 'gauge',
     name: 'strata_link_connected',
     help: '1 while the link to the parent or a child is open.',
-    labels: ['side'],
+    labels: ['neighbour'],
   },
   linkBehind: {
     kind: 'gauge',
     name: 'strata_link_behind',
     help: 'Changes of this cache that the sending half of a link has not looked at yet.',
-    labels: ['side'],
+    labels: ['neighbour'],
   },
   linkSlices: {
     kind: 'gauge',
     name: 'strata_link_slices',
-    help: 'Slices that cross a link from here, by whether the other end is in step.',
-    labels: ['side', 'state'],
+    help: 'Slices that cross a link from here, by whether the other end is current.',
+    labels: ['neighbour', 'state'],
   },
   digestsDiffered: {
     kind: 'counter',
     name: 'strata_link_digest_differences_total',
-    help: 'Slices that were stated anew because the digests of both ends of a link differed: a bug, if it is not 0.',
+    help: 'Slices that were resynced because the digests of both ends of a link differed: a bug, if it is not 0.',
     labels: [],
   },
   claimsUnheard: {
@@ -78,10 +78,10 @@ export const metricTable = {
     help: '1 while a pusher of the shard is connected, 0 while it is away; shards written over plain HTTP have none.',
     labels: ['shard'],
   },
-  sliceSynced: {
+  sliceEverSynced: {
     kind: 'gauge',
-    name: 'strata_slice_synced',
-    help: '1 once the type was stated in full for the shard.',
+    name: 'strata_slice_ever_synced',
+    help: '1 once the type was synced in full for the shard.',
     labels: ['shard', 'type'],
   },
   sliceWhole: {

@@ -1,6 +1,6 @@
 /** What a status report tells, as metrics: shards, their slices, and links. What is in it no more is forgotten with each report. */
 import { formatResource } from '../domain/resource.js';
-import { childSide } from '../domain/side.js';
+import { childNeighbour } from '../domain/via.js';
 import type { CertificateStatus, LinkStatus, ShardStatus, StatusReport, TreeStatus } from '../domain/status.js';
 import type { Metrics } from './metrics.js';
 
@@ -21,15 +21,15 @@ function showCertificates({ certificateExpiresSeconds }: Metrics, certificates: 
 }
 
 function showShards(metrics: Metrics, shards: readonly ShardStatus[]): void {
-  const { shardConnected, sliceSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } =
+  const { shardConnected, sliceEverSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds } =
     metrics;
-  const ofSlices = [sliceSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds];
+  const ofSlices = [sliceEverSynced, sliceWhole, sliceHeldObjects, sliceObjects, sliceBytes, sliceChangedSeconds, sliceLagSeconds];
   for (const gauge of [shardConnected, ...ofSlices]) gauge.reset();
   for (const { shard, connection, slices } of shards) {
     if (connection.kind !== 'plain') shardConnected.set(connection.kind === 'connected' ? 1 : 0, { shard });
     for (const slice of slices) {
       const labels = { shard, type: formatResource(slice).replace(/:$/, '') };
-      sliceSynced.set(slice.synced ? 1 : 0, labels);
+      sliceEverSynced.set(slice.everSynced ? 1 : 0, labels);
       sliceWhole.set(slice.whole ? 1 : 0, labels);
       sliceHeldObjects.set(slice.held?.removes ?? 0, labels);
       sliceObjects.set(slice.objects, labels);
@@ -40,21 +40,21 @@ function showShards(metrics: Metrics, shards: readonly ShardStatus[]): void {
   }
 }
 
-type NamedLink = Readonly<{ side: string; link: LinkStatus }>;
+type NamedLink = Readonly<{ neighbour: string; link: LinkStatus }>;
 
 function linksOf({ parent, children }: TreeStatus): readonly NamedLink[] {
-  const below = children.map((child) => ({ side: childSide(child.name), link: child }));
-  return parent === null ? below : [{ side: 'parent', link: parent }, ...below];
+  const below = children.map((child) => ({ neighbour: childNeighbour(child.name), link: child }));
+  return parent === null ? below : [{ neighbour: 'parent', link: parent }, ...below];
 }
 
 function showLinks({ linkConnected, linkBehind, linkSlices }: Metrics, links: readonly NamedLink[]): void {
   for (const gauge of [linkConnected, linkBehind, linkSlices]) gauge.reset();
-  for (const { side, link } of links) {
-    linkConnected.set(link.connection.kind === 'connected' ? 1 : 0, { side });
+  for (const { neighbour, link } of links) {
+    linkConnected.set(link.connection.kind === 'connected' ? 1 : 0, { neighbour });
     if (link.sending === null) continue;
-    const { slices, inStep, behind } = link.sending;
-    linkBehind.set(behind, { side });
-    linkSlices.set(inStep, { side, state: 'in-step' });
-    linkSlices.set(slices - inStep, { side, state: 'stating' });
+    const { slices, current, behind } = link.sending;
+    linkBehind.set(behind, { neighbour });
+    linkSlices.set(current, { neighbour, state: 'in-step' });
+    linkSlices.set(slices - current, { neighbour, state: 'syncing' });
   }
 }

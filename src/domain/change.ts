@@ -36,6 +36,6 @@ export type Commit = Readonly<{
   changes: readonly Change[];
   /** Canonical paths whose logical clusters changed with this commit. */
   movedPaths: readonly string[];
-  /** Revisions of deletes that nobody asked for by name: a full statement did not name the key any more, or its shard was cleared. */
-  unstated: ReadonlySet<Revision>;
+  /** Revisions of deletes that nobody asked for by name: a full sync did not name the key any more, or its shard was cleared. */
+  swept: ReadonlySet<Revision>;
 }>;

@@ -1,7 +1,7 @@
 /**
  * What Kubernetes takes as label keys, label values and annotations, in upstream's words (contract E3a).
  *
- * Each function tells what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
+ * Each function says what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
  */
 import { Buffer } from 'node:buffer';
 import type { Cause } from './errors.js';

@@ -1,15 +1,15 @@
 /** Everything that a cache lets through: to and from its parent, and from and to its children, each known by its name. */
-import type { EdgePolicy } from './edge-policy.js';
+import type { LinkPolicy } from './link-policy.js';
 import type { ShardName } from './shard.js';
 
 /** `accept`: what may come up from the child. `offer`: what may go down to it. */
-export type ChildPolicies = Readonly<{ accept: EdgePolicy; offer: EdgePolicy }>;
+export type ChildPolicies = Readonly<{ accept: LinkPolicy; offer: LinkPolicy }>;
 
 export type LinkPolicies = Readonly<{
   /** Up to the parent. */
-  forward: EdgePolicy;
+  forward: LinkPolicy;
   /** Down from the parent. */
-  follow: EdgePolicy;
+  follow: LinkPolicy;
   /** By the name of the child; '*' is for all that have no entry of their own. */
   children: ReadonlyMap<string, ChildPolicies>;
 }>;
@@ -20,7 +20,7 @@ export function policiesOfChild({ children }: Pick<LinkPolicies, 'children'>, na
 }
 
 /** The shards that the rules name, '*' where one of them writes out that it is for all. */
-export function shardsNamedBy(policy: EdgePolicy): readonly ShardName[] | '*' {
+export function shardsNamedBy(policy: LinkPolicy): readonly ShardName[] | '*' {
   const named = new Set<ShardName>();
   for (const { shards } of policy) {
     if (shards === '*') return '*';
@@ -33,7 +33,7 @@ export function shardsNamedBy(policy: EdgePolicy): readonly ShardName[] | '*' {
  * What a policy lets in from a child, who speaks for no shard but those that it names: a rule without `shards` is for those that the other
  * rules name, and lets nothing in where they name none.
  */
-export function acceptedFromChild(policy: EdgePolicy): EdgePolicy {
+export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
   const shards = shardsNamedBy(policy);
   return policy.flatMap((rule) => {
     if (rule.shards !== undefined) return [rule];
@@ -51,7 +51,7 @@ export function shardsOfOthers({ children }: Pick<LinkPolicies, 'children'>, nam
   return others;
 }
 
-function namesIn(policy: EdgePolicy): readonly ShardName[] {
+function namesIn(policy: LinkPolicy): readonly ShardName[] {
   return policy.flatMap(({ shards = [] }) => (shards === '*' ? [] : shards));
 }
 

@@ -5,7 +5,7 @@
  *   ask ── anything heard ── pingIntervalMs ── ask ── pongTimeoutMs ── dead
  *
  * While we do not read, its answer may lie unread: then it gets the time once more. So it does behind a pause of this process, which a timer that
- * is late tells of (F7). What is read then came before or during the pause: until the peer answers what it was asked behind it, nobody knows
+ * is late reports on (F7). What is read then came before or during the pause: until the peer answers what it was asked behind it, nobody knows
  * whether it is there (`silentSinceMs`).
  */
 import type { Clock } from '../domain/ports.js';

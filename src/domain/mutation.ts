@@ -7,7 +7,7 @@ import type { Revision } from './revision.js';
 /**
  * What a writer over plain HTTP asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
  * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. A shard that nobody
- * has becomes local by it; one that is another side's only if the mutation `takes` it, with an incarnation above all it had.
+ * has becomes local by it; one that is another neighbour's only if the mutation `takes` it, with a term above all it had.
  */
 export type Mutation =
   | Readonly<{ kind: 'put'; key: Key; body: Body; path: CanonicalPath | undefined; expect: 'absent' | Revision; takes?: boolean }>

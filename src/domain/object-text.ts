@@ -23,7 +23,7 @@ export type ObjectText = Readonly<{
   hasLineBreaks: boolean;
 }>;
 
-/** The text is not the JSON object it should be. `message` tells what was found where. */
+/** The text is not the JSON object it should be. `message` says what was found where. */
 export class NotJson extends Error {}
 
 const quote = 0x22;

@@ -71,13 +71,13 @@ export interface History {
   changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk>;
   /**
    * Chunk after chunk of every type: what a link reads. Of keys that are not wanted a change may be left out, unless it moves a canonical path;
-   * a chunk then tells how far it reaches, and may be empty.
+   * a chunk then says how far it reaches, and may be empty.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (D4, tombstones). */
   remembers(after: Revision): boolean;
   /**
-   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes tells how it stood at `upTo`. What was
+   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes says how it stood at `upTo`. What was
    * replaced before that may be left out. Answers as far back as `remembers`.
    */
   touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]>;
@@ -95,12 +95,12 @@ export interface Pushes {
   lane(): PushLane;
   /** Every shard that ever claimed or was removed, at the published revision. */
   shards(): Promise<readonly ShardState[]>;
-  /** Every slice that holds objects or was ever stated, at the published revision. */
+  /** Every slice that holds objects or was ever synced, at the published revision. */
   slices(): Promise<readonly SliceState[]>;
   /** Every link that ever opened, at the published revision. */
   links(): Promise<readonly LinkState[]>;
   /** Tells the shards and slices that a commit has changed, in the tick in which it is published, before its changes are told. */
-  follow(listener: (told: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>) => void): Subscription;
+  follow(listener: (changed: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>) => void): Subscription;
 }
 
 export interface PushLane {
@@ -231,7 +231,7 @@ export interface Watches {
    * Tells the live watches that cover the key that it holds nothing, if no namesake on another shard stands: somebody has it from a state of the store
    * that is lost. Nothing is told when something changes just now.
    */
-  tellAbsent(key: Key): Promise<void>;
+  reportAbsent(key: Key): Promise<void>;
   /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */
   endOf(resource: Resource): void;
 }
@@ -243,7 +243,7 @@ export interface Freshness {
 
 /** What an operator does to shards as a whole. */
 export interface Shards {
-  /** Fences the shard and removes its objects; tells how many. Undefined when it was never heard of. Throws Refused when it cannot be done now. */
+  /** Fences the shard and removes its objects; says how many. Undefined when it was never heard of. Throws Refused when it cannot be done now. */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
   /** Drops what is remembered of a shard that was removed. False when it was never heard of. Throws Refused when that cannot be done now. */
   forget(shard: ShardName): Promise<boolean>;
@@ -251,13 +251,13 @@ export interface Shards {
 
 /** What an operator does to removals that are held. */
 export interface Removals {
-  /** Lets those of a shard be made, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY` where it has one) or of all; tells which were held. */
+  /** Lets those of a shard be made, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY` where it has one) or of all; says which were held. */
   confirm(shard: ShardName, type: string | undefined): readonly Readonly<{ type: string; removes: number }>[];
 }
 
 /** What an operator does to the caches of the tree. */
 export interface Caches {
-  /** Drops what is kept of a child, and tells how many shards that came by it are nobody's now. Undefined when it was never here. Throws Refused. */
+  /** Drops what is kept of a child, and says how many shards that came by it are nobody's now. Undefined when it was never here. Throws Refused. */
   leave(name: string): Promise<Readonly<{ shards: number }> | undefined>;
 }
 
@@ -265,7 +265,7 @@ export interface Caches {
 export interface Clock {
   /** Milliseconds since 1970 when the process started, counted on from there: it never steps. For every interval, and for times that are kept. */
   now(): number;
-  /** Milliseconds since 1970 as the machine has it now; it steps. For certificates, incarnations and what people read, never for an interval. */
+  /** Milliseconds since 1970 as the machine has it now; it steps. For certificates, terms and what people read, never for an interval. */
   wallMs(): number;
   /** Runs `task` once after `delayMs`; the result cancels it. */
   after(delayMs: number, task: () => void): () => void;

@@ -6,84 +6,84 @@ import type { Body } from './object.js';
 import type { Resource } from './resource.js';
 import type { Revision } from './revision.js';
 import type { ShardName } from './shard.js';
-import type { LinkSide } from './side.js';
+import type { Neighbour } from './via.js';
 import type { Slice } from './slice.js';
 
 /**
  * What fences the writers of a shard: each new one is given a higher one, by the cache to which it comes (claim.ts). A removal has one too, so that
  * an old process of a removed shard stays out. 0: none.
  */
-export type Incarnation = number;
+export type Term = number;
 
 /**
  * Who says it, which is what fences it, in queue order: a pusher of this cache has its shard while that is local and of its
- * incarnation; a link while the shard's side is the cache at its other end.
+ * term; a link while the shard's via is the cache at its other end.
  */
-export type Speaker = Readonly<{ kind: 'pusher'; incarnation: Incarnation } | { kind: 'link'; side: LinkSide }>;
+export type Speaker = Readonly<{ kind: 'pusher'; term: Term } | { kind: 'link'; neighbour: Neighbour }>;
 
 /**
  * What a pusher or a link asks in the name of a shard, already admitted. It says how things are, whatever was there: it names no
  * revision, and what is so already is no change. All that have a speaker are fenced.
  *
- *   acquire ── begin ── state … state keep … ── end ── state, retract …         end removes what was not stated since begin
+ *   acquire ── begin ── upsert … keep … ── end ── upsert, retract …             end removes what was not synced since begin
  */
 export type Push =
   /** A pusher comes for its shard. */
   | (Arrival & Readonly<{ kind: 'acquire' }>)
-  /** What this cache has chosen (claim.ts). A shard that changes its side counts as stated nowhere; its objects stay. */
+  /** What this cache has chosen (claim.ts). A shard that changes its via counts as synced nowhere; its objects stay. */
   | (Claim & Readonly<{ kind: 'claim' }>)
-  /** The slice is about to be stated as a whole. Until `end` it counts as not stated and as out of step. */
+  /** The slice is about to be synced as a whole. Until `end` it counts as not synced and as stale. */
   | Readonly<{ kind: 'begin'; slice: Slice; by: Speaker }>
   /** The key holds this. */
-  | Readonly<{ kind: 'state'; key: Key; body: Body; path: CanonicalPath | undefined; by: Speaker }>
-  /** The key holds what it did, or nothing: within a statement it is not among the unstated. */
+  | Readonly<{ kind: 'upsert'; key: Key; body: Body; path: CanonicalPath | undefined; by: Speaker }>
+  /** The key holds what it did, or nothing: within a sync it is not among the swept. */
   | Readonly<{ kind: 'keep'; key: Key; by: Speaker }>
   /** The key holds nothing. */
   | Readonly<{ kind: 'retract'; key: Key; by: Speaker }>
   /**
-   * Everything of the slice was stated. What was there at `begin` and was not stated since is removed, in steps. `edge` is what the
-   * link's policies came to for the slice, '' for a pusher. A link may end a slice that is in step with that edge without having begun:
-   * then nothing is removed, and it counts as stated. `isSame`: what was there at `begin` was compared, and is what would have been stated; nothing is
-   * removed then either. `incarnation`: for whose claim a link has told everything, which may be an earlier one than the store knows by now, and
-   * then the slice does not count as stated by who has the shard. Without it, the one that is known.
+   * Everything of the slice was synced. What was there at `begin` and was not synced since is removed, in steps. `filterHash` is what the
+   * link's policies came to for the slice, '' for a pusher. A link may end a slice that is current with that link filter without having begun:
+   * then nothing is removed, and it counts as synced. `isSame`: what was there at `begin` was compared, and is what would have been synced; nothing is
+   * removed then either. `term`: for whose claim a link has sent everything, which may be an earlier one than the store knows by now, and
+   * then the slice does not count as synced by who has the shard. Without it, the one that is known.
    */
-  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; edge: string; isSame?: boolean; incarnation?: Incarnation }>
+  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; filterHash: string; isSame?: boolean; term?: Term }>
   /**
-   * Something of the slice was lost on the way: it counts as not stated and as out of step. `edge`: it still came over this link, through which
+   * Something of the slice was lost on the way: it counts as not synced and as stale. `filterHash`: it still came over this link, through which
    * nothing of it crosses any more.
    */
-  | Readonly<{ kind: 'doubt'; slice: Slice; by: Speaker; edge?: string }>
+  | Readonly<{ kind: 'invalidate'; slice: Slice; by: Speaker; filterHash?: string }>
   /** Whether the slice holds what this digest says. */
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**
-   * A link opens. Where its other end is another cache than before, its position is void, and its slices are out of step; if that is
-   * the parent, the shards of its side are nobody's. The id that a child came with last is no other child's.
+   * A link opens. Where its other end is another cache than before, its position is void, and its slices are stale; if that is
+   * the parent, the shards of its via are nobody's. The id that a child came with last is no other child's.
    */
-  | Readonly<{ kind: 'meet'; side: LinkSide; cacheId: string }>
+  | Readonly<{ kind: 'meet'; neighbour: Neighbour; cacheId: string }>
   /**
-   * All that the cache at the other end had to tell up to its `position`, a resourceVersion of its store, was told before this. '': it
-   * cannot go on from what it told, and no slice is in step with it any more.
+   * All that the cache at the other end had to send up to its `position`, a resourceVersion of its store, was sent before this. '': it
+   * cannot go on from what it told, and no slice is current with it any more.
    */
-  | Readonly<{ kind: 'reach'; side: LinkSide; position: string }>
+  | Readonly<{ kind: 'reach'; neighbour: Neighbour; position: string }>
   /**
    * The child is gone for good: nothing of its link is kept, and the shards that came by it are nobody's. Their objects stay. Whoever asks
    * for it sees to it that no session of that child is open.
    */
-  | Readonly<{ kind: 'leave'; side: LinkSide }>
+  | Readonly<{ kind: 'leave'; neighbour: Neighbour }>
   /** Nothing is known any more of a shard that was removed and holds nothing; one that is not so, or is unknown, is fenced. */
   | Readonly<{ kind: 'forget'; shard: ShardName }>
   /**
-   * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with an incarnation above all it had.
+   * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with a term above all it had.
    * `onlyRemoved`: nothing is done if somebody has the shard by now. It comes from an operator, or follows a claim that removed
    * the shard, and is not fenced itself.
    */
   | Readonly<{ kind: 'clear'; shard: ShardName; fence: boolean; nowMs: number; onlyRemoved?: boolean }>
   /**
-   * Removes what every shard holds of a type, in steps, but for what is written or stated meanwhile. Its slices count as
-   * never stated, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.
+   * Removes what every shard holds of a type, in steps, but for what is written or synced meanwhile. Its slices count as
+   * never synced, so those that then hold nothing are forgotten. It comes from the server itself and is not fenced.
    */
   | Readonly<{ kind: 'drop'; resource: Resource }>
-  /** A plain writer has been quiet for long enough: what it wrote counts as stated, while the shard is plain and local. */
+  /** A plain writer has been quiet for long enough: what it wrote counts as synced, while the shard is plain and local. */
   | Readonly<{ kind: 'assume'; shard: ShardName }>;
 
 /** What became of a push, durable and published. */
@@ -91,14 +91,14 @@ export type PushOutcome =
   | Readonly<{ kind: 'written'; revision: Revision }>
   /** It was so already, or it is of the kinds that change no object. */
   | Readonly<{ kind: 'unchanged' }>
-  /** The shard is the pusher's that came for it, in this incarnation. */
-  | Readonly<{ kind: 'acquired'; incarnation: Incarnation }>
+  /** The shard is the pusher's that came for it, in this term. */
+  | Readonly<{ kind: 'acquired'; term: Term }>
   /** The shard is another's, or was removed. Nothing was done. `holder` is what is known of it, if anything is. */
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   /** An `end` without its `begin`, which a failed commit took along. */
   | Readonly<{ kind: 'unbegun' }>
-  /** A `compare` that found another digest, which is told, as is whether the slice was in step with its link then. */
-  | Readonly<{ kind: 'differs'; digest: string; isInStep: boolean }>
+  /** A `compare` that found another digest, which is told, as is whether the slice was current with its link then. */
+  | Readonly<{ kind: 'differs'; digest: string; isCurrent: boolean }>
   /** A `meet` of a cache id that is another child's. */
   | Readonly<{ kind: 'bound'; name: string }>
   /** A `meet` of a new child where `linksMax` are known. */
@@ -108,7 +108,7 @@ export type PushOutcome =
   /** Nothing was decided or stored: the disk took nothing, or the store is closing. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
-/** What the store knows of a slice that holds objects or was ever stated. */
+/** What the store knows of a slice that holds objects or was ever synced. */
 export type SliceState = Readonly<{
   slice: Slice;
   objects: number;
@@ -118,23 +118,23 @@ export type SliceState = Readonly<{
   digest: string;
   /** When it changed last, in milliseconds since 1970; 0 when it never did. */
   changedMs: number;
-  /** The incarnation that stated it in full and has told all changes since; 0 when none has. */
-  stated: Incarnation;
-  /** Whether it was ever stated in full. */
-  synced: boolean;
-  /** What the link it comes over lets through, while it is in step with that link's position; '' when it is not. */
-  edge: string;
+  /** The term that synced it in full and has sent all changes since; 0 when none has. */
+  syncedTerm: Term;
+  /** Whether it was ever synced in full. */
+  everSynced: boolean;
+  /** What the link it comes over lets through, while it is current with that link's position; '' when it is not. */
+  filterHash: string;
 }>;
 
-/** What the store knows of a link: the cache at its other end, and up to where that has told everything ('': nowhere yet). */
-export type LinkState = Readonly<{ side: LinkSide; cacheId: string; position: string }>;
+/** What the store knows of a link: the cache at its other end, and up to where that has sent everything ('': nowhere yet). */
+export type LinkState = Readonly<{ neighbour: Neighbour; cacheId: string; position: string }>;
 
 /** A cache remembers each child that ever came, so no certificate may name as many as it likes. */
 export const linksMax = 10_000;
 
 /** What is published of a link that nothing is kept of any more. */
-export function leftLink(side: LinkSide): LinkState {
-  return { side, cacheId: '', position: '' };
+export function leftLink(neighbour: Neighbour): LinkState {
+  return { neighbour, cacheId: '', position: '' };
 }
 
 export function hasLeft({ cacheId }: LinkState): boolean {
@@ -148,7 +148,7 @@ export function halfRemoved(shards: Iterable<ShardState>, slices: Iterable<Slice
   return half.map(({ shard }) => shard).toSorted();
 }
 
-/** Whether nothing is left to tell of a slice. */
-export function isForgotten({ objects, stated, synced }: Pick<SliceState, 'objects' | 'stated' | 'synced'>): boolean {
-  return objects === 0 && stated === 0 && !synced;
+/** Whether nothing is left to report on a slice. */
+export function isForgotten({ objects, syncedTerm, everSynced }: Pick<SliceState, 'objects' | 'syncedTerm' | 'everSynced'>): boolean {
+  return objects === 0 && syncedTerm === 0 && !everSynced;
 }

@@ -7,22 +7,22 @@
  *    "tree": {"name": "eu-1", "route": ["c-1", "c-0"], "hops": 1, "complete": true,
  *             "parent": {"url": "https://root:6443", "failures": 0, "message": null, "cacheId": "c-0",
  *                        "connection": {"kind": "connected", "forMs": 192000, "peer": "root:6443"}, "position": "…",
- *                        "sending": {"slices": 14, "inStep": 14, "behind": 0, "lagMs": 0, "restated": 0, "refused": 0},
- *                        "receiving": {"claims": 2, "slices": 3, "inStep": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0,
+ *                        "sending": {"slices": 14, "current": 14, "behind": 0, "lagMs": 0, "resynced": 0, "refused": 0},
+ *                        "receiving": {"claims": 2, "slices": 3, "current": 3, "refused": 0, "compared": 3, "comparedAgoMs": 41000, "differed": 0,
  *                                      "unheard": 0},
  *                        "policies": {"own": {"up": "[…]", "down": "[…]"}, "other": {"up": "[…]", "down": "[…]"}}},
  *             "children": [{"name": "west", "agent": "strata 0.1.0", "cacheId": "c-7", …}]},
  *    "certificates": [{"use": "serving", "file": "/etc/strata/tls.crt", "subject": "CN=localhost", "notAfter": "2026-12-24T00:00:00.000Z",
  *                      "expiresInMs": 2764800000}],
- *    "shards": [{"shard": "amber", "side": "local", "incarnation": 1763700000000, "removed": false,
+ *    "shards": [{"shard": "amber", "via": "local", "term": 1763700000000, "removed": false,
  *                "connection": {"kind": "connected", "forMs": 192000, "peer": "10.0.0.7"},
- *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "synced": true, "whole": true,
- *                            "stated": "current", "inStep": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
+ *                "slices": [{"group": "apis.kcp.io", "resource": "apiexports", "identity": "", "everSynced": true, "whole": true,
+ *                            "syncedIn": "this-term", "current": null, "objects": 12, "bytes": 30211, "digest": "…", "changedAgoMs": 900, "lagMs": 3,
  *                            "sourceConnected": true, "held": null}]}]}
  */
-import type { Incarnation } from './push.js';
+import type { Term } from './push.js';
 import type { ShardName } from './shard.js';
-import type { Side } from './side.js';
+import type { Via } from './via.js';
 
 export type StatusReport = Readonly<{
   cache: Readonly<{
@@ -55,7 +55,7 @@ export type TreeStatus = Readonly<{
   name: string | null;
   /** Ids of caches: this one, its parent, and so on, as far as those above have told. */
   route: readonly string[];
-  /** How many of them are above this one; null while there is a parent that has not told. */
+  /** How many of them are above this one; null while there is a parent that has not sent. */
   hops: number | null;
   /** Whether every shard is known here that any cache of the tree knows: all neighbours that it ever had are connected, and say the same. */
   complete: boolean;
@@ -94,14 +94,14 @@ export type ChildStatus = LinkStatus & Readonly<{ name: string; agent: string | 
 /** What goes over a link from here. Counts are since the link was opened. */
 export type SendingStatus = Readonly<{
   slices: number;
-  /** Those that the other end has stated in full and follows by changes. */
-  inStep: number;
+  /** Those that the other end has synced in full and follows by changes. */
+  current: number;
   /** Changes of this cache that were not looked at yet for this link. */
   behind: number;
   /** How old the oldest is that was sent and not acknowledged. */
   lagMs: number;
   /** How often the other end has asked for a slice anew. */
-  restated: number;
+  resynced: number;
   /** Slices of which the other end does not take something. */
   refused: number;
 }>;
@@ -112,7 +112,7 @@ export type ReceivingStatus = Readonly<{
   claims: number;
   /** Of shards whose side is this link. */
   slices: number;
-  inStep: number;
+  current: number;
   /** Objects that were not taken. */
   refused: number;
   /** How often it was compared what both ends hold of a slice, how long ago last (null: never), and how often it was not the same. */
@@ -129,9 +129,9 @@ export type PolicyTexts = Readonly<{ up: string; down: string }>;
 export type ShardStatus = Readonly<{
   shard: ShardName;
   /** Where the truth about it comes from; null when it is nobody's. */
-  side: Side | null;
+  via: Via | null;
   /** Of the pusher that has the shard; left out when none ever claimed it. */
-  incarnation?: Incarnation;
+  term?: Term;
   /** Whether an operator removed it and nobody came back since. */
   removed: boolean;
   connection: ShardConnection;
@@ -155,24 +155,24 @@ export type SliceStatus = Readonly<{
   group: string;
   resource: string;
   identity: string;
-  /** Whether it was ever stated in full. */
-  synced: boolean;
+  /** Whether it was ever synced in full. */
+  everSynced: boolean;
   /** Whether every object that the shard has of it is here, as of `lagMs` ago: an object that is not here is nowhere. */
   whole: boolean;
-  /** By the incarnation that has the shard now, by an earlier one, by none; or assumed, for plain HTTP tells no end. */
-  stated: 'current' | 'earlier' | 'never' | 'assumed';
+  /** By the term that has the shard now, by an earlier one, by none; or assumed, for plain HTTP tells no end. */
+  syncedIn: 'this-term' | 'earlier' | 'never' | 'assumed';
   /** Whether changes alone keep it up with the link that it comes over; null when it comes over none. */
-  inStep: boolean | null;
+  current: boolean | null;
   objects: number;
   /** Of their bodies. */
   bytes: number;
-  /** The same wherever the same objects are held; null when nobody tells. */
+  /** The same wherever the same objects are held; null when nobody reports it. */
   digest: string | null;
   /** Null when it never changed. */
   changedAgoMs: number | null;
-  /** How old the oldest change is that the pusher knows and that is not durable where it pushes; null when nobody tells. */
+  /** How old the oldest change is that the pusher knows and that is not durable where it pushes; null when nobody reports it. */
   lagMs: number | null;
-  /** Whether the pusher has its source before it; null when nobody tells. */
+  /** Whether the pusher has its source before it; null when nobody reports it. */
   sourceConnected: boolean | null;
   /** A removal of much of it that waits to be confirmed; null when none does. */
   held: HeldStatus | null;

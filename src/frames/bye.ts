@@ -2,7 +2,7 @@
 export const byes = {
   /** The side that says it is stopping. Come back, to another URL first. */
   shutdown: { code: 4001 },
-  /** A newer incarnation has the shard, or it was removed. Do not come back. */
+  /** A newer term has the shard, or it was removed. Do not come back. */
   fenced: { code: 4002 },
   /** The same process has connected again, here or at another cache. */
   replaced: { code: 4003 },

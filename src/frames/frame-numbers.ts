@@ -8,7 +8,7 @@ export const frameNumbers = {
   delete: 4,
   begin: 5,
   end: 6,
-  restate: 7,
+  resync: 7,
   progress: 8,
   claim: 9,
   route: 10,
@@ -24,5 +24,5 @@ export const frameNumbers = {
   summary: 20,
   standby: 21,
   types: 22,
-  unstated: 23,
+  swept: 23,
 } as const satisfies Readonly<Record<Frame['kind'], number>>;

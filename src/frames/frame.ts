@@ -2,16 +2,16 @@
  * What crosses a websocket: frames, each one msgpack array, one per websocket message. A closed union with one reader
  * (read-frame.ts) and one writer (write-frame.ts).
  *
- *   frame    = [1,  protocol, role, name, process, incarnation, takesOver, route, slices, agent, credit | nil,
+ *   frame    = [1,  protocol, role, name, process, term, takesOver, route, slices, agent, credit | nil,
  *                 limits | nil, position?]                                                     hello
- *            | [2,  protocol, cacheId, epoch, incarnation, stated, credit, limits]                 welcome
+ *            | [2,  protocol, cacheId, epoch, term, synced, credit, limits]                        welcome
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
  *            | [5,  sequence, slice, revision, compares?]                                          begin
- *            | [6,  sequence, slice, revision, count, edge, isSame?, incarnation?]                 end
- *            | [7,  slice, reason]                                                                 restate
+ *            | [6,  sequence, slice, revision, count, filterHash, isSame?, term?]                  end
+ *            | [7,  slice, reason]                                                                 resync
  *            | [8,  sequence, position]                                                            progress
- *            | [9,  shard, incarnation, process, removed, origin, path, reached, isYours]          claim
+ *            | [9,  shard, term, process, removed, origin, path, reached, isYours]                 claim
  *            | [10, route]                                                                         route
  *            | [11, up, down]                                                                      policy
  *            | [12, sequence, slice, value]                                                        digest
@@ -25,17 +25,17 @@
  *            | [20, slice, sequence, value]                                                        summary
  *            | [21]                                                                                standby
  *            | [22, slices]                                                                        types
- *            | [23, slice, keys]                                                                   unstated
+ *            | [23, slice, keys]                                                                   swept
  *   slice    = [shard, group, resource, identity]      slices = [slice, …]
  *   objects  = [cluster, namespace, name, sourceVersion, body | nil, …]     five elements each     body: JSON text as bin; nil: keep
  *   keys     = [cluster, namespace, name, …]                                three elements each
- *   stated   = [slice, …]         held   = [[slice, edge, stated], …]
+ *   synced   = [slice, …]         held   = [[slice, filterHash, syncedTerm], …]
  *   credit   = [mutations, bytes] limits = [frameBytes, frameMutations, bodyBytes]
- *   freshness = [[slice, connected, synced, lagMs, whole], …]
+ *   freshness = [[slice, connected, everSynced, lagMs, whole], …]
  *
- * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, restate the
+ * Roles. A shard pushes its own objects: hello, welcome; then put, delete, begin, end, status one way and ack, refuse, resync the
  * other. Caches do both, both ways, for all shards that cross the link (tier/); claim, route, policy, progress, digest, resume, summary,
- * unstated, heartbeat and report are theirs alone, and so are the credit and the limits in hello; status, standby and types are a shard's.
+ * swept, heartbeat and report are theirs alone, and so are the credit and the limits in hello; status, standby and types are a shard's.
  *
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
@@ -48,10 +48,10 @@
  * A begin that compares is answered with a summary of what the receiver holds then, by the number of the begin: a SHA-256 (domain/summary.ts), ''
  * where it has none to give. If the sender's own is the same, it sends no objects, and an end that says so: nothing is to be removed.
  *
- * The unstated are keys that a statement did not name, and that the receiver has let go of since: the sender may have lost them.
+ * The swept are keys that a sync did not name, and that the receiver has let go of since: the sender may have lost them.
  *
  * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
- * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as stated.
+ * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as synced.
  *
  * Types names every slice that the shard has, once its pusher has read enough of its source to know, and again whenever they change. The cache
  * removes what it holds of any other slice of that shard. A slice that is new is named before its begin; a pusher that does not know, or not any
@@ -62,11 +62,11 @@
  * Ladder. Frames are additive: a new member goes to the end, an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
  *   v1: all of the above. What only caches say was settled before any cache spoke it. Who
- *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack states everything anew
+ *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack resyncs everything
  *       whenever it connects.
  */
 import type { Offer } from '../domain/claim.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Term } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from './bye.js';
@@ -82,10 +82,10 @@ export type Credit = Readonly<{ mutations: number; bytes: number }>;
 export type FrameLimits = Readonly<{ frameBytesMax: number; frameMutationsMax: number; bodyBytesMax: number }>;
 
 /**
- * What a cache holds of a slice that comes over this link: the edge it is in step with ('' when it must be stated anew), and
- * the incarnation that stated it, 0 when none has.
+ * What a cache holds of a slice that comes over this link: the link filter it is current with ('' when it must be resynced), and
+ * the term that synced it, 0 when none has.
  */
-export type HeldSlice = Readonly<{ slice: Slice; edge: string; stated: Incarnation }>;
+export type HeldSlice = Readonly<{ slice: Slice; filterHash: string; syncedTerm: Term }>;
 
 /** An object as it is pushed. Its key's texts are as they came; whoever admits it parses them. */
 export type PushedObject = Readonly<{
@@ -101,14 +101,14 @@ export type PushedObject = Readonly<{
 export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
 
 /**
- * What a sender knows of the freshness of a slice: whether its source is connected, whether it was told as a whole, and how old the oldest
+ * What a sender knows of the freshness of a slice: whether its source is connected, whether it was reported as a whole, and how old the oldest
  * change is that is not acknowledged. `whole`: who receives it has, or will have with what comes before this, every object that the shard has of
  * the slice; nothing was refused on the way, and no policy keeps anything back.
  */
-export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; synced: boolean; lagMs: number; whole: boolean }>;
+export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; everSynced: boolean; lagMs: number; whole: boolean }>;
 
-/** What is known of a slice by who tells of it, beside whether it was ever told as a whole. */
-export type ToldOfSlice = Omit<SliceFreshness, 'slice' | 'synced'>;
+/** What is known of a slice by who reports on it, beside whether it was ever reported as a whole. */
+export type SliceReport = Omit<SliceFreshness, 'slice' | 'everSynced'>;
 
 export type Frame =
   | Readonly<{
@@ -120,12 +120,12 @@ export type Frame =
       /** Of a shard: which process this is, an id that it has made up for itself; '' from a cache. */
       process: string;
       /** Of a shard: what its process was given last, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
-      incarnation: Incarnation;
+      term: Term;
       /** Of a shard: it waits for nobody who has the shard. */
       takesOver: boolean;
       /** Ids of caches from this one to the root, its own first; empty for a shard. */
       route: readonly string[];
-      /** What a shard will state, as far as it knows now. */
+      /** What a shard will sync, as far as it knows now. */
       slices: readonly Slice[];
       /** The sender's program and version, for the log. */
       agent: string;
@@ -141,9 +141,9 @@ export type Frame =
       cacheId: string;
       epoch: number;
       /** That the shard's process has from now on, to be named in its next hello; 0 to a cache. */
-      incarnation: Incarnation;
-      /** Slices that this incarnation has stated here: it may go on with changes. All others are to be stated. */
-      stated: readonly Slice[];
+      term: Term;
+      /** Slices that this term has synced here: it may go on with changes. All others are to be synced. */
+      synced: readonly Slice[];
       credit: Credit;
       limits: FrameLimits;
     }>
@@ -151,8 +151,8 @@ export type Frame =
   | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[]; position?: string }>
   | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string; compares?: boolean }>
   /**
-   * `count`: objects put since begin. `edge`: what the policies of both caches come to for the slice; '' from a shard. Without a
-   * begin before it, the slice is in step with that edge and all of it stated. `incarnation`: of the claim of the shard for which a cache
+   * `count`: objects put since begin. `filterHash`: what the policies of both caches come to for the slice; '' from a shard. Without a
+   * begin before it, the slice is current with that link filter and all of it synced. `term`: of the claim of the shard for which a cache
    * tells this; claims wait for no credit, so a later one may have overtaken it.
    */
   | Readonly<{
@@ -161,11 +161,11 @@ export type Frame =
       slice: Slice;
       revision: string;
       count: number;
-      edge: string;
+      filterHash: string;
       isSame?: boolean;
-      incarnation?: Incarnation;
+      term?: Term;
     }>
-  | Readonly<{ kind: 'restate'; slice: Slice; reason: string }>
+  | Readonly<{ kind: 'resync'; slice: Slice; reason: string }>
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
   /**
    * What the sender has chosen for a shard (domain/claim.ts). `path`: ids of caches from the origin to the sender, as far as it knows. `isYours`: the
@@ -174,7 +174,7 @@ export type Frame =
   | (Offer & Readonly<{ kind: 'claim'; shard: ShardName; isYours: boolean }>)
   /** From a parent: its own id and those above it. */
   | Readonly<{ kind: 'route'; route: readonly string[] }>
-  /** What this side lets through, both ways: the rules as JSON text (tier/edge-policy.ts). */
+  /** What this side lets through, both ways: the rules as JSON text (tier/link-policy.ts). */
   | Readonly<{ kind: 'policy'; up: string; down: string }>
   | Readonly<{ kind: 'digest'; sequence: number; slice: Slice; value: string }>
   | Readonly<{ kind: 'ack'; sequence: number; credit: Credit; position?: string }>
@@ -184,7 +184,7 @@ export type Frame =
   /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
   | Readonly<{ kind: 'heartbeat'; number: number }>
   /**
-   * What has changed of freshness since the last one. `isAll`: by this, all that there is to be told was told once. `isComplete`: every shard
+   * What has changed of freshness since the last one. `isAll`: by this, all that there is to be told was sent once. `isComplete`: every shard
    * that anybody behind the sender knows was told of; all neighbours it ever had are there.
    */
   | Readonly<{
@@ -195,13 +195,13 @@ export type Frame =
       isAll: boolean;
       isComplete: boolean;
     }>
-  /** What the receiving side holds of what comes over this link, and the last position it was told; in parts, the last of which says so. */
+  /** What the receiving side holds of what comes over this link, and the last position it was sent; in parts, the last of which says so. */
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
   /** The shard has its pusher, and this one waits for it to be gone; the welcome comes then. */
   | Readonly<{ kind: 'standby' }>
   | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; value: string }>
   /** From a shard: all that it has. */
   | Readonly<{ kind: 'types'; slices: readonly Slice[] }>
-  | Readonly<{ kind: 'unstated'; slice: Slice; keys: readonly PushedKey[] }>
+  | Readonly<{ kind: 'swept'; slice: Slice; keys: readonly PushedKey[] }>
   /** The last frame. `retryAfterMs` undefined: do not come back. */
   | Readonly<{ kind: 'bye'; reason: ByeReason; message: string; retryAfterMs: number | undefined }>;

@@ -5,7 +5,7 @@
  * Bodies are views of the message. Slices are parsed, because they become keys; a key's own texts are as they came.
  */
 import { unreachable } from '../domain/errors.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Term } from '../domain/push.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import { BadFrame } from './bad-frame.js';
@@ -53,7 +53,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         role: asParsed(member(1, 'role'), asRole),
         name: asText(member(2, 'name')),
         process: asText(member(3, 'process')),
-        incarnation: asCount(member(4, 'incarnation')),
+        term: asCount(member(4, 'term')),
         takesOver: asFlag(member(5, 'takesOver')),
         route: asListOf(member(6, 'route'), asText),
         slices: asListOf(member(7, 'slices'), asSlice),
@@ -68,8 +68,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         protocol: asPositive(member(0, 'protocol')),
         cacheId: asText(member(1, 'cacheId')),
         epoch: asCount(member(2, 'epoch')),
-        incarnation: asCount(member(3, 'incarnation')),
-        stated: asListOf(member(4, 'stated'), asSlice),
+        term: asCount(member(3, 'term')),
+        synced: asListOf(member(4, 'synced'), asSlice),
         credit: asCredit(member(5, 'credit')),
         limits: asLimits(member(6, 'limits')),
       };
@@ -105,11 +105,11 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         slice: asSlice(member(1, 'slice')),
         revision: asText(member(2, 'revision')),
         count: asCount(member(3, 'count')),
-        edge: asText(member(4, 'edge')),
+        filterHash: asText(member(4, 'filterHash')),
         ...(asAdded(member(5, 'isSame'), asFlag) === true ? { isSame: true } : {}),
-        ...incarnation(member(6, 'incarnation')),
+        ...term(member(6, 'term')),
       };
-    case 'restate':
+    case 'resync':
       return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
     case 'progress':
       return { kind, sequence: asPositive(member(0, 'sequence')), position: asText(member(1, 'position')) };
@@ -117,7 +117,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
       return {
         kind,
         shard: asParsed(member(0, 'shard'), parseShardName),
-        incarnation: asPositive(member(1, 'incarnation')),
+        term: asPositive(member(1, 'term')),
         process: asText(member(2, 'process')),
         removed: asFlag(member(3, 'removed')),
         origin: asId(member(4, 'origin')),
@@ -178,7 +178,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
       };
     case 'types':
       return { kind, slices: asListOf(member(0, 'slices'), asSlice) };
-    case 'unstated':
+    case 'swept':
       return { kind, slice: asSlice(member(0, 'slice')), keys: asRows(member(1, 'keys'), keyWidth, asKey) };
     default:
       return unreachable(kind);
@@ -217,17 +217,17 @@ function position(member: Member): Readonly<{ position?: string }> {
   return text === undefined ? {} : { position: text };
 }
 
-function incarnation(member: Member): Readonly<{ incarnation?: Incarnation }> {
+function term(member: Member): Readonly<{ term?: Term }> {
   const number = asAdded(member, asPositive);
-  return number === undefined ? {} : { incarnation: number };
+  return number === undefined ? {} : { term: number };
 }
 
 function asHeld({ value, name }: Member): HeldSlice {
-  const [slice, edge, stated] = asList({ value, name });
+  const [slice, filterHash, syncedTerm] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
-    edge: asText({ value: edge, name: `${name}.edge` }),
-    stated: asCount({ value: stated, name: `${name}.stated` }),
+    filterHash: asText({ value: filterHash, name: `${name}.edge` }),
+    syncedTerm: asCount({ value: syncedTerm, name: `${name}.synced` }),
   };
 }
 
@@ -246,11 +246,11 @@ function asPolicy(member: Member): string {
 }
 
 function asFreshness({ value, name }: Member): SliceFreshness {
-  const [slice, connected, synced, lagMs, whole] = asList({ value, name });
+  const [slice, connected, everSynced, lagMs, whole] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
     connected: asFlag({ value: connected, name: `${name}.connected` }),
-    synced: asFlag({ value: synced, name: `${name}.synced` }),
+    everSynced: asFlag({ value: everSynced, name: `${name}.synced` }),
     lagMs: asCount({ value: lagMs, name: `${name}.lagMs` }),
     whole: asFlag({ value: whole, name: `${name}.whole` }),
   };

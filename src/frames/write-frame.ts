@@ -13,14 +13,14 @@ export function writeFrame(frame: Frame): Uint8Array {
 function members(frame: Frame): readonly unknown[] {
   switch (frame.kind) {
     case 'hello': {
-      const { protocol, role, name, process, incarnation, takesOver } = frame;
-      const told = [frame.route.map(text), frame.slices.map(slice), text(frame.agent)];
+      const { protocol, role, name, process, term, takesOver } = frame;
+      const sent = [frame.route.map(text), frame.slices.map(slice), text(frame.agent)];
       const granted = [orNil(frame.credit, credit), orNil(frame.limits, limits)];
-      return [protocol, role, text(name), text(process), incarnation, takesOver, ...told, ...granted, ...position(frame)];
+      return [protocol, role, text(name), text(process), term, takesOver, ...sent, ...granted, ...position(frame)];
     }
     case 'welcome': {
-      const { protocol, cacheId, epoch, incarnation, stated } = frame;
-      return [protocol, text(cacheId), epoch, incarnation, stated.map(slice), credit(frame.credit), limits(frame.limits)];
+      const { protocol, cacheId, epoch, term, synced } = frame;
+      return [protocol, text(cacheId), epoch, term, synced.map(slice), credit(frame.credit), limits(frame.limits)];
     }
     case 'put':
       return [frame.sequence, slice(frame.slice), text(frame.version), objects(frame.objects), ...position(frame)];
@@ -30,7 +30,7 @@ function members(frame: Frame): readonly unknown[] {
       return [frame.sequence, slice(frame.slice), text(frame.revision), ...flag(frame.compares)];
     case 'end':
       return end(frame);
-    case 'restate':
+    case 'resync':
       return [slice(frame.slice), message(frame.reason)];
     case 'progress':
       return [frame.sequence, text(frame.position)];
@@ -62,20 +62,20 @@ function members(frame: Frame): readonly unknown[] {
       return [slice(frame.slice), frame.sequence, text(frame.value)];
     case 'types':
       return [frame.slices.map(slice)];
-    case 'unstated':
+    case 'swept':
       return [slice(frame.slice), keys(frame.keys)];
     default:
       return unreachable(frame);
   }
 }
 
-function claim({ shard, incarnation, process, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
-  return [shard, incarnation, text(process), removed, text(origin), path.map(text), reached, isYours];
+function claim({ shard, term, process, removed, origin, path, reached, isYours }: FrameOf<'claim'>): readonly unknown[] {
+  return [shard, term, text(process), removed, text(origin), path.map(text), reached, isYours];
 }
 
-function end({ sequence, slice: of, revision, count, edge, isSame = false, incarnation }: FrameOf<'end'>): readonly unknown[] {
-  const claimed = incarnation === undefined ? flag(isSame) : [isSame, incarnation];
-  return [sequence, slice(of), text(revision), count, text(edge), ...claimed];
+function end({ sequence, slice: of, revision, count, filterHash, isSame = false, term }: FrameOf<'end'>): readonly unknown[] {
+  const claimed = term === undefined ? flag(isSame) : [isSame, term];
+  return [sequence, slice(of), text(revision), count, text(filterHash), ...claimed];
 }
 
 function slice({ shard, resource }: Slice): readonly string[] {
@@ -90,12 +90,12 @@ function flag(value = false): readonly true[] {
   return value ? [true] : [];
 }
 
-function held({ slice: of, edge, stated }: HeldSlice): readonly unknown[] {
-  return [slice(of), text(edge), stated];
+function held({ slice: of, filterHash, syncedTerm }: HeldSlice): readonly unknown[] {
+  return [slice(of), text(filterHash), syncedTerm];
 }
 
-function freshness(told: readonly SliceFreshness[]): readonly unknown[] {
-  return told.map(({ slice: of, connected, synced, lagMs, whole }) => [slice(of), connected, synced, lagMs, whole]);
+function freshness(sent: readonly SliceFreshness[]): readonly unknown[] {
+  return sent.map(({ slice: of, connected, everSynced, lagMs, whole }) => [slice(of), connected, everSynced, lagMs, whole]);
 }
 
 function orNil<T>(value: T | undefined, form: (value: T) => readonly unknown[]): readonly unknown[] | null {

@@ -12,11 +12,11 @@ export class Acks {
   }
 
   add(ack: FrameOf<'ack'>): void {
-    if (this.#last === undefined) void this.#turn().then(() => this.#tell());
+    if (this.#last === undefined) void this.#turn().then(() => this.#acknowledge());
     this.#last = ack;
   }
 
-  #tell(): void {
+  #acknowledge(): void {
     const last = this.#last;
     this.#last = undefined;
     if (last !== undefined) this.#send(last);

@@ -4,7 +4,7 @@
  * P1 What is admitted reads back as it was pushed (D1): a replica's uid, times and generation are its source's.
  * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
  *    bug or from malice, and either is better told than overwritten.
- * P3 A body without a uid is refused: one made up here would be another one at every statement.
+ * P3 A body without a uid is refused: one made up here would be another one at every sync.
  */
 import { serves, type ServedType } from '../domain/catalogue.js';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
@@ -62,7 +62,7 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
     };
     const body = compose(text, stamp, allocate);
     if (inputs.accepts?.({ key, body }) === false) throw new Refused(notAccepted);
-    return { kind: 'state', key, body, path: pathOf(meta), by };
+    return { kind: 'upsert', key, body, path: pathOf(meta), by };
   });
 }
 

@@ -1,8 +1,8 @@
 /**
  * How fresh each shard's part of this cache is (D10), put together when someone asks: what the store holds, who pushes, and
- * what pushers and other caches said last of it. A cache says what it knows; what nobody tells is null, never guessed.
+ * what pushers and other caches said last of it. A cache says what it knows; what nobody reports is null, never guessed.
  *
- *   the shard's side   whether it is connected, and how far behind
+ *   the shard's via    whether it is connected, and how far behind
  *   local              what its pusher tells; nothing, where it is written over plain HTTP
  *   a link             what the cache at the other end tells; away, while the link is down
  *   none               away
@@ -13,7 +13,7 @@ import type { ShardState } from '../domain/claim.js';
 import type { Clock, Freshness as FreshnessPort, Pushes, Revisions, StoreIdentity } from '../domain/ports.js';
 import type { SliceState } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
-import { childOf, type LinkSide } from '../domain/side.js';
+import { childOf, type Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type {
   CertificateStatus,
@@ -24,16 +24,16 @@ import type {
   StatusReport,
   TreeStatus,
 } from '../domain/status.js';
-import type { ToldOfSlice } from '../frames/frame.js';
+import type { SliceReport } from '../frames/frame.js';
 import type { HeldRemovals } from './held-removals.js';
 import type { PushSessions } from './push-sessions.js';
 import type { Standbys } from './standbys.js';
 
-/** What links have told of the shards behind them; since when, in milliseconds since 1970. */
+/** What links have reported on the shards behind them; since when, in milliseconds since 1970. */
 export type LinkFreshness = Readonly<{
-  presence: (side: LinkSide) => Readonly<{ isUp: boolean; sinceMs: number }>;
-  shard: (side: LinkSide, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
-  slice: (side: LinkSide, slice: Slice) => ToldOfSlice | undefined;
+  presence: (neighbour: Neighbour) => Readonly<{ isUp: boolean; sinceMs: number }>;
+  shard: (neighbour: Neighbour, shard: ShardName) => Readonly<{ connected: boolean; sinceMs: number }>;
+  slice: (neighbour: Neighbour, slice: Slice) => SliceReport | undefined;
 }>;
 
 export type FreshnessParts = Readonly<{
@@ -53,12 +53,12 @@ export type FreshnessParts = Readonly<{
 
 const shardsPerTurn = 50;
 
-/** Who tells of a shard: whether they are there, since when, and what they said of a slice. */
-type Teller = Readonly<{
+/** Who reports on a shard: whether they are there, since when, and what they said of a slice. */
+type Reporter = Readonly<{
   connection: ShardConnection;
   isThere: boolean;
   sinceMs: number;
-  told: (slice: Slice) => ToldOfSlice | undefined;
+  reported: (slice: Slice) => SliceReport | undefined;
 }>;
 
 export class Freshness implements FreshnessPort {
@@ -98,17 +98,17 @@ export class Freshness implements FreshnessPort {
     state: ShardState | undefined,
     { slices, tree, nowMs }: Readonly<{ slices: readonly SliceState[]; tree: TreeStatus; nowMs: number }>,
   ): ShardStatus {
-    const side = state?.side;
-    const teller = side === undefined || side === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(shard, side, { tree, nowMs });
-    const incarnation = state === undefined || state.plain ? {} : { incarnation: state.incarnation };
+    const via = state?.via;
+    const reporter = via === undefined || via === 'local' ? this.#pusher(shard, state, nowMs) : this.#link(shard, via, { tree, nowMs });
+    const term = state === undefined || state.plain ? {} : { term: state.term };
     return {
       shard,
-      side: side ?? null,
-      ...incarnation,
+      via: via ?? null,
+      ...term,
       removed: state?.removed ?? false,
-      connection: teller.connection,
+      connection: reporter.connection,
       standbys: this.#parts.standbys.count(shard),
-      slices: inOrder(slices).map((slice) => ({ ...sliceStatus(slice, state, teller, nowMs), held: this.#held(slice, nowMs) })),
+      slices: inOrder(slices).map((slice) => ({ ...sliceStatus(slice, state, reporter, nowMs), held: this.#held(slice, nowMs) })),
     };
   }
 
@@ -120,8 +120,8 @@ export class Freshness implements FreshnessPort {
     return { removes: held.removes, forMs, releaseInMs: Math.max(0, removals.graceMs - forMs) };
   }
 
-  #pusher(shard: ShardName, state: ShardState | undefined, nowMs: number): Teller {
-    const { peer, sinceMs, told } = this.#parts.sessions.presence(shard);
+  #pusher(shard: ShardName, state: ShardState | undefined, nowMs: number): Reporter {
+    const { peer, sinceMs, reported } = this.#parts.sessions.presence(shard);
     const forMs = age(sinceMs, nowMs);
     const connection: ShardConnection = peer === undefined ? { kind: 'away', forMs } : { kind: 'connected', forMs, peer };
     const isPlain = state === undefined || state.plain;
@@ -129,59 +129,59 @@ export class Freshness implements FreshnessPort {
       connection: isPlain ? { kind: 'plain' } : connection,
       isThere: peer !== undefined,
       sinceMs,
-      told: (slice) => told.get(formatSlice(slice)),
+      reported: (slice) => reported.get(formatSlice(slice)),
     };
   }
 
-  #link(shard: ShardName, side: LinkSide, { tree, nowMs }: Readonly<{ tree: TreeStatus; nowMs: number }>): Teller {
+  #link(shard: ShardName, neighbour: Neighbour, { tree, nowMs }: Readonly<{ tree: TreeStatus; nowMs: number }>): Reporter {
     const { links } = this.#parts;
-    const { isUp, sinceMs } = links.presence(side);
-    const told = links.shard(side, shard);
-    const forMs = age(told.sinceMs, nowMs);
-    const peer = childOf(side) ?? tree.parent?.cacheId ?? side;
+    const { isUp, sinceMs } = links.presence(neighbour);
+    const reported = links.shard(neighbour, shard);
+    const forMs = age(reported.sinceMs, nowMs);
+    const peer = childOf(neighbour) ?? tree.parent?.cacheId ?? neighbour;
     return {
-      connection: told.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs },
+      connection: reported.connected ? { kind: 'connected', forMs, peer } : { kind: 'away', forMs },
       isThere: isUp,
       sinceMs,
-      told: (slice) => links.slice(side, slice),
+      reported: (slice) => links.slice(neighbour, slice),
     };
   }
 }
 
-function sliceStatus(state: SliceState, shard: ShardState | undefined, teller: Teller, nowMs: number): Omit<SliceStatus, 'held'> {
-  const { slice, synced, objects, bytes, digest, changedMs, edge } = state;
+function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter: Reporter, nowMs: number): Omit<SliceStatus, 'held'> {
+  const { slice, everSynced, objects, bytes, digest, changedMs, filterHash } = state;
   const { group, resource, identity } = slice.resource;
-  const told = teller.told(slice);
+  const reported = reporter.reported(slice);
   return {
     group,
     resource,
     identity,
-    synced,
-    stated: statedBy(state, shard),
-    whole: shard !== undefined && isWhole(state, shard, told?.whole ?? false),
-    inStep: shard?.side === undefined || shard.side === 'local' ? null : edge !== '',
+    everSynced,
+    syncedIn: syncedIn(state, shard),
+    whole: shard !== undefined && isWhole(state, shard, reported?.whole ?? false),
+    current: shard?.via === undefined || shard.via === 'local' ? null : filterHash !== '',
     objects,
     bytes,
     digest,
     changedAgoMs: changedMs === 0 ? null : age(changedMs, nowMs),
-    lagMs: told === undefined ? null : teller.isThere ? told.lagMs : told.lagMs + age(teller.sinceMs, nowMs),
-    sourceConnected: teller.isThere ? (told?.connected ?? null) : null,
+    lagMs: reported === undefined ? null : reporter.isThere ? reported.lagMs : reported.lagMs + age(reporter.sinceMs, nowMs),
+    sourceConnected: reporter.isThere ? (reported?.connected ?? null) : null,
   };
 }
 
 /**
- * Whether every object that the shard has of a slice is here, but for its lag: whoever has the shard now has stated it, whoever tells of it says so
- * (`told`), and where that is a link, changes keep it up. Of a plain writer it is assumed.
+ * Whether every object that the shard has of a slice is here, but for its lag: whoever has the shard now has synced it, whoever reports on it says so
+ * (`reported`), and where that is a link, changes keep it up. Of a plain writer it is assumed.
  */
-export function isWhole(state: SliceState | undefined, { side, plain, incarnation }: ShardState, told: boolean): boolean {
-  if (state === undefined || side === undefined || state.stated === 0 || state.stated !== incarnation) return false;
-  return side === 'local' ? plain || told : state.edge !== '' && told;
+export function isWhole(state: SliceState | undefined, { via, plain, term }: ShardState, reported: boolean): boolean {
+  if (state === undefined || via === undefined || state.syncedTerm === 0 || state.syncedTerm !== term) return false;
+  return via === 'local' ? plain || reported : state.filterHash !== '' && reported;
 }
 
-/** A plain writer states nothing, so that what it wrote is taken for everything once it is quiet. */
-function statedBy({ stated, synced }: SliceState, shard: ShardState | undefined): SliceStatus['stated'] {
-  if (shard !== undefined && stated !== 0 && stated === shard.incarnation) return shard.plain ? 'assumed' : 'current';
-  return synced ? 'earlier' : 'never';
+/** A plain writer syncs nothing, so that what it wrote is taken for everything once it is quiet. */
+function syncedIn({ syncedTerm, everSynced }: SliceState, shard: ShardState | undefined): SliceStatus['syncedIn'] {
+  if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return shard.plain ? 'assumed' : 'this-term';
+  return everSynced ? 'earlier' : 'never';
 }
 
 function inOrder(slices: readonly SliceState[]): readonly SliceState[] {

@@ -12,7 +12,7 @@ import type { Body, StoredObject } from '../domain/object.js';
 import { mustParse } from '../domain/parsed.js';
 import type { Clock, HeavyWork, Intake as IntakePort, Objects, Writer } from '../domain/ports.js';
 import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from '../domain/write-request.js';
-import type { Home } from './home.js';
+import type { PlainOrigin } from './plain-origin.js';
 import { admitCreate } from './admit-create.js';
 import { admitUpdate } from './admit-update.js';
 import { alreadyExists, conflict, notFound, preconditionFailed } from './refusals.js';
@@ -22,7 +22,7 @@ export type IntakeParts = Readonly<{
   writer: Writer;
   clock: Clock;
   /** Whose shards may be written here. */
-  home: Pick<Home, 'judge' | 'hear'>;
+  plainOrigin: Pick<PlainOrigin, 'judge' | 'hear'>;
 }>;
 
 /** Kubernetes' own bound on names it makes up, and on patches that are overtaken. */
@@ -45,7 +45,7 @@ export class Intake implements IntakePort {
     for (let tries = 1; ; tries++) {
       const admitted = mustParse(admitCreate(bytes, { ...request, nowMs: this.#parts.clock.wallMs(), uid: randomUUID, suffix }));
       const { mutation, warnings, generated } = admitted;
-      this.#parts.home.hear(mutation.key.shard);
+      this.#parts.plainOrigin.hear(mutation.key.shard);
       const object = await this.#store(mutation, request.dryRun);
       if (object !== undefined) return { object, warnings };
       if (!generated) throw new Refused(alreadyExists(mutation.key));
@@ -59,7 +59,7 @@ export class Intake implements IntakePort {
     heavy: HeavyWork,
   ): Promise<Stored> {
     const { key, mustNameRevision, dryRun } = request;
-    this.#parts.home.hear(key.shard);
+    this.#parts.plainOrigin.hear(key.shard);
     for (let tries = 1; ; tries++) {
       const current = await this.#current(key);
       const { mutation, stored, warnings } = mustParse(admitUpdate(await textFor(current), request, current));
@@ -72,7 +72,7 @@ export class Intake implements IntakePort {
   }
 
   async delete({ type, key, dryRun, uid, resourceVersion }: DeleteRequest): Promise<StoredObject> {
-    this.#parts.home.hear(key.shard);
+    this.#parts.plainOrigin.hear(key.shard);
     const isConditional = uid !== undefined || resourceVersion !== undefined;
     for (;;) {
       const current = await this.#current(key);
@@ -109,9 +109,9 @@ export class Intake implements IntakePort {
   }
 
   async #submit(mutation: Mutation): Promise<Exclude<Outcome, { kind: 'unavailable' }>> {
-    const home = this.#parts.home.judge(mutation.key.shard);
-    if (home.kind === 'refused') throw new Refused(home.refusal);
-    const outcome = await this.#parts.writer.submit(home.takes ? { ...mutation, takes: true } : mutation);
+    const plainOrigin = this.#parts.plainOrigin.judge(mutation.key.shard);
+    if (plainOrigin.kind === 'refused') throw new Refused(plainOrigin.refusal);
+    const outcome = await this.#parts.writer.submit(plainOrigin.takes ? { ...mutation, takes: true } : mutation);
     if (outcome.kind === 'unavailable') throw new Refused(outcome.refusal);
     if (outcome.kind === 'refused' && outcome.why === 'elsewhere') throw new Refused(conflict(mutation.key, elsewhere));
     return outcome;

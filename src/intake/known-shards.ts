@@ -16,7 +16,7 @@ export class KnownShards {
   #changes = 0;
 
   private constructor(pushes: Pushes) {
-    this.#subscription = pushes.follow((told) => this.#learn(told));
+    this.#subscription = pushes.follow((changed) => this.#learn(changed));
   }
 
   static async open(pushes: Pushes): Promise<KnownShards> {
@@ -61,15 +61,15 @@ export class KnownShards {
   }
 
   /**
-   * Whether all of the slice is here: it was stated in full by whoever has the shard now. A plain writer states nothing; once what it
-   * wrote counts as stated, so does every type of which it wrote nothing.
+   * Whether all of the slice is here: it was synced in full by whoever has the shard now. A plain writer syncs nothing; once what it
+   * wrote counts as synced, so does every type of which it wrote nothing.
    */
   isSynced(slice: Slice): boolean {
     const shard = this.#shards.get(slice.shard);
-    if (shard?.side === undefined) return false;
+    if (shard?.via === undefined) return false;
     const known = this.slice(slice);
-    if (known !== undefined) return known.stated === shard.incarnation;
-    return shard.plain && [...this.slicesOf(slice.shard)].some(({ stated }) => stated === shard.incarnation);
+    if (known !== undefined) return known.syncedTerm === shard.term;
+    return shard.plain && [...this.slicesOf(slice.shard)].some(({ syncedTerm }) => syncedTerm === shard.term);
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 /**
  * What JSON may stand where in `metadata`: what Go's ObjectMeta decodes, told in the words of Go's decoder.
  *
- * A replica that does not decode would break every typed informer that lists it, so wrong types are refused at the door (400,
+ * A replica that does not decode would break every typed informer that lists it, so wrong types are refused at the endpoint (400,
  * as upstream). `null` is Go's zero value and may stand anywhere but as a label or annotation: there it would become ''
  * for some readers and stay null for others. Whole numbers are checked by their text (object-meta.ts): 1.0 is none in Go.
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/

@@ -1,6 +1,6 @@
 /**
- * Takes what plain writers wrote for everything there is: over plain HTTP nobody tells an end. Until then the slices of their shards
- * count as not synced, and other caches do not forget what was not stated.
+ * Takes what plain writers wrote for everything there is: over plain HTTP nobody sends an end. Until then the slices of their shards
+ * count as not synced, and other caches do not forget what was not synced.
  *
  *   quiet for quietMs            everything was written
  *   never quiet for so long      everything is taken as written after writingMsMax: kcp writes all it has within its first minute
@@ -50,19 +50,19 @@ export class PlainWriters {
     const quiet = [...this.#parts.known.shards].filter((state) => this.#isDue(state));
     const outcomes = quiet.length === 0 ? [] : await this.#lane.push(quiet.map(({ shard }) => ({ kind: 'assume', shard })));
     quiet.forEach(({ shard }, i) => {
-      if (outcomes[i]?.kind === 'unchanged') this.#parts.log.info('shard.assumed-stated', { shard });
+      if (outcomes[i]?.kind === 'unchanged') this.#parts.log.info('shard.assumed-synced', { shard });
     });
     if (!this.#isClosed) this.#cancel = this.#lookLater();
   }
 
-  #isDue({ shard, side, plain, incarnation }: ShardState): boolean {
-    const slices = plain && side === 'local' ? [...this.#parts.known.slicesOf(shard)] : [];
-    const untold = slices.filter(({ stated }) => stated !== incarnation);
-    if (untold.length === 0) {
+  #isDue({ shard, via, plain, term }: ShardState): boolean {
+    const slices = plain && via === 'local' ? [...this.#parts.known.slicesOf(shard)] : [];
+    const unsynced = slices.filter(({ syncedTerm }) => syncedTerm !== term);
+    if (unsynced.length === 0) {
       this.#writing.delete(shard);
       return false;
     }
-    if (untold.length < slices.length) return true;
+    if (unsynced.length < slices.length) return true;
     const nowMs = this.#parts.clock.now();
     const sinceMs = this.#writing.get(shard) ?? nowMs;
     this.#writing.set(shard, sinceMs);

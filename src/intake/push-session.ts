@@ -12,7 +12,7 @@ import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
 import type { ShardState } from '../domain/claim.js';
 import type { Clock, PushLane, Pushes, Revisions, StoreIdentity, Subscription } from '../domain/ports.js';
-import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
+import type { Term, Push, PushOutcome } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -150,9 +150,9 @@ export class PushSession {
     if (this.#held === undefined) return;
     const { shard, lane, holder } = this.#held;
     const { store, removals, log } = this.#parts;
-    // What it told before is decided, and shows in what the slices hold.
+    // What it sent before is decided, and shows in what the slices hold.
     await this.#settled;
-    const by = { kind: 'pusher', incarnation: holder.incarnation } as const;
+    const by = { kind: 'pusher', term: holder.term } as const;
     const isNamed = (slice: Slice): boolean => this.#named?.has(formatSlice(slice)) ?? true;
     const failed = await removeUnnamed({ shard, by, isNamed }, { store, lane, removals, log });
     if (failed !== undefined) this.bye('unavailable', failed.message, unavailableRetryMs);
@@ -165,8 +165,8 @@ export class PushSession {
 
   /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. */
   async #acquire(effect: SessionEffect & { kind: 'acquire' }): Promise<void> {
-    const { shard, incarnation, takesOver } = effect;
-    if (incarnation > 0 || takesOver) return this.#take(await this.#enter(effect));
+    const { shard, term, takesOver } = effect;
+    if (term > 0 || takesOver) return this.#take(await this.#enter(effect));
     const enter = (removed: ShardState | undefined): Promise<SessionEvent> | SessionEvent =>
       removed === undefined ? this.#enter(effect) : this.#decided({ kind: 'fenced', holder: removed });
     const decided = await this.#parts.standbys.inTurn(effect, enter, {
@@ -179,16 +179,16 @@ export class PushSession {
     if (decided !== undefined) return this.#take(decided);
   }
 
-  async #enter({ shard, process, incarnation: named, position }: SessionEffect & { kind: 'acquire' }): Promise<SessionEvent> {
+  async #enter({ shard, process, term: named, position }: SessionEffect & { kind: 'acquire' }): Promise<SessionEvent> {
     const { sessions, removals, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
-    const [outcome] = await lane.push([{ kind: 'acquire', shard, process, incarnation: named, nowMs: clock.wallMs() }]);
+    const [outcome] = await lane.push([{ kind: 'acquire', shard, process, term: named, nowMs: clock.wallMs() }]);
     if (outcome === undefined) throw new Error('the store decides every push');
     if (outcome.kind !== 'acquired' || this.#state.phase !== 'coming') return this.#decided(outcome);
-    const { incarnation } = outcome;
+    const { term } = outcome;
     const holder: Holder = {
       process,
-      incarnation,
+      term,
       peer: this.#connection.peer,
       silentSinceMs: () => this.#connection.silentSinceMs(),
       bye: (...why) => this.bye(...why),
@@ -200,28 +200,28 @@ export class PushSession {
     this.#following = removals.follow((slice) => {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
     });
-    const stated = await this.#stated(shard, incarnation, { position, lane });
-    log.info('push.connected', { ...this.#who(), stated: stated.length });
-    return this.#decided(outcome, stated);
+    const synced = await this.#synced(shard, term, { position, lane });
+    log.info('push.connected', { ...this.#who(), syncedTerm: synced.length });
+    return this.#decided(outcome, synced);
   }
 
-  #decided(outcome: PushOutcome, stated: readonly Slice[] = []): SessionEvent {
+  #decided(outcome: PushOutcome, synced: readonly Slice[] = []): SessionEvent {
     const { cacheId, epoch } = this.#parts.store;
-    return { kind: 'decided', outcome, stated, cacheId, epoch };
+    return { kind: 'decided', outcome, synced, cacheId, epoch };
   }
 
-  /** Slices that this incarnation has stated here. None, and it is noted so, when some of what it was acknowledged is lost. */
-  async #stated(
+  /** Slices that this term has synced here. None, and it is noted so, when some of what it was acknowledged is lost. */
+  async #synced(
     shard: ShardName,
-    incarnation: Incarnation,
+    term: Term,
     { position, lane }: Readonly<{ position: string; lane: PushLane }>,
   ): Promise<readonly Slice[]> {
     const { store, log } = this.#parts;
     const slices = await store.slices();
-    const stated = slices.filter(({ slice, stated: by }) => slice.shard === shard && by === incarnation).map(({ slice }) => slice);
-    if (stated.length === 0 || (isResourceVersion(position) && store.locate(position).kind === 'ours')) return stated;
-    await lane.push(stated.map((slice): Push => ({ kind: 'doubt', slice, by: { kind: 'pusher', incarnation } })));
-    log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices: stated.length });
+    const synced = slices.filter(({ slice, syncedTerm: by }) => slice.shard === shard && by === term).map(({ slice }) => slice);
+    if (synced.length === 0 || (isResourceVersion(position) && store.locate(position).kind === 'ours')) return synced;
+    await lane.push(synced.map((slice): Push => ({ kind: 'invalidate', slice, by: { kind: 'pusher', term } })));
+    log.warn('push.position-unknown', { ...this.#who(), shard, position: shown(position), slices: synced.length });
     return [];
   }
 
@@ -250,7 +250,7 @@ export class PushSession {
 
   #who(): Readonly<Record<string, unknown>> {
     const { shard, holder } = this.#held ?? {};
-    return { user: this.#user, peer: this.#connection.peer, agent: this.#agent, shard, incarnation: holder?.incarnation };
+    return { user: this.#user, peer: this.#connection.peer, agent: this.#agent, shard, term: holder?.term };
   }
 }
 

@@ -7,18 +7,18 @@
  */
 import type { ShardState } from '../domain/claim.js';
 import type { PushLane, Pushes, Subscription } from '../domain/ports.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Term } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
-import type { SliceFreshness, ToldOfSlice } from '../frames/frame.js';
+import type { SliceFreshness, SliceReport } from '../frames/frame.js';
 import { displaced } from './displaced.js';
 
 /** A session as the others see it. */
 export type Holder = Readonly<{
   process: string;
-  incarnation: Incarnation;
+  term: Term;
   peer: string;
   silentSinceMs: () => number | undefined;
   bye: (reason: ByeReason, message: string, retryAfterMs?: number) => void;
@@ -31,14 +31,14 @@ export type Presence = Readonly<{
   peer: string | undefined;
   sinceMs: number;
   /** By the text of the slice. */
-  told: ReadonlyMap<string, SliceFreshness>;
+  reported: ReadonlyMap<string, SliceFreshness>;
 }>;
 
 type Entry = {
   readonly lane: PushLane;
   holder: Holder | undefined;
   sinceMs: number;
-  told: ReadonlyMap<string, SliceFreshness>;
+  reported: ReadonlyMap<string, SliceFreshness>;
   /** Somebody has held it since the start. */
   wasHeld: boolean;
   /** Since when it has a source for none of its slices. */
@@ -77,13 +77,13 @@ export class PushSessions {
     entry.holder = holder;
     entry.wasHeld = true;
     entry.sinceMs = nowMs;
-    // What was told before it came is of before; it tells anew at once.
-    entry.told = new Map();
+    // What was reported before it came is of before; it reports anew at once.
+    entry.reported = new Map();
     entry.sourceFailedMs = undefined;
-    this.#tell([]);
+    this.#notify([]);
     if (before === undefined) return;
     if (before.process === holder.process) before.bye('replaced', 'the same process has connected again');
-    else before.bye('fenced', `the shard ${shard} belongs to the incarnation ${holder.incarnation}`);
+    else before.bye('fenced', `the shard ${shard} belongs to the term ${holder.term}`);
   }
 
   leave(shard: ShardName, holder: Holder, nowMs: number): void {
@@ -91,7 +91,7 @@ export class PushSessions {
     if (entry.holder !== holder) return;
     entry.holder = undefined;
     entry.sinceMs = nowMs;
-    this.#tell([]);
+    this.#notify([]);
   }
 
   /** Ends the session that holds the shard, if there is one. */
@@ -104,7 +104,7 @@ export class PushSessions {
     for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** Tells every session that a type is gone: should it come back, its slices are to be stated anew. */
+  /** Tells every session that a type is gone: should it come back, its slices are to be resynced. */
   drop(resource: Resource): void {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
@@ -112,7 +112,7 @@ export class PushSessions {
   /** Ends the session that holds the shard unless it is the one that has it. */
   evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
-    if (holder === undefined || (state.side === 'local' && holder.incarnation >= state.incarnation)) return;
+    if (holder === undefined || (state.via === 'local' && holder.term >= state.term)) return;
     const { reason, retryAfterMs } = displaced(holder.process, state);
     holder.bye(reason, message, retryAfterMs);
   }
@@ -142,36 +142,36 @@ export class PushSessions {
     return { cancel: () => this.#listeners.delete(listener) };
   }
 
-  /** What the pusher tells of all its slices; it takes the place of what it told before. */
+  /** What the pusher reports on all its slices; it takes the place of what it sent before. */
   note(shard: ShardName, freshness: readonly SliceFreshness[], nowMs: number): void {
     const entry = this.#entry(shard);
-    const before = entry.told;
-    const told = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
-    entry.told = told;
+    const before = entry.reported;
+    const reported = new Map(freshness.map((each) => [formatSlice(each.slice), each]));
+    entry.reported = reported;
     const hasFailed = freshness.length > 0 && freshness.every(({ connected }) => !connected);
     entry.sourceFailedMs = hasFailed ? (entry.sourceFailedMs ?? nowMs) : undefined;
-    const changed = [...told].filter(([name, each]) => !isSame(before.get(name), each)).map(([, { slice }]) => slice);
-    for (const [name, { slice }] of before) if (!told.has(name)) changed.push(slice);
-    if (changed.length > 0) this.#tell(changed);
+    const changed = [...reported].filter(([name, each]) => !isSame(before.get(name), each)).map(([, { slice }]) => slice);
+    for (const [name, { slice }] of before) if (!reported.has(name)) changed.push(slice);
+    if (changed.length > 0) this.#notify(changed);
   }
 
   /** A shard that nobody has pushed for since the start is away since then; one whose pusher is silent, since it was heard. */
   presence(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
-    if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, told: new Map() };
+    if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: new Map() };
     const silentMs = entry.holder?.silentSinceMs();
-    if (silentMs !== undefined) return { peer: undefined, sinceMs: silentMs, told: entry.told };
-    return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, told: entry.told };
+    if (silentMs !== undefined) return { peer: undefined, sinceMs: silentMs, reported: entry.reported };
+    return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, reported: entry.reported };
   }
 
-  /** What its pusher tells of a slice; nothing is behind while nobody tells. */
-  freshness(slice: Slice): ToldOfSlice {
-    const { peer, told } = this.presence(slice.shard);
-    const { connected = false, lagMs = 0, whole = false } = told.get(formatSlice(slice)) ?? {};
+  /** What its pusher reports on a slice; nothing is behind while nobody reports it. */
+  freshness(slice: Slice): SliceReport {
+    const { peer, reported } = this.presence(slice.shard);
+    const { connected = false, lagMs = 0, whole = false } = reported.get(formatSlice(slice)) ?? {};
     return { connected: peer !== undefined && connected, lagMs, whole };
   }
 
-  #tell(slices: readonly Slice[]): void {
+  #notify(slices: readonly Slice[]): void {
     for (const listener of this.#listeners) listener(slices);
   }
 
@@ -182,7 +182,7 @@ export class PushSessions {
       lane: this.#pushes.lane(),
       holder: undefined,
       sinceMs: this.#startedMs,
-      told: new Map(),
+      reported: new Map(),
       wasHeld: false,
       sourceFailedMs: undefined,
     };

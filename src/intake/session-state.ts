@@ -2,21 +2,21 @@
 import type { ServedType } from '../domain/catalogue.js';
 import type { Arrival } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
-import type { Incarnation, Push, PushOutcome } from '../domain/push.js';
+import type { Term, Push, PushOutcome } from '../domain/push.js';
 import type { Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, Frame, FrameLimits, PushedKey, SliceFreshness } from '../frames/frame.js';
 
-/** `doubtful`: it must be stated anew. `objects`: put since `begin`. */
-export type SliceProgress = Readonly<{ slice: Slice; phase: 'stated' | 'stating' | 'doubtful'; objects: number }>;
+/** `stale`: it must be resynced. `objects`: put since `begin`. */
+export type SliceProgress = Readonly<{ slice: Slice; phase: 'synced' | 'syncing' | 'stale'; objects: number }>;
 
 export type OpenSession = Readonly<{
   phase: 'open';
   shard: ShardName;
   process: string;
-  incarnation: Incarnation;
+  term: Term;
   /** The number the next mutation must have. */
   next: number;
   slices: ReadonlyMap<string, SliceProgress>;
@@ -34,9 +34,9 @@ export type Work = Readonly<{ pushes: readonly Push[]; slice: Slice; last: numbe
 
 export type SessionEvent =
   | Readonly<{ kind: 'frame'; frame: Frame }>
-  /** What the store has made of it; `stated`: slices of the shard that this incarnation has stated, if all that it was acknowledged is here. */
-  | Readonly<{ kind: 'decided'; outcome: PushOutcome; stated: readonly Slice[]; cacheId: string; epoch: number }>
-  /** A type is gone, and what was stated of it. */
+  /** What the store has made of it; `synced`: slices of the shard that this term has synced, if all that it was acknowledged is here. */
+  | Readonly<{ kind: 'decided'; outcome: PushOutcome; synced: readonly Slice[]; cacheId: string; epoch: number }>
+  /** A type is gone, and what was synced of it. */
   | Readonly<{ kind: 'dropped'; resource: Resource }>
   /** In the order of their numbers. */
   | Readonly<{ kind: 'settled'; work: Work; outcomes: readonly PushOutcome[] }>;

@@ -6,16 +6,16 @@
  *   coming     (none is read)                     welcome ▶ open            –
  *                                                 fenced: bye ▶ ended
  *   open       put delete begin end: push         –                         ack; fenced, unavailable: bye ▶ ended
- *              status: freshness · types: what it names no longer leaves    unbegun: restate
+ *              status: freshness · types: what it names no longer leaves    unbegun: resync
  *              bye ▶ ended; any other: bye ▶ ended
  *
  * J1 Mutations are numbered without a gap. Numbers that came before are passed over; where some are missing, everything this
- *    session speaks of is doubted and asked for again, and nothing of a doubted slice is applied before its `begin`.
+ *    session speaks of is marked stale and asked for again, and nothing of a stale slice is applied before its `begin`.
  * J2 A number is acknowledged when everything up to it is durable or refused. What is refused touches that mutation alone: of an object
  *    that is refused, the form that is held stays.
- * J3 A session writes for its own shard alone, in the incarnation that it was given; the store fences both once more.
+ * J3 A session writes for its own shard alone, in the term that it was given; the store fences both once more.
  * J4 `end` with another count than was put asks for the slice again and removes nothing.
- * J5 What this store has acknowledged and lost, because it was rolled back, the pusher states anew: its last position tells.
+ * J5 What this store has acknowledged and lost, because it was rolled back, the pusher resyncs: its last position tells.
  * Bounds: the credit, of what is not settled yet.
  */
 import type { ServedType } from '../domain/catalogue.js';
@@ -63,25 +63,25 @@ function greet(frame: Frame, { mayWriteFor }: SessionContext): Stepped {
   const shard = parseShardName(frame.name);
   if (shard === undefined) return bye('protocol', 'hello names no shard');
   if (!mayWriteFor(shard)) return bye('forbidden', `the certificate does not speak for the shard ${shard}`);
-  const { process, incarnation, takesOver, position = '' } = frame;
+  const { process, term, takesOver, position = '' } = frame;
   if (process === '') return bye('protocol', 'hello names no process');
   return {
     state: { phase: 'coming', shard, process },
-    effects: [{ kind: 'acquire', shard, process, incarnation, takesOver, position }],
+    effects: [{ kind: 'acquire', shard, process, term, takesOver, position }],
   };
 }
 
 function open(
   { shard, process }: SessionState & { phase: 'coming' },
-  { outcome, stated, cacheId, epoch }: SessionEvent & { kind: 'decided' },
+  { outcome, synced, cacheId, epoch }: SessionEvent & { kind: 'decided' },
   { credit, limits }: SessionContext,
 ): Stepped {
   if (outcome.kind !== 'acquired') return byeTo(outcome, shard, process);
-  const { incarnation } = outcome;
-  const slices = new Map(stated.map((slice): [string, SliceProgress] => [formatSlice(slice), { slice, phase: 'stated', objects: 0 }]));
+  const { term } = outcome;
+  const slices = new Map(synced.map((slice): [string, SliceProgress] => [formatSlice(slice), { slice, phase: 'synced', objects: 0 }]));
   return {
-    state: { phase: 'open', shard, process, incarnation, next: 1, slices, unsettled: { mutations: 0, bytes: 0 } },
-    effects: [{ kind: 'send', frame: { kind: 'welcome', protocol: protocolVersion, cacheId, epoch, incarnation, stated, credit, limits } }],
+    state: { phase: 'open', shard, process, term, next: 1, slices, unsettled: { mutations: 0, bytes: 0 } },
+    effects: [{ kind: 'send', frame: { kind: 'welcome', protocol: protocolVersion, cacheId, epoch, term, synced, credit, limits } }],
   };
 }
 
@@ -103,7 +103,7 @@ function takeFrame(state: OpenSession, frame: Frame, context: SessionContext): S
   }
 }
 
-/** A slice that is named again must be stated anew. */
+/** A slice that is named again must be resynced. */
 function nameTypes(state: OpenSession, frame: FrameOf<'types'>): Stepped {
   const named = new Set(frame.slices.filter(({ shard }) => shard === state.shard).map(formatSlice));
   const slices = new Map([...state.slices].filter(([name]) => named.has(name)));
@@ -129,13 +129,13 @@ function takeMutations(state: OpenSession, frame: Mutations, context: SessionCon
   const type = context.typeOf(slice.resource, slice.shard);
   if (sequence !== state.next) {
     const spokenOf = [...state.slices.values()].map((each) => each.slice);
-    return doubt(counted, work, type === undefined ? spokenOf : [...spokenOf, slice], 'mutations were lost on the way');
+    return invalidate(counted, work, type === undefined ? spokenOf : [...spokenOf, slice], 'mutations were lost on the way');
   }
   if (type === undefined && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
   if (type === undefined) return refuseAll(counted, frame, work);
   const progress = state.slices.get(formatSlice(slice));
   if (frame.kind === 'begin') return begin(counted, work);
-  if (progress === undefined || progress.phase === 'doubtful') return doubt(counted, work, [slice], 'it was not stated yet');
+  if (progress === undefined || progress.phase === 'stale') return invalidate(counted, work, [slice], 'it was not synced yet');
   if (frame.kind === 'end') return end(counted, frame, progress, work);
   return admit(counted, frame, { type, progress, work }, context);
 }
@@ -144,17 +144,18 @@ function begin(state: OpenSession, work: Work): Stepped {
   const { slice } = work;
   const push: Push = { kind: 'begin', slice, by: speakerOf(state) };
   return {
-    state: withSlice(state, { slice, phase: 'stating', objects: 0 }),
+    state: withSlice(state, { slice, phase: 'syncing', objects: 0 }),
     effects: [{ kind: 'push', work: { ...work, pushes: [push] } }],
   };
 }
 
 function end(state: OpenSession, { count, slice }: FrameOf<'end'>, progress: SliceProgress, work: Work): Stepped {
-  if (progress.phase !== 'stating') return doubt(state, work, [slice], 'it ended without having begun');
-  if (progress.objects !== count) return doubt(state, work, [slice], `${progress.objects} objects came of the ${count} that were stated`);
-  const push: Push = { kind: 'end', slice, by: speakerOf(state), edge: '' };
+  if (progress.phase !== 'syncing') return invalidate(state, work, [slice], 'it ended without having begun');
+  if (progress.objects !== count)
+    return invalidate(state, work, [slice], `${progress.objects} objects came of the ${count} that were synced`);
+  const push: Push = { kind: 'end', slice, by: speakerOf(state), filterHash: '' };
   return {
-    state: withSlice(state, { slice, phase: 'stated', objects: 0 }),
+    state: withSlice(state, { slice, phase: 'synced', objects: 0 }),
     effects: [{ kind: 'push', work: { ...work, pushes: [push] } }],
   };
 }
@@ -180,20 +181,20 @@ function admit(
   const refusals = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
 
   const objects = progress.objects + (frame.kind === 'put' ? frame.objects.length : 0);
-  const next = progress.phase === 'stating' ? withSlice(state, { ...progress, objects }) : state;
+  const next = progress.phase === 'syncing' ? withSlice(state, { ...progress, objects }) : state;
   return { state: next, effects: [...refusals, { kind: 'push', work: { ...work, pushes } }] };
 }
 
-/** The frame itself is not applied: what it says will be stated again. */
-function doubt(state: OpenSession, work: Work, slices: readonly Slice[], reason: string): Stepped {
+/** The frame itself is not applied: what it says will be synced again. */
+function invalidate(state: OpenSession, work: Work, slices: readonly Slice[], reason: string): Stepped {
   const fresh = new Map(
-    slices.filter((slice) => state.slices.get(formatSlice(slice))?.phase !== 'doubtful').map((slice) => [formatSlice(slice), slice]),
+    slices.filter((slice) => state.slices.get(formatSlice(slice))?.phase !== 'stale').map((slice) => [formatSlice(slice), slice]),
   );
   const by = speakerOf(state);
-  const pushes = [...fresh.values()].map((slice): Push => ({ kind: 'doubt', slice, by }));
-  const doubtful = [...fresh].map(([text, slice]): [string, SliceProgress] => [text, { slice, phase: 'doubtful', objects: 0 }]);
-  const next: OpenSession = { ...state, slices: new Map([...state.slices, ...doubtful]) };
-  const requests = [...fresh.values()].map((slice): SessionEffect => ({ kind: 'send', frame: { kind: 'restate', slice, reason } }));
+  const pushes = [...fresh.values()].map((slice): Push => ({ kind: 'invalidate', slice, by }));
+  const stale = [...fresh].map(([text, slice]): [string, SliceProgress] => [text, { slice, phase: 'stale', objects: 0 }]);
+  const next: OpenSession = { ...state, slices: new Map([...state.slices, ...stale]) };
+  const requests = [...fresh.values()].map((slice): SessionEffect => ({ kind: 'send', frame: { kind: 'resync', slice, reason } }));
   return { state: next, effects: [...requests, { kind: 'push', work: { ...work, pushes } }] };
 }
 
@@ -204,7 +205,7 @@ function refuseAll(state: OpenSession, frame: Mutations, work: Work): Stepped {
   const effects = keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused));
   // What is refused here is missing when the type is back, whether or not its objects went meanwhile.
   const isKnown = state.slices.has(formatSlice(slice));
-  const pushes: readonly Push[] = isKnown ? [{ kind: 'doubt', slice, by: speakerOf(state) }] : [];
+  const pushes: readonly Push[] = isKnown ? [{ kind: 'invalidate', slice, by: speakerOf(state) }] : [];
   return { state: withoutType(state, slice.resource), effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
 }
 
@@ -225,8 +226,8 @@ function settle(state: OpenSession, { work, outcomes }: SessionEvent & { kind: '
   if (!outcomes.some(({ kind }) => kind === 'unbegun')) return { state: settled, effects: [ack] };
   const { slice } = work;
   return {
-    state: withSlice(settled, { slice, phase: 'doubtful', objects: 0 }),
-    effects: [ack, { kind: 'send', frame: { kind: 'restate', slice, reason: 'its statement was interrupted here' } }],
+    state: withSlice(settled, { slice, phase: 'stale', objects: 0 }),
+    effects: [ack, { kind: 'send', frame: { kind: 'resync', slice, reason: 'its sync was interrupted here' } }],
   };
 }
 
@@ -246,12 +247,12 @@ function byeTo(outcome: PushOutcome, shard: ShardName, process: string): Stepped
 function fencedBy(holder: ShardState | undefined, shard: ShardName): string {
   if (holder === undefined) return `nobody has the shard ${shard}`;
   if (holder.removed) return `the shard ${shard} was removed`;
-  const where = holder.side === 'local' ? '' : ' at another cache';
-  return `the shard ${shard} belongs to the incarnation ${holder.incarnation}${where}`;
+  const where = holder.via === 'local' ? '' : ' at another cache';
+  return `the shard ${shard} belongs to the term ${holder.term}${where}`;
 }
 
-function speakerOf({ incarnation }: OpenSession): Speaker {
-  return { kind: 'pusher', incarnation };
+function speakerOf({ term }: OpenSession): Speaker {
+  return { kind: 'pusher', term };
 }
 
 function bye(reason: ByeReason, message: string, retryAfterMs?: number): Stepped {
@@ -267,8 +268,8 @@ function drop(state: OpenSession, resource: Resource, { typeOf }: SessionContext
   const next = withoutType(state, resource);
   const slice: Slice = { shard: state.shard, resource };
   if (!state.slices.has(formatSlice(slice)) || typeOf(resource, state.shard) === undefined) return { state: next, effects: [] };
-  const restate: SessionEffect = { kind: 'send', frame: { kind: 'restate', slice, reason: 'its objects were dropped with their type' } };
-  return { state: withSlice(next, { slice, phase: 'doubtful', objects: 0 }), effects: [restate] };
+  const resync: SessionEffect = { kind: 'send', frame: { kind: 'resync', slice, reason: 'its objects were dropped with their type' } };
+  return { state: withSlice(next, { slice, phase: 'stale', objects: 0 }), effects: [resync] };
 }
 
 function withoutType(state: OpenSession, resource: Resource): OpenSession {

@@ -3,9 +3,9 @@
  *
  *   asked for by name             removed: a tombstone keeps its old processes out; objects leave with one DELETED each
  *   its Shard object was deleted  removed likewise, once nobody has pushed for it during `deletedGraceMs` (if configured)
- *   away for `awayMaxMs`          emptied, without a tombstone: who comes back states it in full (if configured)
+ *   away for `awayMaxMs`          emptied, without a tombstone: who comes back syncs it in full (if configured)
  *
- * L1 What a full statement does not name, or what a removal takes along, is no word about a shard: only a delete of the Shard
+ * L1 What a full sync does not name, or what a removal takes along, is no word about a shard: only a delete of the Shard
  *    object by name is. L2 A shard whose Shard object is left, or there again, is not removed. L3 Whoever claims a shard while
  *    it is removed keeps it. L4 Only the root shard speaks of other shards: kcp keeps all Shard objects in its logical cluster `root`, which
  *    is on the shard named `root` and nowhere else. What another shard calls a Shard object neither removes nor keeps anybody.
@@ -18,8 +18,8 @@ import type { Clock, Commits, Objects, PushLane, Pushes, Shards, Subscription } 
 import type { PushOutcome, SliceState } from '../domain/push.js';
 import type { ShardState } from '../domain/claim.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
-import type { LinkSide } from '../domain/side.js';
-import type { SeenElsewhere } from './home.js';
+import type { Neighbour } from '../domain/via.js';
+import type { SeenElsewhere } from './plain-origin.js';
 import type { PushSessions } from './push-sessions.js';
 
 export type ShardRemovalParts = Readonly<{
@@ -31,7 +31,7 @@ export type ShardRemovalParts = Readonly<{
   seenMs: SeenElsewhere;
   /** When a plain writer last wrote to a shard. */
   heardMs: (shard: ShardName) => number;
-  isLinkUp: (side: LinkSide) => boolean;
+  isLinkUp: (neighbour: Neighbour) => boolean;
   clock: Clock;
   log: Log;
 }>;
@@ -87,7 +87,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: clock.wallMs() }]);
     const removed = sweptBy(outcome);
     const state = (await pushes.shards()).find((each) => each.shard === shard);
-    // Whoever has claimed it since stays; who has pushed meanwhile without a fence states it anew.
+    // Whoever has claimed it since stays; who has pushed meanwhile without a fence resyncs it.
     if (!fence)
       sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please state it again`, retryAfterMs: 0 });
     else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);
@@ -95,7 +95,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return removed;
   }
 
-  #follow({ changes, unstated }: Commit): void {
+  #follow({ changes, swept }: Commit): void {
     if (this.#policy.deletedGraceMs === undefined) return;
     for (const change of changes) {
       const { shard: origin, resource, cluster, name } = change.key;
@@ -104,7 +104,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
       const shard = parseShardName(name);
       if (shard === undefined) continue;
       if (change.kind === 'put') this.#deleted.delete(shard);
-      else if (!unstated.has(change.revision)) this.#deleted.set(shard, this.#parts.clock.now());
+      else if (!swept.has(change.revision)) this.#deleted.set(shard, this.#parts.clock.now());
     }
   }
 
@@ -120,8 +120,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   async #look(): Promise<void> {
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
-    for (const { shard, removed, side } of await this.#parts.pushes.shards())
-      if (!removed && this.#mayEmpty(side)) await this.#attempt(shard, () => this.#emptyAway(shard));
+    for (const { shard, removed, via } of await this.#parts.pushes.shards())
+      if (!removed && this.#mayEmpty(via)) await this.#attempt(shard, () => this.#emptyAway(shard));
   }
 
   async #attempt(shard: ShardName, task: () => Promise<void>): Promise<void> {
@@ -147,8 +147,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
   }
 
   /** What the parent has is the parent's to empty, and what a child has the child's, unless it is away with it. */
-  #mayEmpty(side: ShardState['side']): boolean {
-    return side === undefined || side === 'local' || (side !== 'parent' && !this.#parts.isLinkUp(side));
+  #mayEmpty(via: ShardState['via']): boolean {
+    return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));
   }
 
   /** Whether its Shard object is left. */
@@ -170,8 +170,8 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const nowMs = clock.now();
     const { peer, sinceMs } = this.#parts.sessions.presence(shard);
     if (peer !== undefined || nowMs - sinceMs < ms || nowMs - heardMs(shard) < ms) return false;
-    const side = (await pushes.shards()).find((state) => state.shard === shard)?.side;
-    if (side !== undefined && side !== 'local' && nowMs - seenMs(shard, side) < ms) return false;
+    const via = (await pushes.shards()).find((state) => state.shard === shard)?.via;
+    if (via !== undefined && via !== 'local' && nowMs - seenMs(shard, via) < ms) return false;
     return nowMs - lastChange(shard, await pushes.slices()) >= ms;
   }
 }

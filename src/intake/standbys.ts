@@ -15,7 +15,7 @@
 import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import type { SeenElsewhere } from './home.js';
+import type { SeenElsewhere } from './plain-origin.js';
 import type { KnownShards } from './known-shards.js';
 import type { PushSessions } from './push-sessions.js';
 
@@ -69,7 +69,7 @@ export class Standbys {
   ): Promise<T | undefined> {
     const queue = this.#waiting.get(shard) ?? [];
     this.#waiting.set(shard, queue);
-    const cameBehind = this.#parts.known.shard(shard)?.incarnation ?? 0;
+    const cameBehind = this.#parts.known.shard(shard)?.term ?? 0;
     const waiter: Waiter = { process, isFree: false, go: () => {} };
     const free = new Promise<'free'>((resolve) => (waiter.go = () => resolve('free')));
     queue.push(waiter);
@@ -78,7 +78,7 @@ export class Standbys {
       if (!waiter.isFree) waits();
       if ((await Promise.race([free, gone.then(() => 'gone' as const)])) === 'gone') return undefined;
       const state = this.#parts.known.shard(shard);
-      return await take(state?.removed === true && state.incarnation > cameBehind ? state : undefined);
+      return await take(state?.removed === true && state.term > cameBehind ? state : undefined);
     } finally {
       queue.splice(queue.indexOf(waiter), 1);
       if (queue.length === 0) this.#waiting.delete(shard);
@@ -109,7 +109,7 @@ export class Standbys {
     const state = known.shard(shard);
     if (state === undefined || state.removed || state.plain || state.process === process) return false;
     if (sessions.isHeld(shard, nowMs)) return true;
-    if (!isElsewhere(state, own)) return state.side === 'local' && !sessions.wasHeld(shard) && nowMs - this.#startedMs < returnMs;
+    if (!isElsewhere(state, own)) return state.via === 'local' && !sessions.wasHeld(shard) && nowMs - this.#startedMs < returnMs;
     return nowMs - seenMs(shard, wayTo(state)) < (isReached(shard) ? seenMaxMs : this.#holdMs);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Removes what a cache holds of slices that the pusher of their shard names no longer: as the end of an empty statement would, in the name of
+ * Removes what a cache holds of slices that the pusher of their shard names no longer: as the end of an empty sync would, in the name of
  * the pusher, so that the committer fences one that has lost its shard meanwhile. What is much of it waits (held-removals.ts), and counts
- * as not stated as long as it does.
+ * as not synced as long as it does.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Refusal } from '../domain/errors.js';
@@ -33,10 +33,10 @@ export async function removeUnnamed(
   for (const { slice, objects } of slices) {
     if (isNamed(slice)) removals.forget(slice);
     else if (objects === 0) continue;
-    else if (removals.holds({ slice, reason, removes: objects, objects })) pushes.push({ kind: 'doubt', slice, by });
+    else if (removals.holds({ slice, reason, removes: objects, objects })) pushes.push({ kind: 'invalidate', slice, by });
     else {
       removed.push(slice);
-      pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, edge: '' });
+      pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, filterHash: '' });
     }
   }
   if (pushes.length === 0) return undefined;

@@ -1,10 +1,10 @@
 /**
  * Reads one cache: an object by logical cluster or canonical path and name, on whichever shard has it; the objects of a type in a
- * cluster. Each answer tells how fresh the cache is for what was asked.
+ * cluster. Each answer says how fresh the cache is for what was asked.
  *
  * L1 An object that is absent, a name that is ambiguous and a cache that cannot be read are three things: the first two are answers,
  *    the third is thrown.
- * L2 The report that an absence is judged by was told before the object was looked for. The other way round, a shard that finished
+ * L2 The report that an absence is judged by was reported before the object was looked for. The other way round, a shard that finished
  *    telling its objects between the two would vouch for an absence that it ended.
  *
  *    report ──┬──────────── look-up ──▶ absent         whole at the report, so nothing that was there then is missing
@@ -15,7 +15,7 @@
 import type { Clock } from '../domain/ports.js';
 import { CacheFault } from './cache-fault.js';
 import { freshnessOn, parseFreshnessReport, typeFreshness, type Freshness, type TypeFreshness } from './freshness-report.js';
-import { LastReport, type ToldReport } from './last-report.js';
+import { LastReport, type ReceivedReport } from './last-report.js';
 import { collectionTarget, objectTarget, type CollectionRef, type ObjectRef, type TypeRef } from './object-ref.js';
 import { readList, readObject, refusalOf, type CachedObject, type HttpAnswer, type ListPage, type Missing } from './read-answer.js';
 
@@ -28,14 +28,14 @@ export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: strin
 /** A canonical path leads to several logical clusters, or several shards have the object; `message` names them. */
 export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
 
-/** `freshness` is that of the object's type on the object's shard; undefined when the cache tells nothing of it. */
+/** `freshness` is that of the object's type on the object's shard; undefined when the cache says nothing of it. */
 export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }> & CachedObject;
 
 /** `objects` are read page by page as they are asked for, all of the moment of the first. They throw CacheFault; 410 is: start over. */
 export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
 
 export type CacheReaderOptions = Readonly<{
-  /** How old what is told of freshness may be. A report tells of all shards and types, and costs more than an object. */
+  /** How old what is reported of freshness may be. A report reports on all shards and types, and costs more than an object. */
   reportAgeMaxMs: number;
   pageObjectsMax: number;
 }>;
@@ -64,13 +64,13 @@ export class CacheReader {
   /** Throws CacheFault, an Error for a reference that names nothing, or the reason of `signal` when that is aborted. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<Found | Absent | Ambiguous> {
     const target = objectTarget(ref);
-    const told = await this.#report(signal);
+    const received = await this.#report(signal);
     const answer = readObject(await this.#connection.ask(target, signal));
     switch (answer.kind) {
       case 'found':
-        return { kind: 'found', ...answer.object, freshness: await this.#freshnessOf(answer.object, ref, told, signal) };
+        return { kind: 'found', ...answer.object, freshness: await this.#freshnessOf(answer.object, ref, received, signal) };
       case 'absent':
-        return this.#absent(answer, told, ref);
+        return this.#absent(answer, received, ref);
       case 'ambiguous':
         return answer;
     }
@@ -79,7 +79,7 @@ export class CacheReader {
   /** The objects of the type in the cluster, in the namespace if one is given. Throws as `get` does. */
   async list(ref: CollectionRef, signal?: AbortSignal): Promise<Listed | Absent | Ambiguous> {
     const target = collectionTarget(ref);
-    const told = await this.#report(signal);
+    const received = await this.#report(signal);
     const limit = this.#options.pageObjectsMax;
     const { answer, limit: taken } = await this.#page(target, { limit, next: undefined }, signal);
     const listed = readList(answer);
@@ -88,10 +88,10 @@ export class CacheReader {
         return {
           kind: 'listed',
           objects: this.#pages(target, { page: listed.page, limit: taken }, signal),
-          ...this.#typeFreshness(told, ref),
+          ...this.#typeFreshness(received, ref),
         };
       case 'absent':
-        return this.#absent(listed, told, ref);
+        return this.#absent(listed, received, ref);
       case 'ambiguous':
         return listed;
     }
@@ -137,7 +137,7 @@ export class CacheReader {
   }
 
   /** Undefined from a cache that tells none. One that does not answer need not be asked for the object either. */
-  async #report(signal: AbortSignal | undefined): Promise<ToldReport | undefined> {
+  async #report(signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
     try {
       return await this.#lastReport.within(this.#options.reportAgeMaxMs, signal);
     } catch (error) {
@@ -150,29 +150,29 @@ export class CacheReader {
   async #freshnessOf(
     { shard }: CachedObject,
     type: TypeRef,
-    told: ToldReport | undefined,
+    received: ReceivedReport | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Freshness | undefined> {
-    if (told === undefined) return undefined;
-    const known = freshnessOn(told.report, shard, type, this.#lastReport.ageOf(told));
+    if (received === undefined) return undefined;
+    const known = freshnessOn(received.report, shard, type, this.#lastReport.ageOf(received));
     if (known !== undefined) return known;
     try {
-      const renewed = await this.#lastReport.after(told, signal);
+      const renewed = await this.#lastReport.after(received, signal);
       return freshnessOn(renewed.report, shard, type, this.#lastReport.ageOf(renewed));
     } catch (error) {
-      // The object is there; that nobody tells how fresh it is does not take it away.
+      // The object is there; that nobody says how fresh it is does not take it away.
       if (error instanceof CacheFault) return undefined;
       throw error;
     }
   }
 
-  #absent(answer: Omit<Absent, keyof TypeFreshness>, told: ToldReport | undefined, type: TypeRef): Absent {
-    const { whole, shards } = this.#typeFreshness(told, type);
+  #absent(answer: Omit<Absent, keyof TypeFreshness>, received: ReceivedReport | undefined, type: TypeRef): Absent {
+    const { whole, shards } = this.#typeFreshness(received, type);
     return { ...answer, whole: whole && answer.missing !== 'type', shards };
   }
 
-  #typeFreshness(told: ToldReport | undefined, type: TypeRef): TypeFreshness {
-    return told === undefined ? { whole: false, shards: [] } : typeFreshness(told.report, type, this.#lastReport.ageOf(told));
+  #typeFreshness(received: ReceivedReport | undefined, type: TypeRef): TypeFreshness {
+    return received === undefined ? { whole: false, shards: [] } : typeFreshness(received.report, type, this.#lastReport.ageOf(received));
   }
 
   async #askReport() {

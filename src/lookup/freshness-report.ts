@@ -1,6 +1,6 @@
 /**
  * How fresh a cache is, as far as a look-up needs to know: read from what `GET /services/cache/status` answers (domain/status.ts). The
- * cache may be newer than this reader: what it says that is not known here becomes "nobody tells" (null), never a guess and never a
+ * cache may be newer than this reader: what it says that is not known here becomes "nobody reports it" (null), never a guess and never a
  * fault, for a controller must not stop because its cache learned a word.
  */
 import { CacheFault } from './cache-fault.js';
@@ -10,18 +10,18 @@ import { isOfType, type TypeRef } from './object-ref.js';
 /** Of the objects of one type on one shard. Durations are in milliseconds. */
 export type Freshness = Readonly<{
   shard: string;
-  /** Whether what brings the shard's objects to the cache is there now; null when nobody tells, as for plain HTTP. */
+  /** Whether what brings the shard's objects to the cache is there now; null when nobody reports it, as for plain HTTP. */
   connected: boolean | null;
-  /** Whether that has the shard itself before it; null when nobody tells. */
+  /** Whether that has the shard itself before it; null when nobody reports it. */
   sourceConnected: boolean | null;
   /** Whether the cache has every object of the type that the shard has, as of `lagMs` ago. */
   whole: boolean;
   /** How long ago one of them changed last; null when none ever did. */
   changedAgoMs: number | null;
-  /** How old the oldest change is that is known to be missing here; null when nobody tells. */
+  /** How old the oldest change is that is known to be missing here; null when nobody reports it. */
   lagMs: number | null;
   /** How long ago the cache was asked for all this; the ages above are as they were then. */
-  toldAgoMs: number;
+  reportedAgoMs: number;
 }>;
 
 /** Of one type, on all shards that the cache knows. */
@@ -52,21 +52,21 @@ export function parseFreshnessReport(text: string): FreshnessReport {
 }
 
 /** Undefined when the report knows nothing of the type on that shard. */
-export function freshnessOn(report: FreshnessReport, shard: string, type: TypeRef, toldAgoMs: number): Freshness | undefined {
-  const told = report.shards.find((each) => each.shard === shard);
-  return told?.slices.some((slice) => isOfType(type, slice)) === true ? freshnessOf(told, type, toldAgoMs) : undefined;
+export function freshnessOn(report: FreshnessReport, shard: string, type: TypeRef, reportedAgoMs: number): Freshness | undefined {
+  const received = report.shards.find((each) => each.shard === shard);
+  return received?.slices.some((slice) => isOfType(type, slice)) === true ? freshnessOf(received, type, reportedAgoMs) : undefined;
 }
 
 /** A shard of which no object of the type was ever told is not whole: nobody can tell it from one that has not begun. */
-export function typeFreshness({ ready, complete, shards: all }: FreshnessReport, type: TypeRef, toldAgoMs: number): TypeFreshness {
-  const shards = all.filter(({ removed }) => !removed).map((shard) => freshnessOf(shard, type, toldAgoMs));
+export function typeFreshness({ ready, complete, shards: all }: FreshnessReport, type: TypeRef, reportedAgoMs: number): TypeFreshness {
+  const shards = all.filter(({ removed }) => !removed).map((shard) => freshnessOf(shard, type, reportedAgoMs));
   const isVouched = ({ whole, connected, sourceConnected, lagMs }: Freshness): boolean =>
     whole && connected === true && sourceConnected === true && lagMs !== null;
   return { whole: ready && complete && shards.length > 0 && shards.every(isVouched), shards };
 }
 
 /** Where a reference without identity means several types, the worst of them speaks. */
-function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, toldAgoMs: number): Freshness {
+function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, reportedAgoMs: number): Freshness {
   const own = slices.filter((slice) => isOfType(type, slice));
   const lags = own.map(({ lagMs }) => lagMs).filter((lagMs) => lagMs !== null);
   const changes = own.map(({ changedAgoMs }) => changedAgoMs).filter((agoMs) => agoMs !== null);
@@ -77,36 +77,36 @@ function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, t
     whole: own.length > 0 && own.every(({ whole }) => whole),
     changedAgoMs: changes.length === 0 ? null : Math.min(...changes),
     lagMs: own.length === 0 || lags.length < own.length ? null : Math.max(...lags),
-    toldAgoMs,
+    reportedAgoMs,
   };
 }
 
-function worst(told: readonly (boolean | null)[]): boolean | null {
-  if (told.includes(false)) return false;
-  return told.length === 0 || told.includes(null) ? null : true;
+function worst(received: readonly (boolean | null)[]): boolean | null {
+  if (received.includes(false)) return false;
+  return received.length === 0 || received.includes(null) ? null : true;
 }
 
 function shardOf(value: unknown): ShardReport {
-  const told = recordOf(value);
-  const { kind } = recordOf(told['connection']);
+  const received = recordOf(value);
+  const { kind } = recordOf(received['connection']);
   return {
-    shard: textOf(told['shard']),
+    shard: textOf(received['shard']),
     connected: kind === 'connected' ? true : kind === 'away' ? false : null,
-    removed: truthOf(told['removed']) === true,
-    slices: listOf(told['slices']).map(sliceOf),
+    removed: truthOf(received['removed']) === true,
+    slices: listOf(received['slices']).map(sliceOf),
   };
 }
 
 function sliceOf(value: unknown): SliceReport {
-  const told = recordOf(value);
+  const received = recordOf(value);
   return {
-    group: textOf(told['group']),
-    resource: textOf(told['resource']),
-    identity: textOf(told['identity']),
-    whole: truthOf(told['whole']) === true,
-    changedAgoMs: numberOf(told['changedAgoMs']),
-    lagMs: numberOf(told['lagMs']),
-    sourceConnected: truthOf(told['sourceConnected']),
+    group: textOf(received['group']),
+    resource: textOf(received['resource']),
+    identity: textOf(received['identity']),
+    whole: truthOf(received['whole']) === true,
+    changedAgoMs: numberOf(received['changedAgoMs']),
+    lagMs: numberOf(received['lagMs']),
+    sourceConnected: truthOf(received['sourceConnected']),
   };
 }
 

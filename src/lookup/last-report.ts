@@ -7,13 +7,13 @@ import type { Clock } from '../domain/ports.js';
 import type { FreshnessReport } from './freshness-report.js';
 
 /** `askedMs` is when it was asked for: the cache answered then or later. */
-export type ToldReport = Readonly<{ report: FreshnessReport; askedMs: number }>;
+export type ReceivedReport = Readonly<{ report: FreshnessReport; askedMs: number }>;
 
 export class LastReport {
   readonly #clock: Clock;
   readonly #ask: () => Promise<FreshnessReport>;
-  #told: ToldReport | undefined;
-  #asking: Promise<ToldReport> | undefined;
+  #received: ReceivedReport | undefined;
+  #asking: Promise<ReceivedReport> | undefined;
 
   /** `ask` must end by itself. */
   constructor({ clock, ask }: { clock: Clock; ask: () => Promise<FreshnessReport> }) {
@@ -22,36 +22,36 @@ export class LastReport {
   }
 
   /** One no older than that. Throws what `ask` throws, or the reason of `signal` when that is aborted. */
-  async within(ageMaxMs: number, signal?: AbortSignal): Promise<ToldReport> {
+  async within(ageMaxMs: number, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
-    return this.#told !== undefined && this.#isWithin(this.#told, ageMaxMs) ? this.#told : this.#renewed(signal);
+    return this.#received !== undefined && this.#isWithin(this.#received, ageMaxMs) ? this.#received : this.#renewed(signal);
   }
 
-  /** One that was told later than that one. Throws as `within` does. */
-  async after(told: ToldReport, signal?: AbortSignal): Promise<ToldReport> {
+  /** One that was reported later than that one. Throws as `within` does. */
+  async after(received: ReceivedReport, signal?: AbortSignal): Promise<ReceivedReport> {
     signal?.throwIfAborted();
-    return this.#told !== undefined && this.#told !== told ? this.#told : this.#renewed(signal);
+    return this.#received !== undefined && this.#received !== received ? this.#received : this.#renewed(signal);
   }
 
-  async #renewed(signal: AbortSignal | undefined): Promise<ToldReport> {
+  async #renewed(signal: AbortSignal | undefined): Promise<ReceivedReport> {
     this.#asking ??= this.#askAnew().finally(() => (this.#asking = undefined));
     return unlessAborted(this.#asking, signal);
   }
 
-  ageOf({ askedMs }: ToldReport): number {
+  ageOf({ askedMs }: ReceivedReport): number {
     return Math.max(0, this.#clock.now() - askedMs);
   }
 
   /** A clock that was set back makes nothing fresh. */
-  #isWithin(told: ToldReport, ageMaxMs: number): boolean {
-    return told.askedMs <= this.#clock.now() && this.ageOf(told) <= ageMaxMs;
+  #isWithin(received: ReceivedReport, ageMaxMs: number): boolean {
+    return received.askedMs <= this.#clock.now() && this.ageOf(received) <= ageMaxMs;
   }
 
-  async #askAnew(): Promise<ToldReport> {
+  async #askAnew(): Promise<ReceivedReport> {
     const askedMs = this.#clock.now();
-    const told = { report: await this.#ask(), askedMs };
-    this.#told = told;
-    return told;
+    const received = { report: await this.#ask(), askedMs };
+    this.#received = received;
+    return received;
   }
 }
 

@@ -1,11 +1,11 @@
 /**
  * How controllers look objects up in kcp: first in what they have of their own shard, and where that has not got it, in the cache, which
- * has it of all shards. The answer tells who gave it.
+ * has it of all shards. The answer says who gave it.
  *
  *   local                   cache        answer
  *   has it                  not asked    found, from local
  *   has it not              has it       found, from cache, with its freshness
- *   has it not              has it not   absent: both were asked; `whole` tells what the cache's half is worth
+ *   has it not              has it not   absent: both were asked; `whole` says what the cache's half is worth
  *   has it not              ambiguous    ambiguous
  *   has it not              a fault      thrown: to call that absent would be a guess
  *   another error           not asked    thrown: the object may well be there, and newer than the cache's
@@ -29,7 +29,7 @@ export type LocalThenCacheParts<T> = Readonly<{
 
 export type LookUp<T> =
   | Readonly<{ kind: 'found'; from: 'local'; object: T }>
-  /** `freshness` is undefined when the cache tells nothing of the object's type on its shard. */
+  /** `freshness` is undefined when the cache says nothing of the object's type on its shard. */
   | Readonly<{ kind: 'found'; from: 'cache'; object: T; shard: string; freshness: Freshness | undefined }>
   | (Absent & Readonly<{ asked: readonly ['local', 'cache'] }>)
   | Ambiguous;

@@ -1,6 +1,6 @@
 /**
  * What is looked up, as a controller names it: by type, by logical cluster or canonical path, by name. Whether `cluster` is the one or
- * the other is told by its form, as kcp's own look-up by path and name takes both.
+ * the other is reported by its form, as kcp's own look-up by path and name takes both.
  *
  * R1 What stands in the URL leads to nothing else: a name that is '', '.' or '..' would read the collection or what is above it.
  */

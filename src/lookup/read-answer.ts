@@ -50,26 +50,27 @@ export function readList(answer: HttpAnswer): ListAnswer {
 
 /** The fault that any answer but a 200 is, where none can be absent or ambiguous. */
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
-  const told = jsonValue(text);
-  if (textAt(told, 'kind') !== 'Status') return new CacheFault('unreadable', `it answered ${status} and is probably no cache`, { status });
-  const [reason = '', message = ''] = [textAt(told, 'reason'), textAt(told, 'message')];
+  const received = jsonValue(text);
+  if (textAt(received, 'kind') !== 'Status')
+    return new CacheFault('unreadable', `it answered ${status} and is probably no cache`, { status });
+  const [reason = '', message = ''] = [textAt(received, 'reason'), textAt(received, 'message')];
   return new CacheFault('refused', `the cache refused (${status}): ${message}`, { status, reason, retryAfterMs });
 }
 
 function readStatus(answer: HttpAnswer): Exclude<ReadAnswer, Readonly<{ kind: 'found' }>> {
-  const told = jsonValue(answer.text);
-  const message = textAt(told, 'message') ?? '';
-  if (textAt(told, 'kind') === 'Status') {
-    const reason = textAt(told, 'reason');
-    if (answer.status === 404 && reason === 'NotFound') return { kind: 'absent', missing: missingOf(told), message };
+  const received = jsonValue(answer.text);
+  const message = textAt(received, 'message') ?? '';
+  if (textAt(received, 'kind') === 'Status') {
+    const reason = textAt(received, 'reason');
+    if (answer.status === 404 && reason === 'NotFound') return { kind: 'absent', missing: missingOf(received), message };
     if (answer.status === 409 && reason === 'Conflict') return { kind: 'ambiguous', message };
   }
   throw refusalOf(answer);
 }
 
-function missingOf(told: unknown): Missing {
-  if (textAt(told, 'details', 'name') !== undefined) return 'object';
-  return typeof told === 'object' && told !== null && 'details' in told ? 'type' : 'path';
+function missingOf(received: unknown): Missing {
+  if (textAt(received, 'details', 'name') !== undefined) return 'object';
+  return typeof received === 'object' && received !== null && 'details' in received ? 'type' : 'path';
 }
 
 function cachedObject(text: string): CachedObject {

@@ -1,28 +1,28 @@
 /**
- * Cuts what a slice has to tell into what one frame carries: objects of one version, keys, or a single begin or end, in the
- * order they were told.
+ * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or a single begin or end, in the
+ * order they were sent.
  *
  * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
- * B2 An object that the cache would never take delays nothing behind it and is named. Within a statement it goes without its body,
+ * B2 An object that the cache would never take delays nothing behind it and is named. Within a sync it goes without its body,
  *    for it is there, and the end would remove the version that the cache has; as a change it is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
-import type { Told } from './source.js';
+import type { Outgoing } from './source.js';
 
-/** Something told and not acknowledged. */
+/** Something sent and not acknowledged. */
 export type Pending = Readonly<{
-  told: Told;
+  outgoing: Outgoing;
   /** Its size in a frame, rather above than below. */
   bytes: number;
   /** When it was told. */
   sinceMs: number;
-  /** The number of its statement; they rise for as long as the sender lives. */
-  statement: number;
+  /** The number of its sync; they rise for as long as the sender lives. */
+  sync: number;
   /** Rises with what is told of a slice; what is sent again keeps it. */
   order: number;
-  /** Whether it was told within the statement, not behind it. */
-  stating: boolean;
+  /** Whether it was sent within the sync, not behind it. */
+  syncing: boolean;
 }>;
 
 /** How much one frame shall carry. */
@@ -45,7 +45,8 @@ export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsM
     const item = fits ? each : keptOf(each);
     if (item !== undefined) {
       const first = sent[0];
-      if (first !== undefined && (!sharesFrame(first.told, item.told) || sent.length >= countMax || bytes + item.bytes > sumMax)) break;
+      if (first !== undefined && (!sharesFrame(first.outgoing, item.outgoing) || sent.length >= countMax || bytes + item.bytes > sumMax))
+        break;
       sent.push(item);
       bytes += item.bytes;
     }
@@ -60,12 +61,12 @@ export function batchFrame(
   sent: readonly Pending[],
   { slice, sequence, objects }: Readonly<{ slice: Slice; sequence: number; objects: number }>,
 ): Frame {
-  const first = sent[0]?.told;
+  const first = sent[0]?.outgoing;
   switch (first?.kind) {
     case 'begin':
       return { kind: 'begin', sequence, slice, revision: first.revision };
     case 'end':
-      return { kind: 'end', sequence, slice, revision: first.revision, count: objects, edge: '' };
+      return { kind: 'end', sequence, slice, revision: first.revision, count: objects, filterHash: '' };
     case 'put':
       return { kind: 'put', sequence, slice, version: first.version, objects: sent.flatMap(objectOf) };
     case 'delete':
@@ -75,22 +76,28 @@ export function batchFrame(
   }
 }
 
-/** The size of something told, in a frame. msgpack puts at most five bytes before a text or a number. */
-export function toldBytes(told: Told): number {
-  switch (told.kind) {
+/** The size of something sent, in a frame. msgpack puts at most five bytes before a text or a number. */
+export function outgoingBytes(outgoing: Outgoing): number {
+  switch (outgoing.kind) {
     case 'begin':
     case 'end':
-      return headerBytes + textBytes(told.revision) + 2 * headerBytes;
+      return headerBytes + textBytes(outgoing.revision) + 2 * headerBytes;
     case 'delete':
-      return keyBytes(told.key);
+      return keyBytes(outgoing.key);
     case 'put':
-      return keyBytes(told.object) + textBytes(told.version) + textBytes(told.object.sourceVersion) + headerBytes + bodyBytes(told.object);
+      return (
+        keyBytes(outgoing.object) +
+        textBytes(outgoing.version) +
+        textBytes(outgoing.object.sourceVersion) +
+        headerBytes +
+        bodyBytes(outgoing.object)
+      );
   }
 }
 
 /** The key of what was told of one object; undefined for a begin or an end. */
-export function toldKey(told: Told): PushedKey | undefined {
-  return told.kind === 'put' ? told.object : told.kind === 'delete' ? told.key : undefined;
+export function outgoingKey(outgoing: Outgoing): PushedKey | undefined {
+  return outgoing.kind === 'put' ? outgoing.object : outgoing.kind === 'delete' ? outgoing.key : undefined;
 }
 
 const headerBytes = 5;
@@ -115,26 +122,26 @@ function bodyBytes({ body }: PushedObject): number {
   return body?.length ?? 0;
 }
 
-function isTooLarge({ told, bytes }: Pending, frameBytesMax: number, bodyBytesMax: number): boolean {
-  return told.kind === 'put' && (bodyBytes(told.object) > bodyBytesMax || bytes > frameBytesMax);
+function isTooLarge({ outgoing, bytes }: Pending, frameBytesMax: number, bodyBytesMax: number): boolean {
+  return outgoing.kind === 'put' && (bodyBytes(outgoing.object) > bodyBytesMax || bytes > frameBytesMax);
 }
 
-/** What says of an object within a statement only that it is there. */
+/** What says of an object within a sync only that it is there. */
 function keptOf(item: Pending): Pending | undefined {
-  if (!item.stating || item.told.kind !== 'put') return undefined;
-  const told: Told = { ...item.told, object: { ...item.told.object, body: undefined } };
-  return { ...item, told, bytes: toldBytes(told) };
+  if (!item.syncing || item.outgoing.kind !== 'put') return undefined;
+  const outgoing: Outgoing = { ...item.outgoing, object: { ...item.outgoing.object, body: undefined } };
+  return { ...item, outgoing, bytes: outgoingBytes(outgoing) };
 }
 
-function sharesFrame(one: Told, other: Told): boolean {
+function sharesFrame(one: Outgoing, other: Outgoing): boolean {
   if (one.kind === 'put') return other.kind === 'put' && one.version === other.version;
   return one.kind === 'delete' && other.kind === 'delete';
 }
 
-function objectOf({ told }: Pending): readonly PushedObject[] {
-  return told.kind === 'put' ? [told.object] : [];
+function objectOf({ outgoing }: Pending): readonly PushedObject[] {
+  return outgoing.kind === 'put' ? [outgoing.object] : [];
 }
 
-function keyOf({ told }: Pending): readonly PushedKey[] {
-  return told.kind === 'delete' ? [told.key] : [];
+function keyOf({ outgoing }: Pending): readonly PushedKey[] {
+  return outgoing.kind === 'delete' ? [outgoing.key] : [];
 }

@@ -1,9 +1,9 @@
 /** One reading of a source, from its opening to its release: one batch is asked for at a time, and only when there is room. */
-import type { SliceSource, Told } from './source.js';
+import type { SliceSource, Outgoing } from './source.js';
 
 export class OpenSource {
   readonly #abort = new AbortController();
-  readonly #batches: AsyncIterator<readonly Told[]>;
+  readonly #batches: AsyncIterator<readonly Outgoing[]>;
   #isReading = false;
 
   constructor(source: SliceSource) {
@@ -16,7 +16,7 @@ export class OpenSource {
   }
 
   /** The next batch; undefined when the source has ended. */
-  async read(): Promise<readonly Told[] | undefined> {
+  async read(): Promise<readonly Outgoing[] | undefined> {
     this.#isReading = true;
     try {
       const { done, value } = await this.#batches.next();

@@ -9,12 +9,12 @@ const behindMs = 1_000;
 export class OutgoingStatus {
   readonly #intervalMs: number;
   /** In the order of the feeds. */
-  #told: readonly SliceFreshness[] = [];
-  #toldMs: number;
+  #reported: readonly SliceFreshness[] = [];
+  #reportedMs: number;
 
   constructor(nowMs: number, { statusIntervalMs }: Readonly<{ statusIntervalMs: number }>) {
     this.#intervalMs = statusIntervalMs;
-    this.#toldMs = nowMs;
+    this.#reportedMs = nowMs;
   }
 
   /** What is to be sent now; undefined: nothing. */
@@ -22,16 +22,22 @@ export class OutgoingStatus {
     const tally = window?.tally();
     const freshness = [...feeds].map((feed): SliceFreshness => {
       const { slice, phase, connected, lagMs, whole } = feed.progress(nowMs, tally?.get(feed));
-      return { slice, connected, synced: phase === 'stated', lagMs, whole };
+      return { slice, connected, everSynced: phase === 'synced', lagMs, whole };
     });
-    const isNews = freshness.some((each, i) => differs(each, this.#told[i]));
-    if (freshness.length === 0 || (!isNews && nowMs - this.#toldMs < this.#intervalMs)) return undefined;
-    [this.#told, this.#toldMs] = [freshness, nowMs];
+    const isNews = freshness.some((each, i) => differs(each, this.#reported[i]));
+    if (freshness.length === 0 || (!isNews && nowMs - this.#reportedMs < this.#intervalMs)) return undefined;
+    [this.#reported, this.#reportedMs] = [freshness, nowMs];
     return { kind: 'status', freshness };
   }
 }
 
-function differs(now: SliceFreshness, told: SliceFreshness | undefined): boolean {
-  if (told?.slice !== now.slice || told.connected !== now.connected || told.synced !== now.synced || told.whole !== now.whole) return true;
-  return told.lagMs >= behindMs !== now.lagMs >= behindMs;
+function differs(now: SliceFreshness, reported: SliceFreshness | undefined): boolean {
+  if (
+    reported?.slice !== now.slice ||
+    reported.connected !== now.connected ||
+    reported.everSynced !== now.everSynced ||
+    reported.whole !== now.whole
+  )
+    return true;
+  return reported.lagMs >= behindMs !== now.lagMs >= behindMs;
 }

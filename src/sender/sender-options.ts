@@ -14,11 +14,11 @@ export type SenderBounds = ReconnectBounds &
     batchBytesMax: number;
     /** How often the cache is told how fresh each slice is. */
     statusIntervalMs: number;
-    /** `states` tells no more often than this. */
+    /** `states` says no more often than this. */
     stateIntervalMs: number;
     /** How long an aborted `run` waits for acknowledgements and for its sources to end. */
     shutdownGraceMs: number;
-    /** How many refused objects of one statement, and of the changes behind it, are logged; all are counted. */
+    /** How many refused objects of one sync, and of the changes behind it, are logged; all are counted. */
     refusalsLoggedMax: number;
   }>;
 

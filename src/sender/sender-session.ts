@@ -1,7 +1,7 @@
 /**
  * A sender in one connection: hello, welcome, then all slices in turn for as long as it lasts.
  *
- *   hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, restate ─▶ bye
+ *   hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, resync ─▶ bye
  *
  * N1 A source is read only while there is credit and the connection takes more: a slow cache stops its sources.
  * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
@@ -10,7 +10,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../diagnostics/log.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Term } from '../domain/push.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { BadFrame } from '../frames/bad-frame.js';
@@ -18,7 +18,7 @@ import { reasonOfCode, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import { AckWatch } from './ack-watch.js';
-import type { Bell } from './bell.js';
+import type { Notifier } from './notifier.js';
 import { pause } from '../domain/pause.js';
 import { OutgoingStatus } from './outgoing-status.js';
 import type { Parting } from './reconnect.js';
@@ -33,15 +33,15 @@ export type SenderSessionParts = Readonly<{
   feeds: ReadonlyMap<string, SliceFeed>;
   clock: Clock;
   log: Log;
-  bell: Bell;
+  notifier: Notifier;
   /** All slices that the shard has, while they are known. */
   types: () => readonly Slice[] | undefined;
   /** That of the last ack of all connections, '' before the first. */
   position: string;
   /** What the sender was given last; 0 before the first. */
-  incarnation: Incarnation;
+  term: Term;
   /** Told once, when the shard is its own. */
-  welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'incarnation'>) => void;
+  welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'term'>) => void;
   /** Told when it is to wait for whoever has the shard. */
   standsBy: () => void;
   /** Told where the cache stands whenever it acknowledges something. */
@@ -104,7 +104,7 @@ export class SenderSession {
   }
 
   /** Names all slices, before anything is sent of one that is new. */
-  tellTypes(): void {
+  reportTypes(): void {
     const { connection, types } = this.#parts;
     const slices = this.#welcomed === undefined || this.#isDraining ? undefined : types();
     if (slices !== undefined) connection.send({ kind: 'types', slices });
@@ -112,10 +112,10 @@ export class SenderSession {
 
   #hello(): Frame {
     const { shard, process, takesOver, agent } = this.#options;
-    const { incarnation, position, feeds } = this.#parts;
+    const { term, position, feeds } = this.#parts;
     const slices = [...feeds.values()].map(({ slice }) => slice);
     const granted = { credit: undefined, limits: undefined, ...(position === '' ? {} : { position }) };
-    const who = { role: 'shard', name: shard, process, incarnation, takesOver, route: [] } as const;
+    const who = { role: 'shard', name: shard, process, term, takesOver, route: [] } as const;
     return { kind: 'hello', protocol: protocolVersion, ...who, slices, agent, ...granted };
   }
 
@@ -142,8 +142,8 @@ export class SenderSession {
         return this.#acknowledge(frame);
       case 'refuse':
         return this.#refuse(frame);
-      case 'restate':
-        return this.#restate(frame);
+      case 'resync':
+        return this.#resync(frame);
       case 'bye':
         this.#said ??= frame;
         return;
@@ -161,18 +161,18 @@ export class SenderSession {
     this.#parts.standsBy();
   }
 
-  #welcome({ protocol, cacheId, epoch, incarnation, stated, credit, limits }: FrameOf<'welcome'>): void {
+  #welcome({ protocol, cacheId, epoch, term, synced, credit, limits }: FrameOf<'welcome'>): void {
     if (protocol !== protocolVersion) return this.#leave('unsupported', `protocol ${protocol} is not spoken here, ${protocolVersion} is`);
     const { feeds, clock, log, welcomed } = this.#parts;
     const sinceMs = clock.now();
     this.#welcomed = { cacheId, limits, window: new Window(credit), sinceMs };
-    const statedThere = new Set(stated.map(formatSlice));
-    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, statedThere: statedThere.has(name) }) === 'state');
+    const syncedThere = new Set(synced.map(formatSlice));
+    const anew = [...feeds].filter(([name, feed]) => resume(feed.knowledge(), { cacheId, syncedThere: syncedThere.has(name) }) === 'sync');
     for (const [, feed] of anew) void feed.close();
-    log.info('sender.connected', { cacheId, epoch, slices: feeds.size, stating: anew.length });
-    welcomed(sinceMs, { cacheId, epoch, incarnation });
-    this.tellTypes();
-    this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#tellStatus())]);
+    log.info('sender.connected', { cacheId, epoch, slices: feeds.size, syncing: anew.length });
+    welcomed(sinceMs, { cacheId, epoch, term });
+    this.reportTypes();
+    this.#work = Promise.all([this.#owned(this.#pump(this.#welcomed)), this.#owned(this.#sendStatus())]);
   }
 
   #acknowledge({ sequence, credit, position }: FrameOf<'ack'>): void {
@@ -180,7 +180,7 @@ export class SenderSession {
     if (this.#welcomed === undefined || done === undefined) return this.#leave('protocol', `${sequence} was acknowledged and never sent`);
     for (const { owner, item } of done) owner.acknowledge(item, this.#welcomed.cacheId);
     this.#parts.acknowledged(position ?? '');
-    this.#parts.bell.ring();
+    this.#parts.notifier.notify();
     if (this.#isDraining && this.#welcomed.window.unacknowledged.mutations === 0) this.#leave('shutdown', 'the sender is stopping');
   }
 
@@ -188,24 +188,24 @@ export class SenderSession {
     const sent = this.#welcomed?.window.find(sequence);
     if (sent === undefined) return this.#leave('protocol', `${sequence} was refused and is not under way`);
     sent.owner.refuse(sent.item, { reason, message });
-    this.#parts.bell.ring();
+    this.#parts.notifier.notify();
   }
 
-  #restate({ slice, reason }: FrameOf<'restate'>): void {
-    this.#parts.feeds.get(formatSlice(slice))?.restate(reason);
-    this.#parts.bell.ring();
+  #resync({ slice, reason }: FrameOf<'resync'>): void {
+    this.#parts.feeds.get(formatSlice(slice))?.resync(reason);
+    this.#parts.notifier.notify();
   }
 
   async #pump(welcomed: Welcomed): Promise<void> {
-    const { connection, bell } = this.#parts;
+    const { connection, notifier } = this.#parts;
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      const seen = bell.rings;
+      const seen = notifier.notified;
       if (this.#sendNext(welcomed)) {
-        bell.ring();
+        notifier.notify();
         await nextTurn();
         await connection.drained();
-      } else await bell.after(seen, signal);
+      } else await notifier.after(seen, signal);
     }
   }
 
@@ -235,11 +235,11 @@ export class SenderSession {
 
   #isDue({ after }: SliceFeed, cacheId: string): boolean {
     const first = after === undefined ? undefined : this.#parts.feeds.get(after);
-    return first === undefined || first.statedAt === cacheId;
+    return first === undefined || first.syncedAt === cacheId;
   }
 
   /** Now and then, and soon when a slice has got its source or lost it, or has fallen behind or caught up. */
-  async #tellStatus(): Promise<void> {
+  async #sendStatus(): Promise<void> {
     const { connection, feeds, clock } = this.#parts;
     const { signal } = this.#stop;
     const status = new OutgoingStatus(clock.now(), this.#options);

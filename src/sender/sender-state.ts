@@ -11,7 +11,7 @@ export type SenderState = Readonly<{
   unacknowledged: Credit;
   /** Objects that were not taken, of all slices, withdrawn ones included, since the sender was made. */
   refused: number;
-  /** How old the oldest is that a source told and no cache acknowledged; 0 when there is none. */
+  /** How old the oldest is that a source sent and no cache acknowledged; 0 when there is none. */
   lagMs: number;
 }>;
 
@@ -30,12 +30,12 @@ export type SenderConnection =
 export type SliceProgress = Readonly<{
   slice: Slice;
   /**
-   * waiting: its source is not read: no cache is connected, the slice it comes after is not stated, or it is to be stated anew after
-   * a while, because its statement was refused, its source broke, or the cache asks for it again and again.
-   * stating: its full statement is not acknowledged yet.
-   * stated: the cache has all of it, durably, but for what is not acknowledged.
+   * waiting: its source is not read: no cache is connected, the slice it comes after is not synced, or it is to be resynced after
+   * a while, because its sync was refused, its source broke, or the cache asks for it again and again.
+   * syncing: its full sync is not acknowledged yet.
+   * synced: the cache has all of it, durably, but for what is not acknowledged.
    */
-  phase: 'waiting' | 'stating' | 'stated';
+  phase: 'waiting' | 'syncing' | 'synced';
   /** Whether its source is connected to what it reads from. */
   connected: boolean;
   /** How many objects were sent since the last begin. */
@@ -44,9 +44,9 @@ export type SliceProgress = Readonly<{
   unacknowledged: Credit;
   /** Objects that were not taken: refused by the cache, or too large for it. */
   refused: number;
-  /** How old the oldest is that its source told and no cache acknowledged; 0 when there is none. */
+  /** How old the oldest is that its source sent and no cache acknowledged; 0 when there is none. */
   lagMs: number;
-  /** It is stated, and nothing that was refused of it is still lacking. */
+  /** It is synced, and nothing that was refused of it is still lacking. */
   whole: boolean;
 }>;
 

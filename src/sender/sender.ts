@@ -3,17 +3,17 @@
  *
  *   sources ──batches──▶ pending ──frames──▶ window (unacknowledged ≤ credit) ──acks──▶ durable in the cache
  *
- * C1 What a source told last of a key is what the cache ends with, whatever breaks in between: what was acknowledged is durable
- *    there, the rest is sent again, and where neither is certain the slice is stated anew.
+ * C1 What a source sent last of a key is what the cache ends with, whatever breaks in between: what was acknowledged is durable
+ *    there, the rest is sent again, and where neither is certain the slice is resynced.
  * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is and however long it is away.
  * C3 Once `run` has ended nothing is left: no timer, no connection, no open source.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
-import type { Incarnation } from '../domain/push.js';
+import type { Term } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { Bell } from './bell.js';
+import { Notifier } from './notifier.js';
 import { pause } from '../domain/pause.js';
 import { failedParting } from './failed-parting.js';
 import { firstAttempt, reconnect, type Attempt, type Parting } from './reconnect.js';
@@ -38,7 +38,7 @@ export type SenderParts = Readonly<{
 export class Sender {
   readonly #parts: SenderParts;
   readonly #options: SenderOptions;
-  readonly #bell = new Bell();
+  readonly #notifier = new Notifier();
   readonly #feeds = new Map<string, SliceFeed>();
   /** Readings of withdrawn slices that have not let go yet. */
   readonly #closing = new Set<Promise<void>>();
@@ -47,7 +47,7 @@ export class Sender {
   #life: 'new' | 'running' | 'over' = 'new';
   #refusedBefore = 0;
   /** What a cache has given it last, to be named to the next. */
-  #incarnation: Incarnation = 0;
+  #term: Term = 0;
   /** Up to where the last cache has acknowledged: it tells from it whether it has lost anything since. */
   #position = '';
   #isComplete = false;
@@ -61,7 +61,7 @@ export class Sender {
 
   /**
    * Pushes one more slice, of the sender's own shard, at any time. `source` is opened when a cache is connected, and with `after`
-   * only once that slice is stated and acknowledged there; one that is withdrawn holds nobody back.
+   * only once that slice is synced and acknowledged there; one that is withdrawn holds nobody back.
    * Throws when the slice is there already, is of another shard, or comes after one that was not added.
    */
   add(slice: Slice, source: SliceSource, { after }: Readonly<{ after?: Slice }> = {}): void {
@@ -71,9 +71,9 @@ export class Sender {
     if (this.#feeds.has(name)) throw new Error(`${name} was added already`);
     if (after !== undefined && !this.#feeds.has(formatSlice(after))) throw new Error(`${formatSlice(after)} was not added before ${name}`);
     const { clock, random, log } = this.#parts;
-    this.#feeds.set(name, new SliceFeed({ slice, source, after }, { clock, random, log, bell: this.#bell }, this.#options));
-    this.#tellTypes();
-    this.#bell.ring();
+    this.#feeds.set(name, new SliceFeed({ slice, source, after }, { clock, random, log, notifier: this.#notifier }, this.#options));
+    this.#reportTypes();
+    this.#notifier.notify();
   }
 
   /** Stops pushing a slice and aborts its source. The cache keeps what it has, unless `complete` was said. Unknown slices are ignored. */
@@ -84,8 +84,8 @@ export class Sender {
     this.#refusedBefore += feed.refused;
     const closing = feed.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
-    this.#tellTypes();
-    this.#bell.ring();
+    this.#reportTypes();
+    this.#notifier.notify();
   }
 
   /**
@@ -94,7 +94,7 @@ export class Sender {
    */
   complete(isComplete: boolean): void {
     this.#isComplete = isComplete;
-    this.#tellTypes();
+    this.#reportTypes();
   }
 
   /**
@@ -141,12 +141,12 @@ export class Sender {
    */
   async *states(signal: AbortSignal): AsyncGenerator<SenderState, void, undefined> {
     while (!signal.aborted) {
-      const seen = this.#bell.rings;
+      const seen = this.#notifier.notified;
       const isLast = this.#life === 'over';
       yield this.state;
       if (isLast) return;
       await pause(this.#parts.clock, this.#options.stateIntervalMs, signal);
-      await this.#bell.after(seen, signal);
+      await this.#notifier.after(seen, signal);
     }
   }
 
@@ -190,12 +190,12 @@ export class Sender {
         feeds: this.#feeds,
         clock,
         log: log.child({ url }),
-        bell: this.#bell,
-        incarnation: this.#incarnation,
+        notifier: this.#notifier,
+        term: this.#term,
         position: this.#position,
         types: () => this.#types(),
-        welcomed: (sinceMs, { cacheId, epoch, incarnation }) => {
-          this.#incarnation = incarnation;
+        welcomed: (sinceMs, { cacheId, epoch, term }) => {
+          this.#term = term;
           this.#show({ kind: 'connected', url, sinceMs, cacheId, epoch });
         },
         standsBy: () => this.#show({ kind: 'standby', url, sinceMs: clock.now() }),
@@ -214,8 +214,8 @@ export class Sender {
     return this.#isComplete ? [...this.#feeds.values()].map(({ slice }) => slice) : undefined;
   }
 
-  #tellTypes(): void {
-    this.#session?.tellTypes();
+  #reportTypes(): void {
+    this.#session?.reportTypes();
   }
 
   #url({ urlIndex }: Attempt): string {
@@ -224,7 +224,7 @@ export class Sender {
 
   #show(connection: SenderConnection): void {
     this.#connection = connection;
-    this.#bell.ring();
+    this.#notifier.notify();
   }
 
   /** Sources let go when they are aborted; one that does not is left behind after the grace. */

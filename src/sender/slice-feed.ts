@@ -1,40 +1,40 @@
 /**
- * One slice on its way to a cache: its source, what that told and was not sent yet, and how far its statement is.
+ * One slice on its way to a cache: its source, what that sent and was not sent yet, and how far its sync is.
  *
- *   waiting ──open──▶ stating ──end acknowledged──▶ stated        L1 Nothing that was told before the first begin is sent.
- *      ▲                 ▲───────begin sent───────────┘           L2 A slice is stated once the end of its last statement is
+ *   waiting ──open──▶ syncing ──end acknowledged──▶ synced        L1 Nothing that was sent before the first begin is sent.
+ *      ▲                 ▲───────begin sent───────────┘           L2 A slice is synced once the end of its last sync is
  *      └── close ────────┴────────────────────────────┘              acknowledged, none of its boundaries having been refused.
  *                                                                 L3 A source is opened only once its last reading has let go.
  * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and behind a lost connection what
- * was not acknowledged. A slice is stated anew, with waits between, when its source ends or fails, which it is not supposed to, when
- * a boundary of its statement was refused, and when the cache asks for it.
+ * was not acknowledged. A slice is resynced, with waits between, when its source ends or fails, which it is not supposed to, when
+ * a boundary of its sync was refused, and when the cache asks for it.
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Frame, PushedKey } from '../frames/frame.js';
-import { batchFrame, cutBatch, toldBytes, toldKey, type Batch, type BatchBounds, type Pending } from './batch.js';
-import type { Bell } from './bell.js';
+import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
+import type { Notifier } from './notifier.js';
 import { LackingObjects } from './lacking-objects.js';
 import { OpenSource } from './open-source.js';
 import type { SliceKnowledge } from './resume.js';
-import { RestatePace } from './restate-pace.js';
+import { ResyncPace } from './resync-pace.js';
 import type { SliceProgress } from './sender-state.js';
-import type { SliceSource, Told } from './source.js';
+import type { SliceSource, Outgoing } from './source.js';
 import type { Tally } from './window.js';
 
-export type SliceFeedParts = Readonly<{ clock: Clock; random: () => number; log: Log; bell: Bell }>;
+export type SliceFeedParts = Readonly<{ clock: Clock; random: () => number; log: Log; notifier: Notifier }>;
 export type SliceFeedBounds = Readonly<{ refusalsLoggedMax: number }>;
 
 export class SliceFeed {
   readonly slice: Slice;
-  /** The slice to be stated first, as `formatSlice` has it. */
+  /** The slice to be synced first, as `formatSlice` has it. */
   readonly after: string | undefined;
   readonly #source: SliceSource;
   readonly #parts: SliceFeedParts;
   readonly #bounds: SliceFeedBounds;
-  readonly #pace: RestatePace;
+  readonly #pace: ResyncPace;
 
   #reading: OpenSource | undefined;
   #released: Promise<void> = Promise.resolve();
@@ -42,20 +42,20 @@ export class SliceFeed {
   #cancelReopening: (() => void) | undefined;
 
   #pending: Pending[] = [];
-  /** Of the last statement that was told, and of the first one of this reading. */
-  #statement = 0;
-  #firstStatement = 1;
+  /** Of the last sync that was sent, and of the first one of this reading. */
+  #sync = 0;
+  #firstSync = 1;
   /** Whether the end of it was not told yet. */
   #isWithin = false;
-  /** Of the last statement whose begin was sent and that can still become stated. */
-  #statementSent = 0;
+  /** Of the last sync whose begin was sent and that can still become synced. */
+  #syncSent = 0;
   #objects = 0;
-  #statedAt: string | undefined;
+  #syncedAt: string | undefined;
   #refused = 0;
   #refusedSinceBegin = 0;
   readonly #lacking = new LackingObjects();
   /** How much was told so far. */
-  #told = 0;
+  #sent = 0;
 
   constructor(
     { slice, source, after }: Readonly<{ slice: Slice; source: SliceSource; after: Slice | undefined }>,
@@ -67,7 +67,7 @@ export class SliceFeed {
     this.#source = source;
     this.#parts = parts;
     this.#bounds = bounds;
-    this.#pace = new RestatePace(parts);
+    this.#pace = new ResyncPace(parts);
   }
 
   get connected(): boolean {
@@ -75,8 +75,8 @@ export class SliceFeed {
   }
 
   /** The id of the cache where it is. */
-  get statedAt(): string | undefined {
-    return this.#statedAt;
+  get syncedAt(): string | undefined {
+    return this.#syncedAt;
   }
 
   get refused(): number {
@@ -96,11 +96,11 @@ export class SliceFeed {
   }
 
   knowledge(): SliceKnowledge {
-    return { open: this.#reading !== undefined, statedAt: this.#statedAt };
+    return { open: this.#reading !== undefined, syncedAt: this.#syncedAt };
   }
 
   progress(nowMs: number, sent: Tally | undefined): SliceProgress {
-    const phase = this.#statedAt !== undefined ? 'stated' : this.#reading !== undefined ? 'stating' : 'waiting';
+    const phase = this.#syncedAt !== undefined ? 'synced' : this.#reading !== undefined ? 'syncing' : 'waiting';
     const oldestMs = Math.min(sent?.oldestMs ?? nowMs, this.#pending[0]?.sinceMs ?? nowMs);
     return {
       slice: this.slice,
@@ -110,7 +110,7 @@ export class SliceFeed {
       unacknowledged: { mutations: sent?.mutations ?? 0, bytes: sent?.bytes ?? 0 },
       refused: this.#refused,
       lagMs: Math.max(0, nowMs - oldestMs),
-      whole: phase === 'stated' && !this.#lacking.lacks(this.slice),
+      whole: phase === 'synced' && !this.#lacking.lacks(this.slice),
     };
   }
 
@@ -122,7 +122,7 @@ export class SliceFeed {
     }
   }
 
-  /** Asks the source for its next batch; the bell rings when it is there. */
+  /** Asks the source for its next batch; the notifier rings when it is there. */
   read(): void {
     const reading = this.#reading;
     if (reading === undefined) return;
@@ -135,27 +135,27 @@ export class SliceFeed {
       } catch (error) {
         if (reading === this.#reading) this.#fail(error);
       }
-      this.#parts.bell.ring();
+      this.#parts.notifier.notify();
     };
     void heard();
   }
 
-  /** The cache asks for a statement. While its source is not open, one is to come anyway. */
-  restate(reason: string): void {
+  /** The cache asks for a sync. While its source is not open, one is to come anyway. */
+  resync(reason: string): void {
     if (this.#reading === undefined) return;
     const afterMs = this.#pace.wantedMs();
-    this.#parts.log.info('sender.restate', { slice: formatSlice(this.slice), reason, afterMs });
+    this.#parts.log.info('sender.resync', { slice: formatSlice(this.slice), reason, afterMs });
     this.#reopen(afterMs);
   }
 
-  /** Stops reading and forgets what is pending: the slice begins anew, with a statement. Resolves once the source has let go. */
+  /** Stops reading and forgets what is pending: the slice begins anew, with a sync. Resolves once the source has let go. */
   close(): Promise<void> {
     this.#cancelReopening?.();
     this.#cancelReopening = undefined;
     this.#pending = [];
-    this.#firstStatement = this.#statement + 1;
-    this.#statementSent = 0;
-    this.#statedAt = undefined;
+    this.#firstSync = this.#sync + 1;
+    this.#syncSent = 0;
+    this.#syncedAt = undefined;
 
     const reading = this.#reading;
     this.#reading = undefined;
@@ -163,7 +163,7 @@ export class SliceFeed {
     this.#isReleased = false;
     this.#released = reading.close().finally(() => {
       this.#isReleased = true;
-      this.#parts.bell.ring();
+      this.#parts.notifier.notify();
     });
     return this.#released;
   }
@@ -179,69 +179,69 @@ export class SliceFeed {
     const first = sent[0];
     if (first === undefined) return undefined;
 
-    if (first.told.kind === 'begin') {
-      this.#statementSent = first.statement;
-      this.#statedAt = undefined;
+    if (first.outgoing.kind === 'begin') {
+      this.#syncSent = first.sync;
+      this.#syncedAt = undefined;
       this.#objects = 0;
       this.#refusedSinceBegin = 0;
       this.#lacking.clear(this.slice);
     }
-    if (first.told.kind === 'put') this.#objects += sent.length;
+    if (first.outgoing.kind === 'put') this.#objects += sent.length;
     return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#objects });
   }
 
   /** Behind a lost connection: what was sent and not acknowledged comes before what is pending. */
   giveBack(items: readonly Pending[]): void {
     // Whether these are taken is seen anew.
-    for (const { told, order } of items) this.#noteTaken(toldKey(told), order + 1);
-    this.#pending = [...items.filter(({ statement }) => statement >= this.#firstStatement), ...this.#pending];
+    for (const { outgoing, order } of items) this.#noteTaken(outgoingKey(outgoing), order + 1);
+    this.#pending = [...items.filter(({ sync }) => sync >= this.#firstSync), ...this.#pending];
   }
 
   acknowledge(item: Pending, cacheId: string): void {
-    const { told, statement, order } = item;
+    const { outgoing, sync, order } = item;
     // Without its body it was only said to be there.
-    const isThere = told.kind !== 'put' || told.object.body !== undefined;
-    if (isThere) this.#noteTaken(toldKey(told), order);
-    else this.#noteRefused(item, told.object);
-    if (told.kind !== 'end' || statement !== this.#statementSent) return;
-    this.#statedAt = cacheId;
-    this.#pace.stated();
-    this.#parts.log.info('sender.stated', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
+    const isThere = outgoing.kind !== 'put' || outgoing.object.body !== undefined;
+    if (isThere) this.#noteTaken(outgoingKey(outgoing), order);
+    else this.#noteRefused(item, outgoing.object);
+    if (outgoing.kind !== 'end' || sync !== this.#syncSent) return;
+    this.#syncedAt = cacheId;
+    this.#pace.synced();
+    this.#parts.log.info('sender.synced', { slice: formatSlice(this.slice), objects: this.#objects, refused: this.#refusedSinceBegin });
   }
 
   refuse(item: Pending, { reason, message }: Readonly<{ reason: string; message: string }>): void {
-    const { told, statement } = item;
+    const { outgoing, sync } = item;
     this.#refused += 1;
     this.#refusedSinceBegin += 1;
-    const key = toldKey(told);
+    const key = outgoingKey(outgoing);
     if (key !== undefined) this.#noteRefused(item, key);
-    if (key === undefined && statement === this.#statementSent) this.#reopen(this.#pace.failedMs());
+    if (key === undefined && sync === this.#syncSent) this.#reopen(this.#pace.failedMs());
     if (this.#refusedSinceBegin > this.#bounds.refusalsLoggedMax) return;
     const place = key === undefined ? {} : { cluster: key.cluster, namespace: key.namespace, name: key.name };
-    this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), told: told.kind, ...place, reason, message });
+    this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), sent: outgoing.kind, ...place, reason, message });
   }
 
-  /** Another statement tells anew what there is. */
-  #noteRefused({ statement, order }: Pending, key: PushedKey): void {
-    if (statement === this.#statementSent) this.#lacking.add(this.slice, key, order);
+  /** Another sync sends anew what there is. */
+  #noteRefused({ sync, order }: Pending, key: PushedKey): void {
+    if (sync === this.#syncSent) this.#lacking.add(this.slice, key, order);
   }
 
   #noteTaken(key: PushedKey | undefined, order: number): void {
     if (key !== undefined) this.#lacking.remove(this.slice, key, order);
   }
 
-  #hear(batch: readonly Told[]): void {
+  #hear(batch: readonly Outgoing[]): void {
     const sinceMs = this.#parts.clock.now();
-    for (const told of batch) {
-      if (told.kind === 'begin') {
-        this.#statement += 1;
+    for (const outgoing of batch) {
+      if (outgoing.kind === 'begin') {
+        this.#sync += 1;
         this.#isWithin = true;
       }
-      if (told.kind === 'end') this.#isWithin = false;
-      if (this.#statement < this.#firstStatement) continue;
-      this.#told += 1;
-      const [statement, order, stating] = [this.#statement, this.#told, this.#isWithin];
-      this.#pending.push({ told, bytes: toldBytes(told), sinceMs, statement, order, stating });
+      if (outgoing.kind === 'end') this.#isWithin = false;
+      if (this.#sync < this.#firstSync) continue;
+      this.#sent += 1;
+      const [sync, order, syncing] = [this.#sync, this.#sent, this.#isWithin];
+      this.#pending.push({ outgoing, bytes: outgoingBytes(outgoing), sinceMs, sync, order, syncing });
     }
   }
 
@@ -256,7 +256,7 @@ export class SliceFeed {
     if (afterMs === 0) return;
     this.#cancelReopening = this.#parts.clock.after(afterMs, () => {
       this.#cancelReopening = undefined;
-      this.#parts.bell.ring();
+      this.#parts.notifier.notify();
     });
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Pushes what a shard has to a cache: one slice for each type that kcp replicates, and one for each identity that the shard's
- * ClusterCachedResources declare. It keeps nothing itself: a source reads when its sender asks, and tells what it reads.
+ * ClusterCachedResources declare. It keeps nothing itself: a source reads when its sender asks, and says what it reads.
  *
  *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices

@@ -1,7 +1,7 @@
 /**
  * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they declare: added when the first one
- * is usable, stated anew when they change, withdrawn with the last one. It sees what the slice of ClusterCachedResources is
- * told of, after it was told, so that the cache knows a type before its objects come.
+ * is usable, resynced when they change, withdrawn with the last one. It sees what the slice of ClusterCachedResources is
+ * told of, after it was sent, so that the cache knows a type before its objects come.
  *
  * Which slices the shard has is known once all ClusterCachedResources were read, as long as each of them says what it declares: one that does
  * not say so yet may declare what the cache holds.
@@ -43,9 +43,9 @@ export class DeclaredSlices implements Onlooker {
   readonly #declared = new Map<string, Declared>();
   /** Those of which it is not known what they declare. */
   readonly #unknown = new Set<string>();
-  /** Those not named since the statement began; undefined outside of one. */
-  #unstated: Set<string> | undefined;
-  /** Whether a statement of them was read to its end. */
+  /** Those not named since the sync began; undefined outside of one. */
+  #unmarked: Set<string> | undefined;
+  /** Whether a sync of them was read to its end. */
   #isRead = false;
   #isComplete = false;
 
@@ -57,19 +57,19 @@ export class DeclaredSlices implements Onlooker {
   see(read: Read): void {
     switch (read.kind) {
       case 'begin':
-        this.#unstated = new Set([...this.#cached.keys(), ...this.#unknown]);
+        this.#unmarked = new Set([...this.#cached.keys(), ...this.#unknown]);
         return;
       case 'end':
-        for (const place of this.#unstated ?? []) this.#take(place, undefined);
-        this.#unstated = undefined;
+        for (const place of this.#unmarked ?? []) this.#take(place, undefined);
+        this.#unmarked = undefined;
         this.#isRead = true;
-        return this.#tellComplete();
+        return this.#reportComplete();
       default: {
         if (select(read.object, this.#options.rule) === 'ignored') return;
         const place = `${read.object.cluster}|${read.object.name}`;
-        this.#unstated?.delete(place);
+        this.#unmarked?.delete(place);
         this.#take(place, read.kind === 'deleted' ? undefined : readCachedResource(read.object, this.#options.shard));
-        this.#tellComplete();
+        this.#reportComplete();
       }
     }
   }
@@ -78,12 +78,12 @@ export class DeclaredSlices implements Onlooker {
     if (read === 'unknown') {
       this.#unknown.add(place);
       // Said before its slice is withdrawn: what it declares now is not known, so nothing of it may go.
-      this.#tellComplete();
+      this.#reportComplete();
     } else this.#unknown.delete(place);
     this.#note(place, typeof read === 'string' ? undefined : read);
   }
 
-  #tellComplete(): void {
+  #reportComplete(): void {
     const isComplete = this.#isRead && this.#unknown.size === 0;
     if (isComplete === this.#isComplete) return;
     this.#isComplete = isComplete;

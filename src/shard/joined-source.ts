@@ -1,21 +1,21 @@
 /**
- * Several sources told as one slice: the ClusterCachedResources of several logical clusters may share an identity.
+ * Several sources reported as one slice: the ClusterCachedResources of several logical clusters may share an identity.
  *
  *   begin  [part 1: … ]  [part 2: … ]  end      what the parts tell from then on, as it comes
  *
- * Q1 The statement covers all parts, or `end` would remove what a part was not asked for.
- * Q2 A part that lost its place, or another set of parts, begins the statement of all again. One that loses it again and again makes all of
+ * Q1 The sync covers all parts, or `end` would remove what a part was not asked for.
+ * Q2 A part that lost its place, or another set of parts, begins the sync of all again. One that loses it again and again makes all of
  *    them wait: what it reads between is no progress of theirs.
  * Bounds: one batch of each part.
  */
 import type { Clock } from '../domain/ports.js';
-import { Bell } from '../sender/bell.js';
+import { Notifier } from '../sender/notifier.js';
 import { pause } from '../domain/pause.js';
-import { RestatePace } from '../sender/restate-pace.js';
-import type { SliceSource, Told } from '../sender/source.js';
+import { ResyncPace } from '../sender/resync-pace.js';
+import type { SliceSource, Outgoing } from '../sender/source.js';
 
-type Part = AsyncIterator<readonly Told[]>;
-type Arrived = Readonly<{ part: Part; step: Promise<IteratorResult<readonly Told[]>> }>;
+type Part = AsyncIterator<readonly Outgoing[]>;
+type Arrived = Readonly<{ part: Part; step: Promise<IteratorResult<readonly Outgoing[]>> }>;
 
 type JoinedSourceTools = Readonly<{ clock: Clock; random: () => number }>;
 
@@ -33,22 +33,22 @@ export class JoinedSource implements SliceSource {
     return this.#parts.every(({ connected }) => connected);
   }
 
-  /** From now on these are the parts; whoever reads is told a new statement. */
+  /** From now on these are the parts; whoever reads is told a new sync. */
   replace(parts: readonly SliceSource[]): void {
     this.#parts = parts;
     this.#replaced.abort();
     this.#replaced = new AbortController();
   }
 
-  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[], void> {
-    const pace = new RestatePace(this.#tools);
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[], void> {
+    const pace = new ResyncPace(this.#tools);
     while (!signal.aborted) {
       const over = new AbortController();
       const others = AbortSignal.any([signal, this.#replaced.signal]);
       const stop = AbortSignal.any([others, over.signal]);
       const parts = this.#parts.map((part) => part.open(stop)[Symbol.asyncIterator]());
       try {
-        yield* this.#tell(parts, stop, pace);
+        yield* this.#send(parts, stop, pace);
       } finally {
         over.abort();
         await Promise.all(parts.map((part) => part.return?.()));
@@ -58,22 +58,22 @@ export class JoinedSource implements SliceSource {
   }
 
   /** Ends when it has to be begun again. */
-  async *#tell(parts: readonly Part[], stop: AbortSignal, pace: RestatePace): AsyncGenerator<readonly Told[], void> {
+  async *#send(parts: readonly Part[], stop: AbortSignal, pace: ResyncPace): AsyncGenerator<readonly Outgoing[], void> {
     let revision = '';
     yield [{ kind: 'begin', revision }];
     for (const part of parts) {
-      const ended = yield* statementOf(part);
+      const ended = yield* syncOf(part);
       if (ended === undefined) return;
       revision = ended;
     }
     yield [{ kind: 'end', revision }];
-    pace.stated();
+    pace.synced();
     yield* changesOf(parts, stop);
   }
 }
 
-/** Everything up to the end of a part's statement, without its bounds; its revision, or undefined when it did not come to its end. */
-async function* statementOf(part: Part): AsyncGenerator<readonly Told[], string | undefined> {
+/** Everything up to the end of a part's sync, without its bounds; its revision, or undefined when it did not come to its end. */
+async function* syncOf(part: Part): AsyncGenerator<readonly Outgoing[], string | undefined> {
   for (let begun = false; ;) {
     const { done, value: batch } = await part.next();
     if (done === true) return undefined;
@@ -82,31 +82,31 @@ async function* statementOf(part: Part): AsyncGenerator<readonly Told[], string 
     begun ||= begins > 0;
     const objects = batch.filter(({ kind }) => kind !== 'begin' && kind !== 'end');
     if (objects.length > 0) yield objects;
-    const end = batch.find((told) => told.kind === 'end');
+    const end = batch.find((outgoing) => outgoing.kind === 'end');
     if (end !== undefined) return end.revision;
   }
 }
 
-async function* changesOf(parts: readonly Part[], stop: AbortSignal): AsyncGenerator<readonly Told[], void> {
+async function* changesOf(parts: readonly Part[], stop: AbortSignal): AsyncGenerator<readonly Outgoing[], void> {
   const arrived: Arrived[] = [];
-  const bell = new Bell();
+  const notifier = new Notifier();
   const ask = (part: Part): void => {
     const step = part.next();
-    const ring = (): void => {
+    const notify = (): void => {
       arrived.push({ part, step });
-      bell.ring();
+      notifier.notify();
     };
-    step.then(ring, ring);
+    step.then(notify, notify);
   };
   for (const part of parts) ask(part);
   while (!stop.aborted) {
-    const seen = bell.rings;
+    const seen = notifier.notified;
     for (const { part, step } of arrived.splice(0)) {
       const { done, value: batch } = await step;
       if (done === true || batch.some(({ kind }) => kind === 'begin')) return;
       yield batch;
       ask(part);
     }
-    await bell.after(seen, stop);
+    await notifier.after(seen, stop);
   }
 }

@@ -1,15 +1,15 @@
 /**
- * Reads the objects of one collection of a shard: a statement of all of them, then what happens to them, for as long as it is
- * wanted. Objects are told as spans of what arrived; they are never built anew (D1).
+ * Reads the objects of one collection of a shard: a sync of all of them, then what happens to them, for as long as it is
+ * wanted. Objects are reported as spans of what arrived; they are never built anew (D1).
  *
  *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following        a watch behind the last revision
  *      ▲  │                                │
  *      │  └─refused──▶ LIST, page by page ─┘
- *      └──────── expired · the statement broke off ◀──────────────────────          a new statement, from `begin`
+ *      └──────── expired · the sync broke off ◀──────────────────────               a new sync, from `begin`
  *
  * R1 What was not taken counts as not read: a place in the history moves on only once everything before it was taken.
- * R2 A statement that breaks off is begun again as a whole; what follows a broken watch is not.
- * R3 After a failure without progress we wait, longer each time; after progress we go on at once. A new statement always waits, longer
+ * R2 A full sync that breaks off is begun again as a whole; what follows a broken watch is not.
+ * R3 After a failure without progress we wait, longer each time; after progress we go on at once. A new sync always waits, longer
  *    each time while none of them lasts.
  * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is asked for ahead of its taker.
  */
@@ -18,7 +18,7 @@ import { member, valueText } from '../domain/object-text.js';
 import type { Clock } from '../domain/ports.js';
 import { pause } from '../domain/pause.js';
 import { backoffMs, type BackoffBounds } from '../sender/reconnect.js';
-import { RestatePace } from '../sender/restate-pace.js';
+import { ResyncPace } from '../sender/resync-pace.js';
 import { formatRead, type Collection, type ReadOptions } from './collection.js';
 import type { Identities } from './identities.js';
 import { refusalOf, type KubeClient, type KubeRequest, type ShardRefusal } from './kube-client.js';
@@ -42,9 +42,9 @@ export type ReaderParts = Readonly<{ client: KubeClient; identities: Identities;
 
 /** Where a reader is, and how it got there. */
 type Place = {
-  /** What was taken includes everything up to here; undefined: no statement was taken to its end. */
+  /** What was taken includes everything up to here; undefined: no sync was taken to its end. */
   revision: string | undefined;
-  /** Whether the shard has refused to state by watching just now. */
+  /** Whether the shard has refused to sync by watching just now. */
   listNext: boolean;
   /** A list that expired between its pages is asked for in one. */
   paged: boolean;
@@ -52,7 +52,7 @@ type Place = {
   failures: number;
   /** Whether the type was absent when it was last asked for. */
   absent: boolean;
-  readonly pace: RestatePace;
+  readonly pace: ResyncPace;
 };
 
 /** As client-go: five to ten minutes. */
@@ -95,25 +95,25 @@ export class KubeReader {
       paged: true,
       failures: 0,
       absent: false,
-      pace: new RestatePace(this.#parts),
+      pace: new ResyncPace(this.#parts),
     };
     try {
       while (!signal.aborted) {
         place.failures += 1;
-        let restateMs = 0;
+        let resyncMs = 0;
         try {
           yield* place.listNext ? this.#list(place, signal) : this.#watch(place, signal);
         } catch (error) {
           if (signal.aborted) return;
-          const wasStated = place.revision !== undefined;
+          const wasSynced = place.revision !== undefined;
           this.#react(place, error);
-          if (wasStated && place.revision === undefined) restateMs = place.pace.failedMs();
+          if (wasSynced && place.revision === undefined) resyncMs = place.pace.failedMs();
         }
         const { failures, absent } = place;
-        if (failures === 0 && restateMs === 0) continue;
+        if (failures === 0 && resyncMs === 0) continue;
         this.#connected = false;
         const retryMs = failures === 0 ? 0 : backoffMs(failures, this.#parts.random, absent ? absentBackoff : backoff);
-        await pause(this.#parts.clock, Math.max(restateMs, retryMs), signal);
+        await pause(this.#parts.clock, Math.max(resyncMs, retryMs), signal);
       }
     } finally {
       this.#connected = false;
@@ -129,8 +129,8 @@ export class KubeReader {
     );
     this.#answered(place);
     const openedMs = this.#parts.clock.now();
-    let stating = revision === undefined;
-    let reads: Read[] = stating ? [{ kind: 'begin' }] : [];
+    let syncing = revision === undefined;
+    let reads: Read[] = syncing ? [{ kind: 'begin' }] : [];
     for await (const batch of lines(chunks, objectBytesMax)) {
       let reached = place.revision;
       let failure: ShardRefusal | undefined;
@@ -140,21 +140,21 @@ export class KubeReader {
         if (failure !== undefined) break;
         const object = readSourceObject(event.object);
         if (event.type === 'BOOKMARK') {
-          if (stating && !endsInitialEvents(object)) continue;
-          if (stating) reads.push({ kind: 'end', revision: object.resourceVersion });
-          stating = false;
+          if (syncing && !endsInitialEvents(object)) continue;
+          if (syncing) reads.push({ kind: 'end', revision: object.resourceVersion });
+          syncing = false;
         } else if (event.type === 'DELETED') reads.push({ kind: 'deleted', object });
         else reads.push({ kind: 'object', object, changed: event.type === 'MODIFIED' });
-        if (!stating) reached = object.resourceVersion;
+        if (!syncing) reached = object.resourceVersion;
       }
       if (reads.length > 0) yield reads;
       reads = [];
-      if (place.revision === undefined && reached !== undefined) place.pace.stated();
+      if (place.revision === undefined && reached !== undefined) place.pace.synced();
       place.revision = reached;
       if (failure !== undefined) throw failure;
-      if (!stating) place.failures = 0;
+      if (!syncing) place.failures = 0;
     }
-    if (!stating && this.#parts.clock.now() - openedMs >= steadyMs) place.failures = 0;
+    if (!syncing && this.#parts.clock.now() - openedMs >= steadyMs) place.failures = 0;
   }
 
   async *#list(place: Place, signal: AbortSignal): AsyncGenerator<readonly Read[], void> {
@@ -176,7 +176,7 @@ export class KubeReader {
       continueToken = envelope.continueToken;
     } while (continueToken !== '');
     yield [{ kind: 'end', revision }];
-    place.pace.stated();
+    place.pace.synced();
     Object.assign(place, { revision, listNext: false, paged: true, failures: 0 });
   }
 
@@ -198,10 +198,10 @@ export class KubeReader {
     const reaction = reactTo(error, asked);
     place.listNext = reaction === 'list';
     if (reaction === 'list') place.failures = 0;
-    if (reaction === 'restate' && asked === 'list') place.paged = false;
-    if (reaction === 'restate' || reaction === 'absent') place.revision = undefined;
+    if (reaction === 'resync' && asked === 'list') place.paged = false;
+    if (reaction === 'resync' || reaction === 'absent') place.revision = undefined;
     if (reaction === 'absent') return this.#absent(place, error);
-    // Once is a stream that ended; again is trouble, and is told once.
+    // Once is a stream that ended; again is trouble, and is sent once.
     if (place.failures === 2) this.#log.warn('shard.read.failed', { asked, reaction, error });
     else this.#log.debug('shard.read.failed', { asked, reaction, error });
   }

@@ -1,24 +1,24 @@
 /**
  * What a reader does when its shard answers otherwise than it should, as client-go's reflector does it. A table and no more.
  *
- *   resume    the place in the history still counts: go on from there, or begin the statement again if there is none
- *   restate   the place is gone: begin a new statement
- *   list      this shard does not state by watching: the statement is made of lists
+ *   resume    the place in the history still counts: go on from there, or begin the sync again if there is none
+ *   resync    the place is gone: begin a new sync
+ *   list      this shard does not sync by watching: the sync is made of lists
  *   absent    the type is not served here, or not yet: ask again, patiently, with its identity looked up anew
  */
 import { ShardRefusal } from './kube-client.js';
 
-export type ReadReaction = 'resume' | 'restate' | 'list' | 'absent';
+export type ReadReaction = 'resume' | 'resync' | 'list' | 'absent';
 
 /** `asked`: what was asked for when it failed. */
 export function reactTo(error: unknown, asked: 'watch-list' | 'list' | 'watch'): ReadReaction {
   if (!(error instanceof ShardRefusal)) return 'resume';
   const { status, reason, message } = error;
-  if (reason === 'Expired' || reason === 'Gone' || status === 410) return 'restate';
-  if (status === 504 && message.includes('Too large resource version')) return 'restate';
+  if (reason === 'Expired' || reason === 'Gone' || status === 410) return 'resync';
+  if (status === 504 && message.includes('Too large resource version')) return 'resync';
   if (status === 404) return 'absent';
   if ((status === 400 || status === 422) && asked === 'watch-list') return 'list';
   // What cannot be asked for so will not be answered differently next time.
-  if ((status === 400 || status === 422) && asked === 'watch') return 'restate';
+  if ((status === 400 || status === 422) && asked === 'watch') return 'resync';
   return 'resume';
 }

@@ -1,7 +1,7 @@
 /**
  * Which objects of a shard are replicated: what kcp's own replication controller decides, as data and one function.
  *
- *                          in a statement     as a change
+ *                          in a sync          as a change
  *   put      it is pushed    put                put
  *   keep     as it was       put, no body       nothing      it is being deleted and waits for its finalizers
  *   gone     it leaves       nothing            delete       it is being deleted, or is not marked (any more)

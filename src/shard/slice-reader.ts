@@ -2,12 +2,12 @@
  * One slice as its shard has it: what is read of a collection, selected and stamped. A pure step from what was read to what is
  * told, and nothing of an object is kept after it.
  *
- * Within a statement that is made by watching, a change may follow the object it changes (R5): so what was told a moment ago
+ * Within a sync that is made by watching, a change may follow the object it changes (R5): so what was sent a moment ago
  * may have to be taken back before `end`.
  */
 import type { StampedType } from './stamp.js';
 import { stamp } from './stamp.js';
-import type { SliceSource, Told } from '../sender/source.js';
+import type { SliceSource, Outgoing } from '../sender/source.js';
 import type { KubeReader, Read } from './kube-reader.js';
 import { select, type SelectionRule } from './selection.js';
 import type { SourceObject } from './source-object.js';
@@ -32,16 +32,16 @@ export class SliceReader implements SliceSource {
     return this.#reader.connected;
   }
 
-  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[], void> {
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[], void> {
     const { type, rule, onlooker } = this.#options;
-    let stating = false;
+    let syncing = false;
     for await (const reads of this.#reader.read(signal)) {
-      const batch: Told[] = [];
+      const batch: Outgoing[] = [];
       for (const read of reads) {
-        if (read.kind === 'begin') stating = true;
-        if (read.kind === 'end') stating = false;
-        const told = tell(read, stating, type, rule);
-        if (told !== undefined) batch.push(told);
+        if (read.kind === 'begin') syncing = true;
+        if (read.kind === 'end') syncing = false;
+        const outgoing = send(read, syncing, type, rule);
+        if (outgoing !== undefined) batch.push(outgoing);
       }
       if (batch.length > 0) yield batch;
       // Told first and seen second: what an object brings about comes after the object.
@@ -50,7 +50,7 @@ export class SliceReader implements SliceSource {
   }
 }
 
-function tell(read: Read, stating: boolean, type: StampedType, rule: SelectionRule): Told | undefined {
+function send(read: Read, syncing: boolean, type: StampedType, rule: SelectionRule): Outgoing | undefined {
   switch (read.kind) {
     case 'begin':
       // Where it will stand is known at its end.
@@ -64,7 +64,7 @@ function tell(read: Read, stating: boolean, type: StampedType, rule: SelectionRu
         case 'put':
           return put(read.object, type, stamp(read.object, type));
         case 'keep':
-          return stating ? put(read.object, type, undefined) : undefined;
+          return syncing ? put(read.object, type, undefined) : undefined;
         case 'gone':
           return read.changed ? gone(read.object) : undefined;
         case 'ignored':
@@ -73,10 +73,14 @@ function tell(read: Read, stating: boolean, type: StampedType, rule: SelectionRu
   }
 }
 
-function put({ cluster, namespace, name, resourceVersion }: SourceObject, { version }: StampedType, body: Uint8Array | undefined): Told {
+function put(
+  { cluster, namespace, name, resourceVersion }: SourceObject,
+  { version }: StampedType,
+  body: Uint8Array | undefined,
+): Outgoing {
   return { kind: 'put', version, object: { cluster, namespace, name, sourceVersion: resourceVersion, body } };
 }
 
-function gone({ cluster, namespace, name }: SourceObject): Told {
+function gone({ cluster, namespace, name }: SourceObject): Outgoing {
   return { kind: 'delete', key: { cluster, namespace, name } };
 }

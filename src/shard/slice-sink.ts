@@ -3,7 +3,7 @@ import type { Slice } from '../domain/slice.js';
 import type { SliceSource } from '../sender/source.js';
 
 export interface SliceSink {
-  /** `after`: the cache can take this slice only when that one was stated. */
+  /** `after`: the cache can take this slice only when that one was synced. */
   add(slice: Slice, source: SliceSource, options?: Readonly<{ after?: Slice }>): void;
   /** The slice is not told of any longer. What the cache holds of it stays until the cache removes it. */
   withdraw(slice: Slice): void;

@@ -6,13 +6,13 @@
  *   a process     replaces it                  replaces it               refused: whose disk was copied, or name given twice?
  *
  * V1 A cache that is above this one, or is this one, is refused: there are no loops.
- * Bound: as many sessions as the door lets in; one lane for each name that ever connected.
+ * Bound: as many sessions as the endpoint lets in; one lane for each name that ever connected.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import { parseCacheName } from '../domain/cache-name.js';
 import { isMaster, type Caller } from '../domain/caller.js';
 import type { Clock, PushLane, Pushes } from '../domain/ports.js';
-import { childSide } from '../domain/side.js';
+import { childNeighbour } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
@@ -34,7 +34,7 @@ export type ChildrenParts = Readonly<{
 export type Child = Readonly<{
   name: string;
   cacheId: string;
-  incarnation: number;
+  term: number;
   agent: string;
   peer: string;
   sinceMs: number;
@@ -81,7 +81,7 @@ export class Children {
     { hello, frames, caller }: Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>,
   ): Promise<void> {
     const { clock, log } = this.#parts;
-    const { name, incarnation, agent, route, credit, limits } = hello;
+    const { name, term, agent, route, credit, limits } = hello;
     const [cacheId] = route;
     const refused = this.#refusalOf(hello, caller);
     if (refused !== undefined || cacheId === undefined || cacheId === '' || credit === undefined || limits === undefined) {
@@ -92,10 +92,10 @@ export class Children {
       return;
     }
     const lane = this.#lane(name);
-    const session = this.#parts.open(connection, lane, { side: childSide(name), cacheId, credit, limits }, name);
+    const session = this.#parts.open(connection, lane, { neighbour: childNeighbour(name), cacheId, credit, limits }, name);
     const before = this.#connected.get(name);
     const running = this.#run(session, frames, before);
-    const child: Child = { name, cacheId, incarnation, agent, peer: connection.peer, sinceMs: clock.now(), session, gone: running };
+    const child: Child = { name, cacheId, term, agent, peer: connection.peer, sinceMs: clock.now(), session, gone: running };
     this.#connected.set(name, child);
     log.info('link.child-connected', { name, cacheId, peer: connection.peer, agent });
     try {
@@ -114,7 +114,7 @@ export class Children {
     await session.run(frames, () => [welcome(), { kind: 'route', route: route() }]);
   }
 
-  #refusalOf({ protocol, name, incarnation, route: [cacheId] }: FrameOf<'hello'>, caller: Caller): Refused | undefined {
+  #refusalOf({ protocol, name, term, route: [cacheId] }: FrameOf<'hello'>, caller: Caller): Refused | undefined {
     if (protocol < protocolVersion)
       return { reason: 'unsupported', message: `protocol ${protocol} is not spoken here, ${protocolVersion} is` };
     const mayBe = isMaster(caller) || (caller.speaksFor?.kind === 'cache' && caller.speaksFor.name === name);
@@ -126,7 +126,7 @@ export class Children {
       return { reason: 'loop', message: 'this cache is below the one that wants to follow it' };
     if (this.#barred.has(name)) return { reason: 'unavailable', message: 'this cache is being forgotten' };
     const before = this.#connected.get(name);
-    if (before === undefined || incarnation >= before.incarnation) return undefined;
+    if (before === undefined || term >= before.term) return undefined;
     return { reason: 'forbidden', message: 'a later process of that name is connected: is its disk or its certificate used twice?' };
   }
 

@@ -1,10 +1,10 @@
 /**
- * Slices that are compared before they are stated: the other end may have all of them already, as when a cache comes back to a parent.
+ * Slices that are compared before they are synced: the other end may have all of them already, as when a cache comes back to a parent.
  *
  *   begin, compares ──▶ own snapshot, page by page ──┐
- *                  └──▶ summary of the other end ────┴▶ the same: told · otherwise: stated, from a begin of its own
+ *                  └──▶ summary of the other end ────┴▶ the same: told · otherwise: synced, from a begin of its own
  *
- * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail told since before it sums up: if
+ * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail sent since before it sums up: if
  *    that is the same as the snapshot, putting it again leaves it so.
  * D2 Not compared: what has less than `comparedMin` objects, what declares types, and where paths decide what crosses, for they may move.
  */
@@ -12,18 +12,18 @@ import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Revisions, Snapshot } from '../domain/ports.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import type { Courses } from './courses.js';
-import { crossingObjects } from './crossing.js';
-import type { OutflowQueue } from './outflow-queue.js';
+import type { SliceSyncs } from './slice-syncs.js';
+import { filterObjects } from './filtered-changes.js';
+import type { LinkSenderQueue } from './link-sender-queue.js';
 import { SliceComparison } from './slice-comparison.js';
-import type { SliceCourse } from './slice-course.js';
+import type { SliceSync } from './slice-sync.js';
 import type { Tail } from './tail.js';
 
 export type ComparisonsParts = Readonly<{
   store: Revisions & CanonicalPaths;
   known: Pick<KnownShards, 'slice'>;
-  queue: OutflowQueue;
-  courses: Courses;
+  queue: LinkSenderQueue;
+  syncs: SliceSyncs;
   tail: Tail;
 }>;
 
@@ -33,71 +33,71 @@ const comparedMin = 128;
 export class Comparisons {
   readonly #parts: ComparisonsParts;
   /** Of which both summaries are known, or one will not come. */
-  readonly #compared = new Set<SliceCourse>();
+  readonly #compared = new Set<SliceSync>();
 
   constructor(parts: ComparisonsParts) {
     this.#parts = parts;
   }
 
-  isFor({ slice, phase, declaresTypes }: SliceCourse): boolean {
-    const { known, courses } = this.#parts;
-    const { edge } = courses;
+  isFor({ slice, phase, declaresTypes }: SliceSync): boolean {
+    const { known, syncs } = this.#parts;
+    const { filter } = syncs;
     const isMuch = (known.slice(slice)?.objects ?? 0) >= comparedMin;
-    return phase === 'waiting' && isMuch && !declaresTypes && edge.covers(slice) && !edge.asksPath(slice);
+    return phase === 'waiting' && isMuch && !declaresTypes && filter.covers(slice) && !filter.asksPath(slice);
   }
 
   /** `snapshot`: at the position of the tail. */
-  ask(course: SliceCourse, snapshot: Snapshot): void {
-    const { courses, queue, store, tail } = this.#parts;
-    const { slice } = course;
+  ask(sync: SliceSync, snapshot: Snapshot): void {
+    const { syncs, queue, store, tail } = this.#parts;
+    const { slice } = sync;
     const comparison = new SliceComparison(snapshot);
     const revision = store.format(tail.position);
     queue.frame(
-      course,
+      sync,
       (sequence) => {
         comparison.sequence = sequence;
         return { kind: 'begin', sequence, slice, revision, compares: true };
       },
-      () => (course.objects = 0),
+      () => (sync.objects = 0),
     );
-    course.comparison = comparison;
-    course.isRefused = false;
-    courses.marked.add(course);
-    course.step('asked');
+    sync.comparison = comparison;
+    sync.isRefused = false;
+    syncs.marked.add(sync);
+    sync.step('asked');
   }
 
   /** Reads one page. False: there is no further one. */
-  async page(course: SliceCourse): Promise<boolean> {
-    const { courses, store } = this.#parts;
-    const { comparison, slice } = course;
+  async page(sync: SliceSync): Promise<boolean> {
+    const { syncs, store } = this.#parts;
+    const { comparison, slice } = sync;
     if (comparison === undefined || comparison.isRead) return false;
     try {
-      const isMore = await comparison.page((objects) => crossingObjects(objects, { slice, edge: courses.edge, paths: store }));
-      if (!isMore) this.#compared.add(course);
+      const isMore = await comparison.page((objects) => filterObjects(objects, { slice, filter: syncs.filter, paths: store }));
+      if (!isMore) this.#compared.add(sync);
       return isMore;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       comparison.learn('');
-      this.#compared.add(course);
+      this.#compared.add(sync);
       return false;
     }
   }
 
   /** The other end has summed up what it held of the slice at that begin. */
   learn({ slice, sequence, value }: FrameOf<'summary'>): void {
-    const course = this.#parts.courses.of(slice);
-    if (course?.comparison?.sequence !== sequence) return;
-    course.comparison.learn(value);
-    this.#compared.add(course);
+    const sync = this.#parts.syncs.of(slice);
+    if (sync?.comparison?.sequence !== sequence) return;
+    sync.comparison.learn(value);
+    this.#compared.add(sync);
   }
 
   /** One of which it is known whether the other end has it, which is taken; `mayDiffer`: also one that differs. */
-  take(mayDiffer: boolean): Readonly<{ course: SliceCourse; isSame: boolean }> | undefined {
-    for (const course of this.#compared) {
-      const isSame = course.phase === 'comparing' ? course.comparison?.isSame : undefined;
+  take(mayDiffer: boolean): Readonly<{ sync: SliceSync; isSame: boolean }> | undefined {
+    for (const sync of this.#compared) {
+      const isSame = sync.phase === 'comparing' ? sync.comparison?.isSame : undefined;
       if (isSame === false && !mayDiffer) continue;
-      this.#compared.delete(course);
-      if (isSame !== undefined) return { course, isSame };
+      this.#compared.delete(sync);
+      if (isSame !== undefined) return { sync, isSame };
     }
     return undefined;
   }

@@ -1,7 +1,7 @@
 /**
  * Ends what is gone, by an operator's word: a child that comes back no more, and what is remembered of a shard that was removed.
  *
- *   a child    not while it is connected. Its id, its position and what it has told go. What came by it is nobody's: it is served as it
+ *   a child    not while it is connected. Its id, its position and what it has sent go. What came by it is nobody's: it is served as it
  *              is until somebody claims it, or an operator removes it
  *   a shard    only one that was removed and holds nothing, and whose removal all neighbours have heard of
  *
@@ -13,7 +13,7 @@ import { Refused, type Refusal } from '../domain/errors.js';
 import type { Caches, PushLane, Pushes, Shards } from '../domain/ports.js';
 import type { Push } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
-import { childOf, childSide, type LinkSide } from '../domain/side.js';
+import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { ChildShards } from './child-shards.js';
 import type { Children } from './children.js';
@@ -26,10 +26,10 @@ export type ForgettingParts = Readonly<{
   routes: Pick<Routes, 'claimants' | 'hasRemoved'>;
   childShards: Pick<ChildShards, 'leave' | 'forget'>;
   hasParent: boolean;
-  /** Whether the link is open, and all that its other end has to tell was told over it. */
-  hasTold: (side: LinkSide) => boolean;
-  /** What the child has told is not kept any more. */
-  left: (side: LinkSide) => void;
+  /** Whether the link is open, and all that its other end has to send was sent over it. */
+  hasReported: (neighbour: Neighbour) => boolean;
+  /** What the child has sent is not kept any more. */
+  left: (neighbour: Neighbour) => void;
   log: Log;
 }>;
 
@@ -44,13 +44,13 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
 
   async leave(name: string): Promise<{ shards: number } | undefined> {
     const { store, known, children, childShards, left, log } = this.#parts;
-    const side = childSide(name);
-    if (children.find(name) === undefined && !(await store.links()).some((link) => link.side === side)) return undefined;
+    const neighbour = childNeighbour(name);
+    if (children.find(name) === undefined && !(await store.links()).some((link) => link.neighbour === neighbour)) return undefined;
     const done = await children.without(name, async () => {
-      const shards = [...known.shards].filter((state) => state.side === side).length;
-      if (!(await this.#do({ kind: 'leave', side }))) throw new Error('a child leaves, whatever it had');
-      childShards.leave(side);
-      left(side);
+      const shards = [...known.shards].filter((state) => state.via === neighbour).length;
+      if (!(await this.#do({ kind: 'leave', neighbour }))) throw new Error('a child leaves, whatever it had');
+      childShards.leave(neighbour);
+      left(neighbour);
       return { shards };
     });
     if (done === undefined) throw new Refused(conflict(name, `the cache ${name} is connected: only one that is gone is forgotten`));
@@ -69,16 +69,16 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 
   async #whyNot(shard: ShardName): Promise<string | undefined> {
-    const { store, known, routes, hasParent, hasTold } = this.#parts;
-    const children = (await store.links()).map(({ side }) => side).filter((side) => side !== 'parent');
+    const { store, known, routes, hasParent, hasReported } = this.#parts;
+    const children = (await store.links()).map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
     if (known.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
     if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not through';
     const [claimant] = routes.claimants(shard);
     if (claimant !== undefined) return `${spoken(claimant)} claims it, and would bring it back`;
-    const neighbours: readonly LinkSide[] = hasParent ? ['parent', ...children] : children;
-    const away = neighbours.find((side) => !hasTold(side));
-    if (away !== undefined) return `${spoken(away)} is away, or has not told all that it has; it is to come back, or to be forgotten first`;
-    const unaware = neighbours.find((side) => !routes.hasRemoved(shard, side));
+    const neighbours: readonly Neighbour[] = hasParent ? ['parent', ...children] : children;
+    const away = neighbours.find((neighbour) => !hasReported(neighbour));
+    if (away !== undefined) return `${spoken(away)} is away, or has not sent all that it has; it is to come back, or to be forgotten first`;
+    const unaware = neighbours.find((neighbour) => !routes.hasRemoved(shard, neighbour));
     return unaware && `${spoken(unaware)} has not heard yet that it was removed`;
   }
 
@@ -89,8 +89,8 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
   }
 }
 
-function spoken(side: LinkSide): string {
-  const name = childOf(side);
+function spoken(neighbour: Neighbour): string {
+  const name = childOf(neighbour);
   return name === undefined ? 'the parent' : `the cache ${name}`;
 }
 

@@ -12,7 +12,7 @@ import type { Clock } from '../domain/ports.js';
 export type HeartbeatParts = Readonly<{ clock: Clock; send: (number: number) => void }>;
 
 const intervalMs = 1_000;
-/** An answer that was asked for longer ago tells nothing of now: two questions were due since. */
+/** An answer that was asked for longer ago says nothing of now: two questions were due since. */
 export const answerAgeMsMax = 3 * intervalMs;
 
 export class Heartbeat {

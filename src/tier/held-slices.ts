@@ -4,7 +4,7 @@
  */
 import type { Pushes, Subscription } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
@@ -15,32 +15,32 @@ const slicesPerFrame = 1_000;
 
 export class HeldSlices {
   readonly #parts: HeldSlicesParts;
-  readonly #side: LinkSide;
-  /** Shards of this side, of which the other end knows what is held here. */
-  readonly #told = new Set<ShardName>();
+  readonly #neighbour: Neighbour;
+  /** Shards of this neighbour, of which the other end knows what is held here. */
+  readonly #sent = new Set<ShardName>();
   readonly #subscription: Subscription;
 
-  constructor(parts: HeldSlicesParts, side: LinkSide) {
+  constructor(parts: HeldSlicesParts, neighbour: Neighbour) {
     this.#parts = parts;
-    this.#side = side;
+    this.#neighbour = neighbour;
     this.#subscription = parts.store.follow(({ shards }) => {
-      for (const state of shards) if (state.side !== side || this.#isNew(state.shard)) this.#told.delete(state.shard);
+      for (const state of shards) if (state.via !== neighbour || this.#isNew(state.shard)) this.#sent.delete(state.shard);
     });
   }
 
-  isTold(shard: ShardName): boolean {
-    return this.#told.has(shard);
+  isSent(shard: ShardName): boolean {
+    return this.#sent.has(shard);
   }
 
-  /** All of them, and up to where this link was told; once, at the opening. */
-  async tellAll(): Promise<void> {
+  /** All of them, and up to where this link was sent; once, at the opening. */
+  async sendAll(): Promise<void> {
     const { store, known, connection } = this.#parts;
-    const position = (await store.links()).find(({ side }) => side === this.#side)?.position ?? '';
+    const position = (await store.links()).find(({ neighbour }) => neighbour === this.#neighbour)?.position ?? '';
     const held: HeldSlice[] = [];
-    for (const { shard, side } of known.shards) {
-      if (side !== this.#side) continue;
-      this.#told.add(shard);
-      for (const { slice, edge, stated } of known.slicesOf(shard)) held.push({ slice, edge, stated });
+    for (const { shard, via } of known.shards) {
+      if (via !== this.#neighbour) continue;
+      this.#sent.add(shard);
+      for (const { slice, filterHash, syncedTerm } of known.slicesOf(shard)) held.push({ slice, filterHash, syncedTerm });
     }
     for (let at = 0; at === 0 || at < held.length; at += slicesPerFrame) {
       const isLast = at + slicesPerFrame >= held.length;
@@ -49,14 +49,14 @@ export class HeldSlices {
     }
   }
 
-  /** Those of a shard that has come to this side; what was another side's until now is out of step. All may not be told yet. */
-  tellOf(shard: ShardName): void {
+  /** Those of a shard that has come to this neighbour; what was another neighbour's until now is stale. All may not be told yet. */
+  sendOf(shard: ShardName): void {
     const { known, connection } = this.#parts;
-    this.#told.add(shard);
+    this.#sent.add(shard);
     // One that holds nothing is in need of an `end` as well: the other end may know nothing of it any more.
     const held = [...known.slicesOf(shard)]
-      .filter(({ edge }) => edge === '')
-      .map(({ slice, edge, stated }): HeldSlice => ({ slice, edge, stated }));
+      .filter(({ filterHash }) => filterHash === '')
+      .map(({ slice, filterHash, syncedTerm }): HeldSlice => ({ slice, filterHash, syncedTerm }));
     if (held.length > 0) connection.send({ kind: 'resume', position: '', held, isLast: false });
   }
 
@@ -64,8 +64,8 @@ export class HeldSlices {
     this.#subscription.cancel();
   }
 
-  /** It may have left this side and come back in one commit: then nothing of it is in step. */
+  /** It may have left this neighbour and come back in one commit: then nothing of it is current. */
   #isNew(shard: ShardName): boolean {
-    return ![...this.#parts.known.slicesOf(shard)].some(({ edge }) => edge !== '');
+    return ![...this.#parts.known.slicesOf(shard)].some(({ filterHash }) => filterHash !== '');
   }
 }

@@ -5,8 +5,8 @@
  *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)      one look-up a frame; what a frame tells holds for what comes behind it
  *
  * L1 Only what is let in tells a path: what the policy refuses makes nothing else acceptable.
- * L2 An object that is refused for its path alone may be let in once an object tells another one. Its slice waits until then, and is asked for
- *    anew as soon as such an object is let in, or with the next connection: it is not in step (inflow.ts).
+ * L2 An object that is refused for its path alone may be let in once an object sends another one. Its slice waits until then, and is asked for
+ *    anew as soon as such an object is let in, or with the next connection: it is not current (link-receiver-step.ts).
  * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster; what is beyond them waits for
  * the next connection.
  */
@@ -14,20 +14,20 @@ import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../dom
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import type { CanonicalPaths } from '../domain/ports.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { FrameOf } from '../frames/frame.js';
-import type { Edges } from './edges.js';
-import { ownPathOf } from './narrowing.js';
+import type { LinkFilters } from './link-filters.js';
+import { ownPathOf } from './predicate.js';
 
 export type LinkPathsParts = Readonly<{
   store: CanonicalPaths;
-  from: LinkSide;
+  from: Neighbour;
   /** Undefined before the policies of both ends are known. */
-  edges: () => Edges | undefined;
+  filters: () => LinkFilters | undefined;
 }>;
 
-type Told = Readonly<{ path: CanonicalPath; sequence: number }>;
+type Brought = Readonly<{ path: CanonicalPath; sequence: number }>;
 
 type Waiting = Readonly<{ slice: Slice; places: Set<string> }>;
 
@@ -38,7 +38,7 @@ export class LinkPaths {
   /** What the store has for the frame that is being taken. */
   #found: ReadonlyMap<string, CanonicalPath | undefined> = new Map();
   /** In the order of their numbers. */
-  readonly #told = new Map<string, Told>();
+  readonly #brought = new Map<string, Brought>();
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingAt = new Map<string, Set<Waiting>>();
   #waits = 0;
@@ -55,13 +55,13 @@ export class LinkPaths {
   /** Before anything of the frame is judged. What becomes durable while it is taken is remembered until the next one. */
   async read({ slice, sequence, objects }: Pick<FrameOf<'put'>, 'slice' | 'sequence' | 'objects'>): Promise<void> {
     this.#sequence = sequence + objects.length - 1;
-    for (const [place, told] of this.#told) {
-      if (told.sequence > this.#settled) break;
-      this.#told.delete(place);
+    for (const [place, brought] of this.#brought) {
+      if (brought.sequence > this.#settled) break;
+      this.#brought.delete(place);
     }
     this.#found = new Map();
-    const { edges, from, store } = this.#parts;
-    if (edges()?.asksPath(slice, from) !== true) return;
+    const { filters, from, store } = this.#parts;
+    if (filters()?.asksPath(slice, from) !== true) return;
     const clusters = [...new Set(objects.map(({ cluster }) => cluster))].flatMap((cluster) => parseClusterName(cluster) ?? []);
     const places = clusters.map((cluster) => ({ shard: slice.shard, cluster }));
     const paths = await store.pathsOf(places);
@@ -70,14 +70,14 @@ export class LinkPaths {
 
   /** Whether the policy of this end lets an object in. */
   accepts(object: Pick<StoredObject, 'key' | 'body'>): boolean {
-    const { edges: edgesNow, from } = this.#parts;
-    const edges = edgesNow();
-    if (edges?.asksPaths(from) !== true) return edges?.accepts(object, from, undefined) ?? false;
+    const { filters: filtersNow, from } = this.#parts;
+    const filters = filtersNow();
+    if (filters?.asksPaths(from) !== true) return filters?.accepts(object, from, undefined) ?? false;
     const { key, body } = object;
     const [own, place] = [ownPathOf(body), placeOf(key)];
-    const isIn = edges.accepts(object, from, this.#pathAt(place));
+    const isIn = filters.accepts(object, from, this.#pathAt(place));
     if (isIn && own !== undefined) this.#learn(place, parseCanonicalPath(own));
-    if (!isIn && own === undefined && edges.acceptsSomewhere(object, from)) this.#wait(key, place);
+    if (!isIn && own === undefined && filters.acceptsSomewhere(object, from)) this.#wait(key, place);
     return isIn;
   }
 
@@ -109,8 +109,8 @@ export class LinkPaths {
 
   #learn(place: string, path: CanonicalPath | undefined): void {
     if (path === undefined || path === this.#pathAt(place)) return;
-    this.#told.delete(place);
-    this.#told.set(place, { path, sequence: this.#sequence });
+    this.#brought.delete(place);
+    this.#brought.set(place, { path, sequence: this.#sequence });
     for (const waiting of this.#waitingAt.get(place) ?? []) this.#due.add(waiting);
   }
 
@@ -126,7 +126,7 @@ export class LinkPaths {
   }
 
   #pathAt(place: string): CanonicalPath | undefined {
-    return this.#told.get(place)?.path ?? this.#found.get(place);
+    return this.#brought.get(place)?.path ?? this.#found.get(place);
   }
 }
 

@@ -1,37 +1,37 @@
 /** What a session of a link is given, whom it speaks with, and how it ended. */
 import type { PushOutcome } from '../domain/push.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { Credit, FrameLimits, FrameOf } from '../frames/frame.js';
-import type { EqualEdges } from './equal-edges.js';
+import type { EqualFilters } from './equal-filters.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { InflowContextParts } from './inflow-context.js';
-import type { LinkInflowParts } from './link-inflow.js';
-import type { OutflowParts } from './outflow-options.js';
+import type { LinkReceiverContextParts } from './link-receiver-context.js';
+import type { LinkReceiverParts } from './link-receiver.js';
+import type { LinkSenderParts } from './link-sender-options.js';
 import type { Routes } from './routes.js';
 
-export type LinkSessionParts = Omit<OutflowParts, 'connection' | 'claimFor' | 'heldHere'> &
-  Pick<LinkInflowParts, 'metrics' | 'reported'> &
+export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' | 'heldHere'> &
+  Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
-    intake: InflowContextParts['intake'];
+    intake: LinkReceiverContextParts['intake'];
     /** The store takes the other end for who it says it is. */
     met: () => void;
     removals: HeldRemovals;
-    /** The other end tells of the caches above it. */
+    /** The other end reports on the caches above it. */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
     settled: () => void;
     /** Of all links of this cache. */
-    equalEdges: EqualEdges;
-    /** The other end has let go of what was not stated. */
-    unstated: (frame: FrameOf<'unstated'>) => Promise<void>;
+    equalFilters: EqualFilters;
+    /** The other end has let go of what was not synced. */
+    swept: (frame: FrameOf<'swept'>) => Promise<void>;
     routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
-    /** Whether the position that the other end was told shows, for the first time, that this store was rolled back (rollback.ts). */
-    isRolledBack: (side: LinkSide, position: string) => boolean;
+    /** Whether the position that the other end was sent shows, for the first time, that this store was rolled back (rollback.ts). */
+    isRolledBack: (neighbour: Neighbour, position: string) => boolean;
   }>;
 
 /** The cache at the other end, as the greeting has told. */
-export type LinkPeer = Readonly<{ side: LinkSide; cacheId: string; credit: Credit; limits: FrameLimits }>;
+export type LinkPeer = Readonly<{ neighbour: Neighbour; cacheId: string; credit: Credit; limits: FrameLimits }>;
 
 /** How it ended: what the other end said, or this one; no reason: it broke. */
 export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;

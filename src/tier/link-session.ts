@@ -5,7 +5,7 @@
  *   meet ─▶ policy, resume out ─▶ policy in, all of resume in ─▶ sending half runs ─▶ either side ends
  *                              └▶ receiving half, from the policy on
  *
- * Z1 Nothing of this side's is told before the other's policy is known and all it holds.
+ * Z1 Nothing of this side's is sent before the other's policy is known and all it holds.
  * Z2 When the session ends nothing of it is under way.
  * Bounds: `heldMax` slices that the other end may say it holds, at the opening and as many later.
  */
@@ -17,27 +17,27 @@ import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { Frame, FrameOf, HeldSlice } from '../frames/frame.js';
 import { capCredit, creditMax } from './credit.js';
-import { heldMax } from './courses.js';
-import { Edges, formatEndPolicy, parseEndPolicy, type EndPolicy } from './edges.js';
+import { heldMax } from './slice-syncs.js';
+import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy } from './link-filters.js';
 import { HeldSlices } from './held-slices.js';
-import { inflowContext } from './inflow-context.js';
+import { linkReceiverContext } from './link-receiver-context.js';
 import { LinkPaths } from './link-paths.js';
 import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
-import { LinkInflow, type InflowTally, type LinkInflowParts } from './link-inflow.js';
-import { Outflow } from './outflow.js';
+import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
+import { LinkSender } from './link-sender.js';
 import { PolicyRemovals } from './policy-removals.js';
 import { UncoveredSlices } from './uncovered-slices.js';
-import type { OutflowOptions, OutflowParts } from './outflow-options.js';
-import type { News } from './tellers.js';
+import type { LinkSenderOptions, LinkSenderParts } from './link-sender-options.js';
+import type { News } from './freshness-news.js';
 
 export class LinkSession {
   readonly #connection: FrameConnection;
-  readonly #lane: LinkInflowParts['lane'];
+  readonly #lane: LinkReceiverParts['lane'];
   readonly #parts: LinkSessionParts;
   readonly #peer: LinkPeer;
-  readonly #options: OutflowOptions;
+  readonly #options: LinkSenderOptions;
   readonly #paths: LinkPaths;
-  readonly #inflow: LinkInflow;
+  readonly #linkReceiver: LinkReceiver;
   readonly #uncovered: UncoveredSlices;
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
@@ -47,18 +47,18 @@ export class LinkSession {
   #isGreeted = false;
   #own: EndPolicy;
   #other: EndPolicy | undefined;
-  #edges: Edges | undefined;
+  #filters: LinkFilters | undefined;
   #position: string | undefined;
-  #outflow: Outflow | undefined;
+  #linkSender: LinkSender | undefined;
   #resuming: Promise<void> = Promise.resolve();
   #sending: Promise<void> = Promise.resolve();
   #end: LinkEnd | undefined;
 
   constructor(
-    { connection, lane }: Readonly<{ connection: FrameConnection; lane: LinkInflowParts['lane'] }>,
+    { connection, lane }: Readonly<{ connection: FrameConnection; lane: LinkReceiverParts['lane'] }>,
     { peer, policy }: Readonly<{ peer: LinkPeer; policy: EndPolicy }>,
     parts: LinkSessionParts,
-    options: OutflowOptions,
+    options: LinkSenderOptions,
   ) {
     this.#connection = connection;
     this.#lane = lane;
@@ -66,24 +66,31 @@ export class LinkSession {
     this.#peer = peer;
     this.#own = policy;
     this.#options = options;
-    this.#heldHere = new HeldSlices({ ...parts, connection }, peer.side);
-    this.#paths = new LinkPaths({ store: parts.store, from: peer.side, edges: () => this.#edges });
-    const edges = (): Edges | undefined => (this.#stop.signal.aborted ? undefined : this.#edges);
-    const policyRemovals = new PolicyRemovals(parts, peer.side, edges);
-    const inflowParts = { ...parts, connection, paths: this.#paths, policyRemovals, lane, log: parts.boundedLog };
-    this.#inflow = new LinkInflow(inflowParts, () => this.#context());
+    this.#heldHere = new HeldSlices({ ...parts, connection }, peer.neighbour);
+    this.#paths = new LinkPaths({ store: parts.store, from: peer.neighbour, filters: () => this.#filters });
+    const filters = (): LinkFilters | undefined => (this.#stop.signal.aborted ? undefined : this.#filters);
+    const policyRemovals = new PolicyRemovals(parts, peer.neighbour, filters);
+    const receiverParts = { ...parts, connection, paths: this.#paths, policyRemovals, lane, log: parts.boundedLog };
+    this.#linkReceiver = new LinkReceiver(receiverParts, () => this.#context());
     const owned = (work: Promise<void>): Promise<void> => this.#owned(work);
-    this.#uncovered = new UncoveredSlices({ ...parts, inflow: this.#inflow, policyRemovals, side: peer.side, edges, owned });
+    this.#uncovered = new UncoveredSlices({
+      ...parts,
+      linkReceiver: this.#linkReceiver,
+      policyRemovals,
+      neighbour: peer.neighbour,
+      filters,
+      owned,
+    });
   }
 
   /** How far the sending half is; undefined before it runs. */
-  get progress(): Outflow['progress'] | undefined {
-    return this.#outflow?.progress;
+  get progress(): LinkSender['progress'] | undefined {
+    return this.#linkSender?.progress;
   }
 
   /** What has come over it. */
-  get received(): InflowTally {
-    return this.#inflow.tally;
+  get received(): LinkReceiverTally {
+    return this.#linkReceiver.tally;
   }
 
   /** What the other end lets through; undefined before it has said so. */
@@ -93,9 +100,9 @@ export class LinkSession {
 
   /** Until the connection is closed. `greeting` is said once the store has met the other end, before anything else. */
   async run(frames: AsyncIterator<Frame>, greeting: () => readonly Frame[]): Promise<LinkEnd> {
-    const { side, cacheId } = this.#peer;
+    const { neighbour, cacheId } = this.#peer;
     try {
-      const [met] = await this.#lane.push([{ kind: 'meet', side, cacheId }]);
+      const [met] = await this.#lane.push([{ kind: 'meet', neighbour, cacheId }]);
       if (met?.kind === 'bound' || met?.kind === 'full') this.bye('forbidden', whyNotMet(met));
       else if (met?.kind === 'unavailable') this.bye('unavailable', met.refusal.message, unavailableRetryMs);
       else {
@@ -104,15 +111,15 @@ export class LinkSession {
         this.#isGreeted = true;
         this.#sendPolicy();
         // Beside reading: two caches that both only wrote would wait for each other.
-        this.#resuming = this.#owned(this.#heldHere.tellAll().then(() => this.#inflow.ask()));
+        this.#resuming = this.#owned(this.#heldHere.sendAll().then(() => this.#linkReceiver.ask()));
       }
       await this.#listen(frames);
     } finally {
       this.#stop.abort();
       this.#heldHere.close();
       this.#connection.close('shutdown', 'the session is over');
-      this.#parts.routes.down(side);
-      await Promise.all([this.#inflow.close(), this.#resuming, this.#uncovered.close(), this.#sending]);
+      this.#parts.routes.down(neighbour);
+      await Promise.all([this.#linkReceiver.close(), this.#resuming, this.#uncovered.close(), this.#sending]);
     }
     const { code } = await this.#connection.closed;
     return this.#end ?? { reason: undefined, message: `the connection closed with ${code}`, retryAfterMs: undefined };
@@ -127,8 +134,8 @@ export class LinkSession {
     this.#connection.terminate();
   }
 
-  /** Not before this end has greeted; the greeting tells how things are by then. */
-  send(frame: FrameOf<'route' | 'unstated'>): void {
+  /** Not before this end has greeted; the greeting says how things are by then. */
+  send(frame: FrameOf<'route' | 'swept'>): void {
     if (this.#isGreeted) this.#connection.send(frame);
   }
 
@@ -138,43 +145,43 @@ export class LinkSession {
 
   /** This end's policy has changed. */
   changePolicy(policy: EndPolicy): void {
-    const before = this.#edges;
+    const before = this.#filters;
     this.#own = policy;
     if (this.#isGreeted) this.#sendPolicy();
-    this.#settleEdges();
+    this.#settleFilters();
     if (before !== undefined) this.#uncovered.letGo(before);
   }
 
   /** Whether both ends let anything of a slice come from the other one; undefined before that is known. */
   brings(slice: Slice): boolean | undefined {
-    return this.#edges?.from(this.#peer.side).covers(slice);
+    return this.#filters?.from(this.#peer.neighbour).covers(slice);
   }
 
   /** Whether the other end may claim a shard. */
   hearsClaim(shard: ShardName): boolean {
-    return this.#edges?.hearsClaim(shard, this.#peer.side) ?? false;
+    return this.#filters?.hearsClaim(shard, this.#peer.neighbour) ?? false;
   }
 
   /** What is told of a shard has changed. */
-  tellClaim(shard: ShardName): void {
-    this.#outflow?.tellClaim(shard);
+  sendClaim(shard: ShardName): void {
+    this.#linkSender?.sendClaim(shard);
   }
 
   /** What this link lets through; undefined before that is known. */
-  get edges(): Edges | undefined {
-    return this.#edges;
+  get filters(): LinkFilters | undefined {
+    return this.#filters;
   }
 
   hear(news: News): void {
-    this.#outflow?.hear(news);
+    this.#linkSender?.hear(news);
   }
 
   declared(): void {
-    this.#inflow.declared();
+    this.#linkReceiver.declared();
   }
 
   dropped(slices: readonly Slice[]): void {
-    this.#inflow.dropped(slices);
+    this.#linkReceiver.dropped(slices);
   }
 
   async #listen(frames: AsyncIterator<Frame>): Promise<void> {
@@ -198,24 +205,24 @@ export class LinkSession {
       case 'resume':
         return this.#learnHeld(frame);
       case 'route':
-        if (this.#peer.side === 'parent' && this.#parts.routed(frame.route) === undefined) return;
+        if (this.#peer.neighbour === 'parent' && this.#parts.routed(frame.route) === undefined) return;
         return this.bye('loop', 'this cache is above the one it follows');
       case 'heartbeat':
-        return this.#outflow?.report(frame.number);
+        return this.#linkSender?.report(frame.number);
       case 'ack':
-        return this.#outflow?.acknowledge(frame) ? undefined : this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
+        return this.#linkSender?.acknowledge(frame) ? undefined : this.bye('protocol', `${frame.sequence} was acknowledged and never sent`);
       case 'refuse':
-        return this.#outflow?.refused(frame);
-      case 'restate':
-        return this.#outflow?.restate(frame);
+        return this.#linkSender?.refused(frame);
+      case 'resync':
+        return this.#linkSender?.resync(frame);
       case 'summary':
-        return this.#outflow?.learnSummary(frame);
-      case 'unstated':
-        return this.#parts.unstated(frame);
+        return this.#linkSender?.learnSummary(frame);
+      case 'swept':
+        return this.#parts.swept(frame);
       case 'claim': {
-        if (this.#edges === undefined) return this.bye('protocol', 'claim came before the policy');
-        this.#inflow.noteClaim(frame, this.#parts.routes.hear(this.#peer.side, frame));
-        await this.#outflow?.learnChoice(frame);
+        if (this.#filters === undefined) return this.bye('protocol', 'claim came before the policy');
+        this.#linkReceiver.noteClaim(frame, this.#parts.routes.hear(this.#peer.neighbour, frame));
+        await this.#linkSender?.learnChoice(frame);
         return this.#parts.routes.room();
       }
       case 'put':
@@ -225,7 +232,7 @@ export class LinkSession {
       case 'progress':
       case 'digest':
       case 'report':
-        return this.#edges === undefined ? this.bye('protocol', `${frame.kind} came before the policy`) : this.#inflow.take(frame);
+        return this.#filters === undefined ? this.bye('protocol', `${frame.kind} came before the policy`) : this.#linkReceiver.take(frame);
       case 'bye':
         return void (this.#end ??= frame);
       case 'hello':
@@ -244,38 +251,39 @@ export class LinkSession {
     if (policy === undefined) return this.bye('protocol', 'the policy is none');
     const isFirst = this.#other === undefined;
     this.#other = policy;
-    this.#settleEdges();
+    this.#settleFilters();
     if (isFirst) this.#uncovered.letGo(undefined);
   }
 
   #learnHeld({ position, held, isLast }: FrameOf<'resume'>): void {
-    if (this.#outflow === undefined) this.#heldCount += held.length;
-    if (this.#heldCount > heldMax || this.#outflow?.hold(held) === false) return this.bye('protocol', 'resume tells of too many slices');
-    if (this.#outflow !== undefined) return;
+    if (this.#linkSender === undefined) this.#heldCount += held.length;
+    if (this.#heldCount > heldMax || this.#linkSender?.hold(held) === false)
+      return this.bye('protocol', 'resume reports on too many slices');
+    if (this.#linkSender !== undefined) return;
     this.#held.push(...held);
     if (isLast) this.#position = position;
     this.#start();
   }
 
-  #settleEdges(): void {
+  #settleFilters(): void {
     if (this.#other === undefined) return;
-    this.#edges = new Edges(this.#own, this.#other, this.#peer.side, this.#parts.equalEdges);
-    if (this.#outflow === undefined) this.#start();
-    else this.#outflow.changeEdges(this.#edges);
+    this.#filters = new LinkFilters(this.#own, this.#other, this.#peer.neighbour, this.#parts.equalFilters);
+    if (this.#linkSender === undefined) this.#start();
+    else this.#linkSender.changeFilters(this.#filters);
     this.#parts.settled();
   }
 
   #start(): void {
-    if (this.#edges === undefined || this.#position === undefined || this.#outflow !== undefined) return;
-    const { side, credit, limits } = this.#peer;
-    // Nothing is told over it any more: it ends with all others once everything is doubted.
-    if (this.#parts.isRolledBack(side, this.#position)) return void (this.#position = undefined);
+    if (this.#filters === undefined || this.#position === undefined || this.#linkSender !== undefined) return;
+    const { neighbour, credit, limits } = this.#peer;
+    // Nothing is told over it any more: it ends with all others once everything is marked stale.
+    if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
-    const claimFor: OutflowParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
+    const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
     const parts = { ...this.#parts, connection: this.#connection, heldHere: this.#heldHere, claimFor };
-    this.#outflow = new Outflow(parts, { to: side, edges: this.#edges, receiver }, this.#options);
+    this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
     // Claims come behind what is held: only then does the other end hear them.
-    this.#sending = this.#owned(this.#resuming.then(() => this.#outflow?.run(this.#stop.signal)));
+    this.#sending = this.#owned(this.#resuming.then(() => this.#linkSender?.run(this.#stop.signal)));
   }
 
   /** A bug in it must not float: it cuts the connection off, and is told. */
@@ -283,7 +291,7 @@ export class LinkSession {
     try {
       await work;
     } catch (error) {
-      this.#parts.log.error('link.failed', { side: this.#peer.side, error });
+      this.#parts.log.error('link.failed', { neighbour: this.#peer.neighbour, error });
       this.#connection.terminate();
     }
   }
@@ -294,6 +302,6 @@ export class LinkSession {
 
   #context() {
     const { known, removals, intake } = this.#parts;
-    return inflowContext({ from: this.#peer.side, edges: this.#edges, known, paths: this.#paths, removals, intake });
+    return linkReceiverContext({ from: this.#peer.neighbour, filters: this.#filters, known, paths: this.#paths, removals, intake });
   }
 }

@@ -46,7 +46,7 @@ export type LinkOptions = ReconnectBounds &
     welcomeTimeoutMs: number;
     /** Where the parent says that it will never take this cache. */
     refusedRetryMs: number;
-    hello: Readonly<{ name: string; cacheId: string; incarnation: number; agent: string; credit: Credit; limits: FrameLimits }>;
+    hello: Readonly<{ name: string; cacheId: string; term: number; agent: string; credit: Credit; limits: FrameLimits }>;
   }>;
 
 export type LinkState =
@@ -141,7 +141,7 @@ export class Link {
       connection.close('loop', 'a cache cannot follow itself');
       return { lastedMs: 0, reason: 'loop', message: 'the parent is this very cache', retryAfterMs: undefined };
     }
-    const session = open(connection, { side: 'parent', cacheId, credit, limits });
+    const session = open(connection, { neighbour: 'parent', cacheId, credit, limits });
     const sinceMs = clock.now();
     this.#state = { kind: 'open', url, sinceMs, cacheId, session };
     log.info('link.connected', { url, cacheId });
@@ -150,14 +150,14 @@ export class Link {
   }
 }
 
-function helloFrame({ name, cacheId, incarnation, agent, credit, limits }: LinkOptions['hello']): Frame {
+function helloFrame({ name, cacheId, term, agent, credit, limits }: LinkOptions['hello']): Frame {
   return {
     kind: 'hello',
     protocol: protocolVersion,
     role: 'cache',
     name,
     process: '',
-    incarnation,
+    term,
     takesOver: false,
     route: [cacheId],
     slices: [],

@@ -2,7 +2,7 @@
  * Chunks of the change log for all links of this cache: those that are behind by the same, as children are that come back to a parent, read it once.
  *
  *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …      the next at 40 is given the same arrays, so that what crosses of them
- *   child 2, at 40 ──▶      "              "               is found out once as well (crossing.ts)
+ *   child 2, at 40 ──▶      "              "               is found out once as well (filtered-changes.ts)
  *
  * L1 A chunk that leaves out what somebody wants is not given to them: they read one of their own.
  * Bound: `chunksMax` chunks, of a megabyte and one object, for `keptMs`.

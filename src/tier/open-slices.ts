@@ -11,12 +11,12 @@ import { formatSlice, type Slice } from '../domain/slice.js';
  * `objects`: put since `begin`. `hasLacked`: something was refused since the first `begin` that no `end` has followed. `parked`: its type is not known here, or was not, and what comes of it is passed over up to its next
  * `begin` with a type; `isAsked`: for that.
  */
-export type SliceInflow = Readonly<
-  { slice: Slice; phase: 'stating'; objects: number; hasLacked: boolean } | { slice: Slice; phase: 'parked'; isAsked: boolean }
+export type OpenSlice = Readonly<
+  { slice: Slice; phase: 'syncing'; objects: number; hasLacked: boolean } | { slice: Slice; phase: 'parked'; isAsked: boolean }
 >;
 
 export class OpenSlices {
-  readonly #all = new Map<string, SliceInflow>();
+  readonly #all = new Map<string, OpenSlice>();
   /** Parked and not asked for, by their types. */
   readonly #waiting = new Map<string, Map<string, Slice>>();
 
@@ -24,15 +24,15 @@ export class OpenSlices {
     return this.#all.size;
   }
 
-  of(slice: Slice): SliceInflow | undefined {
+  of(slice: Slice): OpenSlice | undefined {
     return this.#all.get(formatSlice(slice));
   }
 
-  set(inflow: SliceInflow): void {
-    const { slice } = inflow;
+  set(open: OpenSlice): void {
+    const { slice } = open;
     const name = formatSlice(slice);
-    this.#all.set(name, inflow);
-    if (inflow.phase === 'stating' || inflow.isAsked) return this.#leave(slice, name);
+    this.#all.set(name, open);
+    if (open.phase === 'syncing' || open.isAsked) return this.#leave(slice, name);
     const type = formatResource(slice.resource);
     this.#waiting.set(type, (this.#waiting.get(type) ?? new Map<string, Slice>()).set(name, slice));
   }

@@ -1,10 +1,10 @@
 /**
- * The claims that one link is to tell: what this cache has chosen for every shard, at the opening and whenever one has changed. At once, then
+ * The claims that one link is to send: what this cache has chosen for every shard, at the opening and whenever one has changed. At once, then
  * `perShardMax` a second of each shard, the newest. Bound: one entry per shard.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
@@ -14,11 +14,11 @@ export type OutgoingClaimsParts = Readonly<{
   known: KnownShards;
   connection: Pick<FrameConnection, 'send'>;
   /** What of the shards that come over this link is held here. */
-  heldHere: Pick<HeldSlices, 'isTold' | 'tellOf'>;
-  claimFor: (to: LinkSide, shard: ShardName) => FrameOf<'claim'> | undefined;
+  heldHere: Pick<HeldSlices, 'isSent' | 'sendOf'>;
+  claimFor: (to: Neighbour, shard: ShardName) => FrameOf<'claim'> | undefined;
   clock: Clock;
   /** There is more. */
-  rang: () => void;
+  notify: () => void;
 }>;
 
 const shardsPerTurn = 500;
@@ -27,21 +27,21 @@ const paceMs = 1_000;
 
 export class OutgoingClaims {
   readonly #parts: OutgoingClaimsParts;
-  readonly #to: LinkSide;
+  readonly #to: Neighbour;
   readonly #due = new Set<ShardName>();
-  /** How often each was told since the pace began anew. */
-  readonly #told = new Map<ShardName, number>();
+  /** How often each was sent since the pace began anew. */
+  readonly #sent = new Map<ShardName, number>();
   readonly #later = new Set<ShardName>();
   #cancelPace: (() => void) | undefined;
 
-  constructor(parts: OutgoingClaimsParts, to: LinkSide) {
+  constructor(parts: OutgoingClaimsParts, to: Neighbour) {
     this.#parts = parts;
     this.#to = to;
     this.addAll();
   }
 
   add(shard: ShardName): void {
-    if ((this.#told.get(shard) ?? 0) < perShardMax) this.#due.add(shard);
+    if ((this.#sent.get(shard) ?? 0) < perShardMax) this.#due.add(shard);
     else this.#later.add(shard);
   }
 
@@ -60,7 +60,7 @@ export class OutgoingClaims {
       if (claim === undefined) continue;
       this.#sendOne(claim);
       sent += 1;
-      this.#told.set(shard, (this.#told.get(shard) ?? 0) + 1);
+      this.#sent.set(shard, (this.#sent.get(shard) ?? 0) + 1);
     }
     if (sent > 0) this.#cancelPace ??= clock.after(paceMs, () => this.#beginAnew());
     return this.#due.size > 0;
@@ -72,19 +72,19 @@ export class OutgoingClaims {
 
   #sendOne(claim: FrameOf<'claim'>): void {
     const { connection, heldHere } = this.#parts;
-    if (claim.isYours && !heldHere.isTold(claim.shard)) {
-      // Whatever of it was sent before this side was chosen, perhaps again: it begins anew.
+    if (claim.isYours && !heldHere.isSent(claim.shard)) {
+      // Whatever of it was sent before this neighbour was chosen, perhaps again: it begins anew.
       connection.send({ ...claim, isYours: false });
-      heldHere.tellOf(claim.shard);
+      heldHere.sendOf(claim.shard);
     }
     connection.send(claim);
   }
 
   #beginAnew(): void {
     this.#cancelPace = undefined;
-    this.#told.clear();
+    this.#sent.clear();
     for (const shard of this.#later) this.#due.add(shard);
     this.#later.clear();
-    this.#parts.rang();
+    this.#parts.notify();
   }
 }

@@ -9,10 +9,10 @@
  */
 import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
-import type { FrameOf, SliceFreshness, ToldOfSlice } from '../frames/frame.js';
+import type { FrameOf, SliceFreshness, SliceReport } from '../frames/frame.js';
 
 /** Whether the pusher of a slice is connected somewhere, how far behind it is known to be, and whether all it has of the slice is here. */
-export type FreshnessOf = (slice: Slice) => ToldOfSlice;
+export type FreshnessOf = (slice: Slice) => SliceReport;
 
 export type OutgoingReportsParts = Readonly<{
   isSynced: (slice: Slice) => boolean;
@@ -33,7 +33,7 @@ export type Report = Omit<FrameOf<'report'>, 'kind' | 'sequence'>;
 
 /** Looked at in one turn of the event loop, and reported in one frame. */
 const slicesPerTurn = 250;
-/** A lag is told in steps: it would change every time. */
+/** A lag is reported in steps: it would change every time. */
 const lagStepMs = 1_000;
 
 export class OutgoingReports {
@@ -109,11 +109,11 @@ export class OutgoingReports {
     const freshness: SliceFreshness = {
       slice,
       connected,
-      synced: isSynced(slice),
+      everSynced: isSynced(slice),
       lagMs: Math.floor(lagMs / lagStepMs) * lagStepMs,
       whole: whole && crossesWhole(slice),
     };
-    const text = `${freshness.connected} ${freshness.synced} ${freshness.lagMs} ${freshness.whole}`;
+    const text = `${freshness.connected} ${freshness.everSynced} ${freshness.lagMs} ${freshness.whole}`;
     if (reported.freshness === text) return undefined;
     reported.freshness = text;
     return freshness;

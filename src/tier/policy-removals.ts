@@ -3,8 +3,8 @@
  * follows from the policies of both ends and from what is held, so nothing of it is kept; what the shard itself has deleted does not count.
  *
  *   who has narrowed what crosses       where it shows
- *   the other end                       at the end of the statement that follows
- *   this end, and something crosses     before it lets go of what it refuses now; then at the end of the statement that follows
+ *   the other end                       at the end of the sync that follows
+ *   this end, and something crosses     before it lets go of what it refuses now; then at the end of the sync that follows
  *   this end, and nothing crosses       before it lets go of all of it
  *
  * Cost: a slice is read only at an end that leaves out at least `removesMin` of its objects, where something of it crosses and something does not.
@@ -12,15 +12,15 @@
 import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Objects, Revisions } from '../domain/ports.js';
 import { scopeOfSlice } from '../domain/scope.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { FrameOf } from '../frames/frame.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import { crossingObjects } from './crossing.js';
-import type { Edge } from './edge.js';
-import type { Edges } from './edges.js';
+import { filterObjects } from './filtered-changes.js';
+import type { LinkFilter } from './link-filter.js';
+import type { LinkFilters } from './link-filters.js';
 
 export type PolicyRemovalsParts = Readonly<{
   store: Objects & Revisions & CanonicalPaths;
@@ -30,45 +30,45 @@ export type PolicyRemovalsParts = Readonly<{
 
 export class PolicyRemovals {
   readonly #parts: PolicyRemovalsParts;
-  readonly #side: LinkSide;
-  readonly #edges: () => Edges | undefined;
+  readonly #neighbour: Neighbour;
+  readonly #filters: () => LinkFilters | undefined;
 
-  /** `edges`: as they are now. */
-  constructor(parts: PolicyRemovalsParts, side: LinkSide, edges: () => Edges | undefined) {
+  /** `filters`: as they are now. */
+  constructor(parts: PolicyRemovalsParts, neighbour: Neighbour, filters: () => LinkFilters | undefined) {
     this.#parts = parts;
-    this.#side = side;
-    this.#edges = edges;
+    this.#neighbour = neighbour;
+    this.#filters = filters;
   }
 
-  /** Whether nothing may be removed at the end of a statement. `settled` resolves once all before it is decided. */
-  async holdsEnd({ slice, count, edge: stated, isSame }: FrameOf<'end'>, settled: () => Promise<void>): Promise<boolean> {
+  /** Whether nothing may be removed at the end of a sync. `settled` resolves once all before it is decided. */
+  async holdsEnd({ slice, count, filterHash: syncedIn, isSame }: FrameOf<'end'>, settled: () => Promise<void>): Promise<boolean> {
     const { known, removals } = this.#parts;
-    const edges = this.#edges();
-    if (edges === undefined) return true;
-    if (known.shard(slice.shard)?.side !== this.#side || !edges.takes(slice, this.#side)) return false;
-    const edge = edges.from(this.#side);
-    if (isSame === true || edge.isWhole(slice) || this.#objectsOf(slice) < removals.removesMin) {
+    const filters = this.#filters();
+    if (filters === undefined) return true;
+    if (known.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
+    const filter = filters.from(this.#neighbour);
+    if (isSame === true || filter.isWhole(slice) || this.#objectsOf(slice) < removals.removesMin) {
       removals.forget(slice);
       return false;
     }
     await settled();
     const objects = this.#objectsOf(slice);
     const leftOut = objects - count;
-    // Policies have changed on the way: another statement follows, and what this one leaves out may cross by now.
-    if (leftOut >= removals.removesMin && stated !== '' && stated !== edge.hashOf(slice)) return true;
-    const removes = !edge.covers(slice) ? objects : leftOut < removals.removesMin ? 0 : await this.#countRefused(slice, edge);
-    return removals.holds({ slice, reason: edge.hashOf(slice), removes, objects });
+    // Policies have changed on the way: another sync follows, and what this one leaves out may cross by now.
+    if (leftOut >= removals.removesMin && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) return true;
+    const removes = !filter.covers(slice) ? objects : leftOut < removals.removesMin ? 0 : await this.#countRefused(slice, filter);
+    return removals.holds({ slice, reason: filter.hashOf(slice), removes, objects });
   }
 
   /** Whether this end may not let go of what its own policy refuses now; it asks before it does. */
   async holdsOwn(slice: Slice): Promise<boolean> {
     const { removals } = this.#parts;
-    const edges = this.#edges();
+    const filters = this.#filters();
     const objects = this.#objectsOf(slice);
-    if (edges === undefined) return false;
-    const own = edges.ownFrom(this.#side);
+    if (filters === undefined) return false;
+    const own = filters.ownFrom(this.#neighbour);
     const removes = objects < removals.removesMin ? 0 : own.covers(slice) ? await this.#countRefused(slice, own) : objects;
-    return removals.holds({ slice, reason: edges.from(this.#side).hashOf(slice), removes, objects });
+    return removals.holds({ slice, reason: filters.from(this.#neighbour).hashOf(slice), removes, objects });
   }
 
   #objectsOf(slice: Slice): number {
@@ -76,12 +76,12 @@ export class PolicyRemovals {
   }
 
   /** All of them, if they cannot be read in time. */
-  async #countRefused(slice: Slice, edge: Edge): Promise<number> {
+  async #countRefused(slice: Slice, filter: LinkFilter): Promise<number> {
     const { store } = this.#parts;
     let refused = 0;
     try {
       for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published)))
-        refused += page.length - (await crossingObjects(page, { slice, edge, paths: store })).length;
+        refused += page.length - (await filterObjects(page, { slice, filter, paths: store })).length;
       return refused;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

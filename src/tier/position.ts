@@ -1,5 +1,5 @@
 /**
- * Where a link goes on from: the position that the other end was told last, as it remembers it. It is a text of this store's, but it comes
+ * Where a link goes on from: the position that the other end was sent last, as it remembers it. It is a text of this store's, but it comes
  * from a peer.
  */
 import type { Revisions } from '../domain/ports.js';

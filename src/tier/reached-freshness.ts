@@ -1,18 +1,18 @@
 import type { Routes } from './routes.js';
-import type { ToldFreshness } from './told-freshness.js';
+import type { ReportedFreshness } from './reported-freshness.js';
 
-export type LinksFreshness = Pick<ToldFreshness, 'presence' | 'shard' | 'slice'>;
+export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice'>;
 
-/** As links have told; of a shard whose origin none of them leads to nobody is connected, whatever was told before. */
-export function reachedFreshness(told: ToldFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
+/** As links have sent; of a shard whose origin none of them leads to nobody is connected, whatever was sent before. */
+export function reachedFreshness(reported: ReportedFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
   return {
-    presence: (side) => told.presence(side),
-    shard: (side, shard) => {
+    presence: (neighbour) => reported.presence(neighbour),
+    shard: (neighbour, shard) => {
       const sinceMs = routes.unreachedMs(shard);
-      return sinceMs === undefined ? told.shard(side, shard) : { connected: false, sinceMs };
+      return sinceMs === undefined ? reported.shard(neighbour, shard) : { connected: false, sinceMs };
     },
-    slice: (side, slice) => {
-      const freshness = told.slice(side, slice);
+    slice: (neighbour, slice) => {
+      const freshness = reported.slice(neighbour, slice);
       return freshness && routes.unreachedMs(slice.shard) !== undefined ? { ...freshness, connected: false } : freshness;
     },
   };

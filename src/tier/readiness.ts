@@ -5,11 +5,11 @@
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import type { ToldFreshness } from './told-freshness.js';
+import type { ReportedFreshness } from './reported-freshness.js';
 
 export type ReadinessParts = Readonly<{
   known: KnownShards;
-  told: Pick<ToldFreshness, 'presence' | 'syncedAt'>;
+  reported: Pick<ReportedFreshness, 'presence' | 'syncedAt'>;
   clock: Clock;
   hasParent: boolean;
 }>;
@@ -26,14 +26,14 @@ export class Readiness {
     this.#graceMs = readyGraceMs;
     this.#startedMs = clock.now();
     // A state that was whole once is better than none, however old; one that was never whole is not.
-    const held = [...known.shards].filter(({ side }) => side === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
-    this.#isReady = !hasParent || (held.length > 0 && held.every(({ synced }) => synced));
+    const held = [...known.shards].filter(({ via }) => via === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
+    this.#isReady = !hasParent || (held.length > 0 && held.every(({ everSynced }) => everSynced));
   }
 
   get isReady(): boolean {
     if (this.#isReady) return true;
-    const { told, clock } = this.#parts;
-    const isAllHere = told.presence('parent').hasTold && told.syncedAt('parent').every((slice) => this.#isHere(slice));
+    const { reported, clock } = this.#parts;
+    const isAllHere = reported.presence('parent').hasReported && reported.syncedAt('parent').every((slice) => this.#isHere(slice));
     this.#isReady = isAllHere || clock.now() - this.#startedMs >= this.#graceMs;
     return this.#isReady;
   }
@@ -42,7 +42,7 @@ export class Readiness {
   #isHere(slice: Slice): boolean {
     const { known } = this.#parts;
     const state = known.shard(slice.shard);
-    if (state?.side === undefined) return state?.removed === true;
-    return state.side !== 'parent' || known.isSynced(slice);
+    if (state?.via === undefined) return state?.removed === true;
+    return state.via !== 'parent' || known.isSynced(slice);
   }
 }

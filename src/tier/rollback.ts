@@ -1,8 +1,8 @@
 /**
- * What a cache does once it learns that its disk is older than what it has told: a neighbour goes on from a position that this store does not know.
+ * What a cache does once it learns that its disk is older than what it has sent: a neighbour goes on from a position that this store does not know.
  *
  * What it holds is then not all there is, though its slices say so: told on, it would make neighbours forget what is lost here alone. So every
- * slice is doubted, and every link and pusher connects anew and states what it has. O5 Once in a life: the doubts cover all that was there when
+ * slice is marked stale, and every link and pusher connects anew and syncs what it has. O5 Once in a life: the invalidates cover all that was there when
  * it began, and a peer that lies costs no more than that.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -10,7 +10,7 @@ import type { KnownShards } from '../intake/known-shards.js';
 import type { Store } from '../domain/ports.js';
 import type { Push, Speaker } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import type { LinkSession } from './link-session.js';
 
 export type RollbackParts = Readonly<{
@@ -32,24 +32,24 @@ export class Rollback {
     this.#parts = parts;
   }
 
-  /** Whether a position that a neighbour was told shows it for the first time. Then everybody is sent away once all is doubted. */
-  notice(side: LinkSide, position: string): boolean {
+  /** Whether a position that a neighbour was sent shows it for the first time. Then everybody is sent away once all is marked stale. */
+  notice(neighbour: Neighbour, position: string): boolean {
     const { store, log } = this.#parts;
     if (this.#isNoticed || !isResourceVersion(position) || store.locate(position).kind === 'ours') return false;
     this.#isNoticed = true;
-    log.warn('store.rolled-back', { side, position, resourceVersion: store.format(store.published) });
-    void this.#doubtAll();
+    log.warn('store.rolled-back', { neighbour, position, resourceVersion: store.format(store.published) });
+    void this.#invalidateAll();
     return true;
   }
 
-  async #doubtAll(): Promise<void> {
+  async #invalidateAll(): Promise<void> {
     const { store, known, links, sendPushersAway } = this.#parts;
-    const doubts = [...known.shards].flatMap(({ shard, side, incarnation }): readonly Push[] => {
-      if (side === undefined) return [];
-      const by: Speaker = side === 'local' ? { kind: 'pusher', incarnation } : { kind: 'link', side };
-      return [...known.slicesOf(shard)].map(({ slice }) => ({ kind: 'doubt', slice, by }));
+    const invalidations = [...known.shards].flatMap(({ shard, via, term }): readonly Push[] => {
+      if (via === undefined) return [];
+      const by: Speaker = via === 'local' ? { kind: 'pusher', term } : { kind: 'link', neighbour: via };
+      return [...known.slicesOf(shard)].map(({ slice }) => ({ kind: 'invalidate', slice, by }));
     });
-    await store.lane().push(doubts);
+    await store.lane().push(invalidations);
     for (const link of links()) link.bye('unavailable', 'the store was rolled back', retryMs);
     sendPushersAway();
   }

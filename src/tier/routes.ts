@@ -12,8 +12,8 @@ import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import {
   choose,
   compareClaims,
-  incarnationMax,
-  nextIncarnation,
+  termMax,
+  nextTerm,
   isUnknown,
   type Choice,
   type Claim,
@@ -23,7 +23,7 @@ import {
 } from '../domain/claim.js';
 import type { Clock, PushLane } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import type { FrameOf } from '../frames/frame.js';
 import { frameBounds } from '../frames/frame-bounds.js';
 import type { KnownShards } from '../intake/known-shards.js';
@@ -36,12 +36,12 @@ export type RoutesParts = Readonly<{
   clock: Clock;
   log: BoundedLog;
   /** Whether a child may claim a shard. */
-  mayClaim: (shard: ShardName, from: LinkSide) => boolean;
+  mayClaim: (shard: ShardName, from: Neighbour) => boolean;
   /** What is told of the shard has changed. */
   changed: (shard: ShardName) => void;
 }>;
 
-type Heard = { highest: Given; readonly offers: Map<LinkSide, Offer> };
+type Heard = { highest: Given; readonly offers: Map<Neighbour, Offer> };
 
 /** No shard is forgotten but by an operator's word, so nobody may make up as many as they like. */
 const shardsMax = 100_000;
@@ -59,7 +59,7 @@ export class Routes {
   readonly #unreachedMs = new Map<ShardName, number>();
   /** Claims of this very cache that it did not remember, not long ago. */
   readonly #risen = new Set<ShardName>();
-  /** Removals that this cache has forgotten and a neighbour has not: it tells of them again when its link opens. */
+  /** Removals that this cache has forgotten and a neighbour has not: it reports on them again when its link opens. */
   readonly #forgotten = new Map<ShardName, Given>();
   /** What the committer was asked for last, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
@@ -70,22 +70,22 @@ export class Routes {
     this.#startedMs = parts.clock.now();
   }
 
-  /** What a neighbour has told. Why it is passed over; undefined when it is not. */
-  hear(from: LinkSide, { shard, incarnation, process, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
+  /** What a neighbour has sent. Why it is passed over; undefined when it is not. */
+  hear(from: Neighbour, { shard, term, process, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
-    const told: Given = { incarnation, process, removed, origin };
+    const reported: Given = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
-    const why = this.#refusalOf(from, { shard, incarnation }, known);
-    // What this cache has told itself comes back from those who may not claim it, too. That they know of a removal is kept (forgetting.ts).
-    const isKnownRemoval = removed && known !== undefined && compareClaims(told, known) === 0;
+    const why = this.#refusalOf(from, { shard, term }, known);
+    // What this cache has sent itself comes back from those who may not claim it, too. That they know of a removal is kept (forgetting.ts).
+    const isKnownRemoval = removed && known !== undefined && compareClaims(reported, known) === 0;
     if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
-    const heard = this.#heard.get(shard) ?? { highest: told, offers: new Map<LinkSide, Offer>() };
+    const heard = this.#heard.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#heard.set(shard, heard);
     // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there. Of the one parent it is
     // kept: not all that is told to it is heard there, and what was is to be removed there too before it is forgotten here.
-    if (isThrough && from !== 'parent' && known?.side !== from) heard.offers.delete(from);
-    else heard.offers.set(from, { ...told, path, reached });
-    if (compareClaims(told, heard.highest) > 0) heard.highest = told;
+    if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
+    else heard.offers.set(from, { ...reported, path, reached });
+    if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
     this.#decide(shard);
     return undefined;
   }
@@ -96,7 +96,7 @@ export class Routes {
   }
 
   /** The link is over: what it told is true no more. */
-  down(from: LinkSide): void {
+  down(from: Neighbour): void {
     for (const [shard, { offers }] of this.#heard) if (offers.delete(from)) this.#decide(shard);
   }
 
@@ -109,40 +109,42 @@ export class Routes {
   }
 
   /** The links that claim the shard for an origin behind them. */
-  claimants(shard: ShardName): readonly LinkSide[] {
+  claimants(shard: ShardName): readonly Neighbour[] {
     const { own } = this.#parts;
-    return [...(this.#heard.get(shard)?.offers ?? [])].flatMap(([side, { removed, path }]) =>
-      removed || path.includes(own) ? [] : [side],
+    return [...(this.#heard.get(shard)?.offers ?? [])].flatMap(([neighbour, { removed, path }]) =>
+      removed || path.includes(own) ? [] : [neighbour],
     );
   }
 
   /** Whether a neighbour whose link is open has nothing of a shard that was removed here: a child hears of every shard, and answers. */
-  hasRemoved(shard: ShardName, side: LinkSide): boolean {
-    return this.#heard.get(shard)?.offers.get(side)?.removed ?? side === 'parent';
+  hasRemoved(shard: ShardName, neighbour: Neighbour): boolean {
+    return this.#heard.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
   }
 
   /** How many shards each link claims. */
-  get claims(): ReadonlyMap<LinkSide, number> {
-    const claims = new Map<LinkSide, number>();
-    for (const shard of this.#heard.keys()) for (const side of this.claimants(shard)) claims.set(side, (claims.get(side) ?? 0) + 1);
+  get claims(): ReadonlyMap<Neighbour, number> {
+    const claims = new Map<Neighbour, number>();
+    for (const shard of this.#heard.keys())
+      for (const neighbour of this.claimants(shard)) claims.set(neighbour, (claims.get(neighbour) ?? 0) + 1);
     return claims;
   }
 
-  /** Who may claim what has changed. What may be claimed now is told again, for that side's policies have changed with it. */
+  /** Who may claim what has changed. What may be claimed now is sent again, for that neighbour's policies have changed with it. */
   policiesChanged(): void {
     for (const [shard, { offers }] of this.#heard) {
-      for (const side of offers.keys()) if (side !== 'parent' && !this.#parts.mayClaim(shard, side)) offers.delete(side);
+      for (const neighbour of offers.keys())
+        if (neighbour !== 'parent' && !this.#parts.mayClaim(shard, neighbour)) offers.delete(neighbour);
       this.#decide(shard);
     }
   }
 
   /** What a neighbour is told of a shard; undefined when nothing is known of it. */
-  claimFor(to: LinkSide, shard: ShardName): FrameOf<'claim'> | undefined {
+  claimFor(to: Neighbour, shard: ShardName): FrameOf<'claim'> | undefined {
     const choice = this.#choice(shard);
     if (choice === undefined) return undefined;
-    const { incarnation, process, removed, origin, side } = choice.state;
+    const { term, process, removed, origin, via } = choice.state;
     const path = [...choice.path.slice(1 - frameBounds.pathMax), this.#parts.own];
-    return { kind: 'claim', shard, incarnation, process, removed, origin, path, reached: choice.reached, isYours: side === to };
+    return { kind: 'claim', shard, term, process, removed, origin, path, reached: choice.reached, isYours: via === to };
   }
 
   /** Since when the origin of a shard is not reached; undefined while it is. */
@@ -155,11 +157,11 @@ export class Routes {
     this.#isClosed = true;
   }
 
-  /** What nobody has told of since the start is reached by nobody, unless it is local. */
+  /** What nobody has reported on since the start is reached by nobody, unless it is local. */
   #choice(shard: ShardName): Choice | undefined {
     const state = this.#parts.known.shard(shard);
     if (state === undefined) return undefined;
-    if (state.side === 'local') return { state, path: [], reached: true };
+    if (state.via === 'local') return { state, path: [], reached: true };
     const chosen = this.#choices.get(shard);
     return chosen !== undefined && isSame(chosen.state, state) ? chosen : { state, path: [], reached: false };
   }
@@ -180,8 +182,8 @@ export class Routes {
     if (forgotten === undefined) return undefined;
     this.#forgotten.delete(shard);
     if (compareClaims(forgotten, state) <= 0) return undefined;
-    if (state.plain) return { ...state, incarnation: nextIncarnation(forgotten) };
-    return { shard, ...forgotten, side: undefined, plain: false };
+    if (state.plain) return { ...state, term: nextTerm(forgotten) };
+    return { shard, ...forgotten, via: undefined, plain: false };
   }
 
   #decide(shard: ShardName): void {
@@ -190,7 +192,7 @@ export class Routes {
     const recalled = now && this.#recall(shard, now);
     if (recalled !== undefined) return this.#ask(recalled);
     const { own, known, changed } = this.#parts;
-    const { highest, offers } = this.#heard.get(shard) ?? { highest: undefined, offers: new Map<LinkSide, Offer>() };
+    const { highest, offers } = this.#heard.get(shard) ?? { highest: undefined, offers: new Map<Neighbour, Offer>() };
     const before = this.#choice(shard);
     const choice = choose(own, before, { shard, highest, offers });
     if (choice === undefined) return;
@@ -204,10 +206,10 @@ export class Routes {
   }
 
   #ask(state: Claim): void {
-    const { shard, side } = state;
+    const { shard, via } = state;
     const asked = this.#asked.get(shard);
     if (asked !== undefined && isSame(asked, state)) return;
-    if (side === 'local' && !this.#mayRise(shard)) return;
+    if (via === 'local' && !this.#mayRise(shard)) return;
     this.#asked.set(shard, state);
     void this.#push(state).finally(() => {
       if (this.#asked.get(shard) === state) this.#asked.delete(shard);
@@ -244,20 +246,16 @@ export class Routes {
     if (cleared?.kind === 'swept' && cleared.removed > 0) log.info('link.shard-removed', { shard, objects: cleared.removed });
   }
 
-  #refusalOf(
-    from: LinkSide,
-    { shard, incarnation }: Pick<Claim, 'shard' | 'incarnation'>,
-    known: ShardState | undefined,
-  ): string | undefined {
+  #refusalOf(from: Neighbour, { shard, term }: Pick<Claim, 'shard' | 'term'>, known: ShardState | undefined): string | undefined {
     const { mayClaim } = this.#parts;
     if (known === undefined && !this.#heard.has(shard) && Math.max(this.#parts.known.count, this.#heard.size) >= shardsMax)
       return `${shardsMax} shards are known here already`;
     if (from === 'parent') return undefined;
-    if (incarnation > incarnationMax(known)) return 'its number is far above all that is known';
+    if (term > termMax(known)) return 'its number is far above all that is known';
     return mayClaim(shard, from) ? undefined : 'the policy does not let this child claim it, or it has claimed as many shards as it may';
   }
 }
 
 function isSame(one: ShardState, other: ShardState): boolean {
-  return compareClaims(one, other) === 0 && one.side === other.side;
+  return compareClaims(one, other) === 0 && one.via === other.via;
 }

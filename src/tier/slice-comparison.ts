@@ -1,5 +1,5 @@
 /**
- * What both ends of a link hold of a slice, compared before it is stated: this end's is that of a snapshot at the position of its `begin`, the
+ * What both ends of a link hold of a slice, compared before it is synced: this end's is that of a snapshot at the position of its `begin`, the
  * other end's is of what it holds once it has that.
  */
 import type { Key } from '../domain/key.js';
@@ -30,10 +30,10 @@ export class SliceComparison {
     return this.#own === undefined || this.#other === undefined ? undefined : this.#own === this.#other;
   }
 
-  /** Reads one page, of which `crossing` is what crosses. False: it was the last. Throws Refused(Expired) when the snapshot was held for too long. */
-  async page(crossing: (objects: readonly StoredObject[]) => Promise<readonly StoredObject[]>): Promise<boolean> {
+  /** Reads one page, of which `filtered` is what crosses. False: it was the last. Throws Refused(Expired) when the snapshot was held for too long. */
+  async page(filtered: (objects: readonly StoredObject[]) => Promise<readonly StoredObject[]>): Promise<boolean> {
     const { objects, next } = await this.#snapshot.page(this.#after);
-    this.#summary.add(await crossing(objects));
+    this.#summary.add(await filtered(objects));
     this.#after = next;
     if (next !== undefined) return true;
     this.#own = this.#summary.format();

@@ -1,8 +1,8 @@
 /**
- * The reading of one slice as it stood at a revision, beside a tail that goes on from there: what a statement tells, and what a
+ * The reading of one slice as it stood at a revision, beside a tail that goes on from there: what a sync tells, and what a
  * digest sums up.
  *
- *   revision ──────┬──────────────────────────▶    W1 What the tail has told since is not told again from the snapshot: it would be older.
+ *   revision ──────┬──────────────────────────▶    W1 What the tail has sent since is not sent again from the snapshot: it would be older.
  *        snapshot ─┘ changes told by the tail      W2 The sum is of what crosses at the tail's position: the snapshot's, and what
  *                                                     each change since took away and put there.
  *

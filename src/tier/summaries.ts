@@ -1,5 +1,5 @@
 /**
- * Tells the other end of a link, one slice after the other, what is held here of slices that it is about to state.
+ * Tells the other end of a link, one slice after the other, what is held here of slices that it is about to sync.
  *
  *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary        with a turn of the event loop for each page
  *

@@ -19,12 +19,12 @@ export type TailChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>
 
 export type TailParts = Readonly<{
   history: Pick<History, 'everyChange'>;
-  /** Whether changes of a key are told at all: others are not even read. */
+  /** Whether changes of a key are sent at all: others are not even read. */
   isWanted: (key: Key) => boolean;
   revisions: Pick<Revisions, 'published'>;
   commits: Commits;
   /** There is more. */
-  rang: () => void;
+  notify: () => void;
 }>;
 
 const liveChangesMax = 4_096;
@@ -103,7 +103,7 @@ export class Tail {
     this.#liveBytes += bytes;
     this.#seen = revision;
     if (this.#liveChanges > liveChangesMax || this.#liveBytes > liveBytesMax) this.#forgetLive();
-    this.#parts.rang();
+    this.#parts.notify();
   }
 
   #takeLive(): Run | undefined {

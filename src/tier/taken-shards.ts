@@ -1,10 +1,10 @@
 /**
- * Which shards the other end of a link has from here, as it has told: only these are sent. The claim that it knows of says whether an `end`
+ * Which shards the other end of a link has from here, as it has sent: only these are sent. The claim that it knows of says whether an `end`
  * would count. Bound: `shardsMax`, known here or not yet.
  */
 import { compareClaims, type ClaimOrder } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
-import { flows, type LinkSide } from '../domain/side.js';
+import { flows, type Neighbour } from '../domain/via.js';
 import type { FrameOf, HeldSlice } from '../frames/frame.js';
 import type { KnownShards } from '../intake/known-shards.js';
 
@@ -12,25 +12,25 @@ const shardsMax = 100_000;
 
 export class TakenShards {
   readonly #known: Pick<KnownShards, 'shard'>;
-  readonly #to: LinkSide;
+  readonly #to: Neighbour;
   /** No claim: it has only said that it holds some of it. */
   readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
 
-  constructor(known: Pick<KnownShards, 'shard'>, to: LinkSide, held: readonly HeldSlice[]) {
+  constructor(known: Pick<KnownShards, 'shard'>, to: Neighbour, held: readonly HeldSlice[]) {
     this.#known = known;
     this.#to = to;
     for (const { slice } of held) this.#claims.set(slice.shard, undefined);
   }
 
   learnChoice(claim: FrameOf<'claim'>): void {
-    const { shard, incarnation, removed, origin, isYours } = claim;
+    const { shard, term, removed, origin, isYours } = claim;
     if (!isYours) this.#claims.delete(shard);
-    else if (this.#claims.size < shardsMax) this.#claims.set(shard, { incarnation, removed, origin });
+    else if (this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
   }
 
   /** Nothing goes back to where it came from, whatever the other end still believes. */
   has(shard: ShardName): boolean {
-    return this.#claims.has(shard) && flows(this.#known.shard(shard)?.side, this.#to);
+    return this.#claims.has(shard) && flows(this.#known.shard(shard)?.via, this.#to);
   }
 
   /** Whether both ends know of the same claim. */

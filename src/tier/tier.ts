@@ -2,7 +2,7 @@
  * This cache in the tree: the link to its parent, those of its children, and what it knows through them.
  *
  *              parent
- *     claims,    ▲ │  claims,           what crosses is what both ends' policies allow (edge.ts); whose a shard is, is
+ *     claims,    ▲ │  claims,           what crosses is what both ends' policies allow (link-filter.ts); whose a shard is, is
  *     forward    │ ▼  follow            settled by claims that travel to every neighbour (domain/claim.ts)
  *            this cache
  *              ▲ │
@@ -18,30 +18,30 @@ import type { PushLane, Store, Subscription } from '../domain/ports.js';
 import type { LinkState as KeptLink } from '../domain/push.js';
 import { formatResource, type Resource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
-import { childOf, childSide, type LinkSide } from '../domain/side.js';
+import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import { protocolVersion, type Frame, type FrameOf, type ToldOfSlice } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf, type SliceReport } from '../frames/frame.js';
 import type { ChildShards } from './child-shards.js';
 import { Children, type Child } from './children.js';
-import { childPolicy, parentPolicy, type EndPolicy } from './edges.js';
+import { childPolicy, parentPolicy, type EndPolicy } from './link-filters.js';
 import { isWhole } from '../intake/freshness.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { PushSessions } from '../intake/push-sessions.js';
-import { EqualEdges } from './equal-edges.js';
+import { EqualFilters } from './equal-filters.js';
 import { Forgetting } from './forgetting.js';
 import { Link, type LinkOptions, type LinkParts, type LinkState } from './link.js';
 import { LinkSession } from './link-session.js';
 import type { LinkPeer, LinkSessionParts } from './link-session-parts.js';
-import type { OutflowOptions } from './outflow-options.js';
+import type { LinkSenderOptions } from './link-sender-options.js';
 import { LogChunks } from './log-chunks.js';
 import { Readiness } from './readiness.js';
 import { reachedFreshness, type LinksFreshness } from './reached-freshness.js';
 import { Rollback, type RollbackParts } from './rollback.js';
 import { Routes } from './routes.js';
-import { ToldFreshness, type OpenSide } from './told-freshness.js';
-import { Tellers } from './tellers.js';
-import { hearUnstated, nameUnstated, type HearingParts } from './unstated.js';
+import { ReportedFreshness, type OpenNeighbour } from './reported-freshness.js';
+import { FreshnessNews } from './freshness-news.js';
+import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 
 export type TierParts = Readonly<{
   store: Store;
@@ -62,42 +62,42 @@ export type TierParts = Readonly<{
     | 'routed'
     | 'settled'
     | 'routes'
-    | 'unstated'
+    | 'swept'
     | 'isRolledBack'
-    | 'equalEdges'
+    | 'equalFilters'
     | 'history'
     | 'store'
   > &
   Pick<LinkParts, 'connect'> &
   Pick<RollbackParts, 'sendPushersAway'> &
-  Pick<HearingParts, 'tellAbsent'>;
+  Pick<SweptTakenParts, 'reportAbsent'>;
 
-export type TierOptions = OutflowOptions &
+export type TierOptions = LinkSenderOptions &
   Omit<LinkOptions, 'hello'> &
   Readonly<{
     name: string;
     /** When this process started, in milliseconds since 1970. */
-    incarnation: number;
+    term: number;
     agent: string;
     /** How long readers are kept waiting for a parent that does not come. */
     readyGraceMs: number;
   }>;
 
-const untold = { connected: false, lagMs: 0, whole: false };
+const unreported = { connected: false, lagMs: 0, whole: false };
 
 export class Tier {
   readonly #parts: TierParts;
   readonly #options: TierOptions;
   readonly #known: KnownShards;
-  readonly #told: ToldFreshness;
+  readonly #reported: ReportedFreshness;
   readonly #freshness: LinksFreshness;
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
   /** Ends what is gone, by an operator's word. */
   readonly forgetting: Forgetting;
-  readonly #tellers: Tellers;
-  readonly #equalEdges = new EqualEdges();
+  readonly #news: FreshnessNews;
+  readonly #equalFilters = new EqualFilters();
   readonly #history: LogChunks;
   readonly #rollback: Rollback;
   readonly #subscription: Subscription;
@@ -116,8 +116,8 @@ export class Tier {
     this.#options = options;
     this.#known = known;
     this.#policies = policies;
-    const children = parts.links.map(({ side }) => side).filter((side) => side !== 'parent');
-    this.#told = new ToldFreshness(clock, options.urls.length > 0 ? ['parent', ...children] : children);
+    const children = parts.links.map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
+    this.#reported = new ReportedFreshness(clock, options.urls.length > 0 ? ['parent', ...children] : children);
     this.#parentLane = store.lane();
     this.#rollback = new Rollback({ ...parts, links: () => this.#sessions() });
     this.#children = new Children({
@@ -129,7 +129,7 @@ export class Tier {
       route: () => this.route,
     });
     this.#link = options.urls.length === 0 ? undefined : this.#linkToParent();
-    this.#tellers = new Tellers({ ...parts, freshness: this.#told, sessions: () => this.#sides() });
+    this.#news = new FreshnessNews({ ...parts, freshness: this.#reported, sessions: () => this.#neighbours() });
     this.#routes = new Routes({
       own: store.cacheId,
       known,
@@ -138,8 +138,8 @@ export class Tier {
       log: parts.boundedLog,
       mayClaim: (shard, from) => this.#sessionOf(from)?.hearsClaim(shard) === true && parts.childShards.take(from, shard),
       changed: (shard) => {
-        for (const session of this.#sessions()) session.tellClaim(shard);
-        this.#tellers.tell([...known.slicesOf(shard)].map(({ slice }) => slice));
+        for (const session of this.#sessions()) session.sendClaim(shard);
+        this.#news.notify([...known.slicesOf(shard)].map(({ slice }) => slice));
       },
     });
     this.forgetting = new Forgetting({
@@ -147,26 +147,26 @@ export class Tier {
       children: this.#children,
       routes: this.#routes,
       hasParent: this.#link !== undefined,
-      hasTold: (side) => {
-        const { isOpen, hasTold } = this.#told.presence(side);
-        return isOpen && hasTold;
+      hasReported: (neighbour) => {
+        const { isOpen, hasReported } = this.#reported.presence(neighbour);
+        return isOpen && hasReported;
       },
-      left: (side) => {
-        this.#told.forget(side);
-        this.#tellers.look();
+      left: (neighbour) => {
+        this.#reported.forget(neighbour);
+        this.#news.look();
       },
     });
-    this.#freshness = reachedFreshness(this.#told, this.#routes);
+    this.#freshness = reachedFreshness(this.#reported, this.#routes);
     this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
-    this.#naming = nameUnstated({ store, known, sessionOf: (side) => this.#sessionOf(side) });
+    this.#naming = sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) });
     this.#subscription = store.subscribe(({ changes }) => {
       // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
     });
-    this.#readiness = new Readiness({ known, told: this.#told, clock, hasParent: this.#link !== undefined }, options);
+    this.#readiness = new Readiness({ known, reported: this.#reported, clock, hasParent: this.#link !== undefined }, options);
   }
 
-  /** The id of this cache, and of those above it as they were told last: also while the parent is away, or a parent that comes as a child is no loop. */
+  /** The id of this cache, and of those above it as they were sent last: also while the parent is away, or a parent that comes as a child is no loop. */
   get route(): readonly string[] {
     return [this.#parts.store.cacheId, ...this.#routeAbove];
   }
@@ -186,7 +186,7 @@ export class Tier {
   }
 
   /** How many shards each open link claims. */
-  get claims(): ReadonlyMap<LinkSide, number> {
+  get claims(): ReadonlyMap<Neighbour, number> {
     return this.#routes.claims;
   }
 
@@ -225,30 +225,30 @@ export class Tier {
 
   /** The type is gone, and its objects with it. */
   drop(resource: Resource): void {
-    for (const [side, session] of this.#sides()) {
-      const slices: Slice[] = [...this.#known.shards].filter((state) => state.side === side).map(({ shard }) => ({ shard, resource }));
+    for (const [neighbour, session] of this.#neighbours()) {
+      const slices: Slice[] = [...this.#known.shards].filter((state) => state.via === neighbour).map(({ shard }) => ({ shard, resource }));
       if (slices.length > 0) session.dropped(slices);
-      this.#parts.log.debug('link.type-dropped', { side, type: formatResource(resource) });
+      this.#parts.log.debug('link.type-dropped', { neighbour, type: formatResource(resource) });
     }
   }
 
   /** How fresh a slice is, wherever it comes from. */
-  freshnessOf(slice: Slice): ToldOfSlice {
+  freshnessOf(slice: Slice): SliceReport {
     const shard = this.#known.shard(slice.shard);
-    if (shard?.side === undefined) return untold;
-    const { side } = shard;
-    const told = (side === 'local' ? this.#parts.pushers.freshness(slice) : this.#freshness.slice(side, slice)) ?? untold;
-    return { ...told, whole: isWhole(this.#known.slice(slice), shard, told.whole) };
+    if (shard?.via === undefined) return unreported;
+    const { via } = shard;
+    const reported = (via === 'local' ? this.#parts.pushers.freshness(slice) : this.#freshness.slice(via, slice)) ?? unreported;
+    return { ...reported, whole: isWhole(this.#known.slice(slice), shard, reported.whole) };
   }
 
   /** Whether every shard is known here that any cache of the tree knows. */
   get isComplete(): boolean {
-    return this.#tellers.isComplete();
+    return this.#news.isComplete();
   }
 
   /** When somebody may last have had a shard that lives behind a link: where nothing was told of it yet, since the link is as it is. */
-  seenMs(shard: ShardName, side: LinkSide): number {
-    const { connected, sinceMs } = this.#freshness.shard(side, shard);
+  seenMs(shard: ShardName, neighbour: Neighbour): number {
+    const { connected, sinceMs } = this.#freshness.shard(neighbour, shard);
     return connected ? this.#parts.clock.now() : sinceMs;
   }
 
@@ -262,15 +262,15 @@ export class Tier {
     this.#subscription.cancel();
     this.#settled.cancel();
     this.#naming.cancel();
-    this.#tellers.close();
+    this.#news.close();
     this.#routes.close();
     for (const { session } of this.#children.connected) session.bye('shutdown', 'the cache is stopping', 0);
   }
 
   #linkToParent(): Link {
-    const { name, incarnation, agent } = this.#options;
+    const { name, term, agent } = this.#options;
     const { store, intake } = this.#parts;
-    const hello = { name, cacheId: store.cacheId, incarnation, agent, credit: intake.credit, limits: intake.limits };
+    const hello = { name, cacheId: store.cacheId, term, agent, credit: intake.credit, limits: intake.limits };
     const open = (connection: FrameConnection, peer: LinkPeer): LinkSession =>
       this.#open({ connection, lane: this.#parentLane }, peer, parentPolicy(this.#policies));
     return new Link({ ...this.#parts, open }, { ...this.#options, hello });
@@ -278,16 +278,16 @@ export class Tier {
 
   #open(ends: Readonly<{ connection: FrameConnection; lane: PushLane }>, peer: LinkPeer, policy: EndPolicy): LinkSession {
     const { log } = this.#parts;
-    const { side } = peer;
-    let told: OpenSide | undefined;
+    const { neighbour } = peer;
+    let reported: OpenNeighbour | undefined;
     // Whom the store does not meet is no neighbour, and nothing is expected of it.
     const met = (): void => {
-      const open = (told = this.#told.up(side));
+      const open = (reported = this.#reported.up(neighbour));
       // One that comes for the first time is missed from now on.
-      this.#tellers.look();
+      this.#news.look();
       void ends.connection.closed.then(() => {
         open.down();
-        this.#tellers.look();
+        this.#news.look();
       });
     };
     return new LinkSession(
@@ -295,19 +295,19 @@ export class Tier {
       { peer, policy },
       {
         ...this.#parts,
-        log: log.child({ side, peer: ends.connection.peer }),
+        log: log.child({ neighbour, peer: ends.connection.peer }),
         freshnessOf: (slice) => this.freshnessOf(slice),
         met,
-        reported: (report, askedMs) => this.#tellers.heard(side, () => told?.note(report, askedMs) ?? []),
+        reported: (report, askedMs) => this.#news.heard(neighbour, () => reported?.note(report, askedMs) ?? []),
         routed: (route) => this.#follow(route),
         isSynced: (slice) => this.#isSynced(slice),
-        isComplete: (but) => this.#tellers.isComplete(but),
-        settled: () => this.#tellers.look(),
+        isComplete: (but) => this.#news.isComplete(but),
+        settled: () => this.#news.look(),
         isRolledBack: (from, position) => this.#rollback.notice(from, position),
         routes: this.#routes,
-        equalEdges: this.#equalEdges,
+        equalFilters: this.#equalFilters,
         history: this.#history,
-        unstated: (frame) => hearUnstated(frame, this.#parts),
+        swept: (frame) => takeSwept(frame, this.#parts),
       },
       this.#options,
     );
@@ -321,14 +321,14 @@ export class Tier {
       protocol: protocolVersion,
       cacheId: store.cacheId,
       epoch: store.epoch,
-      incarnation: 0,
-      stated: [],
+      term: 0,
+      synced: [],
       credit,
       limits,
     };
   }
 
-  /** The parent tells its id and those above it; all children hear of it. */
+  /** The parent sends its id and those above it; all children hear of it. */
   #follow(route: readonly string[]): 'loop' | undefined {
     if (route.includes(this.#parts.store.cacheId)) return 'loop';
     this.#routeAbove = route;
@@ -342,13 +342,13 @@ export class Tier {
   /** What the policies of the link it would come over keep away is as whole here as it will be: empty. */
   #isSynced(slice: Slice): boolean {
     if (this.#known.isSynced(slice)) return true;
-    const side = this.#known.shard(slice.shard)?.side;
-    if (side === undefined || side === 'local' || (this.#known.slice(slice)?.objects ?? 0) > 0) return false;
-    return this.#sessionOf(side)?.brings(slice) === false;
+    const via = this.#known.shard(slice.shard)?.via;
+    if (via === undefined || via === 'local' || (this.#known.slice(slice)?.objects ?? 0) > 0) return false;
+    return this.#sessionOf(via)?.brings(slice) === false;
   }
 
-  #sessionOf(side: LinkSide): LinkSession | undefined {
-    const child = childOf(side);
+  #sessionOf(neighbour: Neighbour): LinkSession | undefined {
+    const child = childOf(neighbour);
     return child === undefined ? this.#link?.session : this.#children.find(child)?.session;
   }
 
@@ -356,13 +356,13 @@ export class Tier {
     for (const session of this.#sessions()) session.declared();
   }
 
-  *#sides(): Iterable<readonly [LinkSide, LinkSession]> {
+  *#neighbours(): Iterable<readonly [Neighbour, LinkSession]> {
     const parent = this.#link?.session;
     if (parent !== undefined) yield ['parent', parent];
-    for (const { name, session } of this.#children.connected) yield [childSide(name), session];
+    for (const { name, session } of this.#children.connected) yield [childNeighbour(name), session];
   }
 
   *#sessions(): Iterable<LinkSession> {
-    for (const [, session] of this.#sides()) yield session;
+    for (const [, session] of this.#neighbours()) yield session;
   }
 }

@@ -5,18 +5,18 @@
  * Bounds: one entry for each child that ever came; texts that another cache chose are cut at `textCharactersMax`, policies at
  * `policyCharactersMax`.
  */
-import { formatEdgePolicy, type EdgePolicy } from '../domain/edge-policy.js';
+import { formatLinkPolicy, type LinkPolicy } from '../domain/link-policy.js';
 import { policiesOfChild, type LinkPolicies } from '../domain/link-policies.js';
 import type { Clock } from '../domain/ports.js';
 import type { LinkState } from '../domain/push.js';
-import { childOf, childSide, type LinkSide } from '../domain/side.js';
+import { childOf, childNeighbour, type Neighbour } from '../domain/via.js';
 import type { ChildStatus, LinkConnection, LinkStatus, ParentStatus, PolicyTexts, ReceivingStatus, TreeStatus } from '../domain/status.js';
 import type { KnownShards } from '../intake/known-shards.js';
 import type { Child } from './children.js';
-import type { EndPolicy } from './edges.js';
+import type { EndPolicy } from './link-filters.js';
 import type { LinkState as ParentState } from './link.js';
 import type { LinkSession } from './link-session.js';
-import type { ToldFreshness } from './told-freshness.js';
+import type { ReportedFreshness } from './reported-freshness.js';
 
 type Session = Pick<LinkSession, 'progress' | 'received' | 'otherPolicy'>;
 type Open<State> = Omit<State, 'session' | 'gone'> & Readonly<{ session: Session }>;
@@ -30,8 +30,8 @@ export type TreeReportParts = Readonly<{
     parent: Extract<ParentState, { kind: 'connecting' }> | Open<Extract<ParentState, { kind: 'open' }>> | undefined;
     children: Iterable<Open<Child>>;
     policies: LinkPolicies;
-    claims: ReadonlyMap<LinkSide, number>;
-    freshness: Pick<ToldFreshness, 'presence'>;
+    claims: ReadonlyMap<Neighbour, number>;
+    freshness: Pick<ReportedFreshness, 'presence'>;
   }>;
   known: Pick<KnownShards, 'shards' | 'slicesOf'>;
   /** What the store knows of links. */
@@ -44,7 +44,7 @@ const policyCharactersMax = 4_096;
 
 export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
   const { tier, known, clock } = parts;
-  const links = new Map((await parts.links()).map((link) => [link.side, link]));
+  const links = new Map((await parts.links()).map((link) => [link.neighbour, link]));
   const nowMs = clock.now();
   const view: View = { ...parts, links, nowMs, held: countHeld(known), claims: tier.claims };
   const hops = tier.parent !== undefined && tier.route.length === 1 ? null : tier.route.length - 1;
@@ -58,27 +58,27 @@ export async function treeReport(parts: TreeReportParts): Promise<TreeStatus> {
   };
 }
 
-type Held = Readonly<{ slices: number; inStep: number }>;
+type Held = Readonly<{ slices: number; current: number }>;
 
 type View = Omit<TreeReportParts, 'links'> &
   Readonly<{
-    links: ReadonlyMap<LinkSide, LinkState>;
+    links: ReadonlyMap<Neighbour, LinkState>;
     nowMs: number;
-    held: ReadonlyMap<LinkSide, Held>;
-    claims: ReadonlyMap<LinkSide, number>;
+    held: ReadonlyMap<Neighbour, Held>;
+    claims: ReadonlyMap<Neighbour, number>;
   }>;
 
 /** What is here of each link. */
-function countHeld(known: TreeReportParts['known']): ReadonlyMap<LinkSide, Held> {
-  const held = new Map<LinkSide, Held>();
-  for (const { shard, side } of known.shards) {
-    if (side === undefined || side === 'local') continue;
-    let { slices, inStep } = held.get(side) ?? { slices: 0, inStep: 0 };
-    for (const { edge } of known.slicesOf(shard)) {
+function countHeld(known: TreeReportParts['known']): ReadonlyMap<Neighbour, Held> {
+  const held = new Map<Neighbour, Held>();
+  for (const { shard, via } of known.shards) {
+    if (via === undefined || via === 'local') continue;
+    let { slices, current } = held.get(via) ?? { slices: 0, current: 0 };
+    for (const { filterHash } of known.slicesOf(shard)) {
       slices += 1;
-      if (edge !== '') inStep += 1;
+      if (filterHash !== '') current += 1;
     }
-    held.set(side, { slices, inStep });
+    held.set(via, { slices, current });
   }
   return held;
 }
@@ -104,37 +104,37 @@ function parentStatus(view: View): ParentStatus | null {
 
 function childStatuses(view: View): readonly ChildStatus[] {
   const connectedNow = new Map([...view.tier.children].map((child) => [child.name, child]));
-  const known = [...view.links.keys()].flatMap((side) => childOf(side) ?? []);
+  const known = [...view.links.keys()].flatMap((neighbour) => childOf(neighbour) ?? []);
   return [...new Set([...connectedNow.keys(), ...known])].toSorted().map((name) => {
     const child = connectedNow.get(name);
-    const side = childSide(name);
+    const neighbour = childNeighbour(name);
     const { accept, offer } = policiesOfChild(view.tier.policies, name);
-    const connection = child === undefined ? away(side, view) : connected(child.sinceMs, child.peer, view.nowMs);
+    const connection = child === undefined ? away(neighbour, view) : connected(child.sinceMs, child.peer, view.nowMs);
     const own: EndPolicy = { up: accept, down: offer };
     const agent = child === undefined ? null : cut(child.agent, textCharactersMax);
-    return { name, agent, ...linkStatus(side, { connection, session: child?.session, cacheId: child?.cacheId, own }, view) };
+    return { name, agent, ...linkStatus(neighbour, { connection, session: child?.session, cacheId: child?.cacheId, own }, view) };
   });
 }
 
 function linkStatus(
-  side: LinkSide,
+  neighbour: Neighbour,
   end: Readonly<{ connection: LinkConnection; session: Session | undefined; cacheId: string | undefined; own: EndPolicy }>,
   { links, held, claims, nowMs }: View,
 ): LinkStatus {
   const { connection, session, own } = end;
-  const kept = links.get(side);
+  const kept = links.get(neighbour);
   const position = kept?.position ?? '';
   return {
     cacheId: end.cacheId ?? kept?.cacheId ?? null,
     connection,
     position: position === '' ? null : position,
     sending: session?.progress ?? null,
-    receiving: { claims: claims.get(side) ?? 0, ...receiving(held.get(side), session, nowMs) },
+    receiving: { claims: claims.get(neighbour) ?? 0, ...receiving(held.get(neighbour), session, nowMs) },
     policies: { own: textsOf(own), other: session?.otherPolicy === undefined ? null : textsOf(session.otherPolicy) },
   };
 }
 
-function receiving(held: Held = { slices: 0, inStep: 0 }, session: Session | undefined, nowMs: number): Omit<ReceivingStatus, 'claims'> {
+function receiving(held: Held = { slices: 0, current: 0 }, session: Session | undefined, nowMs: number): Omit<ReceivingStatus, 'claims'> {
   const { compared = 0, comparedMs = 0, differed = 0, refused = 0, unheard = 0 } = session?.received ?? {};
   return { ...held, refused, compared, comparedAgoMs: compared === 0 ? null : age(comparedMs, nowMs), differed, unheard };
 }
@@ -143,16 +143,16 @@ function connected(sinceMs: number, peer: string, nowMs: number): LinkConnection
   return { kind: 'connected', forMs: age(sinceMs, nowMs), peer };
 }
 
-function away(side: LinkSide, { tier, nowMs }: View): LinkConnection {
-  return { kind: 'away', forMs: age(tier.freshness.presence(side).sinceMs, nowMs) };
+function away(neighbour: Neighbour, { tier, nowMs }: View): LinkConnection {
+  return { kind: 'away', forMs: age(tier.freshness.presence(neighbour).sinceMs, nowMs) };
 }
 
 function textsOf({ up, down }: EndPolicy): PolicyTexts {
   return { up: textOf(up), down: textOf(down) };
 }
 
-function textOf(policy: EdgePolicy): string {
-  return cut(formatEdgePolicy(policy), policyCharactersMax);
+function textOf(policy: LinkPolicy): string {
+  return cut(formatLinkPolicy(policy), policyCharactersMax);
 }
 
 function cut(text: string, charactersMax: number): string {

@@ -1,5 +1,5 @@
 /** Types named by patterns, to be asked for one type or another such set in constant time for each pattern. */
-import type { TypePattern } from '../domain/edge-policy.js';
+import type { TypePattern } from '../domain/link-policy.js';
 import { formatGroupResource, type Resource } from '../domain/resource.js';
 
 export class TypeSet {

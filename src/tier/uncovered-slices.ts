@@ -5,8 +5,8 @@
  *   its policy takes nothing of the slice      all of it goes
  *   … something of it, otherwise than before   what it refuses now goes, page by page
  *
- * Of a slice of which it is not known that it came over this link nothing goes here: what another side brought is no matter of this one. One of
- * which much would go is held (policy-removals.ts): it counts as not stated, and as one of which nothing crosses; so it is known behind a restart.
+ * Of a slice of which it is not known that it came over this link nothing goes here: what another neighbour brought is no matter of this one. One of
+ * which much would go is held (policy-removals.ts): it counts as not synced, and as one of which nothing crosses; so it is known behind a restart.
  */
 import { Refused } from '../domain/errors.js';
 import type { Log } from '../diagnostics/log.js';
@@ -14,14 +14,14 @@ import type { StoredObject } from '../domain/object.js';
 import type { CanonicalPaths, Objects, Revisions, Subscription } from '../domain/ports.js';
 import type { Push, SliceState } from '../domain/push.js';
 import { scopeOfSlice } from '../domain/scope.js';
-import type { LinkSide } from '../domain/side.js';
+import type { Neighbour } from '../domain/via.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import { snapshotPages } from '../domain/snapshot-pages.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
 import type { KnownShards } from '../intake/known-shards.js';
-import { crossingObjects } from './crossing.js';
-import type { Edges } from './edges.js';
-import type { LinkInflow } from './link-inflow.js';
+import { filterObjects } from './filtered-changes.js';
+import type { LinkFilters } from './link-filters.js';
+import type { LinkReceiver } from './link-receiver.js';
 import type { PolicyRemovals } from './policy-removals.js';
 
 /** Given up in one commit. */
@@ -30,13 +30,13 @@ const slicesAtOnce = 256;
 export type UncoveredParts = Readonly<{
   store: Objects & Revisions & CanonicalPaths;
   known: KnownShards;
-  inflow: Pick<LinkInflow, 'exclusively'>;
+  linkReceiver: Pick<LinkReceiver, 'exclusively'>;
   policyRemovals: Pick<PolicyRemovals, 'holdsOwn'>;
   removals: Pick<HeldRemovals, 'forget' | 'follow'>;
-  side: LinkSide;
+  neighbour: Neighbour;
   turn: () => Promise<void>;
   /** As it is now: undefined once the link is closed. */
-  edges: () => Edges | undefined;
+  filters: () => LinkFilters | undefined;
   log: Pick<Log, 'info'>;
   /** Sees to what such work throws. */
   owned: (work: Promise<void>) => Promise<void>;
@@ -54,7 +54,7 @@ export class UncoveredSlices {
   }
 
   /** `before`: what crossed until now. Undefined: the link has just opened, and policies may have changed while it was down. */
-  letGo(before: Edges | undefined): void {
+  letGo(before: LinkFilters | undefined): void {
     this.#own(letGoOfUncovered(this.#parts, before));
   }
 
@@ -69,20 +69,20 @@ export class UncoveredSlices {
   }
 }
 
-async function letGoOfUncovered(parts: UncoveredParts, before: Edges | undefined): Promise<void> {
-  const { known, inflow, side } = parts;
+async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
+  const { known, linkReceiver, neighbour } = parts;
   // What was let in under the policy before is known once it is decided.
-  await inflow.exclusively(async () => {});
+  await linkReceiver.exclusively(async () => {});
   const uncovered: Slice[] = [];
   const narrowed: Slice[] = [];
-  for (const { shard, side: sideNow } of known.shards) {
-    const now = parts.edges();
-    if (sideNow !== side || now === undefined) continue;
+  for (const { shard, via: viaNow } of known.shards) {
+    const now = parts.filters();
+    if (viaNow !== neighbour || now === undefined) continue;
     for (const state of known.slicesOf(shard)) {
       const { slice, objects } = state;
-      if (objects === 0 || !hasChanged(state, { before, now, side })) continue;
-      if (!now.takes(slice, side)) uncovered.push(slice);
-      else if (!now.ownFrom(side).isWhole(slice)) narrowed.push(slice);
+      if (objects === 0 || !hasChanged(state, { before, now, neighbour })) continue;
+      if (!now.takes(slice, neighbour)) uncovered.push(slice);
+      else if (!now.ownFrom(neighbour).isWhole(slice)) narrowed.push(slice);
     }
     await parts.turn();
   }
@@ -90,36 +90,40 @@ async function letGoOfUncovered(parts: UncoveredParts, before: Edges | undefined
   for (const slice of narrowed) await sift(slice, parts);
 }
 
-/** What was held is removed now: by this end where it takes nothing of the slice, by a statement that the other end makes anew where it does. */
+/** What was held is removed now: by this end where it takes nothing of the slice, by a sync that the other end makes anew where it does. */
 function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
-  const { known, inflow, side, edges } = parts;
-  const now = edges();
-  if (now === undefined || known.shard(slice.shard)?.side !== side) return Promise.resolve();
-  if (now.takes(slice, side)) return inflow.exclusively(async ({ askAgain }) => askAgain(slice));
+  const { known, linkReceiver, neighbour, filters } = parts;
+  const now = filters();
+  if (now === undefined || known.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
+  if (now.takes(slice, neighbour)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
   // Another side brought it where it is not known that it came over this link.
-  return known.slice(slice)?.edge === '' ? Promise.resolve() : letGo([slice], parts);
+  return known.slice(slice)?.filterHash === '' ? Promise.resolve() : letGo([slice], parts);
 }
 
 function hasChanged(
-  { slice, edge }: SliceState,
-  { before, now, side }: Readonly<{ before: Edges | undefined; now: Edges; side: LinkSide }>,
+  { slice, filterHash }: SliceState,
+  { before, now, neighbour }: Readonly<{ before: LinkFilters | undefined; now: LinkFilters; neighbour: Neighbour }>,
 ): boolean {
-  if (before === undefined) return edge !== '' && (!now.takes(slice, side) || edge !== now.from(side).hashOf(slice));
-  return before.takes(slice, side) && before.ownFrom(side).hashOf(slice) !== now.ownFrom(side).hashOf(slice);
+  if (before === undefined) return filterHash !== '' && (!now.takes(slice, neighbour) || filterHash !== now.from(neighbour).hashOf(slice));
+  return before.takes(slice, neighbour) && before.ownFrom(neighbour).hashOf(slice) !== now.ownFrom(neighbour).hashOf(slice);
 }
 
-function letGo(slices: readonly Slice[], { inflow, side, edges, policyRemovals, removals, log }: UncoveredParts): Promise<void> {
-  const by = { kind: 'link', side } as const;
-  return inflow.exclusively(async ({ push, askAgain }) => {
+function letGo(
+  slices: readonly Slice[],
+  { linkReceiver, neighbour, filters, policyRemovals, removals, log }: UncoveredParts,
+): Promise<void> {
+  const by = { kind: 'link', neighbour } as const;
+  return linkReceiver.exclusively(async ({ push, askAgain }) => {
     const pushes: Push[] = [];
     const gone: Slice[] = [];
     for (const slice of slices) {
-      const now = edges();
-      if (now?.takes(slice, side) !== false) continue;
-      if (await policyRemovals.holdsOwn(slice)) pushes.push({ kind: 'doubt', slice, by, edge: now.from(side).hashOf(slice) });
+      const now = filters();
+      if (now?.takes(slice, neighbour) !== false) continue;
+      if (await policyRemovals.holdsOwn(slice))
+        pushes.push({ kind: 'invalidate', slice, by, filterHash: now.from(neighbour).hashOf(slice) });
       else {
         gone.push(slice);
-        pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, edge: '' });
+        pushes.push({ kind: 'begin', slice, by }, { kind: 'end', slice, by, filterHash: '' });
       }
     }
     if (pushes.length > 0) await push(pushes);
@@ -131,7 +135,7 @@ function letGo(slices: readonly Slice[], { inflow, side, edges, policyRemovals, 
   });
 }
 
-/** A snapshot that is held for too long ends it: then what is left goes when the other end has stated the slice anew. */
+/** A snapshot that is held for too long ends it: then what is left goes when the other end has synced the slice anew. */
 async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
   try {
     await siftPages(slice, parts);
@@ -142,15 +146,15 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 }
 
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
-  const { store, inflow, policyRemovals, side, log } = parts;
-  const by = { kind: 'link', side } as const;
-  // Whoever stands at the other end states it anew under this policy, and that is held as well.
-  if (await policyRemovals.holdsOwn(slice)) return inflow.exclusively(({ push }) => push([{ kind: 'doubt', slice, by }]));
+  const { store, linkReceiver, policyRemovals, neighbour, log } = parts;
+  const by = { kind: 'link', neighbour } as const;
+  // Whoever stands at the other end resyncs it under this policy, and that is held as well.
+  if (await policyRemovals.holdsOwn(slice)) return linkReceiver.exclusively(({ push }) => push([{ kind: 'invalidate', slice, by }]));
   let objects = 0;
   for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
     const refused = await refusedOf(page, slice, parts);
     if (refused.length === 0) continue;
-    await inflow.exclusively(async ({ push, askAgain }) => {
+    await linkReceiver.exclusively(async ({ push, askAgain }) => {
       // It may have changed since the snapshot.
       const now = await Promise.all(refused.map(({ key }) => store.get(key)));
       const still = await refusedOf(
@@ -159,11 +163,11 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
         parts,
       );
       if (still.length === 0) return;
-      // Out of step before anything goes: a digest that is on its way is of all that was let in.
-      const doubts: readonly Push[] = objects === 0 ? [{ kind: 'doubt', slice, by }] : [];
+      // Stale before anything goes: a digest that is on its way is of all that was let in.
+      const invalidations: readonly Push[] = objects === 0 ? [{ kind: 'invalidate', slice, by }] : [];
       objects += still.length;
-      await push([...doubts, ...still.map(({ key }): Push => ({ kind: 'retract', key, by }))]);
-      if (doubts.length > 0) askAgain(slice);
+      await push([...invalidations, ...still.map(({ key }): Push => ({ kind: 'retract', key, by }))]);
+      if (invalidations.length > 0) askAgain(slice);
     });
   }
   if (objects > 0) log.info('link.let-go', { slice: formatSlice(slice), objects });
@@ -172,10 +176,10 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
 async function refusedOf(
   objects: readonly StoredObject[],
   slice: Slice,
-  { store, side, edges }: UncoveredParts,
+  { store, neighbour, filters }: UncoveredParts,
 ): Promise<readonly StoredObject[]> {
-  const now = edges();
+  const now = filters();
   if (now === undefined) return [];
-  const letIn = new Set(await crossingObjects(objects, { slice, edge: now.ownFrom(side), paths: store }));
+  const letIn = new Set(await filterObjects(objects, { slice, filter: now.ownFrom(neighbour), paths: store }));
   return objects.filter((object) => !letIn.has(object));
 }

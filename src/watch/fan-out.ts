@@ -112,7 +112,7 @@ export class FanOut<Member extends Receiver> {
   }
 
   /** Tells whoever watches the key, behind all that is published, that it holds nothing. */
-  tellAbsent(key: Key, resourceVersion: string): void {
+  reportAbsent(key: Key, resourceVersion: string): void {
     for (const { groups } of this.#index.covering(key)) {
       for (const group of groups.values()) {
         this.#finish(group);

@@ -2,7 +2,7 @@
  * What a client must forget that lists anew and names the revision it had seen: the keys (cluster, namespace, name) that changed since and are not
  * in its view at `at`. It would keep them for ever, because informers do not forget objects on a relist (R24).
  *
- * The log is read once, newest first: the first change of a key tells how it stood at `at`. Only what is gone is looked up, because the same key
+ * The log is read once, newest first: the first change of a key says how it stood at `at`. Only what is gone is looked up, because the same key
  * may stand on another shard.
  */
 import { formatClientKey, type Key } from '../domain/key.js';

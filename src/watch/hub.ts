@@ -4,7 +4,7 @@
  *
  *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
  *   commit ─┐                                   flood of small commits becomes a few writes to each socket. Whoever joins or
- *   commit ─┴▶ together, a little later         ends has everything handed out first (W2); a bookmark tells how far that is (W4).
+ *   commit ─┴▶ together, a little later         ends has everything handed out first (W2); a bookmark says how far that is (W4).
  *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
  */
@@ -92,13 +92,13 @@ export class Hub implements Watches, ChangeStream {
     }
   }
 
-  async tellAbsent(key: Key): Promise<void> {
+  async reportAbsent(key: Key): Promise<void> {
     const { objects, revisions } = this.#parts;
     const { resource, cluster, namespace, name } = key;
     const at = revisions.published;
     // A namesake on another shard is the same object to an informer.
     const standing = await objects.find({ ...resource, shard: '*', cluster, namespace, name });
-    if (standing.length === 0 && revisions.published === at) this.#live.tellAbsent(key, revisions.format(at));
+    if (standing.length === 0 && revisions.published === at) this.#live.reportAbsent(key, revisions.format(at));
   }
 
   /** Ends every watch, cleanly, and from now on each that opens. */

@@ -3,7 +3,7 @@ import type { Clock } from '../domain/ports.js';
 
 const sliceMs = 5;
 
-/** Begins one; the result tells whether its time is up. */
+/** Begins one; the result says whether its time is up. */
 export function slice(clock: Clock): () => boolean {
   const endMs = clock.now() + sliceMs;
   return () => clock.now() >= endMs;

@@ -160,17 +160,17 @@ export function answeredAs({ request }: Call, asked: Asked): Answered {
 
 /** The form an answer takes. Throws Refused(400) for an unknown `includeObject`. */
 export function formOf({ type, path, query, cluster }: Call, { form, tableVersion }: Answered, clock: Clock): ObjectForm {
-  const tellsVersion = cluster === '*';
+  const showsVersion = cluster === '*';
   switch (form) {
     case 'object':
       return wholeForm(type, path.version);
     case 'partial':
-      return partialForm(type, path.version, tellsVersion);
+      return partialForm(type, path.version, showsVersion);
     case 'table': {
       const includeObject = parseIncludeObject(query.get('includeObject') ?? undefined);
       if (includeObject === undefined)
         throw new Refused(badRequest(`unrecognized includeObject value: ${JSON.stringify(query.get('includeObject'))}`));
-      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, tellsVersion, now: () => clock.wallMs() });
+      return tableForm(type, path.version, { id: randomUUID(), tableVersion, includeObject, showsVersion, now: () => clock.wallMs() });
     }
   }
 }

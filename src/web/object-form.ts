@@ -49,13 +49,13 @@ const partialOpening = `{"kind":"PartialObjectMetadata","apiVersion":"${partialA
  * Metadata only (N5). Where a request covers all clusters, the objects may come from types of different versions: an
  * annotation then tells the object's own.
  */
-export function partialForm(type: ServedType, version: string, tellsVersion: boolean): ObjectForm {
+export function partialForm(type: ServedType, version: string, showsVersion: boolean): ObjectForm {
   const own = type.versions.some(({ name }) => name === version) ? version : undefined;
   const metadata = ({ body }: StoredObject, resourceVersion: string): readonly Part[] => {
     const { metadataStart, metadataEnd, annotationsAt, revisionAt } = body.marks;
     const revision = { at: revisionAt, text: revisionText(body, resourceVersion) };
     const annotation = { at: annotationsAt, text: `"kcp.io/original-api-version":"${formatApiVersion(type.group, own ?? body.version)}",` };
-    const insertions = (tellsVersion ? [revision, annotation] : [revision]).toSorted((a, b) => a.at - b.at);
+    const insertions = (showsVersion ? [revision, annotation] : [revision]).toSorted((a, b) => a.at - b.at);
     const parts: Part[] = [];
     let from = metadataStart;
     for (const { at, text } of insertions) {
@@ -71,7 +71,7 @@ export function partialForm(type: ServedType, version: string, tellsVersion: boo
     '}',
   ];
   return {
-    id: `partial ${type.group} ${own ?? '*'} ${tellsVersion}`,
+    id: `partial ${type.group} ${own ?? '*'} ${showsVersion}`,
     typeMeta: { apiVersion: partialApiVersion, kind: 'PartialObjectMetadata', listKind: 'PartialObjectMetadataList' },
     listOpening: encode(`{"kind":"PartialObjectMetadataList","apiVersion":"${partialApiVersion}","items":[`),
     element: single,
@@ -94,18 +94,18 @@ export type TableOptions = Readonly<{
   id: string;
   tableVersion: 'v1' | 'v1beta1';
   includeObject: IncludeObject;
-  tellsVersion: boolean;
+  showsVersion: boolean;
   now: () => number;
 }>;
 
 /** Every table form is its own: the first table of a watch has the columns, the ones behind it have none (N6). */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
-  const { id, tableVersion, includeObject, tellsVersion, now } = options;
+  const { id, tableVersion, includeObject, showsVersion, now } = options;
   const whole = wholeForm(type, version);
-  const partial = partialForm(type, version, tellsVersion);
+  const partial = partialForm(type, version, showsVersion);
   const apiVersion = `meta.k8s.io/${tableVersion}`;
   const columns = encode(JSON.stringify(columnDefinitions(type, version)));
-  let columnsTold = false;
+  let columnsSent = false;
 
   const row = (object: StoredObject, resourceVersion: string): readonly Part[] => {
     const parsed: unknown = JSON.parse(textForCells(object, whole.single(object, resourceVersion)));
@@ -114,10 +114,10 @@ export function tableForm(type: ServedType, version: string, options: TableOptio
     return [encode(`{"cells":${JSON.stringify(cells(type, version, parsed, now()))}`), ...beside, '}'];
   };
   const table = (resourceVersion: string, rows: readonly Part[]): readonly Part[] => {
-    const told = columnsTold ? '[]' : columns;
-    columnsTold = true;
+    const received = columnsSent ? '[]' : columns;
+    columnsSent = true;
     const opening = `{"kind":"Table","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${resourceVersion}"},"columnDefinitions":`;
-    return [opening, told, ',"rows":[', ...rows, ']}'];
+    return [opening, received, ',"rows":[', ...rows, ']}'];
   };
   return {
     id: `table ${id}`,

@@ -80,22 +80,22 @@ export class InformerProgram {
 
   /** Creates, changes and deletes objects of every type. */
   async write(): Promise<void> {
-    await this.#tell('write', 'written');
+    await this.#send('write', 'written');
   }
 
   /** Writes one object after the other for so many seconds. */
   async live(seconds: number): Promise<Lived> {
-    return (await this.#tell(`live ${seconds}`, 'lived')).lived as Lived;
+    return (await this.#send(`live ${seconds}`, 'lived')).lived as Lived;
   }
 
   /** Every informer's store against the server's list, once they are equal or the program has given up waiting. */
   async compare(): Promise<readonly Comparison[]> {
-    return (await this.#tell('compare', 'compared')).informers as readonly Comparison[];
+    return (await this.#send('compare', 'compared')).informers as readonly Comparison[];
   }
 
   /** What each informer has requested since this was asked last. */
   async count(): Promise<Readonly<Record<string, Requests>>> {
-    return (await this.#tell('count', 'counted')).requests as Readonly<Record<string, Requests>>;
+    return (await this.#send('count', 'counted')).requests as Readonly<Record<string, Requests>>;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -108,7 +108,7 @@ export class InformerProgram {
     this.#lines.close();
   }
 
-  async #tell(command: string, event: string): Promise<Message> {
+  async #send(command: string, event: string): Promise<Message> {
     this.#child.stdin.write(`${command}\n`);
     return await this.#answer(event);
   }

@@ -14,7 +14,7 @@ export const onePlace = '/services/cache/shards/amber/clusters/acme';
 
 const commandMsMax = 60_000;
 
-/** kubectl with a kubeconfig and a home folder of its own (its discovery cache lives there). */
+/** kubectl with a kubeconfig and an origin folder of its own (its discovery cache lives there). */
 export class Kubectl {
   readonly #folder: string;
   readonly #flags: readonly string[];

@@ -130,7 +130,7 @@ test('what is named as the authority, the administrator or something of another 
   );
 });
 
-test('force tells what it replaces', async (t) => {
+test('force says what it replaces', async (t) => {
   const { file, cert } = aWorkplace(t);
   await cert(certAdmin);
   const replaced = await cert(certAdmin, [], { force: 'true', validity: '10d' });

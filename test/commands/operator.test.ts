@@ -127,7 +127,7 @@ test('a shard’s own certificate reads the status, and removes nothing', async 
   t.regex(await failure(t, shardsRemove, flags, ['amber']), /refused \(403\): forbidden: User "amber" cannot delete path/);
 });
 
-test('removing a shard tells how many objects went, and a second time that it is unknown', async (t) => {
+test('removing a shard says how many objects went, and a second time that it is unknown', async (t) => {
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
@@ -155,7 +155,7 @@ test('what came by each cache is counted for it, and a cache alone knows none', 
   const [known] = knownCaches({
     ...report,
     tree,
-    shards: report.shards.map((shard) => ({ ...shard, side: `child/${link.name}` as const })),
+    shards: report.shards.map((shard) => ({ ...shard, via: `child/${link.name}` as const })),
   });
 
   t.is(known?.shards, report.shards.length);
@@ -187,7 +187,7 @@ test('who is nobody to the cache is told what may be the reason', async (t) => {
   );
 });
 
-test('a server that cannot be trusted is told apart from one that is not there', async (t) => {
+test('a server that cannot be trusted is distinguished from one that is not there', async (t) => {
   const { as, serve, issuer } = await town;
   const admin = await as('admin', 'system:masters');
   const url = await serve(t, aCache());
@@ -242,10 +242,10 @@ test('a plain port is no cache', async (t) => {
 test('a held removal is confirmed by the shard, or by its type as well', async (t) => {
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
-  const told = 'Confirmed: 120 objects of apiexports.apis.kcp.io leave the shard amber.\n';
+  const received = 'Confirmed: 120 objects of apiexports.apis.kcp.io leave the shard amber.\n';
 
-  t.is(await called(removalsConfirm, { operands: ['amber'], flags }), told);
-  t.is(await called(removalsConfirm, { operands: ['amber', 'apiexports.apis.kcp.io'], flags }), told);
+  t.is(await called(removalsConfirm, { operands: ['amber'], flags }), received);
+  t.is(await called(removalsConfirm, { operands: ['amber', 'apiexports.apis.kcp.io'], flags }), received);
   t.regex(await failure(t, removalsConfirm, flags, ['amber', 'none']), /refused \(404\): held removal of the shard "amber" not found/);
 });
 
@@ -284,21 +284,21 @@ test('a status is read from caches that tell more, and not from ones that tell l
     { ...report, certificates: [{ ...aCertificate('serving', 40), notAfter: 5 }] },
     { ...report, tree: {} },
     { ...report, tree: { ...report.tree, children: [{}] } },
-    { ...report, shards: [{ ...report.shards[0], side: 'child/' }] },
+    { ...report, shards: [{ ...report.shards[0], via: 'child/' }] },
   ])
     t.throws(() => parseStatusReport(JSON.stringify(junk)), { instanceOf: CacheError });
 });
 
-test('a status is read from a cache that knows no tree and tells of no certificates', (t) => {
+test('a status is read from a cache that knows no tree and reports on no certificates', (t) => {
   const { cache, shards } = aStatusReport();
-  const older = shards.map(({ side: _side, standbys: _standbys, slices, ...shard }) => ({
+  const older = shards.map(({ via: _via, standbys: _standbys, slices, ...shard }) => ({
     ...shard,
-    slices: slices.map(({ digest: _digest, inStep: _inStep, ...slice }) => slice),
+    slices: slices.map(({ digest: _digest, current: _current, ...slice }) => slice),
   }));
 
   const read = parseStatusReport(JSON.stringify({ cache, shards: older }));
 
   t.is(read.tree, undefined);
   t.deepEqual(read.certificates, []);
-  t.like(read.shards[0], { side: null, standbys: 0, slices: [{ digest: null, inStep: null, objects: 12 }] });
+  t.like(read.shards[0], { via: null, standbys: 0, slices: [{ digest: null, current: null, objects: 12 }] });
 });

@@ -18,10 +18,10 @@ function slices(count: number, phase: SliceProgress['phase'], objects: number): 
   }));
 }
 
-test('progress is one line: types stated, objects told, and refusals only when there are some', (t) => {
-  const some = [...slices(12, 'stated', 100), ...slices(5, 'stating', 3_000), ...slices(1, 'waiting', 0)];
+test('progress is one line: types synced, objects sent, and refusals only when there are some', (t) => {
+  const some = [...slices(12, 'synced', 100), ...slices(5, 'syncing', 3_000), ...slices(1, 'waiting', 0)];
 
-  t.is(formatProgress({ slices: some, refused: 0 }), '12 of 18 types stated, 16,200 objects told');
-  t.is(formatProgress({ slices: some, refused: 1_234_567 }), '12 of 18 types stated, 16,200 objects told, 1,234,567 refused');
-  t.is(formatProgress({ slices: slices(1, 'stated', 1), refused: 0 }), '1 of 1 types stated, 1 object told');
+  t.is(formatProgress({ slices: some, refused: 0 }), '12 of 18 types synced, 16,200 objects sent');
+  t.is(formatProgress({ slices: some, refused: 1_234_567 }), '12 of 18 types synced, 16,200 objects sent, 1,234,567 refused');
+  t.is(formatProgress({ slices: slices(1, 'synced', 1), refused: 0 }), '1 of 1 types synced, 1 object sent');
 });

@@ -85,7 +85,7 @@ async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
   for await (const frame of socket.frames()) {
     frames.push(frame);
     if (frame.kind === 'hello')
-      socket.send({ kind: 'welcome', protocol: 1, cacheId: 'c-1', epoch: 1, incarnation: 5, stated: [], credit, limits });
+      socket.send({ kind: 'welcome', protocol: 1, cacheId: 'c-1', epoch: 1, term: 5, synced: [], credit, limits });
     const mutations = frame.kind === 'put' ? frame.objects.length : frame.kind === 'delete' ? frame.keys.length : 1;
     if ('sequence' in frame) socket.send({ kind: 'ack', sequence: frame.sequence + mutations - 1, credit });
   }
@@ -102,13 +102,13 @@ function pushing(flags: Place['flags']): { printed: () => string; stop: () => vo
   return { printed: () => printed, stop: () => stopped.resolve('SIGTERM'), ended };
 }
 
-test('a shard is stated in full, told of as it goes, and left when a signal asks', async (t) => {
+test('a shard is synced in full, told of as it goes, and left when a signal asks', async (t) => {
   const received: Received[] = [];
   const { shard, flags } = await aPlace(t, welcoming(received));
   for (const name of ['one', 'two']) shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name }, spec: {} });
 
   const agent = pushing(flags);
-  await until(() => /^(\d+) of \1 types stated, 2 objects told$/m.test(agent.printed()), 20_000);
+  await until(() => /^(\d+) of \1 types synced, 2 objects sent$/m.test(agent.printed()), 20_000);
   agent.stop();
   await agent.ended;
 

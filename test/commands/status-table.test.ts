@@ -7,7 +7,7 @@ test('the table has a row for each shard and type, and for a shard without any',
     formatStatusTable(aStatusReport()),
     `cache c-1, strata 0.1.0, ready, resourceVersion 1234567000000000042
 
-SHARD     SIDE         TYPE                                 CONNECTION                     SYNCED                      OBJECTS   BYTES      CHANGED     LAG
+SHARD     VIA          TYPE                                 CONNECTION                     SYNCED                      OBJECTS   BYTES      CHANGED     LAG
 amber     local        apiexports.apis.kcp.io               connected 3m12s                yes                         12        29.5 KiB   900ms ago   3ms
 amber     local        instances.machines.svm.io:abcdef01   connected 3m12s                no                          12        29.5 KiB   900ms ago   1m4s
 amber     local        namespaces                           connected 3m12s, source away   yes                         0         0 B        never       3ms
@@ -15,7 +15,7 @@ birch     local        apiexports.apis.kcp.io               away 2h             
 cedar     local        apiexports.apis.kcp.io               plain HTTP                     yes, assumed                12        5.0 MiB    900ms ago   –
 dogwood   –            –                                    removed                        –                           0         0 B        –           –
 elder     child/west   apiexports.apis.kcp.io               connected 5s                   yes                         12        29.5 KiB   900ms ago   3ms
-elder     child/west   apiresourceschemas.apis.kcp.io       connected 5s                   yes, earlier, not in step   12        29.5 KiB   900ms ago   3ms
+elder     child/west   apiresourceschemas.apis.kcp.io       connected 5s                   yes, earlier, not current   12        29.5 KiB   900ms ago   3ms
 `,
   );
 });
@@ -23,7 +23,7 @@ elder     child/west   apiresourceschemas.apis.kcp.io       connected 5s        
 test('the list has one row for each shard', (t) => {
   t.is(
     formatShardList(aStatusReport()),
-    `SHARD     SIDE         CONNECTION        SYNCED TYPES   OBJECTS   BYTES
+    `SHARD     VIA          CONNECTION        SYNCED TYPES   OBJECTS   BYTES
 amber     local        connected 3m12s   2 of 3         24        59.0 KiB
 birch     local        away 2h           1 of 1         12        29.5 KiB
 cedar     local        plain HTTP        1 of 1         12        5.0 MiB
@@ -40,7 +40,7 @@ test('a cache without shards says so', (t) => {
   t.is(formatShardList(report), 'no shards yet\n');
 });
 
-test('a slice that has lost something on the way, and a cache that misses a neighbour, are told as such', (t) => {
+test('a slice that has lost something on the way, and a cache that misses a neighbour, are reported as such', (t) => {
   const { shards, ...report } = aStatusReport();
   const [amber] = shards;
   if (amber === undefined || report.tree === undefined) throw new Error('the report has both');

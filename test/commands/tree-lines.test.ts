@@ -12,18 +12,18 @@ function linesOf(tree: TreeStatus | undefined): readonly string[] {
 test('the tree is told from the top down: the parent, the cache, its children', (t) => {
   t.deepEqual(linesOf(aTreeStatus()), [
     'parent c-0 at https://root:6443: connected 3m12s',
-    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
-    '  sending: 12 of 14 slices in step; 3 changes and 2s behind; asked anew 1 time',
+    '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
+    '  sending: 12 of 14 slices current; 3 changes and 2s behind; asked anew 1 time',
     `  up: ${everything} here and there`,
     `  down: ${everything} here; [] there`,
     'cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000042, 1 hop below the root',
     'child east c-7: connected 3m12s from root:6443, strata 0.1.0',
-    '  received: up to 1234567000000000041; 3 of 3 slices in step; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
-    '  sending: 12 of 14 slices in step; 3 changes and 2s behind; asked anew 1 time',
+    '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
+    '  sending: 12 of 14 slices current; 3 changes and 2s behind; asked anew 1 time',
     `  up: ${everything} here and there`,
     `  down: ${everything} here; [] there`,
     'child west c-8: away 2h',
-    '  received: nothing yet; 0 of 0 slices in step',
+    '  received: nothing yet; 0 of 0 slices current',
     '  up: [] here; not known there',
     '  down: [] here; not known there',
   ]);
@@ -45,11 +45,11 @@ test('a parent that is away is told with why, and the cache with what is not kno
 });
 
 test('a link that has sent everything says so', (t) => {
-  const sending = { slices: 2, inStep: 2, behind: 0, lagMs: 0, restated: 0, refused: 1 };
+  const sending = { slices: 2, current: 2, behind: 0, lagMs: 0, resynced: 0, refused: 1 };
 
   const lines = linesOf(aTreeStatus({ children: [aChildStatus({ sending })] }));
 
-  t.true(lines.includes('  sending: 2 of 2 slices in step; all changes sent; 1 slice not taken in full'));
+  t.true(lines.includes('  sending: 2 of 2 slices current; all changes sent; 1 slice not taken in full'));
 });
 
 test('what another cache chose moves no cursor, and fills no terminal', (t) => {

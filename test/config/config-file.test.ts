@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import { formatEdgePolicy } from '../../src/domain/edge-policy.js';
+import { formatLinkPolicy } from '../../src/domain/link-policy.js';
 import { parseConfigDocument } from '../../src/domain/config-document.js';
 import { linkPoliciesOf, loadSettings, type Settings } from '../../src/config/settings.js';
 import { SettingsError } from '../../src/config/settings-error.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { projectFile } from '../support/project.js';
 
 function load(file: string): Settings {
@@ -39,7 +39,7 @@ children:
     offer: {types: [shards.core.kcp.io]}
 `;
 
-test('the file tells what crosses each link', (t) => {
+test('the file says what crosses each link', (t) => {
   const settings = load(worked);
 
   const publicOnly = { annotations: { 'example.io/visibility': 'public' } };
@@ -56,7 +56,7 @@ test('the file tells what crosses each link', (t) => {
 });
 
 test('the example of the README is sound', (t) => {
-  const [, example = ''] = /^## Edge policies$[^]*?^```yaml$([^]*?)^```$/m.exec(readFileSync(projectFile('README.md'), 'utf8')) ?? [];
+  const [, example = ''] = /^## Link policies$[^]*?^```yaml$([^]*?)^```$/m.exec(readFileSync(projectFile('README.md'), 'utf8')) ?? [];
 
   const settings = load(example);
 
@@ -117,7 +117,7 @@ test('a rule that is named twice is read twice, and its mistakes have a line', (
   const file = 'parent:\n  forward: &all\n    - types: [secrets]\n  follow: *all\n';
   const mistaken = 'parent:\n  forward: &all\n    - types: [Bad]\n  follow: *all\n';
 
-  t.is(formatEdgePolicy(load(file).parentFollow), formatEdgePolicy(aPolicy({ types: ['secrets'] })));
+  t.is(formatLinkPolicy(load(file).parentFollow), formatLinkPolicy(aPolicy({ types: ['secrets'] })));
   t.deepEqual(
     problemsOf(mistaken).map((problem) => problem.split(': ')[0]),
     ['strata.yaml line 3', 'strata.yaml line 3'],

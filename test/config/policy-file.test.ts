@@ -4,14 +4,14 @@ import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { PolicyFile } from '../../src/config/policy-file.js';
 import { loadSettings } from '../../src/config/settings.js';
 import { ManualClock } from '../store/manual-clock.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 
 const pollMs = 10_000;
 
 /** A server's view of a file that is rewritten. `edit` lets one poll pass. */
 function watched(first: string, flags: Readonly<Record<string, string>> = { config: 'strata.yaml' }) {
   let text: string | Error = first;
-  const told: LinkPolicies[] = [];
+  const received: LinkPolicies[] = [];
   const logged: [string, LogFields][] = [];
   const write = (event: string, fields: LogFields = {}): void => void logged.push([event, fields]);
   const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
@@ -24,9 +24,9 @@ function watched(first: string, flags: Readonly<Record<string, string>> = { conf
       return text;
     },
   };
-  const watch = PolicyFile.watch({ clock, log, sources, running: loadSettings(sources) }, (policies) => told.push(policies));
+  const watch = PolicyFile.watch({ clock, log, sources, running: loadSettings(sources) }, (policies) => received.push(policies));
   return {
-    told,
+    received,
     logged,
     clock,
     close: () => watch?.close(),
@@ -42,47 +42,47 @@ function watched(first: string, flags: Readonly<Record<string, string>> = { conf
 const following = (type: string): string => `parent:\n  follow: {types: [${type}]}\nchildren:\n  eu: {offer: {types: [${type}]}}\n`;
 
 test('other policies are told at the next look, once', (t) => {
-  const { told, logged, edit, clock } = watched(following('secrets'));
+  const { received, logged, edit, clock } = watched(following('secrets'));
 
   clock.advance(pollMs);
-  t.deepEqual(told, []);
+  t.deepEqual(received, []);
   edit(following('roles.rbac.authorization.k8s.io'));
   clock.advance(5 * pollMs);
 
   const policy = aPolicy({ types: ['roles.rbac.authorization.k8s.io'] });
-  t.deepEqual(told, [{ forward: [], follow: policy, children: new Map([['eu', { accept: [], offer: policy }]]) }]);
+  t.deepEqual(received, [{ forward: [], follow: policy, children: new Map([['eu', { accept: [], offer: policy }]]) }]);
   t.deepEqual(logged, [['policies.reloaded', { file: 'strata.yaml' }]]);
 });
 
 test('other policies of which one can take nothing are taken up with a warning', (t) => {
-  const { told, logged, edit } = watched(following('secrets'));
+  const { received, logged, edit } = watched(following('secrets'));
 
   edit(`children:\n  eu: {accept: {types: ['*']}}\n`);
 
-  t.is(told.length, 1);
+  t.is(received.length, 1);
   t.deepEqual(
     logged.map(([event]) => event),
     ['policies.reloaded', 'links.idle'],
   );
 });
 
-test('a file that is rewritten to the same meaning tells nothing', (t) => {
-  const { told, logged, edit } = watched(following('secrets'));
+test('a file that is rewritten to the same meaning says nothing', (t) => {
+  const { received, logged, edit } = watched(following('secrets'));
 
   edit(`# a comment\n${following('secrets')}`);
 
-  t.deepEqual([told, logged], [[], []]);
+  t.deepEqual([received, logged], [[], []]);
 });
 
 test('an invalid file is logged once, with its lines, and the old policies stay until it is sound again', (t) => {
-  const { told, logged, edit, clock } = watched(following('secrets'));
+  const { received, logged, edit, clock } = watched(following('secrets'));
 
   edit(following('Bad'));
   clock.advance(3 * pollMs);
   edit(following('secrets'));
   edit(following('configmaps'));
 
-  t.is(told.length, 1);
+  t.is(received.length, 1);
   t.deepEqual(
     logged.map(([event]) => event),
     ['policies.invalid', 'policies.reloaded'],
@@ -91,13 +91,13 @@ test('an invalid file is logged once, with its lines, and the old policies stay 
 });
 
 test('a file that cannot be read is logged once, and taken up when it is back', (t) => {
-  const { told, logged, edit, clock } = watched(following('secrets'));
+  const { received, logged, edit, clock } = watched(following('secrets'));
 
   edit(new Error('ENOENT'));
   clock.advance(3 * pollMs);
   edit(following('configmaps'));
 
-  t.is(told.length, 1);
+  t.is(received.length, 1);
   t.deepEqual(logged, [
     ['policies.unreadable', { file: 'strata.yaml', message: 'ENOENT' }],
     ['policies.reloaded', { file: 'strata.yaml' }],
@@ -105,11 +105,11 @@ test('a file that cannot be read is logged once, and taken up when it is back', 
 });
 
 test('settings that changed besides are logged as needing a restart, but not those that a flag decides', (t) => {
-  const { told, logged, edit } = watched('', { config: 'strata.yaml', 'log-level': 'warn' });
+  const { received, logged, edit } = watched('', { config: 'strata.yaml', 'log-level': 'warn' });
 
   edit(`listen: {securePort: 7443}\nlog: {level: debug}\n${following('secrets')}`);
 
-  t.is(told.length, 1);
+  t.is(received.length, 1);
   t.deepEqual(logged[0], ['settings.need-restart', { file: 'strata.yaml', options: ['--secure-port'] }]);
 });
 
@@ -122,16 +122,16 @@ test('without a file there is nothing to watch, and a closed watch looks no more
 
   t.is(none.clock.pending, 0);
   t.is(closed.clock.pending, 0);
-  t.deepEqual(closed.told, []);
+  t.deepEqual(closed.received, []);
 });
 
 test('whoever asks for the policies to be read is told what came of it, also when it is no news', (t) => {
-  const { told, logged, edit, reload, setText } = watched(following('secrets'));
+  const { received, logged, edit, reload, setText } = watched(following('secrets'));
 
   t.deepEqual(reload(), { kind: 'unchanged' });
   setText(following('roles.rbac.authorization.k8s.io'));
   t.deepEqual(reload(), { kind: 'changed' });
-  t.is(told.length, 1);
+  t.is(received.length, 1);
   edit(following('Bad'));
   for (let asked = 0; asked < 2; asked += 1) t.like(reload(), { kind: 'failed' });
   setText(new Error('ENOENT'));

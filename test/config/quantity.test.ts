@@ -64,7 +64,7 @@ test('the nearest word is the one meant, and nothing when none is near', (t) => 
 });
 
 test('a duration is told in its two largest units, and never rounded up', (t) => {
-  const told: readonly [number, string][] = [
+  const received: readonly [number, string][] = [
     [0, '0ms'],
     [0.4, '0ms'],
     [999, '999ms'],
@@ -77,7 +77,7 @@ test('a duration is told in its two largest units, and never rounded up', (t) =>
     [86_400_000 * 400, '400d'],
   ];
 
-  for (const [ms, text] of told) t.is(formatDuration(ms), text);
+  for (const [ms, text] of received) t.is(formatDuration(ms), text);
 });
 
 test('an amount of bytes is told in the largest unit it fills', (t) => {

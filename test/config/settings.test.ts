@@ -112,7 +112,7 @@ test('a file that is no YAML, gives a key twice, or is no mapping is an error wi
   t.regex(problemsOf({ flags: { config: 'absent.yaml' } })[0]!, /^absent\.yaml: ENOENT/);
 });
 
-test('all problems are told at once', (t) => {
+test('all problems are reported at once', (t) => {
   t.is(problemsOf({ flags: { 'secure-port': 'x', 'log-level': 'loud' }, environment: { STRATA_HTTP2: 'maybe' } }).length, 3);
 });
 

@@ -5,10 +5,10 @@ import type { LinkState, Push, SliceState } from '../../src/domain/push.js';
 import type { Mutation } from '../../src/domain/mutation.js';
 import type { Store } from '../../src/domain/ports.js';
 import { formatSlice } from '../../src/domain/slice.js';
-import type { LinkSide, Side } from '../../src/domain/side.js';
+import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Place } from '../support/objects.js';
 import { aDelete, aPut } from '../support/objects.js';
-import { aBegin, aClaim, aClear, aCompare, aDoubt, aDrop, aKeep, anEnd, aRetract, aSlice, aState } from '../support/pushes.js';
+import { aBegin, aClaim, aClear, aCompare, anInvalidation, aDrop, aKeep, anEnd, aRetract, aSlice, anUpsert } from '../support/pushes.js';
 
 /** What is known when a step's turn comes. */
 type Known = Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[]; links: readonly LinkState[] }>;
@@ -29,21 +29,21 @@ const place: fc.Arbitrary<Place> = fc.record({
   name: fc.constantFrom('a', 'b', 'c'),
 });
 const content = fc.oneof(fc.record({ spec: fc.nat(2) }), fc.record({ spec: fc.nat(2), path: fc.constantFrom('root:x', 'root:y') }));
-const linkSides: readonly LinkSide[] = ['parent', 'child/east', 'child/west'];
-const linkSide = fc.constantFrom(...linkSides);
-const side = fc.constantFrom<Side>('local', 'local', ...linkSides);
+const neighbours: readonly Neighbour[] = ['parent', 'child/east', 'child/west'];
+const neighbour = fc.constantFrom(...neighbours);
+const via = fc.constantFrom<Via>('local', 'local', ...neighbours);
 /** Each engine has an id of its own: this is above any. */
 const far = '~far';
 /** How far a claim is above what the shard has, or below. */
 const lead = fc.constantFrom(-1, 0, 0, 1, 1);
-const edge = fc.constantFrom('', 'e1', 'e2');
+const filterHash = fc.constantFrom('', 'e1', 'e2');
 
-type By = number | LinkSide;
+type By = number | Neighbour;
 
 /** Mostly who has the shard, or else nothing would come of most. */
 const speaker = fc.oneof(
   { weight: 5, arbitrary: fc.constant('holder' as const) },
-  { weight: 1, arbitrary: fc.constantFrom<By>(1, 2, ...linkSides) },
+  { weight: 1, arbitrary: fc.constantFrom<By>(1, 2, ...neighbours) },
 );
 
 type Ask = (known: Known) => readonly Push[];
@@ -57,33 +57,33 @@ const spoken = <T extends Place>(of: fc.Arbitrary<T>, ask: (of: T, by: By) => re
   );
 
 const claim = fc
-  .record({ shard, side, lead, moves: fc.nat(2), removed: fc.constantFrom(false, false, false, true) })
-  .map(({ lead: above, ...claimed }): Ask => (known) => [aClaim({ ...claimed, origin: far, incarnation: rankOf(known, claimed) + above })]);
+  .record({ shard, via, lead, moves: fc.nat(2), removed: fc.constantFrom(false, false, false, true) })
+  .map(({ lead: above, ...claimed }): Ask => (known) => [aClaim({ ...claimed, origin: far, term: rankOf(known, claimed) + above })]);
 
-const statement = fc
-  .record({ of: slicePlace, edge, places: fc.array(place, { maxLength: 4 }), content, kept: place, ends: fc.boolean() })
+const sync = fc
+  .record({ of: slicePlace, filterHash, places: fc.array(place, { maxLength: 4 }), content, kept: place, ends: fc.boolean() })
   .chain(({ of, places, content: what, kept, ends, ...end }) =>
     spoken(fc.constant(of), (_, by) => [
       aBegin(of, by),
-      ...places.map((each) => aState({ ...each, ...of }, what, by)),
+      ...places.map((each) => anUpsert({ ...each, ...of }, what, by)),
       aKeep({ ...kept, ...of }, by),
-      ...(ends ? [anEnd(of, by, end.edge)] : []),
+      ...(ends ? [anEnd(of, by, end.filterHash)] : []),
     ]),
   );
 
-const withEdge = fc.tuple(slicePlace, edge).map(([of, through]) => ({ ...of, through }));
+const withFilter = fc.tuple(slicePlace, filterHash).map(([of, through]) => ({ ...of, through }));
 const withContent = fc.tuple(place, content).map(([of, what]) => ({ ...of, what }));
 const withMatch = fc.tuple(slicePlace, fc.boolean()).map(([of, matches]) => ({ ...of, matches }));
 
 const push: fc.Arbitrary<Ask> = fc.oneof(
   { weight: 4, arbitrary: claim },
-  { weight: 5, arbitrary: statement },
+  { weight: 5, arbitrary: sync },
   { weight: 1, arbitrary: spoken(slicePlace, (of, by) => [aBegin(of, by)]) },
-  { weight: 6, arbitrary: spoken(withContent, ({ what, ...of }, by) => [aState(of, what, by)]) },
+  { weight: 6, arbitrary: spoken(withContent, ({ what, ...of }, by) => [anUpsert(of, what, by)]) },
   { weight: 2, arbitrary: spoken(place, (of, by) => [aKeep(of, by)]) },
   { weight: 4, arbitrary: spoken(place, (of, by) => [aRetract(of, by)]) },
-  { weight: 4, arbitrary: spoken(withEdge, ({ through, ...of }, by) => [anEnd(of, by, through)]) },
-  { weight: 1, arbitrary: spoken(slicePlace, (of, by) => [aDoubt(of, by)]) },
+  { weight: 4, arbitrary: spoken(withFilter, ({ through, ...of }, by) => [anEnd(of, by, through)]) },
+  { weight: 1, arbitrary: spoken(slicePlace, (of, by) => [anInvalidation(of, by)]) },
   {
     weight: 1,
     arbitrary: fc.tuple(shard, fc.record({ fence: fc.boolean(), nowMs: fc.nat(3) })).map((of): Ask => () => [aClear(...of)]),
@@ -98,13 +98,13 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.tuple(linkSide, fc.constantFrom('k1', 'k2', 'k3')).map(([of, cacheId]): Ask => () => [
-      { kind: 'meet', side: of, cacheId },
+    arbitrary: fc.tuple(neighbour, fc.constantFrom('k1', 'k2', 'k3')).map(([of, cacheId]): Ask => () => [
+      { kind: 'meet', neighbour: of, cacheId },
     ]),
   },
   {
     weight: 1,
-    arbitrary: linkSide.map((of): Ask => () => [{ kind: 'leave', side: of }]),
+    arbitrary: neighbour.map((of): Ask => () => [{ kind: 'leave', neighbour: of }]),
   },
   {
     weight: 1,
@@ -112,7 +112,7 @@ const push: fc.Arbitrary<Ask> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.tuple(linkSide, fc.constantFrom('7', '8')).map(
+    arbitrary: fc.tuple(neighbour, fc.constantFrom('7', '8')).map(
       ([of, position]): Ask =>
         (known) =>
           reach(known, of, position),
@@ -150,17 +150,17 @@ function stateOf({ shards }: Known, of: Place): ShardState | undefined {
 }
 
 function rankOf(known: Known, of: Place): number {
-  return Math.max(1, stateOf(known, of)?.incarnation ?? 1);
+  return Math.max(1, stateOf(known, of)?.term ?? 1);
 }
 
 function holderOf(known: Known, of: Place): By {
   const state = stateOf(known, of);
-  return state?.side === undefined || state.side === 'local' ? (state?.incarnation ?? 1) : state.side;
+  return state?.via === undefined || state.via === 'local' ? (state?.term ?? 1) : state.via;
 }
 
 /** A link that never met reaches nothing. */
-function reach({ links }: Known, of: LinkSide, position: string): readonly Push[] {
-  return links.some((link) => link.side === of) ? [{ kind: 'reach', side: of, position }] : [];
+function reach({ links }: Known, of: Neighbour, position: string): readonly Push[] {
+  return links.some((link) => link.neighbour === of) ? [{ kind: 'reach', neighbour: of, position }] : [];
 }
 
 function compare({ slices }: Known, of: Place, who: By, isRight: boolean): Push {

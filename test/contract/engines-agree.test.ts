@@ -1,5 +1,5 @@
 /**
- * The memory engine against the one that ships: whatever both are asked, they decide the same, tell the same and keep the same. What a
+ * The memory engine against the one that ships: whatever both are asked, they decide the same, send the same and keep the same. What a
  * simulation shows on the one is then true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import test from 'ava';
@@ -24,11 +24,11 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const stepsMax = 60;
 const bounds = { changesMax: 8, tombstonesMax: 3 };
 
-/** An engine, and all that it has told since it was last asked. */
+/** An engine, and all that it has sent since it was last asked. */
 class Heard {
   readonly #engine: Engine;
   #lane: PushLane;
-  #told: unknown[] = [];
+  #received: unknown[] = [];
   readonly #known = new Map<string, string>();
 
   constructor(engine: Engine) {
@@ -41,9 +41,9 @@ class Heard {
   }
 
   async take(step: EngineStep): Promise<readonly unknown[]> {
-    this.#told = [];
+    this.#received = [];
     const outcome = await this.#outcomeOf(step);
-    return [outcome, this.store.published, ...this.#told];
+    return [outcome, this.store.published, ...this.#received];
   }
 
   async #outcomeOf(step: EngineStep): Promise<unknown> {
@@ -53,7 +53,7 @@ class Heard {
         return (
           await this.#lane.push(step.pushes({ shards: await store.shards(), slices: await store.slices(), links: await store.links() }))
         ).map((outcome) =>
-          outcome.kind === 'fenced' && outcome.holder !== undefined ? { ...outcome, holder: homely(outcome.holder, store) } : outcome,
+          outcome.kind === 'fenced' && outcome.holder !== undefined ? { ...outcome, holder: comparable(outcome.holder, store) } : outcome,
         );
       case 'mutate':
         return mutated(await store.submit(await step.mutation(store)));
@@ -66,7 +66,7 @@ class Heard {
     }
   }
 
-  /** An engine may tell again what has not changed. */
+  /** An engine may send again what has not changed. */
   #isNews(state: Readonly<{ shard: string } | { slice: string }>): boolean {
     const name = 'slice' in state ? state.slice : state.shard;
     const text = JSON.stringify(state);
@@ -77,10 +77,10 @@ class Heard {
 
   #listen(store: Store): PushLane {
     store.follow(({ shards, slices }) => {
-      const told = [...shards.map((state) => homely(state, store)), ...slices.map(timeless)];
-      this.#told.push(...told.toSorted(byText).filter((state) => this.#isNews(state)));
+      const received = [...shards.map((state) => comparable(state, store)), ...slices.map(timeless)];
+      this.#received.push(...received.toSorted(byText).filter((state) => this.#isNews(state)));
     });
-    store.subscribe(({ changes, movedPaths, unstated }) => this.#told.push(changes.map(told), [...movedPaths], [...unstated]));
+    store.subscribe(({ changes, movedPaths, swept }) => this.#received.push(changes.map(received), [...movedPaths], [...swept]));
     return store.lane();
   }
 }
@@ -89,7 +89,7 @@ function mutated(outcome: Outcome): unknown {
   return outcome.kind === 'written' ? [outcome.revision, outcome.object.revision] : outcome;
 }
 
-function told(change: Change): unknown {
+function received(change: Change): unknown {
   return [changeText(change), change.movedPath];
 }
 
@@ -111,7 +111,7 @@ function byText(a: unknown, b: unknown): number {
 async function contents(store: Store): Promise<unknown> {
   const log: unknown[] = [];
   const range = { after: store.compacted, upTo: store.published };
-  for await (const { changes } of store.everyChange(range, () => true)) log.push(...changes.map(told));
+  for await (const { changes } of store.everyChange(range, () => true)) log.push(...changes.map(received));
   const places = ['amber', 'birch'].flatMap((shard) =>
     ['acme', 'bold'].map((cluster) => ({ shard: shardName(shard), cluster: clusterName(cluster) })),
   );
@@ -119,7 +119,7 @@ async function contents(store: Store): Promise<unknown> {
     log,
     touched: await Promise.all(['apiexports', 'others'].map((resource) => touched(store, aScope({ resource })))),
     listed: await Promise.all(['apiexports', 'others'].map((resource) => listTexts(store, aScope({ resource })))),
-    shards: (await store.shards()).map((state) => homely(state, store)).toSorted(byText),
+    shards: (await store.shards()).map((state) => comparable(state, store)).toSorted(byText),
     slices: (await store.slices()).map(timeless).toSorted(byText),
     links: (await store.links()).toSorted(byText),
     paths: await store.pathsOf(places),
@@ -153,6 +153,6 @@ test('both engines decide, tell and keep the same, whatever they are asked', asy
 });
 
 /** Each engine has an id of its own. */
-function homely(state: ShardState, { cacheId }: Store): ShardState {
+function comparable(state: ShardState, { cacheId }: Store): ShardState {
   return state.origin === cacheId ? { ...state, origin: 'own' } : state;
 }

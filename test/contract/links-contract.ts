@@ -1,5 +1,5 @@
 /**
- * What every engine behind the port `Pushes` must do for a tree of caches (D9), beside push-contract.ts: sides, links, steps, digests,
+ * What every engine behind the port `Pushes` must do for a tree of caches (D9), beside push-contract.ts: neighbours, links, steps, digests,
  * and what a link reads. An engine is handed in as a factory; the suite knows nothing else of it.
  */
 import test, { type ExecutionContext } from 'ava';
@@ -11,7 +11,7 @@ import { Refused } from '../../src/domain/errors.js';
 import type { Pushes, Store } from '../../src/domain/ports.js';
 import { linksMax, type Push, type SliceState } from '../../src/domain/push.js';
 import type { Revision } from '../../src/domain/revision.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/objects.js';
 import {
@@ -19,7 +19,7 @@ import {
   aClaim,
   aClear,
   aCompare,
-  aDoubt,
+  anInvalidation,
   aDrop,
   aKeep,
   aMeet,
@@ -29,18 +29,18 @@ import {
   aReach,
   aRetract,
   aSlice,
-  aState,
-  aStatement,
-  firstIncarnation,
+  anUpsert,
+  aFullSync,
+  firstTerm,
   mustPush,
   outcomeTexts,
 } from '../support/pushes.js';
 import { changeText, list, mustWrite, removalsEnd } from './read-all.js';
 import type { Engine, EngineBounds } from './store-contract.js';
 
-const eu = childSide('eu');
-const us = childSide('us');
-const edge = 'edge-1';
+const eu = childNeighbour('eu');
+const us = childNeighbour('us');
+const filterHash = 'edge-1';
 /** More than any engine removes in one commit. */
 const manyObjects = 1_000;
 
@@ -52,8 +52,8 @@ async function shardOf(store: Store, shard = 'amber'): Promise<ShardState | unde
 async function shardText(store: Store, shard = 'amber'): Promise<string | undefined> {
   const state = await shardOf(store, shard);
   if (state === undefined) return undefined;
-  const { side = 'nobody', incarnation, removed, plain } = state;
-  return `${side} ${incarnation}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
+  const { via = 'nobody', term, removed, plain } = state;
+  return `${via} ${term}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
 }
 
 async function sliceOf(store: Store, place: Place = {}): Promise<SliceState | undefined> {
@@ -91,18 +91,18 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       kind: 'acquire',
       shard: shardName('amber'),
       process: aProcess(process),
-      incarnation: named,
+      term: named,
       nowMs,
     });
     const cases: readonly (readonly [known: Push, then: Push, outcome: string, state: string])[] = [
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu }), 'unchanged', 'child/eu 6'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4, side: eu }), 'fenced by 5', 'local 5'],
-      [aClaim({ incarnation: 5, side: eu, origin: 'b' }), aClaim({ incarnation: 5, side: us, origin: 'a' }), 'fenced by 5', 'child/eu 5'],
-      [aClaim({ incarnation: 5, side: eu, origin: 'a' }), aClaim({ incarnation: 5, side: us, origin: 'b' }), 'unchanged', 'child/us 5'],
-      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 4, side: eu }), 'fenced by 5', 'child/eu 5'],
+      [aClaim({ term: 5 }), aClaim({ term: 6, via: eu }), 'unchanged', 'child/eu 6'],
+      [aClaim({ term: 5 }), aClaim({ term: 4, via: eu }), 'fenced by 5', 'local 5'],
+      [aClaim({ term: 5, via: eu, origin: 'b' }), aClaim({ term: 5, via: us, origin: 'a' }), 'fenced by 5', 'child/eu 5'],
+      [aClaim({ term: 5, via: eu, origin: 'a' }), aClaim({ term: 5, via: us, origin: 'b' }), 'unchanged', 'child/us 5'],
+      [aClaim({ term: 5, via: eu }), aClaim({ term: 4, via: eu }), 'fenced by 5', 'child/eu 5'],
       // One claim, chosen by another way.
-      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: us }), 'unchanged', 'child/us 5'],
-      [aClaim({ incarnation: 5, side: eu }), aClaim({ incarnation: 5, side: undefined }), 'unchanged', 'nobody 5'],
+      [aClaim({ term: 5, via: eu }), aClaim({ term: 5, via: us }), 'unchanged', 'child/us 5'],
+      [aClaim({ term: 5, via: eu }), aClaim({ term: 5, via: undefined }), 'unchanged', 'nobody 5'],
       // A pusher that has it, that has been elsewhere, or that somebody came behind.
       [comes(5, 0, 5), comes(5, 5), 'acquired', 'local 5'],
       [comes(5, 0, 5), comes(5, 0, 9), 'acquired', 'local 5'],
@@ -110,23 +110,18 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       [comes(5, 0, 5), comes(6, 0, 3), 'acquired', 'local 6'],
       [comes(5, 0, 5), comes(6, 5), 'fenced by 5', 'local 5'],
       [comes(5, 0, 5), comes(6, 7), 'acquired', 'local 8'],
-      [aClaim({ incarnation: 5, side: 'parent' }), comes(5, 5), 'acquired', 'local 6'],
-      [aClaim({ incarnation: 5, side: 'parent' }), comes(6, 5), 'fenced by 5', 'parent 5'],
-      [aClaim({ incarnation: 5, side: 'parent', origin: 'here' }), comes(5, 5), 'acquired', 'local 6'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, side: eu, removed: true }), 'unchanged', 'nobody 6 removed'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 5, side: eu, removed: true }), 'unchanged', 'nobody 5 removed'],
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 4, side: eu, removed: true }), 'fenced by 5', 'local 5'],
+      [aClaim({ term: 5, via: 'parent' }), comes(5, 5), 'acquired', 'local 6'],
+      [aClaim({ term: 5, via: 'parent' }), comes(6, 5), 'fenced by 5', 'parent 5'],
+      [aClaim({ term: 5, via: 'parent', origin: 'here' }), comes(5, 5), 'acquired', 'local 6'],
+      [aClaim({ term: 5 }), aClaim({ term: 6, via: eu, removed: true }), 'unchanged', 'nobody 6 removed'],
+      [aClaim({ term: 5 }), aClaim({ term: 5, via: eu, removed: true }), 'unchanged', 'nobody 5 removed'],
+      [aClaim({ term: 5 }), aClaim({ term: 4, via: eu, removed: true }), 'fenced by 5', 'local 5'],
       // A plain writer never claims: what this cache says again of its own is for a shard that is plain and local.
-      [aClaim({ incarnation: 5 }), aClaim({ incarnation: 6, plain: true }), 'fenced by 5', 'local 5'],
-      [aClaim({ incarnation: 5, side: eu, removed: true }), comes(5, 5), 'fenced by 5, removed', 'nobody 5 removed'],
-      [aClaim({ incarnation: 5, side: eu, removed: true }), comes(6, 0), 'acquired', 'local 6'],
-      [
-        aClaim({ incarnation: 5, side: eu, removed: true }),
-        aClaim({ incarnation: 5, side: us, removed: true }),
-        'unchanged',
-        'nobody 5 removed',
-      ],
-      [aClaim({ incarnation: 5, side: eu, removed: true }), aClaim({ incarnation: 6, side: eu }), 'unchanged', 'child/eu 6'],
+      [aClaim({ term: 5 }), aClaim({ term: 6, plain: true }), 'fenced by 5', 'local 5'],
+      [aClaim({ term: 5, via: eu, removed: true }), comes(5, 5), 'fenced by 5, removed', 'nobody 5 removed'],
+      [aClaim({ term: 5, via: eu, removed: true }), comes(6, 0), 'acquired', 'local 6'],
+      [aClaim({ term: 5, via: eu, removed: true }), aClaim({ term: 5, via: us, removed: true }), 'unchanged', 'nobody 5 removed'],
+      [aClaim({ term: 5, via: eu, removed: true }), aClaim({ term: 6, via: eu }), 'unchanged', 'child/eu 6'],
     ];
 
     for (const [i, [known, claim, outcome, then]] of cases.entries()) {
@@ -135,23 +130,23 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
       t.deepEqual(outcomeTexts(outcomes), [known.kind === 'acquire' ? 'acquired' : 'unchanged', outcome], `case ${i}`);
       t.is(await shardText(engine.store), then, `case ${i}`);
-      const told = outcomes.at(-1);
-      if (told?.kind === 'fenced') t.deepEqual(told.holder, await shardOf(engine.store), `case ${i}`);
+      const received = outcomes.at(-1);
+      if (received?.kind === 'fenced') t.deepEqual(received.holder, await shardOf(engine.store), `case ${i}`);
       t.is(await shardText(await engine.restart()), then, `case ${i}, after a restart`);
     }
   });
 
-  test('a link speaks for the shards of its side whatever their incarnation, a pusher for a local one of its own', async (t) => {
+  test('a link speaks for the shards of its via whatever their term, a pusher for a local one of its own', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim('amber', 5), aClaim({ shard: 'birch', side: eu }), aClaim({ shard: 'cedar', side: 'parent' })]);
-    const spoken = (shard: string, by: Parameters<typeof aState>[2]): readonly Push[] => [
+    await mustPush(lane, [aClaim('amber', 5), aClaim({ shard: 'birch', via: eu }), aClaim({ shard: 'cedar', via: 'parent' })]);
+    const spoken = (shard: string, by: Parameters<typeof anUpsert>[2]): readonly Push[] => [
       aBegin({ shard }, by),
-      aState({ shard }, {}, by),
+      anUpsert({ shard }, {}, by),
       aKeep({ shard }, by),
       aRetract({ shard }, by),
       aCompare('', { shard }, by),
-      aDoubt({ shard }, by),
+      anInvalidation({ shard }, by),
       anEnd({ shard }, by),
     ];
 
@@ -162,7 +157,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       ['amber', 'parent', false],
       ['birch', eu, true],
       ['birch', us, false],
-      ['birch', firstIncarnation, false],
+      ['birch', firstTerm, false],
       ['cedar', 'parent', true],
       ['cedar', eu, false],
       ['dune', eu, false],
@@ -178,61 +173,65 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await namesOf(store), []);
   });
 
-  test('a shard that changes its side counts as stated nowhere and out of step; its objects stay until the new side ends', async (t) => {
+  test('a shard that changes its via counts as synced nowhere and stale; its objects stay until the new via ends', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim(), ...aStatement({}, [aState({ name: 'gone' }), aState({ name: 'same' })])]);
+    await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert({ name: 'gone' }), anUpsert({ name: 'same' })])]);
     await mustPush(lane, [aBegin()]);
 
-    await mustPush(lane, [aClaim({ side: eu, incarnation: 2_000 })]);
+    await mustPush(lane, [aClaim({ via: eu, term: 2_000 })]);
 
-    t.like(await sliceOf(store), { objects: 2, stated: 0, synced: true, edge: '' });
-    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, edge)])), ['unbegun'], 'what another side began is forgotten');
+    t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true, filterHash: '' });
+    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, filterHash)])), ['unbegun'], 'what another neighbour began is forgotten');
     const { published } = store;
-    t.deepEqual(await mustPush(lane, aStatement({}, [aState({ name: 'same' }, {}, eu)], eu, edge)), ['unchanged', 'unchanged', 'swept 1']);
-    t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
+    t.deepEqual(await mustPush(lane, aFullSync({}, [anUpsert({ name: 'same' }, {}, eu)], eu, filterHash)), [
+      'unchanged',
+      'unchanged',
+      'swept 1',
+    ]);
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
     t.is(store.published, published + 1, 'what is the same is no event');
 
-    await mustPush(lane, [aClaim({ side: us, incarnation: 2_001 })]);
-    t.like(await sliceOf(store), { objects: 1, stated: 0, synced: true, edge: '' });
+    await mustPush(lane, [aClaim({ via: us, term: 2_001 })]);
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: '' });
   });
 
-  test('a claim that comes over the same link leaves everything as it was: statements go on, slices stay in step', async (t) => {
+  test('a claim that comes over the same link leaves everything as it was: syncs go on, slices stay current', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     const others = { resource: 'others' };
-    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge), aBegin(others, eu)]);
+    await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash), aBegin(others, eu)]);
 
-    for (const claim of [aClaim({ side: eu }), aClaim({ side: eu, incarnation: 2_000 }), aClaim({ side: eu, incarnation: 2_001 })])
+    for (const claim of [aClaim({ via: eu }), aClaim({ via: eu, term: 2_000 }), aClaim({ via: eu, term: 2_001 })])
       await mustPush(lane, [claim]);
 
-    t.like(await sliceOf(store), { stated: firstIncarnation, edge });
-    t.deepEqual(await mustPush(lane, [anEnd(others, eu, edge)]), ['swept 0']);
-    t.like(await sliceOf(store, others), { stated: 2_001, edge });
+    t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash });
+    t.deepEqual(await mustPush(lane, [anEnd(others, eu, filterHash)]), ['swept 0']);
+    t.like(await sliceOf(store, others), { syncedTerm: 2_001, filterHash });
   });
 
-  test('a claim that comes over a link behind a long end keeps its place: that states the incarnation before', async (t) => {
+  test('a claim that comes over a link behind a long end keeps its place: that states the term before', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ side: eu }), ...Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }, {}, eu))]);
+    await mustPush(lane, [aClaim({ via: eu }), ...Array.from({ length: manyObjects }, (_, i) => anUpsert({ name: `n${i}` }, {}, eu))]);
 
-    const ended = lane.push([aBegin({}, eu), anEnd({}, eu, edge)]);
-    const claimed = lane.push([aClaim({ side: eu, incarnation: 2_000 })]);
+    const ended = lane.push([aBegin({}, eu), anEnd({}, eu, filterHash)]);
+    const claimed = lane.push([aClaim({ via: eu, term: 2_000 })]);
 
     t.deepEqual(outcomeTexts([...(await ended), ...(await claimed)]), ['unchanged', `swept ${manyObjects}`, 'unchanged']);
-    t.like(await sliceOf(store), { stated: firstIncarnation, edge });
+    t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash });
   });
 
   test('a tombstone that comes as a claim fences; its objects go with what is asked for next, and it stays', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge)]);
+    await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
 
-    const tombstone = aClaim({ side: eu, incarnation: 2_000, removed: true });
+    const tombstone = aClaim({ via: eu, term: 2_000, removed: true });
     t.deepEqual(await mustPush(lane, [tombstone, aClear('amber', { fence: false })]), ['unchanged', 'swept 1']);
 
-    t.deepEqual(outcomeTexts(await lane.push([aState({}, {}, eu), aClaim({ side: eu })])), [
+    t.deepEqual(outcomeTexts(await lane.push([anUpsert({}, {}, eu), aClaim({ via: eu })])), [
       'fenced by 2000, removed',
       'fenced by 2000, removed',
     ]);
@@ -240,13 +239,13 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(await engine.restart()), 'nobody 2000 removed');
   });
 
-  test('removals that were cut short are finished by name at the next start, in whatever order they were told', async (t) => {
+  test('removals that were cut short are finished by name at the next start, in whatever order they were sent', async (t) => {
     const engine = await open(t, {});
     const shards = ['delta', 'amber', 'coral', 'birch'];
-    for (const shard of shards) await mustPush(engine.store.lane(), [aClaim({ shard, side: eu }), aState({ shard, name: shard }, {}, eu)]);
+    for (const shard of shards) await mustPush(engine.store.lane(), [aClaim({ shard, via: eu }), anUpsert({ shard, name: shard }, {}, eu)]);
     await mustPush(
       engine.store.lane(),
-      shards.map((shard) => aClaim({ shard, side: eu, incarnation: 2_000, removed: true })),
+      shards.map((shard) => aClaim({ shard, via: eu, term: 2_000, removed: true })),
     );
 
     const store = await engine.restart();
@@ -258,15 +257,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     );
   });
 
-  test('a removal by an operator takes the shard from its side and makes a tombstone', async (t) => {
+  test('a removal by an operator takes the shard from its via and makes a tombstone', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge)]);
+    await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
 
     t.deepEqual(await mustPush(lane, [aClear('amber', { nowMs: 5_000 })]), ['swept 1']);
 
     t.is(await shardText(store), 'nobody 5000 removed');
-    t.is((await lane.push([aState({}, {}, eu)]))[0]?.kind, 'fenced');
+    t.is((await lane.push([anUpsert({}, {}, eu)]))[0]?.kind, 'fenced');
   });
 
   // Plain writers
@@ -290,29 +289,33 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(await engine.restart()), 'local 5001 plain');
   });
 
-  test('a plain write where another side has the shard is refused, unless it takes that, with the next incarnation', async (t) => {
-    for (const side of ['parent', eu] as const) {
+  test('a plain write where another neighbour has the shard is refused, unless it takes that, with the next term', async (t) => {
+    for (const neighbour of ['parent', eu] as const) {
       const store = await opened(t);
       const lane = store.lane();
-      await mustPush(lane, [aClaim({ side }), ...aStatement({}, [aState({}, {}, side)], side, edge), aBegin({}, side)]);
+      await mustPush(lane, [
+        aClaim({ via: neighbour }),
+        ...aFullSync({}, [anUpsert({}, {}, neighbour)], neighbour, filterHash),
+        aBegin({}, neighbour),
+      ]);
 
       for (const mutation of [aPut({ name: 'new' }, 'absent'), aPut({}, 1), aDelete({}), aDelete({ name: 'none' })])
         t.deepEqual(await store.submit(mutation), { kind: 'refused', why: 'elsewhere' });
       t.deepEqual(await store.submit({ ...aDelete({ name: 'none' }), takes: true }), { kind: 'refused', why: 'absent' });
       t.deepEqual(await store.submit({ ...aPut({}, 'absent'), takes: true }), { kind: 'refused', why: 'exists' });
-      t.is(await shardText(store), `${side} 1000`, 'what is refused takes nothing');
+      t.is(await shardText(store), `${neighbour} 1000`, 'what is refused takes nothing');
       await mustWrite(store, { ...aPut({ name: 'new' }, 'absent'), takes: true });
 
       t.is(await shardText(store), 'local 1001 plain');
-      t.like(await sliceOf(store), { objects: 2, stated: 0, synced: true, edge: '' });
-      t.deepEqual(outcomeTexts(await lane.push([anEnd({}, side, edge)])), ['fenced by 1001']);
+      t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true, filterHash: '' });
+      t.deepEqual(outcomeTexts(await lane.push([anEnd({}, neighbour, filterHash)])), ['fenced by 1001']);
       await mustWrite(store, aDelete({ name: 'new' }));
     }
   });
 
   test('a plain delete takes a shard as a plain put does', async (t) => {
     const store = await opened(t);
-    await mustPush(store.lane(), [aClaim({ side: eu }), aState({}, {}, eu)]);
+    await mustPush(store.lane(), [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
 
     await mustWrite(store, { ...aDelete({}), takes: true });
 
@@ -324,17 +327,17 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const lane = store.lane();
     await mustWrite(store, aPut({ shard: 'plain' }, 'absent'));
     await mustWrite(store, aPut({ shard: 'plain', resource: 'others' }, 'absent'));
-    await mustPush(lane, [aClaim('pushed'), aState({ shard: 'pushed' })]);
-    await mustPush(lane, [aClaim({ shard: 'child', side: eu }), aState({ shard: 'child' }, {}, eu)]);
+    await mustPush(lane, [aClaim('pushed'), anUpsert({ shard: 'pushed' })]);
+    await mustPush(lane, [aClaim({ shard: 'child', via: eu }), anUpsert({ shard: 'child' }, {}, eu)]);
 
     t.deepEqual(await mustPush(lane, ['plain', 'pushed', 'child', 'none'].map(anAssume)), Array(4).fill('unchanged'));
 
-    t.like(await sliceOf(store, { shard: 'plain' }), { stated: 1, synced: true, edge: '' });
-    t.like(await sliceOf(store, { shard: 'plain', resource: 'others' }), { stated: 1, synced: true });
-    for (const shard of ['pushed', 'child']) t.like(await sliceOf(store, { shard }), { stated: 0, synced: false });
+    t.like(await sliceOf(store, { shard: 'plain' }), { syncedTerm: 1, everSynced: true, filterHash: '' });
+    t.like(await sliceOf(store, { shard: 'plain', resource: 'others' }), { syncedTerm: 1, everSynced: true });
+    for (const shard of ['pushed', 'child']) t.like(await sliceOf(store, { shard }), { syncedTerm: 0, everSynced: false });
     t.is(await shardOf(store, 'none'), undefined);
-    await mustPush(lane, [aClaim({ shard: 'plain', side: eu, incarnation: 2 })]);
-    t.like(await sliceOf(store, { shard: 'plain' }), { stated: 0, synced: true });
+    await mustPush(lane, [aClaim({ shard: 'plain', via: eu, term: 2 })]);
+    t.like(await sliceOf(store, { shard: 'plain' }), { syncedTerm: 0, everSynced: true });
   });
 
   test('what is emptied with the same commit is not assumed to be all: it is no slice', async (t) => {
@@ -348,90 +351,90 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Steps
 
-  test('a slice is in step with the edge of the link that ended it, until it begins anew, is doubted or dropped', async (t) => {
+  test('a slice is current with the link filter of the link that ended it, until it begins anew, is marked stale or dropped', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
-    const state = aState({}, {}, eu);
-    await mustPush(lane, [aClaim({ side: eu }), state]);
-    t.is((await sliceOf(store))?.edge, '');
+    const state = anUpsert({}, {}, eu);
+    await mustPush(lane, [aClaim({ via: eu }), state]);
+    t.is((await sliceOf(store))?.filterHash, '');
 
-    for (const push of [aBegin({}, eu), aDoubt({}, eu), aDrop()]) {
-      await mustPush(lane, aStatement({}, [state], eu, edge));
-      t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge });
+    for (const push of [aBegin({}, eu), anInvalidation({}, eu), aDrop()]) {
+      await mustPush(lane, aFullSync({}, [state], eu, filterHash));
+      t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true, filterHash });
       await mustPush(lane, [push, state]);
-      t.like(await sliceOf(store), { objects: 1, stated: 0, edge: '' }, push.kind);
+      t.like(await sliceOf(store), { objects: 1, syncedTerm: 0, filterHash: '' }, push.kind);
     }
-    await mustPush(lane, aStatement({}, [state], eu, edge));
+    await mustPush(lane, aFullSync({}, [state], eu, filterHash));
 
-    t.is((await sliceOf(await engine.restart()))?.edge, edge);
+    t.is((await sliceOf(await engine.restart()))?.filterHash, filterHash);
   });
 
-  test('a slice that is doubted and still came over a link keeps an edge, but nobody has stated it; one that is not known stays so', async (t) => {
+  test('a slice that is marked stale and still came over a link keeps a link filter, but nobody has synced it; one that is not known stays so', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
-    const leaving: Push = { kind: 'doubt', slice: aSlice(), by: { kind: 'link', side: eu }, edge: 'none' };
-    await mustPush(lane, [aClaim({ side: eu }), leaving]);
+    const leaving: Push = { kind: 'invalidate', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash: 'none' };
+    await mustPush(lane, [aClaim({ via: eu }), leaving]);
     t.is(await sliceOf(engine.store), undefined);
 
-    await mustPush(lane, aStatement({}, [aState({}, {}, eu)], eu, edge));
+    await mustPush(lane, aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash));
     await mustPush(lane, [leaving]);
 
-    t.like(await sliceOf(engine.store), { objects: 1, stated: 0, synced: true, edge: 'none' });
-    t.like(await sliceOf(await engine.restart()), { objects: 1, stated: 0, synced: true, edge: 'none' });
+    t.like(await sliceOf(engine.store), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: 'none' });
+    t.like(await sliceOf(await engine.restart()), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: 'none' });
   });
 
-  test('a pusher’s statement is in step with no link', async (t) => {
+  test('a pusher’s sync is current with no link', async (t) => {
     const store = await opened(t);
 
-    await mustPush(store.lane(), [aClaim(), ...aStatement({}, [aState()], firstIncarnation, edge)]);
+    await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()], firstTerm, filterHash)]);
 
-    t.like(await sliceOf(store), { stated: firstIncarnation, edge: '' });
-    t.deepEqual(outcomeTexts(await store.lane().push([anEnd({}, firstIncarnation, edge)])), ['unbegun']);
+    t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash: '' });
+    t.deepEqual(outcomeTexts(await store.lane().push([anEnd({}, firstTerm, filterHash)])), ['unbegun']);
   });
 
-  test('a link ends a slice that is in step without having begun: it counts as stated by who has the shard now, and nothing goes', async (t) => {
+  test('a link ends a slice that is current without having begun: it counts as synced by who has the shard now, and nothing goes', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, edge)]);
-    await mustPush(lane, [aClaim({ side: eu, incarnation: 2_000 })]);
+    await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
+    await mustPush(lane, [aClaim({ via: eu, term: 2_000 })]);
 
-    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, 'another'), anEnd({}, eu), anEnd({ resource: 'others' }, eu, edge)])), [
+    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, 'another'), anEnd({}, eu), anEnd({ resource: 'others' }, eu, filterHash)])), [
       'unbegun',
       'unbegun',
       'unbegun',
     ]);
-    t.like(await sliceOf(store), { stated: firstIncarnation, edge });
-    t.deepEqual(await mustPush(lane, [anEnd({}, eu, edge)]), ['swept 0']);
+    t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash });
+    t.deepEqual(await mustPush(lane, [anEnd({}, eu, filterHash)]), ['swept 0']);
 
-    t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
   });
 
   test('an end of a link counts for the claim that it names, be another one known by now', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    const of = (incarnation: number): Push => ({ kind: 'end', slice: aSlice(), by: { kind: 'link', side: eu }, edge, incarnation });
-    await mustPush(lane, [aClaim({ side: eu }), aState({ name: 'gone' }, {}, eu), aBegin({}, eu), aState({}, {}, eu)]);
-    await mustPush(lane, [aClaim({ side: eu, incarnation: 2_000 })]);
+    const of = (term: number): Push => ({ kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, term });
+    await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'gone' }, {}, eu), aBegin({}, eu), anUpsert({}, {}, eu)]);
+    await mustPush(lane, [aClaim({ via: eu, term: 2_000 })]);
 
-    t.deepEqual(await mustPush(lane, [of(firstIncarnation)]), ['swept 1']);
-    t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge });
+    t.deepEqual(await mustPush(lane, [of(firstTerm)]), ['swept 1']);
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true, filterHash });
     t.deepEqual(await mustPush(lane, [of(2_000)]), ['swept 0']);
 
-    t.like(await sliceOf(store), { objects: 1, stated: 2_000, synced: true, edge });
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
   });
 
-  test('an end that says that all was the same removes nothing, if its statement is under way', async (t) => {
+  test('an end that says that all was the same removes nothing, if its sync is under way', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
-    const same: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', side: eu }, edge, isSame: true };
-    await mustPush(lane, [aClaim({ side: eu }), aState({ name: 'a' }, {}, eu), aState({ name: 'b' }, {}, eu)]);
+    const same: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, isSame: true };
+    await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'a' }, {}, eu), anUpsert({ name: 'b' }, {}, eu)]);
     t.deepEqual(outcomeTexts(await lane.push([same])), ['unbegun']);
 
     t.deepEqual(await mustPush(lane, [aBegin({}, eu), aRetract({ name: 'b' }, eu), same]), ['unchanged', 'written', 'swept 0']);
 
-    t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true, edge });
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true, filterHash });
     await mustPush(lane, [aBegin({}, eu)]);
     const again = (await engine.restart()).lane();
     t.deepEqual(outcomeTexts(await again.push([same])), ['unbegun']);
@@ -439,29 +442,29 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Links
 
-  test('a link that meets another cache than before loses its position, and its slices fall out of step; what was stated stays', async (t) => {
-    for (const side of ['parent', eu] as const) {
+  test('a link that meets another cache than before loses its position, and its slices becomes stale; what was synced stays', async (t) => {
+    for (const neighbour of ['parent', eu] as const) {
       const store = await opened(t);
       const lane = store.lane();
       const other = { shard: 'birch' };
       await mustPush(lane, [
-        aMeet('c1', side),
-        aClaim({ side }),
-        ...aStatement({}, [aState({}, {}, side)], side, edge),
-        aReach('77', side),
+        aMeet('c1', neighbour),
+        aClaim({ via: neighbour }),
+        ...aFullSync({}, [anUpsert({}, {}, neighbour)], neighbour, filterHash),
+        aReach('77', neighbour),
       ]);
-      await mustPush(lane, [aClaim({ ...other, side: us }), ...aStatement(other, [aState(other, {}, us)], us, edge)]);
+      await mustPush(lane, [aClaim({ ...other, via: us }), ...aFullSync(other, [anUpsert(other, {}, us)], us, filterHash)]);
 
-      await mustPush(lane, [aMeet('c1', side)]);
-      t.deepEqual(await store.links(), [{ side, cacheId: 'c1', position: '77' }]);
-      t.is((await sliceOf(store))?.edge, edge);
-      await mustPush(lane, [aMeet('c2', side)]);
+      await mustPush(lane, [aMeet('c1', neighbour)]);
+      t.deepEqual(await store.links(), [{ neighbour, cacheId: 'c1', position: '77' }]);
+      t.is((await sliceOf(store))?.filterHash, filterHash);
+      await mustPush(lane, [aMeet('c2', neighbour)]);
 
-      t.deepEqual(await store.links(), [{ side, cacheId: 'c2', position: '' }]);
+      t.deepEqual(await store.links(), [{ neighbour, cacheId: 'c2', position: '' }]);
       // Another parent does not speak for what came by the one before.
-      t.is(await shardText(store), side === 'parent' ? 'nobody 1000' : 'child/eu 1000');
-      t.like(await sliceOf(store), { objects: 1, stated: side === 'parent' ? 0 : firstIncarnation, synced: true, edge: '' });
-      t.is((await sliceOf(store, other))?.edge, edge, 'other links are not concerned');
+      t.is(await shardText(store), neighbour === 'parent' ? 'nobody 1000' : 'child/eu 1000');
+      t.like(await sliceOf(store), { objects: 1, syncedTerm: neighbour === 'parent' ? 0 : firstTerm, everSynced: true, filterHash: '' });
+      t.is((await sliceOf(store, other))?.filterHash, filterHash, 'other links are not concerned');
     }
   });
 
@@ -471,10 +474,10 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const lane = store.lane();
     await mustPush(lane, [
       aClaim('amber'),
-      aClaim({ shard: 'birch', side: eu }),
+      aClaim({ shard: 'birch', via: eu }),
       aMeet('p1'),
-      aClaim({ shard: 'cedar', side: 'parent' }),
-      aState({ shard: 'cedar' }, {}, 'parent'),
+      aClaim({ shard: 'cedar', via: 'parent' }),
+      anUpsert({ shard: 'cedar' }, {}, 'parent'),
       aClear('dune', { nowMs: 5 }),
     ]);
     const texts = (of: Store) => Promise.all(['amber', 'birch', 'cedar', 'dune'].map((shard) => shardText(of, shard)));
@@ -486,7 +489,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     const after = ['local 1000', 'child/eu 1000', 'nobody 1000', 'nobody 5 removed'];
     t.deepEqual(await texts(store), after);
-    t.deepEqual(outcomeTexts(await lane.push([aState({ shard: 'cedar' }, {}, 'parent')])), ['fenced by 1000']);
+    t.deepEqual(outcomeTexts(await lane.push([anUpsert({ shard: 'cedar' }, {}, 'parent')])), ['fenced by 1000']);
     const put = aPut({ shard: 'cedar', name: 'new' }, 'absent');
     t.deepEqual(await store.submit(put), { kind: 'refused', why: 'elsewhere' });
     const again = await engine.restart();
@@ -504,7 +507,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     t.deepEqual(outcomeTexts(outcomes), ['unchanged', 'unchanged', 'bound to eu', 'unchanged', 'unchanged', 'unchanged']);
     t.deepEqual(outcomeTexts(await again.lane().push([aMeet('c1', us), aMeet('c3', eu)])), ['bound to eu', 'bound to us']);
-    t.deepEqual((await again.links()).map(({ side, cacheId }) => `${side} ${cacheId}`).toSorted(), [
+    t.deepEqual((await again.links()).map(({ neighbour, cacheId }) => `${neighbour} ${cacheId}`).toSorted(), [
       'child/eu c1',
       'child/us c3',
       'parent c1',
@@ -519,10 +522,10 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
     await mustPush(
       lane,
-      Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childSide(`c${i}`))),
+      Array.from({ length: linksMax - 3 }, (_, i) => aMeet(`of-${i}`, childNeighbour(`c${i}`))),
     );
     const again = await engine.restart();
-    const outcomes = await again.lane().push([aMeet('n1', childSide('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
+    const outcomes = await again.lane().push([aMeet('n1', childNeighbour('new')), aMeet('id-0', eu), aMeet('p2'), aMeet('of-1', us)]);
 
     t.deepEqual(outcomeTexts(outcomes), ['full', 'unchanged', 'unchanged', 'bound to c1']);
     t.is((await again.links()).length, linksMax);
@@ -531,22 +534,22 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('nothing of a child that has left is kept; what came by it stays, and is nobody’s until it is claimed again', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
-    const told: string[] = [];
-    await mustPush(lane, [aMeet('c1', eu), aMeet('c2', us), aMeet('p1'), aClaim({ incarnation: 7, side: eu, origin: 'o' })]);
-    await mustPush(lane, [aClaim({ shard: 'birch', side: us }), ...aStatement({}, [aState({}, {}, eu)], eu, edge), aReach('5', eu)]);
-    engine.store.follow(({ shards }) => told.push(...shards.map(({ shard, side = 'nobody' }) => `${shard} ${side}`)));
+    const received: string[] = [];
+    await mustPush(lane, [aMeet('c1', eu), aMeet('c2', us), aMeet('p1'), aClaim({ term: 7, via: eu, origin: 'o' })]);
+    await mustPush(lane, [aClaim({ shard: 'birch', via: us }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash), aReach('5', eu)]);
+    engine.store.follow(({ shards }) => received.push(...shards.map(({ shard, via = 'nobody' }) => `${shard} ${via}`)));
 
-    await mustPush(lane, [{ kind: 'leave', side: eu }, aReach('6', eu)]);
-    const left = (await engine.store.links()).map(({ side }) => side).toSorted();
+    await mustPush(lane, [{ kind: 'leave', neighbour: eu }, aReach('6', eu)]);
+    const left = (await engine.store.links()).map(({ neighbour }) => neighbour).toSorted();
     const again = await engine.restart();
 
     t.deepEqual(left, [us, 'parent']);
-    t.deepEqual(told, ['amber nobody']);
-    t.deepEqual((await again.links()).map(({ side }) => side).toSorted(), [us, 'parent']);
+    t.deepEqual(received, ['amber nobody']);
+    t.deepEqual((await again.links()).map(({ neighbour }) => neighbour).toSorted(), [us, 'parent']);
     t.deepEqual([await shardText(again), await shardText(again, 'birch')], ['nobody 7', 'child/us 1000']);
     t.deepEqual(await namesOf(again), ['one']);
-    t.like(await sliceOf(again), { edge: '', stated: 0, synced: true, objects: 1 });
-    const then = [aMeet('c1', childSide('new')), aMeet('c9', eu), aClaim({ incarnation: 7, side: eu, origin: 'o' })];
+    t.like(await sliceOf(again), { filterHash: '', syncedTerm: 0, everSynced: true, objects: 1 });
+    const then = [aMeet('c1', childNeighbour('new')), aMeet('c9', eu), aClaim({ term: 7, via: eu, origin: 'o' })];
     t.deepEqual(outcomeTexts(await again.lane().push(then)), ['unchanged', 'unchanged', 'unchanged']);
     t.is(await shardText(again), 'child/eu 7');
   });
@@ -555,42 +558,42 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const engine = await open(t, {});
     const lane = engine.store.lane();
     const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
-    const told: ShardState[] = [];
-    await mustPush(lane, [aClaim({ incarnation: 5 }), aState({}, {}, 5), aClaim({ shard: 'birch', side: undefined })]);
+    const received: ShardState[] = [];
+    await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5), aClaim({ shard: 'birch', via: undefined })]);
     t.deepEqual(outcomeTexts(await lane.push([forget(), forget('birch'), forget('cedar')])), [
       'fenced by 5',
       'fenced by 1000',
       'fenced by 0',
     ]);
-    await mustPush(lane, [aClaim({ incarnation: 6, side: eu, removed: true })]);
+    await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
     t.deepEqual(outcomeTexts(await lane.push([forget()])), ['fenced by 6, removed']);
 
     await mustPush(lane, [aClear()]);
-    engine.store.follow(({ shards }) => told.push(...shards));
+    engine.store.follow(({ shards }) => received.push(...shards));
     t.deepEqual(outcomeTexts(await lane.push([forget()])), ['unchanged']);
 
-    t.deepEqual(told, [unknownShard(shardName('amber'))]);
+    t.deepEqual(received, [unknownShard(shardName('amber'))]);
     t.is(await shardOf(engine.store), undefined);
     const again = await engine.restart();
     t.deepEqual(
       (await again.shards()).map(({ shard }) => shard as string),
       ['birch'],
     );
-    await mustPush(again.lane(), [aClaim({ incarnation: 1 })]);
+    await mustPush(again.lane(), [aClaim({ term: 1 })]);
     t.is(await shardText(again), 'local 1');
   });
 
-  test('a position is as durable as what was told before it', async (t) => {
+  test('a position is as durable as what was sent before it', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     await mustPush(store.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
     t.is(store.published, 0, 'links are no change');
 
-    const links = (await (await engine.restart()).links()).toSorted((a, b) => (a.side < b.side ? -1 : 1));
+    const links = (await (await engine.restart()).links()).toSorted((a, b) => (a.neighbour < b.neighbour ? -1 : 1));
 
     t.deepEqual(links, [
-      { side: eu, cacheId: 'e1', position: '5' },
-      { side: 'parent', cacheId: 'p1', position: '1234567000000000009' },
+      { neighbour: eu, cacheId: 'e1', position: '5' },
+      { neighbour: 'parent', cacheId: 'p1', position: '1234567000000000009' },
     ]);
   });
 
@@ -601,12 +604,12 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const names = ['a', 'b', 'c', 'd'];
     const lane = other.lane();
 
-    await mustPush(one.lane(), [aClaim(), ...names.map((name) => aState({ name }, { spec: name }))]);
+    await mustPush(one.lane(), [aClaim(), ...names.map((name) => anUpsert({ name }, { spec: name }))]);
     await mustWrite(other, aPut({ name: 'd' }, 'absent', { spec: 'old' }));
     await mustWrite(other, aPut({ name: 'gone' }, 'absent'));
-    await mustPush(lane, [aClaim({ side: eu }), aState({ name: 'b' }, { spec: 'b' }, eu), aState({ name: 'swept' }, {}, eu)]);
-    const statement = names.toReversed().map((name) => aState({ name }, { spec: name }, eu));
-    await mustPush(lane, [aRetract({ name: 'gone' }, eu), ...aStatement({}, statement, eu, edge)]);
+    await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'b' }, { spec: 'b' }, eu), anUpsert({ name: 'swept' }, {}, eu)]);
+    const sync = names.toReversed().map((name) => anUpsert({ name }, { spec: name }, eu));
+    await mustPush(lane, [aRetract({ name: 'gone' }, eu), ...aFullSync({}, sync, eu, filterHash)]);
 
     const digest = (await sliceOf(one))?.digest;
     t.is((await sliceOf(other))?.digest, digest);
@@ -614,23 +617,23 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.not(digest, formatDigest(emptyDigest));
   });
 
-  test('a digest follows every change: create, replace, delete, restated namesake, sweep, drop and clear; a restart keeps it', async (t) => {
+  test('a digest follows every change: create, replace, delete, resynced namesake, sweep, drop and clear; a restart keeps it', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
     const places: readonly Place[] = [{}, { shard: 'birch' }, { resource: 'others' }];
     const agree = async (now: Store, title: string): Promise<void> => {
       for (const place of places) {
-        const told = (await sliceOf(now, place))?.digest ?? formatDigest(emptyDigest);
-        t.is(told, await summedUp(now, place), `${title}: ${JSON.stringify(place)}`);
+        const received = (await sliceOf(now, place))?.digest ?? formatDigest(emptyDigest);
+        t.is(received, await summedUp(now, place), `${title}: ${JSON.stringify(place)}`);
       }
     };
     const steps: readonly (readonly Push[])[] = [
       [aClaim(), aClaim('birch')],
-      [aState({ name: 'a' }), aState({ name: 'a', shard: 'birch' }, { spec: 1 }), aState({ resource: 'others' })],
-      [aState({ name: 'a' }, { spec: 2 }), aState({ name: 'a' }, { spec: 2 }), aState({ name: 'b' })],
+      [anUpsert({ name: 'a' }), anUpsert({ name: 'a', shard: 'birch' }, { spec: 1 }), anUpsert({ resource: 'others' })],
+      [anUpsert({ name: 'a' }, { spec: 2 }), anUpsert({ name: 'a' }, { spec: 2 }), anUpsert({ name: 'b' })],
       [aRetract({ name: 'a' })],
-      [aState({ name: 'c' }), aBegin(), aKeep({ name: 'b' }), anEnd()],
+      [anUpsert({ name: 'c' }), aBegin(), aKeep({ name: 'b' }), anEnd()],
       [aDrop({ resource: 'others' })],
       [aClear('birch')],
     ];
@@ -649,7 +652,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
   test('a comparison tells the digest that is held where it is another', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ side: eu }), aState({}, {}, eu)]);
+    await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
     const digest = await summedUp(store);
     const empty = formatDigest(emptyDigest);
 
@@ -657,33 +660,33 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       aCompare(digest, {}, eu),
       aCompare(empty, {}, eu),
       aCompare(empty, { resource: 'others' }, eu),
-      aState({}, { spec: 2 }, eu),
+      anUpsert({}, { spec: 2 }, eu),
       aCompare(digest, {}, eu),
     ]);
 
-    const isInStep = false;
-    t.deepEqual(outcomes.slice(0, 3), [{ kind: 'unchanged' }, { kind: 'differs', digest, isInStep }, { kind: 'unchanged' }]);
-    t.deepEqual(outcomes[4], { kind: 'differs', digest: await summedUp(store), isInStep });
+    const isCurrent = false;
+    t.deepEqual(outcomes.slice(0, 3), [{ kind: 'unchanged' }, { kind: 'differs', digest, isCurrent }, { kind: 'unchanged' }]);
+    t.deepEqual(outcomes[4], { kind: 'differs', digest: await summedUp(store), isCurrent });
     t.is(await sliceOf(store, { resource: 'others' }), undefined, 'to compare is to change nothing');
   });
 
-  test('a comparison that finds another digest tells whether the slice was in step just then, whatever follows in the same commit', async (t) => {
+  test('a comparison that finds another digest says whether the slice was current just then, whatever follows in the same commit', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ side: eu }), ...aStatement({}, [aState({}, {}, eu)], eu, 'all')]);
+    await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, 'all')]);
     const empty = formatDigest(emptyDigest);
 
     const outcomes = await lane.push([
       aCompare(empty, {}, eu),
-      aDoubt({}, eu),
+      anInvalidation({}, eu),
       aCompare(empty, {}, eu),
-      ...aStatement({}, [aState({}, {}, eu)], eu, 'less'),
+      ...aFullSync({}, [anUpsert({}, {}, eu)], eu, 'less'),
     ]);
 
     const [first, , second] = outcomes;
-    t.like(first, { kind: 'differs', isInStep: true });
-    t.like(second, { kind: 'differs', isInStep: false });
-    t.is((await sliceOf(store))?.edge, 'less');
+    t.like(first, { kind: 'differs', isCurrent: true });
+    t.like(second, { kind: 'differs', isCurrent: false });
+    t.is((await sliceOf(store))?.filterHash, 'less');
   });
 
   // What a link reads
@@ -694,15 +697,15 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const lane = store.lane();
     const live: Change[] = [];
     store.subscribe(({ changes }) => live.push(...changes));
-    await mustPush(lane, [aClaim(), aState(), aState({ resource: 'others' }), aState({ identity: 'hash' })]);
+    await mustPush(lane, [aClaim(), anUpsert(), anUpsert({ resource: 'others' }), anUpsert({ identity: 'hash' })]);
     await mustWrite(store, aPut({ shard: 'birch', resource: 'others' }, 'absent'));
     await mustPush(lane, [aRetract({ resource: 'others' })]);
 
     t.deepEqual((await everyChange(store, 0)).map(changeText), live.map(changeText));
     t.deepEqual((await everyChange(store, 3)).map(changeText), live.slice(3).map(changeText));
     t.deepEqual(await everyChange(store, store.published), []);
-    await mustPush(lane, [aState({}, { spec: 2 })]);
-    await mustPush(lane, [aState({}, { spec: 3 })]);
+    await mustPush(lane, [anUpsert({}, { spec: 2 })]);
+    await mustPush(lane, [anUpsert({}, { spec: 3 })]);
     await engine.compact();
 
     t.is(store.compacted, store.published - 6);
@@ -711,7 +714,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(error?.refusal.reason, 'Expired');
   });
 
-  test('a change tells where it moved the path of its cluster, live and out of the log', async (t) => {
+  test('a change says where it moved the path of its cluster, live and out of the log', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -719,11 +722,11 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     store.subscribe(({ changes }) => live.push(...changes));
     await mustPush(lane, [
       aClaim(),
-      aState({ name: 'a' }, { path: 'root:a' }),
-      aState({ name: 'b' }, { path: 'root:a' }),
-      aState({ name: 'c' }),
-      aState({ name: 'b' }, { path: 'root:b' }),
-      aState({ name: 'a' }, { path: 'root:b', spec: 2 }),
+      anUpsert({ name: 'a' }, { path: 'root:a' }),
+      anUpsert({ name: 'b' }, { path: 'root:a' }),
+      anUpsert({ name: 'c' }),
+      anUpsert({ name: 'b' }, { path: 'root:b' }),
+      anUpsert({ name: 'a' }, { path: 'root:b', spec: 2 }),
       aRetract({ name: 'a' }),
       aRetract({ name: 'b' }),
       aBegin(),
@@ -744,12 +747,18 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual((await everyChange(await engine.restart(), 0)).map(moveText), texts);
   });
 
-  test('the paths of clusters are told in the order they were asked for', async (t) => {
+  test('the paths of clusters are sent in the order they were asked for', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     const birch = { shard: 'birch' };
     const bold = { cluster: 'bold' };
-    await mustPush(lane, [aClaim(), aClaim('birch'), aState({}, { path: 'root:a' }), aState(birch, { path: 'root:b' }), aState(bold)]);
+    await mustPush(lane, [
+      aClaim(),
+      aClaim('birch'),
+      anUpsert({}, { path: 'root:a' }),
+      anUpsert(birch, { path: 'root:b' }),
+      anUpsert(bold),
+    ]);
 
     const paths = await store.pathsOf([aKey(birch), aKey(bold), aKey(), aKey()]);
 
@@ -757,58 +766,58 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.pathsOf([]), []);
   });
 
-  test('who follows is told the shards and slices that a commit changed, when they can be read, before its changes are told', async (t) => {
+  test('who follows is told the shards and slices that a commit changed, when they can be read, before its changes are sent', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    const told: string[] = [];
+    const received: string[] = [];
     const follower = store.follow(({ shards, slices }: Parameters<Parameters<Pushes['follow']>[0]>[0]) => {
-      told.push(...shards.map(({ shard, side }) => `shard ${shard} ${side}`));
-      told.push(...slices.map(({ slice, objects, edge: of }) => `slice ${slice.shard} ${objects} ${of} at ${store.published}`));
+      received.push(...shards.map(({ shard, via }) => `shard ${shard} ${via}`));
+      received.push(...slices.map(({ slice, objects, filterHash: of }) => `slice ${slice.shard} ${objects} ${of} at ${store.published}`));
     });
-    store.subscribe(({ revision }) => told.push(`changes at ${revision}`));
+    store.subscribe(({ revision }) => received.push(`changes at ${revision}`));
 
-    await mustPush(lane, [aClaim({ side: eu }), aState({}, {}, eu)]);
-    await mustPush(lane, [aClaim({ side: eu }), aState({}, {}, eu), aMeet('e1', eu), aReach('7', eu)]);
-    await mustPush(lane, [aBegin({}, eu), aKeep({}, eu), anEnd({}, eu, edge)]);
+    await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
+    await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu), aMeet('e1', eu), aReach('7', eu)]);
+    await mustPush(lane, [aBegin({}, eu), aKeep({}, eu), anEnd({}, eu, filterHash)]);
     await mustPush(lane, [aRetract({}, eu), aDrop()]);
     follower.cancel();
     await mustPush(lane, [aClaim('birch')]);
 
-    t.deepEqual(told, [
+    t.deepEqual(received, [
       'shard amber child/eu',
       'slice amber 1  at 1',
       'changes at 1',
-      `slice amber 1 ${edge} at 1`,
+      `slice amber 1 ${filterHash} at 1`,
       'slice amber 0  at 2',
       'changes at 2',
     ]);
   });
 
-  test('a position that is taken back takes every slice of the link out of step, and no other', async (t) => {
+  test('a position that is taken back makes every slice of the link stale, and no other', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [
       aMeet('root'),
-      aClaim({ side: 'parent' }),
-      ...aStatement({}, [aState({}, {}, 'parent')], 'parent', 'e'),
+      aClaim({ via: 'parent' }),
+      ...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'e'),
       aReach('7'),
     ]);
-    await mustPush(lane, [aMeet('eu-1', eu), aClaim({ shard: 'birch', side: eu }), ...aStatement({ shard: 'birch' }, [], eu, 'e')]);
+    await mustPush(lane, [aMeet('eu-1', eu), aClaim({ shard: 'birch', via: eu }), ...aFullSync({ shard: 'birch' }, [], eu, 'e')]);
 
     await mustPush(lane, [aReach('')]);
 
-    const edges = new Map((await store.slices()).map(({ slice, edge }) => [slice.shard as string, edge]));
-    t.deepEqual([edges.get('amber'), edges.get('birch')], ['', 'e']);
+    const filters = new Map((await store.slices()).map(({ slice, filterHash }) => [slice.shard as string, filterHash]));
+    t.deepEqual([filters.get('amber'), filters.get('birch')], ['', 'e']);
   });
 
   test('what is cleared only if it was removed stays when somebody has it by then', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
-    await mustPush(lane, [aClaim({ incarnation: 5 }), aState({}, {}, 5)]);
+    await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5)]);
     const clear: Push = { kind: 'clear', shard: shardName('amber'), fence: false, nowMs: 0, onlyRemoved: true };
 
     t.deepEqual(outcomeTexts(await lane.push([clear])), ['unchanged']);
-    await mustPush(lane, [aClaim({ incarnation: 6, side: eu, removed: true })]);
+    await mustPush(lane, [aClaim({ term: 6, via: eu, removed: true })]);
     t.deepEqual(outcomeTexts(await lane.push([clear])), ['swept 1']);
   });
 }

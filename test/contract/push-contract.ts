@@ -13,16 +13,16 @@ import {
   aBegin,
   aClaim,
   aClear,
-  aDoubt,
+  anInvalidation,
   aDrop,
   aKeep,
   anEnd,
   aProcess,
   aRetract,
   aSlice,
-  aState,
-  aStatement,
-  firstIncarnation,
+  anUpsert,
+  aFullSync,
+  firstTerm,
   mustPush,
   outcomeTexts,
 } from '../support/pushes.js';
@@ -33,20 +33,20 @@ import type { Engine, EngineBounds } from './store-contract.js';
 const manyObjects = 2_000;
 
 /** Of a shard that a pusher has claimed. */
-const localState = { side: 'local', process: '', removed: false, origin: 'here', plain: false } as const;
+const localState = { via: 'local', process: '', removed: false, origin: 'here', plain: false } as const;
 
-const manyStates = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => aState({ name: `n${i}` }));
+const manyUpserts = (): readonly Push[] => Array.from({ length: manyObjects }, (_, i) => anUpsert({ name: `n${i}` }));
 
 const namesOf = async (store: Store): Promise<string[]> => (await list(store, aScope())).map(({ key }) => key.name);
 
 async function sliceOf(
   store: Store,
   place: Parameters<typeof aSlice>[0] = {},
-): Promise<Pick<SliceState, 'objects' | 'bytes' | 'stated' | 'synced'> | undefined> {
+): Promise<Pick<SliceState, 'objects' | 'bytes' | 'syncedTerm' | 'everSynced'> | undefined> {
   const found = (await store.slices()).find(({ slice }) => formatSlice(slice) === formatSlice(aSlice(place)));
   if (found === undefined) return undefined;
-  const { objects, bytes, stated, synced } = found;
-  return { objects, bytes, stated, synced };
+  const { objects, bytes, syncedTerm, everSynced } = found;
+  return { objects, bytes, syncedTerm, everSynced };
 }
 
 /** Runs `then` as soon as the next commit is published. */
@@ -95,8 +95,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
     t.deepEqual(outcomeTexts(outcomes), ['acquired', 'acquired', 'acquired', 'fenced by 7', 'acquired']);
     t.deepEqual(await store.shards(), [
-      { shard: aKey().shard, ...localState, incarnation: 7, process: aProcess(7), origin: store.cacheId },
-      { shard: aKey({ shard: 'birch' }).shard, ...localState, incarnation: 1, process: aProcess(1), origin: store.cacheId },
+      { shard: aKey().shard, ...localState, term: 7, process: aProcess(7), origin: store.cacheId },
+      { shard: aKey({ shard: 'birch' }).shard, ...localState, term: 1, process: aProcess(1), origin: store.cacheId },
     ]);
     t.is(store.published, 0, 'a claim is no change');
   });
@@ -105,16 +105,16 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
 
     const outcomes = await lane.push([
-      aState({ name: 'a' }),
+      anUpsert({ name: 'a' }),
       aClaim('amber', 2_000),
-      aState({ name: 'b' }),
+      anUpsert({ name: 'b' }),
       aBegin(),
       aKeep({ name: 'a' }),
       aRetract({ name: 'a' }),
       anEnd(),
-      aDoubt(),
-      aState({ name: 'c' }, {}, 2_000),
-      aState({ shard: 'birch' }),
+      anInvalidation(),
+      anUpsert({ name: 'c' }, {}, 2_000),
+      anUpsert({ shard: 'birch' }),
     ]);
 
     t.deepEqual(outcomeTexts(outcomes), [
@@ -133,12 +133,12 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
     store.subscribe((commit) => commits.push(commit));
-    const state = aState({}, { spec: { n: 1 } });
-    if (state.kind !== 'state') throw new Error('a state is a state');
+    const state = anUpsert({}, { spec: { n: 1 } });
+    if (state.kind !== 'upsert') throw new Error('a state is a state');
     const again = { ...state, body: { ...state.body, bytes: Uint8Array.from(state.body.bytes) } };
-    const asLong = aState({}, { spec: { n: 2 } });
-    const longer = aState({}, { spec: { n: 22 } });
-    if (longer.kind !== 'state') throw new Error('a state is a state');
+    const asLong = anUpsert({}, { spec: { n: 2 } });
+    const longer = anUpsert({}, { spec: { n: 22 } });
+    if (longer.kind !== 'upsert') throw new Error('a state is a state');
     const otherVersion = { ...longer, body: { ...longer.body, version: 'v9' } };
 
     const outcomes: string[] = [];
@@ -157,8 +157,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const { store, lane } = await claimed(t);
     const written = await mustWrite(store, aPut({}, 'absent', { spec: 1 }));
 
-    const [stated] = await lane.push([aState({}, { spec: 2 })]);
-    t.is(stated?.kind, 'written');
+    const [synced] = await lane.push([anUpsert({}, { spec: 2 })]);
+    t.is(synced?.kind, 'written');
     t.deepEqual(await store.submit(aPut({}, written.revision, { spec: 3 })), { kind: 'refused', why: 'changed' });
     const current = await store.get(aKey());
     const { revision } = await mustWrite(store, aPut({}, current!.revision, { spec: 3 }));
@@ -169,7 +169,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('a retract deletes what is there and is nothing otherwise; a keep never writes', async (t) => {
     const { store, lane } = await claimed(t);
 
-    const texts = await mustPush(lane, [aKeep(), aRetract(), aState(), aKeep(), aRetract(), aRetract()]);
+    const texts = await mustPush(lane, [aKeep(), aRetract(), anUpsert(), aKeep(), aRetract(), aRetract()]);
 
     t.deepEqual(texts, ['unchanged', 'unchanged', 'written', 'unchanged', 'written', 'unchanged']);
     t.deepEqual(
@@ -179,15 +179,15 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(await store.get(aKey()), undefined);
   });
 
-  test('the path index follows what is stated, and a retracted last object takes its path along', async (t) => {
+  test('the path index follows what is synced, and a retracted last object takes its path along', async (t) => {
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
     store.subscribe((commit) => commits.push(commit));
     const clusters = (path: string) => store.clustersAt(parseCanonicalPath(path)!);
 
-    await mustPush(lane, [aState({}, { path: 'root:org' })]);
+    await mustPush(lane, [anUpsert({}, { path: 'root:org' })]);
     t.deepEqual(await clusters('root:org'), [aKey().cluster]);
-    await mustPush(lane, [aState({}, { path: 'root:moved' })]);
+    await mustPush(lane, [anUpsert({}, { path: 'root:moved' })]);
     t.deepEqual([await clusters('root:org'), await clusters('root:moved')], [[], [aKey().cluster]]);
     await mustPush(lane, [aRetract()]);
 
@@ -198,13 +198,13 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     );
   });
 
-  test('when what is retracted has a namesake on another shard, that is stated again, behind it and before what follows', async (t) => {
+  test('when what is retracted has a namesake on another shard, that is written again, behind it and before what follows', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [aClaim('birch'), aState({ shard: 'birch' }), aState()]);
+    await mustPush(lane, [aClaim('birch'), anUpsert({ shard: 'birch' }), anUpsert()]);
     const heard: string[] = [];
     store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
 
-    await mustPush(lane, [aRetract(), aState({ name: 'behind' })]);
+    await mustPush(lane, [aRetract(), anUpsert({ name: 'behind' })]);
 
     const log = await changesBehind(store, aScope(), 2);
     t.deepEqual(
@@ -214,53 +214,58 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(heard, log.map(changeText));
   });
 
-  // Statements
+  // Syncs
 
-  test('a statement removes what it does not name, only at its end, and says so; what is the same gets no revision', async (t) => {
+  test('a sync removes what it does not name, only at its end, and says so; what is the same gets no revision', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [aState({ name: 'changed' }), aState({ name: 'gone' }), aState({ name: 'kept' }), aState({ name: 'same' })]);
+    await mustPush(lane, [
+      anUpsert({ name: 'changed' }),
+      anUpsert({ name: 'gone' }),
+      anUpsert({ name: 'kept' }),
+      anUpsert({ name: 'same' }),
+    ]);
     const { published } = store;
     const commits: Commit[] = [];
     store.subscribe((commit) => commits.push(commit));
 
-    const stating = [aBegin(), aState({ name: 'same' }), aState({ name: 'changed' }, { spec: 2 }), aKeep({ name: 'kept' })];
-    t.deepEqual(await mustPush(lane, stating), ['unchanged', 'unchanged', 'written', 'unchanged']);
+    const syncing = [aBegin(), anUpsert({ name: 'same' }), anUpsert({ name: 'changed' }, { spec: 2 }), aKeep({ name: 'kept' })];
+    t.deepEqual(await mustPush(lane, syncing), ['unchanged', 'unchanged', 'written', 'unchanged']);
     t.deepEqual(await namesOf(store), ['changed', 'gone', 'kept', 'same'], 'nothing goes before the end');
-    t.deepEqual(await mustPush(lane, [aState({ name: 'new' }), anEnd()]), ['written', 'swept 1']);
+    t.deepEqual(await mustPush(lane, [anUpsert({ name: 'new' }), anEnd()]), ['written', 'swept 1']);
 
     t.deepEqual(await namesOf(store), ['changed', 'kept', 'new', 'same']);
     const log = (await changesBehind(store, aScope(), published)).map((change) => `${change.kind} ${change.key.name}`);
     t.deepEqual(log, ['put changed', 'put new', 'delete gone']);
-    const unstated = commits.flatMap(({ unstated: revisions }) => [...revisions]);
-    t.deepEqual(unstated, [store.published]);
+    const swept = commits.flatMap(({ swept: revisions }) => [...revisions]);
+    t.deepEqual(swept, [store.published]);
     const deleted = commits.at(-1)?.changes.at(-1);
     t.is(deleted?.previous()?.key.name, 'gone', 'it is told with what it held');
   });
 
-  test('a delete that was asked for by name is not among the unstated', async (t) => {
+  test('a delete that was asked for by name is not among the swept', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [aState({ name: 'a' }), aState({ name: 'b' })]);
-    const unstated: number[] = [];
-    store.subscribe((commit) => unstated.push(...commit.unstated));
+    await mustPush(lane, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]);
+    const swept: number[] = [];
+    store.subscribe((commit) => swept.push(...commit.swept));
 
     await mustPush(lane, [aRetract({ name: 'a' })]);
     await mustWrite(store, aDelete({ name: 'b' }));
 
-    t.deepEqual(unstated, []);
+    t.deepEqual(swept, []);
   });
 
-  test('a statement touches its own slice alone', async (t) => {
+  test('a sync touches its own slice alone', async (t) => {
     const { store, lane } = await claimed(t);
     const others = [{ shard: 'birch' }, { resource: 'others' }, { identity: 'hash' }];
-    await mustPush(lane, [aClaim('birch'), aState({ name: 'gone' }), ...others.map((place) => aState(place))]);
+    await mustPush(lane, [aClaim('birch'), anUpsert({ name: 'gone' }), ...others.map((place) => anUpsert(place))]);
 
-    t.deepEqual(await mustPush(lane, aStatement({}, [])), ['unchanged', 'swept 1']);
+    t.deepEqual(await mustPush(lane, aFullSync({}, [])), ['unchanged', 'swept 1']);
 
     t.is(await store.get(aKey({ name: 'gone' })), undefined);
     for (const place of others) t.truthy(await store.get(aKey(place)), JSON.stringify(place));
   });
 
-  test('what anyone writes while a statement is under way stays', async (t) => {
+  test('what anyone writes while a sync is under way stays', async (t) => {
     const { store, lane } = await claimed(t);
     const old = await mustWrite(store, aPut({ name: 'touched' }, 'absent'));
 
@@ -272,12 +277,12 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['created', 'touched']);
   });
 
-  test('what was only stated again because its namesake went counts as unstated, until somebody speaks of it', async (t) => {
+  test('what was only written again because its namesake went counts as swept, until somebody speaks of it', async (t) => {
     const { store, lane } = await claimed(t);
     const other = store.lane();
     const names = ['confirmed before', 'confirmed behind', 'unspoken'].map((name) => name.replace(' ', '-'));
-    await mustPush(other, [aClaim('birch'), ...names.map((name) => aState({ shard: 'birch', name }))]);
-    await mustPush(lane, [...names.map((name) => aState({ name })), aBegin(), aKeep({ name: names[0]! })]);
+    await mustPush(other, [aClaim('birch'), ...names.map((name) => anUpsert({ shard: 'birch', name }))]);
+    await mustPush(lane, [...names.map((name) => anUpsert({ name })), aBegin(), aKeep({ name: names[0]! })]);
 
     await mustPush(
       other,
@@ -290,7 +295,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a newer begin starts over: what was confirmed before it does not count', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [aState({ name: 'a' }), aState({ name: 'b' })]);
+    await mustPush(lane, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]);
 
     const texts = await mustPush(lane, [aBegin(), aKeep({ name: 'a' }), aBegin(), aKeep({ name: 'b' }), anEnd()]);
 
@@ -298,67 +303,67 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['b']);
   });
 
-  test('an end without its begin removes nothing: there was none, it has ended, was doubted, or another claim came between', async (t) => {
+  test('an end without its begin removes nothing: there was none, it has ended, was marked stale, or another claim came between', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [aState()]);
+    await mustPush(lane, [anUpsert()]);
 
     for (const pushes of [
       [anEnd()],
       [aBegin(), aKeep(), anEnd(), anEnd()],
-      [aBegin(), aDoubt(), anEnd()],
+      [aBegin(), anInvalidation(), anEnd()],
       [aBegin(), aClaim(), anEnd()],
       [aBegin({ resource: 'others' }), anEnd()],
     ]) {
       const outcomes = await lane.push(pushes);
       t.is(outcomes.at(-1)?.kind, 'unbegun', JSON.stringify(pushes.map(({ kind }) => kind)));
-      await mustPush(lane, [aDoubt()]);
+      await mustPush(lane, [anInvalidation()]);
     }
 
     t.deepEqual(await namesOf(store), ['one']);
   });
 
-  test('a slice is stated from its end to the next begin or doubt, and synced from its first end on', async (t) => {
+  test('a slice is synced from its end to the next begin or invalidate, and ever synced from its first end on', async (t) => {
     const { store, lane } = await claimed(t);
     const facts = async () => {
       const state = await sliceOf(store);
-      return state && [state.stated, state.synced];
+      return state && [state.syncedTerm, state.everSynced];
     };
 
     t.is(await facts(), undefined);
     await mustPush(lane, [aBegin()]);
-    t.is(await facts(), undefined, 'it holds nothing and was never stated');
-    await mustPush(lane, [aState()]);
+    t.is(await facts(), undefined, 'it holds nothing and was never synced');
+    await mustPush(lane, [anUpsert()]);
     t.deepEqual(await facts(), [0, false]);
     await mustPush(lane, [anEnd()]);
-    t.deepEqual(await facts(), [firstIncarnation, true]);
-    await mustPush(lane, [aDoubt()]);
+    t.deepEqual(await facts(), [firstTerm, true]);
+    await mustPush(lane, [anInvalidation()]);
     t.deepEqual(await facts(), [0, true]);
-    await mustPush(lane, aStatement({}, [aState()]));
-    t.deepEqual(await facts(), [firstIncarnation, true]);
+    await mustPush(lane, aFullSync({}, [anUpsert()]));
+    t.deepEqual(await facts(), [firstTerm, true]);
     await mustPush(lane, [aClaim('amber', 2_000), aBegin({}, 2_000)]);
     t.deepEqual(await facts(), [0, true]);
     await mustPush(lane, [anEnd({}, 2_000)]);
 
     t.deepEqual(await facts(), [2_000, true]);
-    t.is((await sliceOf(store))?.objects, 0, 'a slice that was stated is told of though it holds nothing');
+    t.is((await sliceOf(store))?.objects, 0, 'a slice that was synced is told of though it holds nothing');
   });
 
-  test('a restart between begin and end leaves everything there and the slice not stated (F15)', async (t) => {
+  test('a restart between begin and end leaves everything there and the slice not synced (F15)', async (t) => {
     const { engine, lane } = await claimed(t);
-    await mustPush(lane, aStatement({}, [aState({ name: 'a' }), aState({ name: 'b' })]));
+    await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]));
     await mustPush(lane, [aBegin(), aKeep({ name: 'a' })]);
 
     const store = await engine.restart();
 
     t.deepEqual(await namesOf(store), ['a', 'b']);
-    t.like(await sliceOf(store), { objects: 2, stated: 0, synced: true });
+    t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true });
     t.is((await store.lane().push([anEnd()]))[0]?.kind, 'unbegun');
     t.deepEqual(await namesOf(store), ['a', 'b']);
   });
 
-  test('the end of a long statement lets others between its steps, and is answered when it is through', async (t) => {
+  test('the end of a long sync lets others between its steps, and is answered when it is through', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
 
     const ended = mustPush(lane, [aBegin(), aKeep({ name: 'n7' }), anEnd()]);
     const left = await afterNextCommit(store, async () => {
@@ -371,16 +376,16 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['between', 'n7']);
   });
 
-  test('a begin in the middle of an end voids that, and the new statement stands', async (t) => {
+  test('a begin in the middle of an end voids that, and the new sync stands', async (t) => {
     const { store, lane } = await claimed(t);
     const other = store.lane();
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
 
     const ended = lane.push([aBegin(), anEnd()]);
     await afterNextCommit(store, () => mustPush(other, [aBegin()]));
 
     t.deepEqual(outcomeTexts(await ended), ['unchanged', 'unbegun']);
-    t.like(await sliceOf(store), { stated: 0, synced: false });
+    t.like(await sliceOf(store), { syncedTerm: 0, everSynced: false });
     const left = (await namesOf(store)).length;
     t.true(left > 0);
     t.deepEqual(await mustPush(other, [anEnd()]), [`swept ${left}`]);
@@ -388,7 +393,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a claim in the middle of an end fences it', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
 
     const ended = lane.push([aBegin(), anEnd()]);
     await afterNextCommit(store, () => mustPush(store.lane(), [aClaim('amber', 2_000)]));
@@ -398,38 +403,38 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   });
 
   test('a claim does not wait for an end of its own lane that takes several commits: that is void; what stands between stays in front', async (t) => {
-    for (const [incarnation, ended] of [
+    for (const [term, ended] of [
       [2_000, 'fenced by 2000'],
-      [firstIncarnation, 'unbegun'],
+      [firstTerm, 'unbegun'],
     ] as const) {
       const { store, lane } = await claimed(t);
-      await mustPush(lane, manyStates());
+      await mustPush(lane, manyUpserts());
 
-      const statement = lane.push([aBegin(), anEnd()]);
+      const sync = lane.push([aBegin(), anEnd()]);
       const answered: string[] = [];
       const between = afterNextCommit(store, async () => {
-        const left = lane.push([aState({ name: 'between' })]).then((outcomes) => answered.push(...outcomeTexts(outcomes)));
-        await mustPush(lane, [aClaim('amber', incarnation)]);
+        const left = lane.push([anUpsert({ name: 'between' })]).then((outcomes) => answered.push(...outcomeTexts(outcomes)));
+        await mustPush(lane, [aClaim('amber', term)]);
         answered.push('claimed');
         await left;
       });
 
-      t.deepEqual(outcomeTexts(await statement), ['unchanged', ended]);
+      t.deepEqual(outcomeTexts(await sync), ['unchanged', ended]);
       await between;
-      t.deepEqual(answered, [incarnation === firstIncarnation ? 'written' : 'fenced by 2000', 'claimed']);
+      t.deepEqual(answered, [term === firstTerm ? 'written' : 'fenced by 2000', 'claimed']);
       t.true((await namesOf(store)).length > 1);
     }
   });
 
   test('a claim that does not stand leaves an end of its lane alone', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
 
-    const statement = mustPush(lane, [aBegin(), anEnd()]);
+    const sync = mustPush(lane, [aBegin(), anEnd()]);
     const older = await afterNextCommit(store, () => lane.push([aClaim('amber', 7)]));
 
-    t.deepEqual(outcomeTexts(older), [`fenced by ${firstIncarnation}`]);
-    t.deepEqual(await statement, ['unchanged', `swept ${manyObjects}`]);
+    t.deepEqual(outcomeTexts(older), [`fenced by ${firstTerm}`]);
+    t.deepEqual(await sync, ['unchanged', `swept ${manyObjects}`]);
   });
 
   // Removal
@@ -439,21 +444,21 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const places = [{}, { name: 'two' }, { resource: 'others' }, { identity: 'hash' }];
     await mustPush(lane, [
       aClaim('birch'),
-      aState({ shard: 'birch', name: 'stays' }),
-      ...aStatement(
+      anUpsert({ shard: 'birch', name: 'stays' }),
+      ...aFullSync(
         {},
-        places.map((place) => aState(place)),
+        places.map((place) => anUpsert(place)),
       ),
     ]);
     const { published } = store;
-    const unstated: number[] = [];
-    store.subscribe((commit) => unstated.push(...commit.unstated));
+    const swept: number[] = [];
+    store.subscribe((commit) => swept.push(...commit.swept));
 
     const outcomes = await store.lane().push([aClear('amber', { nowMs: 5_000 }), aClear('amber', { nowMs: 0 })]);
 
     t.deepEqual(outcomeTexts(outcomes), ['swept 4', 'swept 0']);
     t.deepEqual(
-      unstated,
+      swept,
       [1, 2, 3, 4].map((n) => published + n),
     );
     t.deepEqual(
@@ -464,15 +469,15 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       shard: aKey().shard,
       ...localState,
       origin: store.cacheId,
-      side: undefined,
-      incarnation: 5_001,
+      via: undefined,
+      term: 5_001,
       removed: true,
     });
     t.deepEqual(
-      outcomeTexts(await lane.push([aState(), aClaim(), aClaim('amber', 5_001)])),
+      outcomeTexts(await lane.push([anUpsert(), aClaim(), aClaim('amber', 5_001)])),
       Array.from({ length: 3 }, () => 'fenced by 5001, removed'),
     );
-    t.deepEqual(outcomeTexts(await lane.push([aClaim('amber', 6_000), ...aStatement({}, [aState({}, {}, 6_000)], 6_000)])), [
+    t.deepEqual(outcomeTexts(await lane.push([aClaim('amber', 6_000), ...aFullSync({}, [anUpsert({}, {}, 6_000)], 6_000)])), [
       'acquired',
       'unchanged',
       'written',
@@ -481,7 +486,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual((await store.shards())[0], {
       shard: aKey().shard,
       ...localState,
-      incarnation: 6_000,
+      term: 6_000,
       process: aProcess(6_000),
       origin: store.cacheId,
     });
@@ -490,80 +495,76 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('a shard of plain HTTP writers can be removed too, and the first of them makes it one again', async (t) => {
     const engine = await open(t, {});
     const first = await mustWrite(engine.store, aPut({}, 'absent'));
-    t.like((await engine.store.shards())[0], { side: 'local', incarnation: 1, plain: true });
+    t.like((await engine.store.shards())[0], { via: 'local', term: 1, plain: true });
     await mustPush(engine.store.lane(), [aClear('amber', { nowMs: 5_000 })]);
     t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
-    t.like(
-      (await engine.store.shards())[0],
-      { side: undefined, incarnation: 5_000, removed: true, plain: false },
-      'a refused one does not',
-    );
+    t.like((await engine.store.shards())[0], { via: undefined, term: 5_000, removed: true, plain: false }, 'a refused one does not');
 
     await mustWrite(engine.store, aPut({}, 'absent'));
 
-    t.like((await engine.store.shards())[0], { side: 'local', incarnation: 5_001, removed: false, plain: true });
-    t.like((await (await engine.restart()).shards())[0], { side: 'local', incarnation: 5_001, removed: false, plain: true });
+    t.like((await engine.store.shards())[0], { via: 'local', term: 5_001, removed: false, plain: true });
+    t.like((await (await engine.restart()).shards())[0], { via: 'local', term: 5_001, removed: false, plain: true });
   });
 
-  test('a shard that is emptied without a fence keeps its incarnation, and a statement under way is void', async (t) => {
+  test('a shard that is emptied without a fence keeps its term, and a sync under way is void', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [...aStatement({}, [aState()]), aBegin()]);
+    await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin()]);
 
     t.deepEqual(await mustPush(store.lane(), [aClear('amber', { fence: false })]), ['swept 1']);
 
-    t.like((await store.shards())[0], { incarnation: firstIncarnation, removed: false });
+    t.like((await store.shards())[0], { term: firstTerm, removed: false });
     t.deepEqual(await store.slices(), []);
-    t.deepEqual(outcomeTexts(await lane.push([anEnd(), ...aStatement({}, [aState()])])), ['unbegun', 'unchanged', 'written', 'swept 0']);
+    t.deepEqual(outcomeTexts(await lane.push([anEnd(), ...aFullSync({}, [anUpsert()])])), ['unbegun', 'unchanged', 'written', 'swept 0']);
   });
 
-  test('what is written or stated while a shard is removed stays', async (t) => {
+  test('what is written or synced while a shard is removed stays', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
     const names = (await namesOf(store)).toSorted();
     const [first, last] = [names[0]!, names.at(-1)!];
 
     const cleared = mustPush(store.lane(), [aClear('amber', { fence: false })]);
     await afterNextCommit(store, async () => {
       await mustWrite(store, aPut({ name: first }, 'absent'));
-      await mustPush(lane, [aState({ name: last })]);
+      await mustPush(lane, [anUpsert({ name: last })]);
     });
 
     t.deepEqual(await cleared, [`swept ${manyObjects - 1}`]);
     t.deepEqual(await namesOf(store), [first, last]);
   });
 
-  test('two removals of one shard at a time take nothing along that was stated since both began', async (t) => {
+  test('two removals of one shard at a time take nothing along that was synced since both began', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
     const cleared = [store.lane(), store.lane()].map((each) => mustPush(each, [aClear('amber', { fence: false })]));
 
     await afterNextCommit(store, () =>
-      mustPush(lane, [aClaim('amber', 2_000), ...aStatement({ resource: 'others' }, [aState({ resource: 'others' }, {}, 2_000)], 2_000)]),
+      mustPush(lane, [aClaim('amber', 2_000), ...aFullSync({ resource: 'others' }, [anUpsert({ resource: 'others' }, {}, 2_000)], 2_000)]),
     );
-    await mustPush(lane, [aState({ name: 'new' }, {}, 2_000)]);
+    await mustPush(lane, [anUpsert({ name: 'new' }, {}, 2_000)]);
     const removed = (await Promise.all(cleared)).flat().map((text) => Number(text.replace('swept ', '')));
 
     t.is(removed[0]! + removed[1]!, manyObjects);
     t.deepEqual(await namesOf(store), ['new']);
     t.truthy(await store.get(aKey({ resource: 'others' })));
-    t.like(await sliceOf(store, { resource: 'others' }), { objects: 1, stated: 2_000, synced: true });
+    t.like(await sliceOf(store, { resource: 'others' }), { objects: 1, syncedTerm: 2_000, everSynced: true });
   });
 
   test('a type that is dropped loses its objects on every shard, and its slices are forgotten', async (t) => {
     const { engine, store, lane } = await claimed(t);
-    await mustPush(lane, [aClaim('birch'), ...aStatement({}, [aState(), aState({ name: 'two' })])]);
+    await mustPush(lane, [aClaim('birch'), ...aFullSync({}, [anUpsert(), anUpsert({ name: 'two' })])]);
     await mustPush(lane, [
-      ...aStatement({ shard: 'birch' }, [aState({ shard: 'birch' })]),
-      ...aStatement({ shard: 'birch', identity: 'h' }, []),
+      ...aFullSync({ shard: 'birch' }, [anUpsert({ shard: 'birch' })]),
+      ...aFullSync({ shard: 'birch', identity: 'h' }, []),
     ]);
-    await mustPush(lane, aStatement({ resource: 'others' }, [aState({ resource: 'others' })]));
-    const unstated: number[] = [];
-    store.subscribe((commit) => unstated.push(...commit.unstated));
+    await mustPush(lane, aFullSync({ resource: 'others' }, [anUpsert({ resource: 'others' })]));
+    const swept: number[] = [];
+    store.subscribe((commit) => swept.push(...commit.swept));
 
     t.deepEqual(await mustPush(store.lane(), [aDrop()]), ['swept 3']);
 
     t.deepEqual(await namesOf(store), []);
-    t.is(unstated.length, 3);
+    t.is(swept.length, 3);
     const slices = async (now: Store) => (await now.slices()).map(({ slice }) => formatSlice(slice)).toSorted();
     const left = [aSlice({ resource: 'others' }), aSlice({ shard: 'birch', identity: 'h' })].map(formatSlice);
     t.deepEqual(await slices(store), left.toSorted());
@@ -571,35 +572,35 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await slices(await engine.restart()), [formatSlice(aSlice({ resource: 'others' }))]);
   });
 
-  test('a statement that began before its type was dropped is void; one that begins behind makes the slice stated again', async (t) => {
+  test('a sync that began before its type was dropped is void; one that begins behind makes the slice synced again', async (t) => {
     const { store, lane } = await claimed(t);
-    await mustPush(lane, [...aStatement({}, [aState()]), aBegin(), aKeep()]);
+    await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin(), aKeep()]);
 
     t.deepEqual(await mustPush(store.lane(), [aDrop()]), ['swept 1']);
 
     t.deepEqual(outcomeTexts(await lane.push([anEnd()])), ['unbegun']);
     t.is(await sliceOf(store), undefined);
-    await mustPush(lane, aStatement({}, [aState()]));
-    t.like(await sliceOf(store), { objects: 1, stated: firstIncarnation, synced: true });
+    await mustPush(lane, aFullSync({}, [anUpsert()]));
+    t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true });
   });
 
-  test('what is written or stated while a type is dropped stays; its slice counts as stated only when it was stated anew', async (t) => {
+  test('what is written or synced while a type is dropped stays; its slice counts as synced only when it was resynced', async (t) => {
     const { store, lane } = await claimed(t);
     const birch = { shard: 'birch', name: 'kept' };
-    await mustPush(lane, [aClaim('birch'), ...aStatement({}, manyStates()), ...aStatement(birch, [aState(birch)])]);
+    await mustPush(lane, [aClaim('birch'), ...aFullSync({}, manyUpserts()), ...aFullSync(birch, [anUpsert(birch)])]);
     const names = (await list(store, aScope({ shard: 'amber' }))).map(({ key }) => key.name);
     const [first, last] = [names[0]!, names.at(-1)!];
 
     const dropped = mustPush(store.lane(), [aDrop()]);
     await afterNextCommit(store, async () => {
       await mustWrite(store, aPut({ name: first }, 'absent'));
-      await mustPush(lane, [...aStatement(birch, [aState(birch)]), aState({ name: last })]);
+      await mustPush(lane, [...aFullSync(birch, [anUpsert(birch)]), anUpsert({ name: last })]);
     });
 
     t.deepEqual(await dropped, [`swept ${manyObjects - 1}`]);
     t.deepEqual((await namesOf(store)).toSorted(), [first, 'kept', last].toSorted());
-    t.like(await sliceOf(store), { objects: 2, stated: 0, synced: false });
-    t.like(await sliceOf(store, birch), { objects: 1, stated: firstIncarnation, synced: true });
+    t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: false });
+    t.like(await sliceOf(store, birch), { objects: 1, syncedTerm: firstTerm, everSynced: true });
   });
 
   // What is known of shards and slices
@@ -614,14 +615,14 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await mustWrite(store, aPut({ name: 'h', shard: 'birch' }, 'absent'));
     await agree(store, 'created');
     await mustWrite(store, aPut({ name: 'h' }, 1, { spec: 'rather longer' }));
-    await mustPush(lane, [aState({ name: 'h' }, { spec: 'x' }), aState({ name: 'p' }), aState({ name: 'p', resource: 'others' })]);
+    await mustPush(lane, [anUpsert({ name: 'h' }, { spec: 'x' }), anUpsert({ name: 'p' }), anUpsert({ name: 'p', resource: 'others' })]);
     await agree(store, 'updated, pushed');
     await mustWrite(store, aDelete({ name: 'h' }));
-    await agree(store, 'deleted, and a survivor restated');
+    await agree(store, 'deleted, and a survivor resynced');
     await mustPush(lane, [aRetract({ name: 'p', resource: 'others' })]);
-    await agree(store, 'a slice that is empty and was never stated is gone');
-    await mustPush(lane, [aBegin(), aState({ name: 'q' }), anEnd()]);
-    await agree(store, 'a statement');
+    await agree(store, 'a slice that is empty and was never synced is gone');
+    await mustPush(lane, [aBegin(), anUpsert({ name: 'q' }), anEnd()]);
+    await agree(store, 'a sync');
     t.true((await store.slices()).every(({ changedMs }) => changedMs > 0));
 
     await mustPush(lane, [aClaim('birch', 1_700_000_000_123)]);
@@ -630,8 +631,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual((await again.slices()).toSorted(byText), before.toSorted(byText));
     t.deepEqual(await again.shards(), shards);
     t.deepEqual(
-      shards.map(({ incarnation }) => incarnation),
-      [firstIncarnation, 1_700_000_000_123],
+      shards.map(({ term }) => term),
+      [firstTerm, 1_700_000_000_123],
     );
     await mustWrite(again, aDelete({ name: 'q' }));
     await mustWrite(again, aDelete({ name: 'h', shard: 'birch' }));
@@ -667,7 +668,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     };
 
     t.deepEqual(await push('nothing', []), []);
-    const [large] = await Promise.all([push('large', manyStates()), push('small', [aState({ name: 'last' })])]);
+    const [large] = await Promise.all([push('large', manyUpserts()), push('small', [anUpsert({ name: 'last' })])]);
 
     t.deepEqual(answered, ['nothing', 'large', 'small']);
     t.is(large.length, manyObjects);
@@ -684,8 +685,8 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(other, [aClaim('birch')]);
     let isThrough = false;
 
-    const flood = Promise.all([lane.push(manyStates()), lane.push(manyStates())]).then(() => (isThrough = true));
-    await mustPush(other, [aState({ shard: 'birch' })]);
+    const flood = Promise.all([lane.push(manyUpserts()), lane.push(manyUpserts())]).then(() => (isThrough = true));
+    await mustPush(other, [anUpsert({ shard: 'birch' })]);
     t.false(isThrough);
     await mustWrite(store, aPut({ shard: 'cedar' }, 'absent'));
 
@@ -696,7 +697,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
   test('a pusher waits for room while much of it waits, and is let in when that is decided', async (t) => {
     const { lane } = await claimed(t);
     await lane.room();
-    const flood = lane.push(manyStates());
+    const flood = lane.push(manyUpserts());
     let entered = false;
 
     const room = lane.room().then(() => (entered = true));
@@ -709,13 +710,13 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a store that is about to close refuses a sweep its next commit, and goes on with everything else', async (t) => {
     const { engine, store, lane } = await claimed(t);
-    await mustPush(lane, manyStates());
+    await mustPush(lane, manyUpserts());
 
-    const ended = lane.push([aBegin(), anEnd(), aState({ name: 'behind' })]);
+    const ended = lane.push([aBegin(), anEnd(), anUpsert({ name: 'behind' })]);
     await afterNextCommit(store, async () => store.beginClose());
 
     t.deepEqual(outcomeTexts(await ended), ['unchanged', 'unavailable', 'written']);
-    t.deepEqual(outcomeTexts(await lane.push([aState({ name: 'late' })])), ['written']);
+    t.deepEqual(outcomeTexts(await lane.push([anUpsert({ name: 'late' })])), ['written']);
     await mustWrite(store, aPut({ name: 'request' }, 'absent'));
     const left = (await namesOf(store)).length;
     t.true(left > 3);
@@ -724,11 +725,11 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   test('a store that closes decides what was pushed before, refuses what comes after, and lets nobody wait', async (t) => {
     const { engine, store, lane } = await claimed(t);
-    const before = lane.push(manyStates());
+    const before = lane.push(manyUpserts());
     const waiting = lane.room();
 
     const closed = store.close();
-    const late = await lane.push([aState({ name: 'late' })]);
+    const late = await lane.push([anUpsert({ name: 'late' })]);
     await waiting;
     await closed;
 

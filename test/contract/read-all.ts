@@ -76,7 +76,7 @@ export function textOf({ key, revision }: StoredObject): string {
   return `${key.shard}/${key.cluster}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}@${revision}`;
 }
 
-/** One line for a change: what a watcher could tell of it. */
+/** One line for a change: what a watcher could report on it. */
 export function changeText(change: Change): string {
   const { key, revision, kind } = change;
   const previous = change.previous()?.revision ?? 0;

@@ -164,7 +164,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.false(order.includes('heard unheard'));
   });
 
-  test('commits tell the same story as the log: kind, created, what was replaced', async (t) => {
+  test('commits send the same story as the log: kind, created, what was replaced', async (t) => {
     const store = await opened(t);
     const heard: string[] = [];
     store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
@@ -383,7 +383,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.true(store.remembers(0));
   });
 
-  test('the first touch of a key tells how it stood at the end of the range, whatever became of it later, over many pages', async (t) => {
+  test('the first touch of a key says how it stood at the end of the range, whatever became of it later, over many pages', async (t) => {
     const store = await opened(t);
     const first = await Promise.all(Array.from({ length: 300 }, (_, i) => mustWrite(store, aPut({ name: `n${i}` }, 'absent'))));
     await Promise.all(first.map(({ revision }, i) => mustWrite(store, aPut({ name: `n${i}` }, revision))));
@@ -405,7 +405,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.true(stood.has('n7') && stood.get('n7') === undefined && dropped.revision < again.revision);
   });
 
-  test('when a namesake on another shard is deleted, the survivor is stated again behind the delete', async (t) => {
+  test('when a namesake on another shard is deleted, the survivor is written again behind the delete', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({ shard: 'amber' }, 'absent', { spec: { winner: false } }));
     const winner = await mustWrite(store, aPut({ shard: 'birch' }, 'absent', { spec: { winner: true } }));

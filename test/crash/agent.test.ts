@@ -130,11 +130,11 @@ async function converge(
 async function difference(shard: ShardStandIn, client: KubeClient): Promise<readonly string[]> {
   const differences: string[] = [];
   for (const { resource, path, marked } of types) {
-    const stated = ({ metadata }: KubeObject): string =>
+    const synced = ({ metadata }: KubeObject): string =>
       `${resource} ${metadata.annotations?.['kcp.io/cluster']} ${metadata.name} ${metadata.annotations?.['cache.kcp.io/original-resource-version'] ?? metadata.resourceVersion}`;
     const there = shard.store.all(resource).filter(({ metadata }) => !marked || metadata.annotations?.[replicate] !== undefined);
     const here = await client.list(`/services/cache/shards/amber/clusters/*/${path}`);
-    const [wanted, held] = [new Set(there.map(stated)), new Set(here.items.map(stated))];
+    const [wanted, held] = [new Set(there.map(synced)), new Set(here.items.map(synced))];
     for (const each of wanted) if (!held.has(each)) differences.push(`missing: ${each}`);
     for (const each of held) if (!wanted.has(each)) differences.push(`left over: ${each}`);
   }

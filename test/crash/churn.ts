@@ -9,15 +9,15 @@ import { projectFile } from '../support/project.js';
 import { silent, storeLimits } from '../support/test-store.js';
 import { seeded } from './random.js';
 
-export type Told = Readonly<{ revision?: number; name?: string; kind?: 'put' | 'delete'; compacted?: number }>;
+export type Reported = Readonly<{ revision?: number; name?: string; kind?: 'put' | 'delete'; compacted?: number }>;
 
 const [directory = '', seed = '0'] = process.argv.slice(2);
 const names = 12;
 const random = seeded(Number(seed));
 
-const tell = (told: Told): void => void process.stdout.write(`${JSON.stringify(told)}\n`);
+const send = (received: Reported): void => void process.stdout.write(`${JSON.stringify(received)}\n`);
 const limits = { ...storeLimits, history: { ...storeLimits.history, historyChangesMax: 30, tombstonesMax: 5 } };
-const observe = { committed: () => {}, compacted: (revision: number) => tell({ compacted: revision }) };
+const observe = { committed: () => {}, compacted: (revision: number) => send({ compacted: revision }) };
 const store = await openStore(directory, projectFile('migrations'), limits, {
   log: silent,
   clock: systemClock,
@@ -33,6 +33,6 @@ for (;;) {
   const outcomes = await Promise.all(wanted.map((mutation) => store.submit(mutation)));
   for (const [i, outcome] of outcomes.entries()) {
     const { kind, key } = wanted[i]!;
-    if (outcome.kind === 'written') tell({ revision: outcome.revision, name: `${key.shard}/${key.name}`, kind });
+    if (outcome.kind === 'written') send({ revision: outcome.revision, name: `${key.shard}/${key.name}`, kind });
   }
 }

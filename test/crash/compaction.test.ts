@@ -11,14 +11,14 @@ import { changesBehind, list, textOf } from '../contract/read-all.js';
 import { SqliteEngine } from '../store/sqlite-engine.js';
 import { aScope } from '../support/objects.js';
 import { storeDirectory } from '../support/test-store.js';
-import type { Told } from './churn.js';
+import type { Reported } from './churn.js';
 import { seeded } from './random.js';
 
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const kills = Number(process.env['TEST_KILLS'] ?? 20);
 
 /** Runs the churning process for a while, kills it, and answers what it had told. */
-async function churn(directory: string, turn: number, forMs: number): Promise<readonly Told[]> {
+async function churn(directory: string, turn: number, forMs: number): Promise<readonly Reported[]> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./churn.js', import.meta.url)), directory, String(turn)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -33,7 +33,7 @@ async function churn(directory: string, turn: number, forMs: number): Promise<re
   return text
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as Told);
+    .map((line) => JSON.parse(line) as Reported);
 }
 
 test('a store that is killed while it compacts is whole, and goes on compacting', async (t) => {
@@ -45,10 +45,10 @@ test('a store that is killed while it compacts is whole, and goes on compacting'
   let last: Readonly<{ text: string; revision: number }> | undefined;
 
   for (let turn = 0; turn < kills; turn++) {
-    const told = await churn(directory, seed + turn, random.below(150));
-    const acknowledged = told.filter((each) => each.revision !== undefined);
+    const received = await churn(directory, seed + turn, random.below(150));
+    const acknowledged = received.filter((each) => each.revision !== undefined);
     revision = Math.max(revision, ...acknowledged.map((each) => each.revision ?? 0));
-    compacted = Math.max(compacted, ...told.map((each) => each.compacted ?? 0));
+    compacted = Math.max(compacted, ...received.map((each) => each.compacted ?? 0));
 
     const teardowns: (() => unknown)[] = [];
     const engine = await SqliteEngine.start({ teardown: (run) => teardowns.push(run) }, {}, { directory });

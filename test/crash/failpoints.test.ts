@@ -77,67 +77,64 @@ test.serial(
   },
 );
 
-test.serial(
-  'a pusher’s statement that is cut short by a kill removes nothing before its end, and is not told as whole (F15)',
-  async (t) => {
-    await using server = await StrataProcess.start();
-    const client = server.client();
-    const slice = sliceOf('apiexports');
-    const names = Array.from({ length: 1_000 }, (_, i) => `n${i}`);
-    const stated = names.slice(0, 100);
-    const held = async (): Promise<readonly string[]> => (await client.list(collection)).items.map(({ metadata }) => metadata.name!);
-    const told = async () => {
-      const { shards } = JSON.parse((await client.raw('GET', '/services/cache/status')).text) as StatusReport;
-      return shards.find(({ shard }) => shard === 'amber')?.slices[0];
-    };
-    const state = async (which: readonly string[], { incarnation, ends = true }: Readonly<{ incarnation: number; ends?: boolean }>) => {
-      const pusher = await RawPusher.open(server, { incarnation });
-      pusher.begin(slice);
-      let sequence = 0;
-      for (let at = 0; at < which.length; at += 50) {
-        sequence = pusher.put(
-          slice,
-          which.slice(at, at + 50).map((name) => pushedExport(name)),
-        );
-        await pusher.acknowledged(sequence);
-      }
-      if (ends) await pusher.acknowledged(pusher.end(slice, which.length));
-      pusher.socket.terminate();
-    };
+test.serial('a pusher’s sync that is cut short by a kill removes nothing before its end, and is not reported as whole (F15)', async (t) => {
+  await using server = await StrataProcess.start();
+  const client = server.client();
+  const slice = sliceOf('apiexports');
+  const names = Array.from({ length: 1_000 }, (_, i) => `n${i}`);
+  const synced = names.slice(0, 100);
+  const held = async (): Promise<readonly string[]> => (await client.list(collection)).items.map(({ metadata }) => metadata.name!);
+  const received = async () => {
+    const { shards } = JSON.parse((await client.raw('GET', '/services/cache/status')).text) as StatusReport;
+    return shards.find(({ shard }) => shard === 'amber')?.slices[0];
+  };
+  const state = async (which: readonly string[], { term, ends = true }: Readonly<{ term: number; ends?: boolean }>) => {
+    const pusher = await RawPusher.open(server, { term });
+    pusher.begin(slice);
+    let sequence = 0;
+    for (let at = 0; at < which.length; at += 50) {
+      sequence = pusher.put(
+        slice,
+        which.slice(at, at + 50).map((name) => pushedExport(name)),
+      );
+      await pusher.acknowledged(sequence);
+    }
+    if (ends) await pusher.acknowledged(pusher.end(slice, which.length));
+    pusher.socket.terminate();
+  };
 
-    // The very first one: whatever is there, nobody may take it for all there is.
-    await server.kill();
-    await diesAt(t, server, { name: 'commit.before', time: 10, while: () => state(names, { incarnation: 10 }).catch(() => {}) });
-    await server.resume();
-    const some = await held();
-    t.true(some.length > 0 && some.length < names.length, `${some.length}`);
-    t.like(await told(), { synced: false, objects: some.length });
-    await state(names, { incarnation: 20 });
-    t.like(await told(), { synced: true, stated: 'current', objects: names.length });
+  // The very first one: whatever is there, nobody may take it for all there is.
+  await server.kill();
+  await diesAt(t, server, { name: 'commit.before', time: 10, while: () => state(names, { term: 10 }).catch(() => {}) });
+  await server.resume();
+  const some = await held();
+  t.true(some.length > 0 && some.length < names.length, `${some.length}`);
+  t.like(await received(), { everSynced: false, objects: some.length });
+  await state(names, { term: 20 });
+  t.like(await received(), { everSynced: true, syncedIn: 'this-term', objects: names.length });
 
-    // Cut short before its end: what it has not stated stays.
-    await state(stated, { incarnation: 30, ends: false });
-    await server.restart('SIGKILL');
-    t.is((await held()).length, names.length);
-    t.like(await told(), { synced: true, stated: 'earlier' });
+  // Cut short before its end: what it has not synced stays.
+  await state(synced, { term: 30, ends: false });
+  await server.restart('SIGKILL');
+  t.is((await held()).length, names.length);
+  t.like(await received(), { everSynced: true, syncedIn: 'earlier' });
 
-    // Cut short while what it has not stated is removed, in steps of 256.
-    await server.kill();
-    await diesAt(t, server, { name: 'sweep.step', time: 3, while: () => state(stated, { incarnation: 40 }).catch(() => {}) });
-    await strataCommand(['check', '--root-directory', server.dataFolder]);
-    await server.resume();
-    const left = await held();
-    t.is(left.length, names.length - 2 * 256);
-    t.deepEqual(
-      stated.filter((name) => !left.includes(name)),
-      [],
-    );
-    t.like(await told(), { synced: true, stated: 'earlier' });
-    await state(stated, { incarnation: 50 });
-    t.deepEqual((await held()).toSorted(), stated.toSorted());
-    t.like(await told(), { synced: true, stated: 'current', objects: stated.length });
-  },
-);
+  // Cut short while what it has not synced is removed, in steps of 256.
+  await server.kill();
+  await diesAt(t, server, { name: 'sweep.step', time: 3, while: () => state(synced, { term: 40 }).catch(() => {}) });
+  await strataCommand(['check', '--root-directory', server.dataFolder]);
+  await server.resume();
+  const left = await held();
+  t.is(left.length, names.length - 2 * 256);
+  t.deepEqual(
+    synced.filter((name) => !left.includes(name)),
+    [],
+  );
+  t.like(await received(), { everSynced: true, syncedIn: 'earlier' });
+  await state(synced, { term: 50 });
+  t.deepEqual((await held()).toSorted(), synced.toSorted());
+  t.like(await received(), { everSynced: true, syncedIn: 'this-term', objects: synced.length });
+});
 
 const collection = '/services/cache/shards/amber/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
 

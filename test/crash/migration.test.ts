@@ -95,7 +95,7 @@ async function fill(server: StrataProcess, client: KubeClient): Promise<void> {
   const slice = sliceOf('apiexports');
   const pusher = await RawPusher.open(server);
   const names = Array.from({ length: objects / 2 + 10 }, (_, i) => `pushed-${i}`);
-  await pusher.state(
+  await pusher.sync(
     slice,
     names.map((name) => pushedExport(name)),
   );

@@ -1,6 +1,6 @@
 /**
  * A shard of the fault tests: what it holds now, which is the truth, and senders that push it into caches, each as a new process of
- * the shard would. Whoever asks is told a full statement first, then what changes.
+ * the shard would. Whoever asks is told a full sync first, then what changes.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { connectPath } from '../../src/frames/socket-options.js';
 import { Sender } from '../../src/sender/sender.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import type { SenderEnd } from '../../src/sender/sender-state.js';
-import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import { shardName } from '../support/objects.js';
 import { pushedObject } from '../support/raw-pusher.js';
 import type { TierCache } from './tier-tree.js';
@@ -44,10 +44,10 @@ export function aModelShard(t: ExecutionContext, name: string): ModelShard {
 export class ModelShard {
   readonly name: string;
   readonly #objects = new Map<string, ModelObject>();
-  readonly #feeds = new Set<(type: ModelType, told: Told) => void>();
+  readonly #feeds = new Set<(type: ModelType, outgoing: Outgoing) => void>();
   readonly #pushings = new Set<Pushing>();
-  /** How often a slice was opened to be stated. */
-  statements = 0;
+  /** How often a slice was opened to be synced. */
+  syncs = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -72,12 +72,12 @@ export class ModelShard {
   put(name: string, { type = modelTypes[0], turn = 0, isPublic = true, bytes = 100 }: Partial<ModelObject> = {}): void {
     const object = { type, name, turn, isPublic, bytes };
     this.#objects.set(keyOf(type, name), object);
-    for (const tell of this.#feeds) tell(type, { kind: 'put', version: type.version, object: written(object) });
+    for (const send of this.#feeds) send(type, { kind: 'put', version: type.version, object: written(object) });
   }
 
   delete(name: string, type: ModelType = modelTypes[0]): void {
     if (this.#objects.delete(keyOf(type, name)))
-      for (const tell of this.#feeds) tell(type, { kind: 'delete', key: { cluster: 'acme', namespace: '', name } });
+      for (const send of this.#feeds) send(type, { kind: 'delete', key: { cluster: 'acme', namespace: '', name } });
   }
 
   /**
@@ -131,15 +131,15 @@ export class ModelShard {
   }
 
   #source(type: ModelType): SliceSource {
-    return { connected: true, open: (signal) => this.#tell(type, signal) };
+    return { connected: true, open: (signal) => this.#send(type, signal) };
   }
 
-  async *#tell(type: ModelType, signal: AbortSignal): AsyncGenerator<readonly Told[]> {
-    this.statements += 1;
-    let waiting: Told[] = [];
+  async *#send(type: ModelType, signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
+    this.syncs += 1;
+    let waiting: Outgoing[] = [];
     let wake = (): void => {};
-    const feed = (changed: ModelType, told: Told): void => {
-      if (changed === type) waiting.push(told);
+    const feed = (changed: ModelType, outgoing: Outgoing): void => {
+      if (changed === type) waiting.push(outgoing);
       wake();
     };
     this.#feeds.add(feed);
@@ -152,9 +152,9 @@ export class ModelShard {
         yield all.slice(at, at + batch).map((object) => ({ kind: 'put', version: type.version, object: written(object) }));
       yield [{ kind: 'end', revision: '' }];
       while (!signal.aborted) {
-        const told = waiting;
+        const outgoing = waiting;
         waiting = [];
-        if (told.length > 0) yield told;
+        if (outgoing.length > 0) yield outgoing;
         else await new Promise<void>((resolve) => (wake = resolve));
       }
     } finally {

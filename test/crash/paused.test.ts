@@ -75,12 +75,12 @@ test.serial('a shard whose plain writer could not be heard during a pause was no
 });
 
 test.serial('a child that was paused never tells as current what it missed, and goes on from where it was', async (t) => {
-  const { root, west, amber, birch, wanted, statements } = await twoCaches(t);
+  const { root, west, amber, birch, wanted, syncs } = await twoCaches(t);
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
 
   west.signal('SIGSTOP');
-  await until(async () => (await root.metric('strata_link_connected', 'side="child/west"')) === 0, noticeMsMax);
+  await until(async () => (await root.metric('strata_link_connected', 'neighbour="child/west"')) === 0, noticeMsMax);
   for (let i = 0; i < 50; i += 1) amber.put(`n${i}`, { turn: 1 });
   amber.delete('n450');
   amber.delete('n451');
@@ -93,7 +93,7 @@ test.serial('a child that was paused never tells as current what it missed, and 
   const views = [...(await asked)];
   while (views.at(-1)!.turn !== '1') views.push(await viewOf(west));
 
-  t.deepEqual(views.filter(({ turn, tellsCurrent }) => turn !== '1' && tellsCurrent).slice(0, 3), [], `${views.length} views`);
+  t.deepEqual(views.filter(({ turn, showsCurrent }) => turn !== '1' && showsCurrent).slice(0, 3), [], `${views.length} views`);
   await converge(t, 'the end', wanted);
   amber.put('last');
   await until(() => onlooker.of('last').length === 1);
@@ -103,12 +103,12 @@ test.serial('a child that was paused never tells as current what it missed, and 
   t.true(['MODIFIED 2', 'DELETED 0 ADDED 2'].includes(onlooker.of('n451').join(' ')), onlooker.of('n451').join(' '));
   t.deepEqual(onlooker.of('b460'), ['MODIFIED 1']);
   t.deepEqual(await digestsOf(root), await digestsOf(west));
-  t.deepEqual([amber.statements, birch.statements], statements, 'nothing was stated anew');
+  t.deepEqual([amber.syncs, birch.syncs], syncs, 'nothing was resynced');
   t.true(west.uplink.connections - connections <= 3, `${west.uplink.connections - connections} connections`);
 });
 
 test.serial('while its parent is paused a child says that it is away, serves what it has, and goes on from where it was', async (t) => {
-  const { root, west, amber, birch, wanted, statements } = await twoCaches(t);
+  const { root, west, amber, birch, wanted, syncs } = await twoCaches(t);
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
 
@@ -122,16 +122,16 @@ test.serial('while its parent is paused a child says that it is away, serves wha
   root.signal('SIGCONT');
 
   t.true(views.length > 5);
-  t.deepEqual(views.filter(({ tellsCurrent }) => tellsCurrent).slice(0, 3), []);
+  t.deepEqual(views.filter(({ showsCurrent }) => showsCurrent).slice(0, 3), []);
   await until(() => onlooker.of('b460').length === 1);
   await converge(t, 'the end', wanted);
-  await until(async () => (await viewOf(west)).tellsCurrent);
+  await until(async () => (await viewOf(west)).showsCurrent);
   amber.put('last');
   await until(() => onlooker.of('last').length === 1);
   t.is(onlooker.relists, 0);
   t.deepEqual(onlooker.of('n1'), ['MODIFIED 1']);
   t.deepEqual(await digestsOf(root), await digestsOf(west));
-  t.deepEqual([amber.statements, birch.statements], statements, 'nothing was stated anew');
+  t.deepEqual([amber.syncs, birch.syncs], syncs, 'nothing was resynced');
   t.true(west.uplink.connections - connections <= 8, `${west.uplink.connections - connections} connections`);
 });
 
@@ -152,18 +152,18 @@ async function twoCaches(t: ExecutionContext) {
   birch.push(west);
   const wanted = { caches: [root, west], shards: [amber, birch] };
   await converge(t, 'the beginning', wanted);
-  await until(async () => (await viewOf(west)).tellsCurrent);
-  return { root, west, amber, birch, wanted, statements: [amber.statements, birch.statements] as readonly number[] };
+  await until(async () => (await viewOf(west)).showsCurrent);
+  return { root, west, amber, birch, wanted, syncs: [amber.syncs, birch.syncs] as readonly number[] };
 }
 
 /** What a cache says of how current it is about amber, and then what it shows of an object that changes first. */
-async function viewOf(cache: TierCache): Promise<Readonly<{ tellsCurrent: boolean; turn: string | undefined }>> {
+async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: string | undefined }>> {
   const { shards } = await cache.status();
   const shard = shards.find((each) => each.shard === 'amber');
   const isConnected = shard?.connection.kind === 'connected';
-  const tellsCurrent = isConnected && shard.slices.every(({ lagMs, inStep }) => lagMs !== null && lagMs < 1_000 && inStep !== false);
+  const showsCurrent = isConnected && shard.slices.every(({ lagMs, current }) => lagMs !== null && lagMs < 1_000 && current !== false);
   const { items } = await cache.client.list(listed);
-  return { tellsCurrent, turn: items.find(({ metadata }) => metadata.name === 'n1')?.metadata.labels?.['turn'] };
+  return { showsCurrent, turn: items.find(({ metadata }) => metadata.name === 'n1')?.metadata.labels?.['turn'] };
 }
 
 /** The times of the bookmarks of a watch in which nothing happens. */

@@ -1,5 +1,5 @@
 /**
- * A pusher that puts and deletes until the server is gone, and remembers what was acknowledged. When it comes back it states all its objects, as it
+ * A pusher that puts and deletes until the server is gone, and remembers what was acknowledged. When it comes back it syncs all its objects, as it
  * last wanted them, and so makes up for what it does not know the fate of.
  */
 import { RawPusher, pushedExport, sliceOf, type PushTarget } from '../support/raw-pusher.js';
@@ -16,7 +16,7 @@ export class PushingWriter {
   readonly #random: Random;
   readonly #shard: string;
   readonly #names: readonly string[];
-  readonly #incarnation: number;
+  readonly #term: number;
   /** The turn of each object that is wanted. */
   readonly #wanted = new Map<string, string>();
   #turn = 0;
@@ -27,7 +27,7 @@ export class PushingWriter {
     this.#shard = shard;
     // No other shard has namesakes: a delete beside one is two changes (D4), and who counts changes would not know how many to expect.
     this.#names = Array.from({ length: objects }, (_, index) => `${shard}-${index}`);
-    this.#incarnation = Date.now();
+    this.#term = Date.now();
   }
 
   /** Until the connection ends, or the signal fires. */
@@ -41,9 +41,9 @@ export class PushingWriter {
       // It may have fired while this connected.
       signal?.throwIfAborted();
       signal?.addEventListener('abort', leave);
-      pusher.hello({ name: this.#shard, incarnation: this.#incarnation });
+      pusher.hello({ name: this.#shard, term: this.#term });
       await pusher.expect('welcome');
-      await pusher.state(
+      await pusher.sync(
         slice,
         [...this.#wanted].map(([name, turn]) => this.#object(name, turn)),
       );

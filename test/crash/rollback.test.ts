@@ -1,7 +1,7 @@
 /**
  * A server is given an older state of its disk, in each way that happens, and started (F27, S3). Clients come back at once with
  * resourceVersions of what is lost, and again behind new writes that go as far: nothing that is lost is taken for anything that is there. A
- * pusher whose acknowledgements are lost states everything by itself; one whose were not goes on.
+ * pusher whose acknowledgements are lost syncs everything by itself; one whose were not goes on.
  */
 import { copyFile, cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -93,7 +93,7 @@ for (const [way, { take, restore }] of Object.entries(ways)) {
 
     await take(disk);
     await until(async () => sender.state.connection.kind === 'connected');
-    const opened = shard.statements;
+    const opened = shard.syncs;
     shard.delete('pushed-1');
     shard.put('pushed-2', { turn: 9 });
     shard.put('pushed-new');
@@ -112,7 +112,7 @@ for (const [way, { take, restore }] of Object.entries(ways)) {
     for (const resourceVersion of [...lost, last]) await isForeign(t, client, resourceVersion);
     t.is(new Set([...first, ...lost, ...again]).size, first.length + lost.length + again.length, 'no version is given twice');
     await until(async () => (await truthOf(client, 'amber')).join() === shard.truth.join());
-    t.true(shard.statements > opened, 'it was stated anew');
+    t.true(shard.syncs > opened, 'it was resynced');
     t.deepEqual(await truthOf(client, 'birch', 'lost'), []);
   });
 }
@@ -125,7 +125,7 @@ test.serial('over a kill and over a stop pushers go on where they were acknowled
   const { sender } = shard.push({ process: server });
   await until(async () => (await truthOf(client, 'amber')).length === pushed);
   const versions = await write(client, 'first');
-  const { statements } = shard;
+  const { syncs } = shard;
 
   for (const how of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
     await server.restart(how);
@@ -136,7 +136,7 @@ test.serial('over a kill and over a stop pushers go on where they were acknowled
     t.deepEqual(await seenBehind(client, versions[0]!, versions.slice(1)), versions.slice(1), how);
   }
 
-  t.is(shard.statements, statements, 'nothing was stated anew');
+  t.is(shard.syncs, syncs, 'nothing was resynced');
   t.deepEqual(
     versions.map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)),
     versions.map(BigInt),

@@ -11,8 +11,8 @@ import { converge } from './tree-model.js';
 
 const moves = 6;
 
-async function sideOf(cache: TierCache, shard: string): Promise<string | null | undefined> {
-  return (await cache.status()).shards.find((each) => each.shard === shard)?.side;
+async function viaOf(cache: TierCache, shard: string): Promise<string | null | undefined> {
+  return (await cache.status()).shards.find((each) => each.shard === shard)?.via;
 }
 
 test.serial(
@@ -37,7 +37,7 @@ test.serial(
       balancer.cut();
       amber.put(`moved-${move}`);
       await converge(t, `move ${move}, to ${to.name}`, { caches: [root, west, east], shards: [amber] });
-      await until(async () => (await sideOf(to, 'amber')) === 'local');
+      await until(async () => (await viaOf(to, 'amber')) === 'local');
       t.false(hasEnded, `move ${move}`);
     }
   },
@@ -66,8 +66,8 @@ test.serial('what a cache goes to another parent and back with is held by all, a
     amber.put(`below-${parent.name}`);
     birch.put(`above-${parent.name}`);
     await converge(t, `below ${parent.name}`, { caches, shards: [amber, birch] });
-    t.is(await sideOf(parent, 'amber'), 'child/leaf');
-    t.is(await sideOf(other, 'amber'), 'parent');
-    t.is(await sideOf(leaf, 'amber'), 'local');
+    t.is(await viaOf(parent, 'amber'), 'child/leaf');
+    t.is(await viaOf(other, 'amber'), 'parent');
+    t.is(await viaOf(leaf, 'amber'), 'local');
   }
 });

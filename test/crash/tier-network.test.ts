@@ -1,6 +1,6 @@
 /**
  * Two caches and the network between them, which is slow, silent or half-open, or whose other end is away for long (F9): what is
- * told arrives, behind it the link goes on from where it was and states nothing anew, and who reads the caches is not disturbed.
+ * told arrives, behind it the link goes on from where it was and syncs nothing anew, and who reads the caches is not disturbed.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { anOnlooker } from './onlooker.js';
 import { aTierTree, type TierCache, type TierTree } from './tier-tree.js';
 import { converge, digestsOf } from './tree-model.js';
 
-/** Objects that nothing happens to: they would be told again if a slice were stated anew. */
+/** Objects that nothing happens to: they would be told again if a slice were resynced. */
 const still = 1_500;
 const noticeMsMax = 15_000;
 /** A view that is older is not current: three heartbeats, and what a busy machine takes. */
@@ -43,21 +43,21 @@ async function twoCaches(t: ExecutionContext, flags: readonly string[] = []): Pr
 }
 
 /** What a cache says of how current it is about birch, and then the turn that it shows of an object that changes in all of them. */
-async function viewOf(cache: TierCache): Promise<Readonly<{ tellsCurrent: boolean; turn: number }>> {
+async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: number }>> {
   const shard = (await cache.status()).shards.find((each) => each.shard === 'birch');
   const isThere = shard?.connection.kind === 'connected';
-  const tellsCurrent = isThere && shard.slices.every(({ lagMs, inStep }) => lagMs !== null && lagMs < 1_000 && inStep !== false);
+  const showsCurrent = isThere && shard.slices.every(({ lagMs, current }) => lagMs !== null && lagMs < 1_000 && current !== false);
   const path = `/services/cache/shards/birch/clusters/*/apis/${exports.group}/${exports.version}/${exports.resource}`;
   const { items } = await cache.client.list(path);
-  return { tellsCurrent, turn: Number(items.find(({ metadata }) => metadata.name === 'birch-still-1')?.metadata.labels?.['turn'] ?? 0) };
+  return { showsCurrent, turn: Number(items.find(({ metadata }) => metadata.name === 'birch-still-1')?.metadata.labels?.['turn'] ?? 0) };
 }
 
 function change({ amber, birch }: Stage, turn: number, count = 60): void {
   for (const shard of [amber, birch]) for (let i = 0; i < count; i += 1) shard.put(`${shard.name}-${i}`, { turn });
 }
 
-/** Runs the task, and shows that meanwhile nothing was stated anew at either end. */
-async function statesNothing(t: ExecutionContext, { root, east }: Stage, task: () => Promise<void>): Promise<void> {
+/** Runs the task, and shows that meanwhile nothing was resynced at either end. */
+async function syncsNothing(t: ExecutionContext, { root, east }: Stage, task: () => Promise<void>): Promise<void> {
   const unchanged = (): Promise<readonly number[]> =>
     Promise.all([root, east].map((cache) => cache.metric('strata_pushes_total', 'outcome="unchanged"')));
   const before = await unchanged();
@@ -71,7 +71,7 @@ test.serial('on a slow link changes cross both ways, on one connection', async (
   const { east, settled } = stage;
   const { connections } = east.uplink;
 
-  await statesNothing(t, stage, async () => {
+  await syncsNothing(t, stage, async () => {
     for (const [turn, delayMs] of [20, 250].entries()) {
       east.uplink.delay(delayMs);
       change(stage, turn + 1);
@@ -84,12 +84,12 @@ test.serial('on a slow link changes cross both ways, on one connection', async (
   t.deepEqual(await digestsOf(stage.root), await digestsOf(east));
 });
 
-test.serial('over a link that is too narrow for what changes, no view is told as current that is not', async (t) => {
+test.serial('over a link that is too narrow for what changes, no view is reported as current that is not', async (t) => {
   const patient = ['--ping-interval=60s', '--pong-timeout=60s'];
   const { root, east, birch, settled } = await twoCaches(t, patient);
   const seen: { atMs: number; turn: number }[] = [];
   const turnAt = (ms: number): number => seen.findLast(({ atMs }) => atMs <= ms)?.turn ?? 0;
-  const views: { askedMs: number; tellsCurrent: boolean; turn: number }[] = [];
+  const views: { askedMs: number; showsCurrent: boolean; turn: number }[] = [];
   const look = async (): Promise<void> => {
     const askedMs = performance.now();
     views.push({ askedMs, ...(await viewOf(east)) });
@@ -107,12 +107,12 @@ test.serial('over a link that is too narrow for what changes, no view is told as
   t.true((shown?.turn ?? 0) < turnAt(performance.now()), 'it is behind');
   east.uplink.heal();
   await settled(t, 'healed');
-  for (const untilMs = performance.now() + 10_000; views.at(-1)?.tellsCurrent !== true && performance.now() < untilMs; await sleep(100))
+  for (const untilMs = performance.now() + 10_000; views.at(-1)?.showsCurrent !== true && performance.now() < untilMs; await sleep(100))
     await look();
 
-  t.is(views.at(-1)?.tellsCurrent, true);
-  t.log(`${views.length} views, ${views.filter(({ tellsCurrent }) => tellsCurrent).length} of them told as current; ${turn} turns`);
-  const better = views.filter(({ askedMs, tellsCurrent, turn: shownTurn }) => tellsCurrent && shownTurn < turnAt(askedMs - staleMsMax));
+  t.is(views.at(-1)?.showsCurrent, true);
+  t.log(`${views.length} views, ${views.filter(({ showsCurrent }) => showsCurrent).length} of them reported as current; ${turn} turns`);
+  const better = views.filter(({ askedMs, showsCurrent, turn: shownTurn }) => showsCurrent && shownTurn < turnAt(askedMs - staleMsMax));
   t.deepEqual(better.slice(0, 3), []);
 });
 
@@ -125,12 +125,12 @@ for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {
       const { root, east, amber, settled } = stage;
       const onlooker = await anOnlooker(t, east);
 
-      await statesNothing(t, stage, async () => {
+      await syncsNothing(t, stage, async () => {
         east.uplink.blackhole(...ways);
         change(stage, 1);
         await until(() => onlooker.of('amber-59').length === 1, 2_000);
         await until(async () => (await east.metric('strata_link_connected', 'side="parent"')) === 0, noticeMsMax);
-        await until(async () => (await root.metric('strata_link_connected', 'side="child/east"')) === 0, noticeMsMax);
+        await until(async () => (await root.metric('strata_link_connected', 'neighbour="child/east"')) === 0, noticeMsMax);
         amber.put('amber-meanwhile', { turn: 2 });
         await until(() => onlooker.of('amber-meanwhile').length === 1, 2_000);
         east.uplink.heal();
@@ -166,7 +166,7 @@ test.serial('a network that breaks every other connection off loses nothing', as
   const { east, settled } = stage;
   let tried = 0;
 
-  await statesNothing(t, stage, async () => {
+  await syncsNothing(t, stage, async () => {
     east.uplink.refuse(() => (tried += 1) % 2 === 1);
     for (let turn = 1; turn <= 2; turn += 1) {
       east.uplink.cut();
@@ -178,7 +178,7 @@ test.serial('a network that breaks every other connection off loses nothing', as
   t.true(tried >= 3);
 });
 
-test.serial('20,000 changes while the parent is away cost their telling, not a statement, and no memory', async (t) => {
+test.serial('20,000 changes while the parent is away cost their telling, not a sync, and no memory', async (t) => {
   const stage = await twoCaches(t);
   const { root, east, amber, settled } = stage;
   const [changes, keys, perTurn] = [20_000, 1_000, 500];
@@ -206,7 +206,7 @@ test.serial('20,000 changes while the parent is away cost their telling, not a s
   t.true((await residentMiB(east)) < before + 150);
 });
 
-test.serial('a parent that lost its disk states everything anew, which is what these tests would see', async (t) => {
+test.serial('a parent that lost its disk resyncs everything, which is what these tests would see', async (t) => {
   const { tree, root, east, birch, settled } = await twoCaches(t);
   const before = await east.metric('strata_pushes_total', 'outcome="unchanged"');
 

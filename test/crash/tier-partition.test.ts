@@ -39,7 +39,7 @@ test.serial('behind a partition every delete arrives once at the far leaf, and n
     await converge(t, `round ${round}, before`, wanted);
     const onlooker = await anOnlooker(t, west);
     cutOff.uplink.blackhole();
-    await until(async () => (await root.metric('strata_link_connected', `side="child/${cutOff.name}"`)) === 0, noticeMsMax);
+    await until(async () => (await root.metric('strata_link_connected', `neighbour="child/${cutOff.name}"`)) === 0, noticeMsMax);
 
     amber.put(changed, { turn: 2 });
     amber.delete(deleted);
@@ -88,7 +88,7 @@ test.serial('in a chain of five whose middle is frozen both halves go on, and ea
 
   middle.signal('SIGSTOP');
   for (const shard of [amber, birch]) for (let i = 0; i < 50; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
-  await until(async () => (await chain[1]!.metric('strata_link_connected', 'side="child/c2"')) === 0, noticeMsMax);
+  await until(async () => (await chain[1]!.metric('strata_link_connected', 'neighbour="child/c2"')) === 0, noticeMsMax);
   await until(async () => (await chain[3]!.metric('strata_link_connected', 'side="parent"')) === 0, noticeMsMax);
   await converge(t, 'frozen, above', { caches: chain.slice(0, 2), shards: [birch] });
   await converge(t, 'frozen, below', { caches: chain.slice(3), shards: [amber] });
@@ -124,7 +124,7 @@ test.serial('a cache that is led to itself, its child or its grandchild is refus
     root.uplink.redirect(above.process.port);
     await root.process.restart('SIGKILL');
     await until(async () => (await loops(below)) > refusals, noticeMsMax);
-    await until(async () => (await root.metric('strata_link_connected', 'side="child/child"')) === 1, noticeMsMax);
+    await until(async () => (await root.metric('strata_link_connected', 'neighbour="child/child"')) === 1, noticeMsMax);
     await converge(t, `back below ${above.name}`, { caches: below, shards: [amber] });
     const before = await revisions(below);
     for (let i = 0; i < 10; i += 1) amber.put(`n${i}`, { turn: turn + 2 });

@@ -62,5 +62,5 @@ async function differences(caches: readonly TierCache[], writer: PlainWriter): P
 /** The slices of which somebody has said, or taken it, that all of it is there. */
 async function takenForAll(cache: TierCache): Promise<readonly string[]> {
   const { shards } = await cache.status();
-  return shards.flatMap(({ slices }) => slices.filter(({ stated }) => stated === 'assumed').map(({ resource }) => resource));
+  return shards.flatMap(({ slices }) => slices.filter(({ syncedIn }) => syncedIn === 'assumed').map(({ resource }) => resource));
 }

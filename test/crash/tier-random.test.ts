@@ -23,7 +23,7 @@ const rounds = Number(process.env['TEST_KILLS'] ?? 12);
 const everything = "[{types: ['*']}]";
 const onlyPublic = "[{types: ['*'], labels: 'public=true'}]";
 
-type Home = { readonly shard: ModelShard; cache: TierCache; pushing: Pushing };
+type PlainOrigin = { readonly shard: ModelShard; cache: TierCache; pushing: Pushing };
 type Stage = Readonly<{
   tree: TierTree;
   random: Random;
@@ -32,7 +32,7 @@ type Stage = Readonly<{
   east: TierCache;
   west: TierCache;
   caches: readonly TierCache[];
-  homes: readonly Home[];
+  origins: readonly PlainOrigin[];
   policy: { isOpen: boolean };
   backedUp: Set<TierCache>;
   /** Senders that lost their shard to another, and are to end by themselves. */
@@ -48,7 +48,7 @@ test('whatever happens to a tree, in the end every cache holds what it should', 
   const region = await tree.start('region', { parent: root });
   const east = await tree.start('east', { parent: region });
   const west = await tree.start('west', { parent: root });
-  const homes = ['amber', 'birch', 'cedar'].map((name, i): Home => {
+  const origins = ['amber', 'birch', 'cedar'].map((name, i): PlainOrigin => {
     const [shard, cache] = [aModelShard(t, name), [east, west, region][i]!];
     return { shard, cache, pushing: shard.push(cache) };
   });
@@ -60,12 +60,12 @@ test('whatever happens to a tree, in the end every cache holds what it should', 
     east,
     west,
     caches: tree.caches,
-    homes,
+    origins,
     policy: { isOpen: true },
     backedUp: new Set(),
     fenced: [],
   };
-  const shards = homes.map(({ shard }) => shard);
+  const shards = origins.map(({ shard }) => shard);
   const wanted = { caches: tree.caches, shards, reaches: reachesIn(stage) };
   for (const shard of shards) for (let i = 0; i < 40; i += 1) shard.put(`n${i}`);
   await converge(t, 'the beginning', wanted);
@@ -158,21 +158,21 @@ const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] =
 ];
 
 /** Where the shard was, a process may go on: it is fenced once the tree has heard of the later one. */
-async function move({ random, caches, homes, fenced }: Stage, goesOn: boolean): Promise<void> {
-  const home = homes[random.below(homes.length)]!;
-  if (goesOn) fenced.push(home.pushing);
-  else await home.pushing.stop();
-  home.cache = caches[random.below(caches.length)]!;
-  home.pushing = home.shard.push(home.cache);
+async function move({ random, caches, origins, fenced }: Stage, goesOn: boolean): Promise<void> {
+  const plainOrigin = origins[random.below(origins.length)]!;
+  if (goesOn) fenced.push(plainOrigin.pushing);
+  else await plainOrigin.pushing.stop();
+  plainOrigin.cache = caches[random.below(caches.length)]!;
+  plainOrigin.pushing = plainOrigin.shard.push(plainOrigin.cache);
 }
 
 function heal({ caches }: Stage): void {
   for (const { uplink } of caches) uplink.heal();
 }
 
-async function change({ random, homes }: Stage, signal: AbortSignal): Promise<void> {
+async function change({ random, origins }: Stage, signal: AbortSignal): Promise<void> {
   for (let turn = Date.now(); !signal.aborted; turn += 1) {
-    const { shard } = homes[random.below(homes.length)]!;
+    const { shard } = origins[random.below(origins.length)]!;
     const type = modelTypes[random.below(modelTypes.length)]!;
     const name = `n${random.below(60)}`;
     if (random.chance(0.3)) shard.delete(name, type);
@@ -182,10 +182,10 @@ async function change({ random, homes }: Stage, signal: AbortSignal): Promise<vo
 }
 
 /** Only the link between the region and the root keeps anything back, and only on its way up. */
-function reachesIn({ homes, region, east, policy }: Stage): Reaches {
+function reachesIn({ origins, region, east, policy }: Stage): Reaches {
   const below = new Set([region, east]);
   return ({ isPublic }, shard, cache) => {
-    const isFromBelow = homes.some((home) => home.shard === shard && below.has(home.cache));
+    const isFromBelow = origins.some((plainOrigin) => plainOrigin.shard === shard && below.has(plainOrigin.cache));
     return policy.isOpen || isPublic || !isFromBelow || below.has(cache);
   };
 }

@@ -56,5 +56,5 @@ test.serial('names that come again are the same at a parent within three seconds
 
 async function states(cache: TierCache): Promise<readonly string[]> {
   const { shards } = await cache.status();
-  return shards.flatMap(({ slices }) => slices.map(({ stated }) => stated));
+  return shards.flatMap(({ slices }) => slices.map(({ syncedIn }) => syncedIn));
 }

@@ -54,7 +54,7 @@ export class TierCache {
     return JSON.parse(text) as StatusReport;
   }
 
-  /** The value of a metric, or the sum over all its series that have the labels; `label` is as it stands there: `side="parent"`. */
+  /** The value of a metric, or the sum over all its series that have the labels; `label` is as it stands there: `neighbour="parent"`. */
   async metric(name: string, label = ''): Promise<number> {
     const { text } = await this.client.raw('GET', '/metrics', { timeoutMs: answerMsMax });
     return [...text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))]

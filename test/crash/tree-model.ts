@@ -13,7 +13,7 @@ const pollMs = 100;
 const answerMsMax = 10_000;
 const shownMax = 20;
 
-/** Waits until every cache holds of these shards what it should, and tells what is missing where when it does not in time. */
+/** Waits until every cache holds of these shards what it should, and says what is missing where when it does not in time. */
 export async function converge(t: ExecutionContext, when: string, wanted: Wanted, withinMs = convergeMsMax): Promise<void> {
   const deadline = performance.now() + withinMs;
   let late = wanted.caches;

@@ -1,5 +1,5 @@
 /**
- * The caches of an example, running on this machine in one folder: certificates first, made by the commands the README tells of, then
+ * The caches of an example, running on this machine in one folder: certificates first, made by the commands the README reports on, then
  * a process for each, parents first. The ports are those of the files, or others where one of them is taken.
  */
 import { once } from 'node:events';

@@ -18,14 +18,14 @@ test('every folder of examples is a shape that the demo shows and the README nam
   for (const folder of folders) t.true(readme.includes(`--shape ${folder}`), folder);
 });
 
-for (const { name: shape, homes, far, holds } of shapes) {
+for (const { name: shape, origins, far, holds } of shapes) {
   test(`the files of ${shape} are sound, and form one tree of the caches that the demo knows`, async (t) => {
     const caches = await exampleCaches(shape);
 
     t.deepEqual(caches.map(({ name }) => name).toSorted(), Object.keys(holds).toSorted());
     t.is(caches.filter(({ parent }) => parent === undefined).length, 1);
     t.is(new Set(caches.map(({ settings }) => settings.securePort)).size, caches.length);
-    for (const name of [...Object.values(homes), far]) t.true(name in holds, name);
+    for (const name of [...Object.values(origins), far]) t.true(name in holds, name);
   });
 
   test(`each cache of ${shape} has an entry at its parent, a certificate of its name and rules for what comes down`, async (t) => {

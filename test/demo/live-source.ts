@@ -1,11 +1,11 @@
 /**
- * The objects of one slice that can change: told as a whole when it is opened, as it is then, and each change from then on.
+ * The objects of one slice that can change: reported as a whole when it is opened, as it is then, and each change from then on.
  *
  * Bounds: one body for each object; a reading that is slow remembers the names of what changed, and tells the latest of each once.
  */
-import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 
-export type Put = Told & Readonly<{ kind: 'put' }>;
+export type Put = Outgoing & Readonly<{ kind: 'put' }>;
 
 type Reading = { readonly changed: Set<string>; wake: () => void };
 
@@ -17,10 +17,10 @@ export class LiveSource implements SliceSource {
   readonly #readings = new Set<Reading>();
   #revision = 0;
 
-  put(told: Put): void {
-    const { cluster, namespace, name } = told.object;
+  put(received: Put): void {
+    const { cluster, namespace, name } = received.object;
     const key = [cluster, namespace, name].join('/');
-    this.#objects.set(key, told);
+    this.#objects.set(key, received);
     this.#revision += 1;
     for (const { changed, wake } of this.#readings) {
       changed.add(key);
@@ -28,7 +28,7 @@ export class LiveSource implements SliceSource {
     }
   }
 
-  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
     const reading: Reading = { changed: new Set(), wake: () => {} };
     const stop = (): void => reading.wake();
     this.#readings.add(reading);

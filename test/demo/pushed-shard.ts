@@ -10,7 +10,7 @@ export type PushedShardOptions = Readonly<{ shard: string; url: string; identity
 
 export class PushedShard {
   /** How long it took until every object was durable. */
-  readonly statedMs: number;
+  readonly syncedMs: number;
   readonly types: number;
   readonly objects: number;
   readonly #sources: readonly RecordedSlice[];
@@ -20,14 +20,14 @@ export class PushedShard {
   private constructor(
     sources: readonly RecordedSlice[],
     running: Readonly<{ stopping: AbortController; ended: Promise<unknown> }>,
-    stated: Readonly<{ statedMs: number; objects: number }>,
+    synced: Readonly<{ syncedMs: number; objects: number }>,
   ) {
     this.#sources = sources;
     this.#stopping = running.stopping;
     this.#ended = running.ended;
     this.types = sources.length;
-    this.statedMs = stated.statedMs;
-    this.objects = stated.objects;
+    this.syncedMs = synced.syncedMs;
+    this.objects = synced.objects;
   }
 
   /** Resolves when every object of the shard is durable in the cache; throws when one is refused, or the sender itself. */
@@ -43,12 +43,12 @@ export class PushedShard {
     try {
       for await (const { slices, refused } of sender.states(signal)) {
         if (refused > 0) throw new Error(`${refused} objects of ${shard} were refused`);
-        if (slices.every(({ phase }) => phase === 'stated')) {
+        if (slices.every(({ phase }) => phase === 'synced')) {
           const count = objects.filter((object) => object.shard === shard).length;
-          return new PushedShard(sources, { stopping, ended }, { statedMs: systemClock.now() - startedMs, objects: count });
+          return new PushedShard(sources, { stopping, ended }, { syncedMs: systemClock.now() - startedMs, objects: count });
         }
       }
-      throw new Error(`${shard} was not stated: ${JSON.stringify(sender.state.connection)}`);
+      throw new Error(`${shard} was not synced: ${JSON.stringify(sender.state.connection)}`);
     } catch (error) {
       stopping.abort();
       await ended;
@@ -58,10 +58,10 @@ export class PushedShard {
 
   /** A new form of an object whose type this shard had from the start. */
   change(recorded: RecordedObject): void {
-    const { slice, told } = readRecorded(recorded);
+    const { slice, received } = readRecorded(recorded);
     const source = this.#sources.find((known) => formatSlice(known.slice) === formatSlice(slice))?.source;
     if (source === undefined) throw new Error(`${formatSlice(slice)} is not pushed`);
-    source.put(told);
+    source.put(received);
   }
 
   async close(): Promise<void> {

@@ -9,16 +9,16 @@ export type RecordedSlice = Readonly<{ slice: Slice; source: LiveSource }>;
 
 export function recordedSources(shard: string, objects: readonly RecordedObject[]): readonly RecordedSlice[] {
   const bySlice = new Map<string, RecordedSlice>();
-  for (const { slice, told } of objects.filter((object) => object.shard === shard).map(readRecorded)) {
+  for (const { slice, received } of objects.filter((object) => object.shard === shard).map(readRecorded)) {
     const known = bySlice.get(formatSlice(slice)) ?? { slice, source: new LiveSource() };
-    known.source.put(told);
+    known.source.put(received);
     bySlice.set(formatSlice(slice), known);
   }
   return [...bySlice.values()];
 }
 
 /** `/services/cache/shards/S/clusters/C/apis/G/V/[namespaces/N/]R` */
-export function readRecorded({ shard, collection, object }: RecordedObject): Readonly<{ slice: Slice; told: Put }> {
+export function readRecorded({ shard, collection, object }: RecordedObject): Readonly<{ slice: Slice; received: Put }> {
   const found = /\/clusters\/([^/]+)\/apis\/([^/]+)\/([^/]+)\/(?:namespaces\/([^/]+)\/)?([^/:]+)(?::([^/]+))?$/.exec(collection);
   if (found === null) throw new Error(`${collection} is no collection`);
   const [, cluster = '', group = '', version = '', namespace = '', plural = '', identity = ''] = found;
@@ -27,6 +27,6 @@ export function readRecorded({ shard, collection, object }: RecordedObject): Rea
   const body = new TextEncoder().encode(JSON.stringify(object));
   return {
     slice: { shard: shardName(shard), resource },
-    told: { kind: 'put', version, object: { cluster, namespace, name, sourceVersion: '1', body } },
+    received: { kind: 'put', version, object: { cluster, namespace, name, sourceVersion: '1', body } },
   };
 }

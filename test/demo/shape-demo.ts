@@ -73,7 +73,7 @@ class ShownShape {
   drawTree(): void {
     say(`Run in an empty folder:\n${this.#tree.commands.map((command) => `  $ ${command}`).join('\n')}\n`);
     const rows = this.#tree.examples.map(({ name }) => {
-      const pushing = shards.filter((shard) => this.#shape.homes[shard] === name);
+      const pushing = shards.filter((shard) => this.#shape.origins[shard] === name);
       return [
         `  ${'   '.repeat(this.#tierOf(name))}${name}`,
         this.#tree.cache(name).url,
@@ -86,12 +86,12 @@ class ShownShape {
   async push(): Promise<readonly PushedShard[]> {
     say('\nThe objects are those that a real kcp had, dealt out to two shards and two tenants.');
     for (const shard of shards) {
-      const home = this.#shape.homes[shard];
+      const plainOrigin = this.#shape.origins[shard];
       const identity = await this.#tree.identity(shard);
-      const options = { shard, url: this.#tree.cache(home).url, identity, objects: this.#objects };
+      const options = { shard, url: this.#tree.cache(plainOrigin).url, identity, objects: this.#objects };
       const pushed = await PushedShard.open(options, this.#signal);
       this.#pushed.set(shard, pushed);
-      say(`Shard ${shard} has stated its ${pushed.objects} objects of ${pushed.types} types at ${home} in ${pushed.statedMs} ms.`);
+      say(`Shard ${shard} has synced its ${pushed.objects} objects of ${pushed.types} types at ${plainOrigin} in ${pushed.syncedMs} ms.`);
     }
     return [...this.#pushed.values()];
   }
@@ -132,7 +132,7 @@ class ShownShape {
 
   /** From the pusher of amber until a watch at the far cache has it, one after another. */
   async timeChanges(): Promise<void> {
-    const { homes, far } = this.#shape;
+    const { origins, far } = this.#shape;
     const changing = this.#changing;
     const collection = changing.collection;
     const { client } = this.#tree.cache(far);
@@ -155,7 +155,7 @@ class ShownShape {
     await events.return(undefined);
     const sorted = took.toSorted((left, right) => left - right);
     const [median, longest] = [sorted[Math.floor(rounds / 2)] ?? 0, sorted.at(-1) ?? 0];
-    const path = this.#way(homes.amber, far);
+    const path = this.#way(origins.amber, far);
     say(`\n${rounds} changes of one APIExport, from amber until a watch at ${far} saw them, by way of ${path.join(' ▸ ')}:`);
     say(
       `  over ${path.length === 2 ? 'one link' : `${path.length - 1} links`} in ${median.toFixed(0)} ms (median), ${longest.toFixed(0)} ms at most`,
@@ -165,15 +165,15 @@ class ShownShape {
   /** The root is killed: the others go on, and what changed meanwhile is everywhere soon after it is back. */
   async outage(): Promise<void> {
     const { root, caches } = this.#tree;
-    const { homes, far } = this.#shape;
+    const { origins, far } = this.#shape;
     const others = caches.filter((cache) => cache !== root);
     say(`\nThe cache ${root.name} is killed (kill -9).`);
     await root.kill();
     await this.#settled(others);
     say(`  Meanwhile everything that there was is served by ${others.map(({ name }) => name).join(', ')}.`);
     const round = this.#change();
-    await this.#untilRound(homes.amber, round);
-    say(`  A change of amber is durable at ${homes.amber}, and waits there.`);
+    await this.#untilRound(origins.amber, round);
+    say(`  A change of amber is durable at ${origins.amber}, and waits there.`);
     const children = this.#tree.examples.filter(({ parent }) => parent === root.name);
     await this.linksAre('down', children);
     await this.status(

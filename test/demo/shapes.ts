@@ -9,7 +9,7 @@ export type Shape = Readonly<{
   /** Of the folder. */
   name: string;
   summary: string;
-  homes: Readonly<Record<'amber' | 'birch', string>>;
+  origins: Readonly<Record<'amber' | 'birch', string>>;
   /** Where a change of amber is waited for. */
   far: string;
   holds: Readonly<Record<string, (object: DealtObject) => boolean>>;
@@ -27,7 +27,7 @@ const isOf =
 const perShard: Shape = {
   name: 'per-shard',
   summary: 'a cache beside each shard, and a root where they meet: every cache holds everything',
-  homes: { amber: 'cache-amber', birch: 'cache-birch' },
+  origins: { amber: 'cache-amber', birch: 'cache-birch' },
   far: 'cache-birch',
   holds: { root: everything, 'cache-amber': everything, 'cache-birch': everything },
 };
@@ -35,7 +35,7 @@ const perShard: Shape = {
 const region: Shape = {
   name: 'region',
   summary: 'one cache for both shards of a region, and a root for what leaves it: everything but RBAC',
-  homes: { amber: 'region', birch: 'region' },
+  origins: { amber: 'region', birch: 'region' },
   far: 'root',
   holds: { region: everything, root: ({ type }) => !type.endsWith('.rbac.authorization.k8s.io') },
 };
@@ -43,7 +43,7 @@ const region: Shape = {
 const chain: Shape = {
   name: 'chain',
   summary: 'three tiers; only what is public goes to the root, and a tenant has a leaf with that and its own',
-  homes: { amber: 'leaf-amber', birch: 'region-us' },
+  origins: { amber: 'leaf-amber', birch: 'region-us' },
   far: 'leaf-tenant-b',
   holds: {
     root: isForTheWorld,

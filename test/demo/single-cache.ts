@@ -18,7 +18,7 @@ const recording = 'kcp-2-shards.jsonl';
 const everywhere = '/services/cache/shards/*/clusters/*';
 const exports = `${everywhere}/apis/apis.kcp.io/v1alpha2/apiexports`;
 const validityDays = 365;
-const statedMsMax = 30_000;
+const syncedMsMax = 30_000;
 
 export type SingleCacheOptions = Readonly<{ directory: string; port: string; once: boolean }>;
 
@@ -121,8 +121,8 @@ async function push(
     const shard = shardName(name);
     const issued = await authority.issueClient({ user: name, groups: ['strata'], speaksFor: { kind: 'shard', shard }, validityDays });
     const identity = { ca, certificate: issued.certificatePem, key: issued.keyPem };
-    const pusher = await PushedShard.open({ shard: name, url, identity, objects }, AbortSignal.timeout(statedMsMax));
-    say(`Shard ${name} has stated its ${pusher.objects} objects of ${pusher.types} types in ${pusher.statedMs} ms`);
+    const pusher = await PushedShard.open({ shard: name, url, identity, objects }, AbortSignal.timeout(syncedMsMax));
+    say(`Shard ${name} has synced its ${pusher.objects} objects of ${pusher.types} types in ${pusher.syncedMs} ms`);
     pushers.push(pusher);
   }
   return pushers;

@@ -16,5 +16,5 @@ test('beyond two hundred lines in ten seconds refusals are counted, and told wit
   bounded.warn('refused', { i: 210 });
   bounded.warn('refused', { i: 211 });
 
-  t.deepEqual(lines.slice(200), [{ i: 210, untold: 10 }, { i: 211 }]);
+  t.deepEqual(lines.slice(200), [{ i: 210, unlogged: 10 }, { i: 211 }]);
 });

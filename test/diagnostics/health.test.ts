@@ -47,13 +47,13 @@ test('readiness ends when the shutdown begins, life goes on', (t) => {
 
 test('a check of life is a check of readiness, not the reverse', (t) => {
   const health = new Health();
-  let synced = false;
-  health.add('readyz', { name: 'synced', failure: () => (synced ? undefined : 'not yet') });
+  let everSynced = false;
+  health.add('readyz', { name: 'synced', failure: () => (everSynced ? undefined : 'not yet') });
   health.add('livez', { name: 'loop', failure: () => undefined });
 
   t.is(health.report('livez', { verbose: true, excluded: [] }).text, '[+]ping ok\n[+]loop ok\nlivez check passed\n');
   t.is(health.report('readyz', quiet).status, 500);
-  synced = true;
+  everSynced = true;
   t.is(
     health.report('readyz', { verbose: true, excluded: [] }).text,
     '[+]ping ok\n[+]loop ok\n[+]synced ok\n[+]shutdown ok\nreadyz check passed\n',
@@ -85,7 +85,7 @@ test('each check of an endpoint has one line in ten seconds, however often it is
     { endpoint: 'readyz', name: 'store', reason: 'disk full' },
     { endpoint: 'readyz', name: 'parent', reason: 'away' },
     { endpoint: 'livez', name: 'store', reason: 'disk full' },
-    { endpoint: 'readyz', name: 'store', reason: 'disk full', untold: 99 },
-    { endpoint: 'readyz', name: 'parent', reason: 'away', untold: 99 },
+    { endpoint: 'readyz', name: 'store', reason: 'disk full', unlogged: 99 },
+    { endpoint: 'readyz', name: 'parent', reason: 'away', unlogged: 99 },
   ]);
 });

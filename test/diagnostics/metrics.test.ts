@@ -44,7 +44,7 @@ test('two servers in one process count apart', async (t) => {
   t.regex(await birch.render(), /^strata_commits_total 0$/m);
 });
 
-test('the process tells of itself when asked to', async (t) => {
+test('the process reports on itself when asked to', async (t) => {
   const metrics = createMetrics({ processMetrics: true });
 
   t.regex(await metrics.render(), /^process_cpu_seconds_total /m);

@@ -13,11 +13,11 @@ test('a report shows every link, shard and slice, and forgets what is in it no m
   const empty = await metrics.render();
 
   for (const line of [
-    'strata_link_connected{side="parent"} 1',
-    'strata_link_connected{side="child/west"} 0',
-    'strata_link_behind{side="child/east"} 3',
-    'strata_link_slices{side="parent",state="in-step"} 12',
-    'strata_link_slices{side="parent",state="stating"} 2',
+    'strata_link_connected{neighbour="parent"} 1',
+    'strata_link_connected{neighbour="child/west"} 0',
+    'strata_link_behind{neighbour="child/east"} 3',
+    'strata_link_slices{neighbour="parent",state="in-step"} 12',
+    'strata_link_slices{neighbour="parent",state="syncing"} 2',
     'strata_shard_connected{shard="elder"} 1',
     `strata_certificate_expires_seconds{use="serving"} ${Date.UTC(2027, 0, 1) / 1000}`,
     `strata_certificate_expires_seconds{use="client-ca"} ${Date.UTC(2026, 10, 20) / 1000}`,
@@ -27,6 +27,6 @@ test('a report shows every link, shard and slice, and forgets what is in it no m
     'strata_slice_objects{shard="birch",type="apiexports.apis.kcp.io"} 12',
   ])
     t.true(full.includes(`${line}\n`), line);
-  t.false(full.includes('strata_link_behind{side="child/west"}'));
+  t.false(full.includes('strata_link_behind{neighbour="child/west"}'));
   t.notRegex(empty, /strata_(?:certificate_expires_seconds|link_connected|link_slices|shard_connected|slice_objects|slice_whole)\{/);
 });

@@ -62,8 +62,8 @@ test('numbers are equal by exact value, however they are spelled', (t) => {
   const equal = ['1 1.0', '1 1e0', '10e-1 1', '100 1e2', '-0 0', '0.00 0e9', '12345678901234567890.0 12345678901234567890', '1E+2 100'];
   const different = ['9007199254740993 9007199254740992', '1 -1', '1 "1"', '1e400 1e401', '0.1 0.10000000000000001', '1 null'];
 
-  for (const pair of equal) t.true(equalJson(...sides(pair)), pair);
-  for (const pair of different) t.false(equalJson(...sides(pair)), pair);
+  for (const pair of equal) t.true(equalJson(...vias(pair)), pair);
+  for (const pair of different) t.false(equalJson(...vias(pair)), pair);
 });
 
 test('a number with an absurd exponent equals itself and costs nothing', (t) => {
@@ -115,7 +115,7 @@ test('an object is told from a number', (t) => {
   t.false(isJsonObject(tree('1')));
 });
 
-function sides(pair: string): [JsonTree, JsonTree] {
+function vias(pair: string): [JsonTree, JsonTree] {
   const [left = '', right = ''] = pair.split(' ');
   return [tree(left), tree(right)];
 }

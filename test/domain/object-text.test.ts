@@ -4,7 +4,7 @@ import { NotJson, scanObject } from '../../src/domain/object-text.js';
 
 const scan = (text: string, membersMax?: number) => scanObject(new TextEncoder().encode(text), 100, membersMax);
 
-test('names whose bytes have the same hash are told apart, however often they come', (t) => {
+test('names whose bytes have the same hash are distinguished, however often they come', (t) => {
   for (let i = 0; i < 3; i += 1) {
     const { top } = scan('{"Aa":1,"BB":2,"AaBB":3,"BBAa":4,"é":5,"\\u0041a":6}');
 

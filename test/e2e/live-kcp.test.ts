@@ -50,7 +50,7 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
   await sleep(backoffMsMax);
   const relists = countRelists(await kcp.logsSince(ends));
   t.log(`after kill -9: ${relists} relists; ${listings} listings before, at start`);
-  t.true(listings > informersMin, 'kcp’s log tells of listings');
+  t.true(listings > informersMin, 'kcp’s log reports on listings');
   if (!isForeign) {
     const watches = await kcp.cacheMetric('strata_watches_open');
     t.log(`${watches} watches open`);

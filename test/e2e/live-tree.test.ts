@@ -61,9 +61,9 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   await bindsAcross(t, { workspaces, tree, provider: onOther, consumer: onRoot });
   await bindsAcross(t, { workspaces, tree, provider: onRoot, consumer: onOther });
 
-  await parentDies(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
-  await leafMoves(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
-  const wrong = await leafIsRestored(t, { kcp, tree, workspaces, homes: [onRoot, onOther] });
+  await parentDies(t, { kcp, tree, workspaces, origins: [onRoot, onOther] });
+  await leafMoves(t, { kcp, tree, workspaces, origins: [onRoot, onOther] });
+  const wrong = await leafIsRestored(t, { kcp, tree, workspaces, origins: [onRoot, onOther] });
 
   for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
   await assertSame(t, tree, 'after the workspaces were deleted');
@@ -105,7 +105,7 @@ async function isStored({ parent, leaves }: LiveTree, { shard, cluster }: Worksp
   return lists.some((count) => count > 0) && new Set(lists).size === 1;
 }
 
-type Trouble = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; homes: readonly Workspace[] }>;
+type Trouble = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; origins: readonly Workspace[] }>;
 
 /** kill -9 while both shards create and delete; each shard goes on with its leaf, whose informers see nothing of it. */
 async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
@@ -146,12 +146,12 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
 }
 
 /**
- * Its shard lists anew, and writes what the snapshot has not once the parent has let go of it and the leaf has told of it (unstated.ts). Looked at once all
+ * Its shard lists anew, and writes what the snapshot has not once the parent has let go of it and the leaf has reported on it (swept-keys.ts). Looked at once all
  * caches hold the same, because up to then the parent keeps what the leaf has lost. Answers the exports in which the caches differ from kcp.
  */
 async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<readonly string[]> {
-  const [home] = stage.homes;
-  if (home === undefined) throw new Error('there is a workspace');
+  const [plainOrigin] = stage.origins;
+  if (plainOrigin === undefined) throw new Error('there is a workspace');
   const written = await whileWriting(stage, 'restored', async () => {
     await sleep(2_000);
     const copy = await tree.snapshot(0);
@@ -161,8 +161,8 @@ async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble):
 
   t.log(`${written} exports created in each workspace around the restore of a leaf`);
   await assertSame(t, tree, 'after the leaf was restored');
-  const wanted = new Set(await stage.workspaces.exports(home));
-  const held = new Set(await tree.exportsOf(home));
+  const wanted = new Set(await stage.workspaces.exports(plainOrigin));
+  const held = new Set(await tree.exportsOf(plainOrigin));
   const wrong = [...wanted, ...held].filter((name) => !wanted.has(name) || !held.has(name));
   t.log(`… the parent has ${held.size} exports of that workspace, kcp ${wanted.size}; they differ in ${wrong.length}`);
   return wrong;
@@ -170,7 +170,7 @@ async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble):
 
 /** Both shards create and delete exports meanwhile; answers how many each has created. */
 async function whileWriting(
-  { workspaces, homes }: Pick<Trouble, 'workspaces' | 'homes'>,
+  { workspaces, origins }: Pick<Trouble, 'workspaces' | 'origins'>,
   name: string,
   task: () => Promise<void>,
 ): Promise<number> {
@@ -178,9 +178,9 @@ async function whileWriting(
   const writing = (async () => {
     let created = 0;
     for (; !isOver; created++) {
-      for (const home of homes) {
-        await workspaces.exportNothing(home, `${name}-${created}`);
-        if (created % 3 === 2) await workspaces.removeExport(home, `${name}-${created - 2}`);
+      for (const plainOrigin of origins) {
+        await workspaces.exportNothing(plainOrigin, `${name}-${created}`);
+        if (created % 3 === 2) await workspaces.removeExport(plainOrigin, `${name}-${created - 2}`);
       }
       await sleep(createEveryMs);
     }

@@ -7,7 +7,7 @@ export function countRelists(log: string): number {
   return Math.max(0, countListings(log) - count(log, 'Starting reflector'));
 }
 
-/** Whether the log tells of listings at all: 0 relists in a log that is silent about them means nothing. */
+/** Whether the log reports on listings at all: 0 relists in a log that is silent about them means nothing. */
 export function countListings(log: string): number {
   return count(log, 'Listing and watching');
 }

@@ -48,11 +48,11 @@ test('a close says why, ends the frames of both ends and gives both its code', a
   client.send(aRoute);
 
   accepted.send(aRoute);
-  accepted.close('fenced', 'a newer incarnation has the shard');
+  accepted.close('fenced', 'a newer term has the shard');
   accepted.close('shutdown', 'said too late', 0);
   accepted.send(aRoute);
 
-  const bye = { kind: 'bye', reason: 'fenced', message: 'a newer incarnation has the shard', retryAfterMs: undefined };
+  const bye = { kind: 'bye', reason: 'fenced', message: 'a newer term has the shard', retryAfterMs: undefined };
   t.deepEqual(await take(reading(client)), [aRoute, bye]);
   t.deepEqual(await take(reading(accepted)), []);
   t.deepEqual([await client.closed, await accepted.closed], [{ code: 4002 }, { code: 4002 }]);

@@ -21,7 +21,7 @@ const membersOfEnd = 8;
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
-  if (frame.kind === 'end') return frame.incarnation !== undefined ? 2 : frame.isSame === true ? 1 : 0;
+  if (frame.kind === 'end') return frame.term !== undefined ? 2 : frame.isSame === true ? 1 : 0;
   const mayName = frame.kind === 'hello' || frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'ack';
   return mayName ? positions : 0;
 }
@@ -120,11 +120,11 @@ const bad: readonly [string, unknown, string][] = [
   ['a group beyond 253 characters', [5, 1, ['amber', 'g'.repeat(254), 'r', ''], '1'], 'begin.slice.group is none'],
   ['an identity of another alphabet', [5, 1, ['amber', 'g', 'r', 'ä'], '1'], 'begin.slice.identity is none'],
   ['a revision of more than 1,024 characters', [5, 1, amber, '1'.repeat(1025)], 'begin.revision is too long'],
-  ['a reason of more than 4,096 characters', [7, amber, 'x'.repeat(4097)], 'restate.reason is too long'],
+  ['a reason of more than 4,096 characters', [7, amber, 'x'.repeat(4097)], 'resync.reason is too long'],
   ['a progress without a number', [8, '42'], 'progress.sequence is no number above 0'],
   ['a position that is none', [8, 1, 42], 'progress.position is no text'],
   ['a flag that is a number', [9, 'amber', 1, 'p', 1], 'claim.removed is neither true nor false'],
-  ['an incarnation of 0', [9, 'amber', 0, '', true], 'claim.incarnation is no number above 0'],
+  ['a term of 0', [9, 'amber', 0, '', true], 'claim.term is no number above 0'],
   ['a claim without a process', [9, 'amber', 1, true], 'claim.process is no text'],
   ['a claim by more than 64 caches', [9, 'amber', 1, 'p', false, 'c', Array(65).fill('c'), true, false], 'claim.path is too long'],
   ['a claim that does not say whose it is', [9, 'amber', 1, 'p', false, 'c', [], true], 'claim.isYours is neither true nor false'],
@@ -137,10 +137,10 @@ const bad: readonly [string, unknown, string][] = [
   ['rules down beyond 256 KiB', [11, '', 'x'.repeat(256 * 1024 + 1)], 'policy.down is too long'],
   ['a digest without a number', [12, amber, 'd'], 'digest.sequence is no number above 0'],
   ['more held slices than a list may have', [17, '', Array(10_001).fill(0), true], 'resume.held is too long'],
-  ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', false, 0], 'end.incarnation is no number above 0'],
+  ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', false, 0], 'end.term is no number above 0'],
   ['more types than a list may have', [22, Array(10_001).fill(amber)], 'types.slices is too long'],
-  ['a held slice without an incarnation', [17, '', [[amber, '']], true], 'resume.held.stated is no number'],
-  ['unstated keys that are not whole', [23, amber, ['c', '']], 'unstated.keys is no list of 3 members each'],
+  ['a held slice without a term', [17, '', [[amber, '']], true], 'resume.held.synced is no number'],
+  ['swept keys that are not whole', [23, amber, ['c', '']], 'swept.keys is no list of 3 members each'],
 ];
 
 for (const [name, message, why] of bad) {
@@ -158,10 +158,10 @@ test('what is wrong with a frame is said without quoting it', (t) => {
 
 test('half a character is written as the sign for it, and a message too long is cut', (t) => {
   const broken = readFrame(writeFrame({ kind: 'route', route: ['a\ud800b', '\udc00'] }));
-  const long = readFrame(writeFrame({ kind: 'restate', slice: exportsOfAmber, reason: '😀'.repeat(3000) + 'x' }));
+  const long = readFrame(writeFrame({ kind: 'resync', slice: exportsOfAmber, reason: '😀'.repeat(3000) + 'x' }));
 
   t.deepEqual(broken, { kind: 'route', route: ['a\ufffdb', '\ufffd'] });
-  t.is(long.kind === 'restate' ? long.reason : '', '😀'.repeat(2048));
+  t.is(long.kind === 'resync' ? long.reason : '', '😀'.repeat(2048));
 });
 
 test('junk and frames with some bytes changed are frames or refused, quickly, and leave nothing behind', (t) => {

@@ -20,7 +20,7 @@ const pollMs = 5;
 type PlainEvent = Pick<WatchEvent, 'type' | 'object'>;
 
 /** An event with a digest of its object's content. */
-type ToldEvent = PlainEvent & Readonly<{ key: string; digest: string }>;
+type ReceivedEvent = PlainEvent & Readonly<{ key: string; digest: string }>;
 
 export class ReplayedWatch {
   readonly recorded: Recorded;
@@ -29,10 +29,10 @@ export class ReplayedWatch {
   readonly events: SeenEvent[] = [];
   readonly expectsInitialEvents: boolean;
   readonly #began: SeenWatch['began'];
-  readonly #want: readonly ToldEvent[];
-  readonly #got: ToldEvent[] = [];
+  readonly #want: readonly ReceivedEvent[];
+  readonly #got: ReceivedEvent[] = [];
   /** Recorded events that none of ours has been paired with, by what happened to which object. */
-  readonly #unpaired = new Map<string, ToldEvent[]>();
+  readonly #unpaired = new Map<string, ReceivedEvent[]>();
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
   #failure: unknown;
@@ -46,7 +46,7 @@ export class ReplayedWatch {
       .join('')
       .split('\n')
       .filter(Boolean)
-      .map((line) => told(JSON.parse(line) as PlainEvent));
+      .map((line) => received(JSON.parse(line) as PlainEvent));
     for (const event of this.#want) this.#unpaired.set(idOf(event), [...(this.#unpaired.get(idOf(event)) ?? []), event]);
 
     const url = pairs.translateUrl(recorded.url);
@@ -98,7 +98,7 @@ export class ReplayedWatch {
   async #read(client: KubeClient, url: string, headers: Readonly<Record<string, string>>, pairs: RecordedPairs): Promise<void> {
     for await (const event of client.watch(url, { headers, signal: this.#stop.signal })) {
       this.events.push(seenEvent(event));
-      const ours = told(event);
+      const ours = received(event);
       this.#got.push(ours);
       const recorded = this.#unpaired.get(idOf(ours))?.shift();
       if (recorded !== undefined) pairs.learn(recorded.object, event.object);
@@ -106,7 +106,7 @@ export class ReplayedWatch {
   }
 }
 
-function story(events: readonly ToldEvent[]): ReadonlyMap<string, string> {
+function story(events: readonly ReceivedEvent[]): ReadonlyMap<string, string> {
   const end = events.findIndex(endsInitialEvents);
   const [initial, live] = [events.slice(0, end + 1), events.slice(end + 1).filter(({ type }) => type !== 'BOOKMARK')];
   const contents = new Map(initial.map(({ key, digest }) => [key, digest]));
@@ -123,7 +123,7 @@ function story(events: readonly ToldEvent[]): ReadonlyMap<string, string> {
   return stories;
 }
 
-function told(event: PlainEvent): ToldEvent {
+function received(event: PlainEvent): ReceivedEvent {
   return {
     ...event,
     key: event.type === 'BOOKMARK' ? '' : keyOf(event.object),
@@ -148,7 +148,7 @@ function digestOf({ metadata, ...rest }: KubeObject): string {
 }
 
 /** Two events with the same content tell a pair of versions; a recorded one may have no partner. */
-function idOf({ type, key, digest, object }: ToldEvent): string {
+function idOf({ type, key, digest, object }: ReceivedEvent): string {
   return `${type} ${key} ${digest} ${endsInitialEvents({ object })}`;
 }
 

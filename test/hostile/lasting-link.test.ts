@@ -8,10 +8,10 @@ import { aServer } from '../support/test-server.js';
 
 const exports = sliceOf('apiexports');
 const slicesPerFrame = 1_000;
-/** In all one frame more than a link may tell of at its opening. */
+/** In all one frame more than a link may report on at its opening. */
 const frames = 201;
 
-test('a link whose shards go to and fro tells what is held of them each time, and is not ended by how much that is in all (T10)', async (t) => {
+test('a link whose shards go to and fro says what is held of them each time, and is not ended by how much that is in all (T10)', async (t) => {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
   const child = await openChild(server);
   claim(child, shardName('amber'));
@@ -19,11 +19,11 @@ test('a link whose shards go to and fro tells what is held of them each time, an
   await child.acknowledged(child.end(exports, 0, 'an edge'));
   const held = Array.from({ length: slicesPerFrame }, (_, i): HeldSlice => ({
     slice: sliceOf('apiexports', { shard: `s${i}` }),
-    edge: '',
-    stated: 0,
+    filterHash: '',
+    syncedTerm: 0,
   }));
 
-  for (let told = 0; told < frames; told += 1) {
+  for (let received = 0; received < frames; received += 1) {
     child.socket.send({ kind: 'resume', position: '', held, isLast: false });
     await child.socket.drained();
   }

@@ -41,7 +41,7 @@ const ran = await mix(
     as,
     seed: Number(values.seed),
     lanes: Number(values.lanes),
-    ...(values.quiet ? {} : { tell: (line: string) => process.stdout.write(`${line}\n`) }),
+    ...(values.quiet ? {} : { send: (line: string) => process.stdout.write(`${line}\n`) }),
   },
   stop.signal,
 );

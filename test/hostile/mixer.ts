@@ -19,7 +19,7 @@ export type MixerOptions = Readonly<{
   seed: number;
   lanes?: number;
   /** Is told what begins. */
-  tell?: (line: string) => void;
+  send?: (line: string) => void;
 }>;
 
 const lanesByDefault = 4;
@@ -30,7 +30,7 @@ const turnMsMax = 5_000;
 export type Mixed = Readonly<Record<string, number>>;
 
 export async function mix(
-  { host = '127.0.0.1', port, as, seed, lanes = lanesByDefault, tell = () => {} }: MixerOptions,
+  { host = '127.0.0.1', port, as, seed, lanes = lanesByDefault, send = () => {} }: MixerOptions,
   signal: AbortSignal,
 ): Promise<Mixed> {
   const names = Object.keys(badClients) as (keyof typeof badClients)[];
@@ -40,7 +40,7 @@ export async function mix(
       const name = names[random.below(names.length)] ?? 'abruptEnds';
       const isNobody = as === null || random.chance(0.5);
       const turnMs = turnMsMin + random.below(turnMsMax - turnMsMin);
-      tell(`lane ${number}: ${name} as ${isNobody ? 'nobody' : 'a caller'} for ${turnMs} ms`);
+      send(`lane ${number}: ${name} as ${isNobody ? 'nobody' : 'a caller'} for ${turnMs} ms`);
       ran[name] = (ran[name] ?? 0) + 1;
       // Not AbortSignal.any: Node 20 collects a signal of it that only a timeout still leads to, and the turn never ends.
       const turn = new AbortController();

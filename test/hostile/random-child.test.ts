@@ -57,7 +57,7 @@ function anObject(random: Random, type: (typeof types)[number]): PushedObject {
   return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata }, cluster);
 }
 
-/** Paths that objects told which the policy lets in, by shard and logical cluster: the server may know any of them. */
+/** Paths that objects sent which the policy lets in, by shard and logical cluster: the server may know any of them. */
 class Judge {
   readonly #paths = new Map<string, Set<string>>();
 
@@ -83,7 +83,7 @@ class RandomChild {
   readonly #random: Random;
   readonly #judge: Judge;
   #child: RawPusher | undefined;
-  #incarnation = 2_000;
+  #term = 2_000;
   readonly sent = new Map<string, number>();
 
   constructor(server: TestServer, random: Random, judge: Judge) {
@@ -130,12 +130,12 @@ class RandomChild {
       case 'put':
         return void this.#put(child, slice, type);
       case 'claim':
-        this.#incarnation += random.below(3);
+        this.#term += random.below(3);
         // Who may claim a shard may remove it, with all that is there; of birch it is looked at what an end does.
         return claim(
           child,
           slice.shard,
-          random.chance(0.05) ? Number.MAX_SAFE_INTEGER : this.#incarnation,
+          random.chance(0.05) ? Number.MAX_SAFE_INTEGER : this.#term,
           slice.shard !== 'birch' && random.chance(0.05),
         );
       case 'delete':
@@ -150,7 +150,7 @@ class RandomChild {
         return void child.numbered((sequence) => ({
           kind: 'report',
           sequence,
-          freshness: [{ slice, connected: true, synced: true, lagMs: 0, whole: true }],
+          freshness: [{ slice, connected: true, everSynced: true, lagMs: 0, whole: true }],
           heartbeat: random.below(4),
           isAll: random.chance(0.5),
           isComplete: random.chance(0.5),
@@ -172,15 +172,15 @@ class RandomChild {
     const everything = JSON.stringify([{ types: ['*'], shards: ['*'] }]);
     return pick<Frame>(this.#random, [
       { kind: 'policy', up: everything, down: everything },
-      { kind: 'resume', position: '7', held: [{ slice, edge: 'an edge', stated: 9 }], isLast: true },
+      { kind: 'resume', position: '7', held: [{ slice, filterHash: 'an edge', syncedTerm: 9 }], isLast: true },
       { kind: 'heartbeat', number: 1 + this.#random.below(3) },
-      { kind: 'restate', slice, reason: 'why not' },
+      { kind: 'resync', slice, reason: 'why not' },
       { kind: 'refuse', sequence: 3, reason: 'Forbidden', message: 'no' },
       ...(this.#random.chance(0.9)
         ? []
         : ([
             { kind: 'route', route: ['id-of-east'] },
-            { kind: 'status', freshness: [{ slice, connected: true, synced: true, lagMs: 0, whole: true }] },
+            { kind: 'status', freshness: [{ slice, connected: true, everSynced: true, lagMs: 0, whole: true }] },
             { kind: 'ack', sequence: 1_000_000, credit: { mutations: 1, bytes: 1 } },
             { kind: 'progress', sequence: 1_000_000, position: 'x' },
           ] as const)),
@@ -196,13 +196,13 @@ async function itemsOf(server: TestServer, shard: ShardName, type: (typeof types
 
 async function confirm(t: ExecutionContext, server: TestServer, judge: Judge): Promise<number> {
   const report = JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
-  const sides = new Map(report.shards.map(({ shard, side }) => [shard as string, side]));
-  for (const [shard, side] of sides) if (side?.startsWith('child/') === true) t.true(['amber', 'birch'].includes(shard), shard);
+  const vias = new Map(report.shards.map(({ shard, via }) => [shard as string, via]));
+  for (const [shard, via] of vias) if (via?.startsWith('child/') === true) t.true(['amber', 'birch'].includes(shard), shard);
   t.deepEqual(
-    [...sides.keys()].filter((shard) => ['dune', 'made-up'].includes(shard)),
+    [...vias.keys()].filter((shard) => ['dune', 'made-up'].includes(shard)),
     [],
   );
-  t.is(sides.get('cedar'), 'local');
+  t.is(vias.get('cedar'), 'local');
 
   let held = 0;
   for (const shard of ['amber', 'birch'])
@@ -223,15 +223,15 @@ test('whatever a child sends, nothing comes in that its parent does not accept, 
   t.log(`seed ${seed}`);
   const random = seeded(seed);
   const server = await aServer(t, { config });
-  const cedar = await RawPusher.open(server, { name: 'cedar', incarnation: 1_000 });
-  await cedar.state(sliceOf('apiexports', { shard: 'cedar' }), [pushedExport('object-0'), pushedExport('object-1')]);
-  const birch = await RawPusher.open(server, { name: 'birch', incarnation: 1_000 });
+  const cedar = await RawPusher.open(server, { name: 'cedar', term: 1_000 });
+  await cedar.sync(sliceOf('apiexports', { shard: 'cedar' }), [pushedExport('object-0'), pushedExport('object-1')]);
+  const birch = await RawPusher.open(server, { name: 'birch', term: 1_000 });
   const left = pushedObject({
     apiVersion: 'apis.kcp.io/v1alpha1',
     kind: 'APIResourceSchema',
     metadata: { name: 'of-another.v', uid: 'uid' },
   });
-  await birch.state(sliceOf('apiresourceschemas', { shard: 'birch' }), [left], 'v1alpha1');
+  await birch.sync(sliceOf('apiresourceschemas', { shard: 'birch' }), [left], 'v1alpha1');
   const judge = new Judge();
   const child = new RandomChild(server, random, judge);
 

@@ -44,10 +44,10 @@ export function tablesIn(exported: Readonly<Record<string, unknown>>): readonly 
 
 function compare(what: string, declared: readonly string[], mentioned: readonly string[]): readonly string[] {
   const known = new Set(declared);
-  const told = new Set(mentioned);
+  const received = new Set(mentioned);
   return [
-    ...[...known].filter((name) => !told.has(name)).map((name) => `the ${what} ${name} is not documented`),
-    ...[...told].filter((name) => !known.has(name)).map((name) => `the documented ${what} ${name} does not exist`),
+    ...[...known].filter((name) => !received.has(name)).map((name) => `the ${what} ${name} is not documented`),
+    ...[...received].filter((name) => !known.has(name)).map((name) => `the documented ${what} ${name} does not exist`),
   ];
 }
 

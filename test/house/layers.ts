@@ -15,7 +15,7 @@ const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'server.ts': 'all',
   'describe-server.ts': 'all',
   'open-certificates.ts': 'all',
-  'open-door.ts': 'all',
+  'open-endpoint.ts': 'all',
   'open-tier.ts': 'all',
   'stand-aside.ts': 'all',
   'store-limits.ts': ['config', 'store'],

@@ -2,7 +2,7 @@
  * Every statement of the store is looked at with EXPLAIN QUERY PLAN: none reads a whole table that grows, each uses the index
  * it names, and a comparison of row values is a range of the index, not a filter.
  *
- * Statements are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
+ * Syncs are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
  * sources are then searched for templates marked as SQL, so that none is missed.
  */
 import Database from 'better-sqlite3';
@@ -16,7 +16,7 @@ import { findProjectRoot, readSources } from './sources.js';
 /** Tables that stay small: a row for a type, for a shard, for both, for a link, for a life of the store, for a minute of the history; types of one cluster, buckets of the log. */
 const small = ['epochs', 'resources', 'r', 'shards', 'slices', 's', 'links', 'moments', 'CONSTANT ROW', 'types', 'buckets'];
 
-/** Statements that sort what an index has found: a handful of rows each. */
+/** Syncs that sort what an index has found: a handful of rows each. */
 const sorted: readonly RegExp[] = [
   /^SELECT id FROM resources WHERE api_group/, // the identities of one resource
   /ORDER BY revision DESC LIMIT 1$/, // the namesakes of one object
@@ -71,7 +71,7 @@ test('every statement uses its index and reads no table that grows', async (t) =
   const statements = new Set<string>();
   const { prepare } = Database.prototype;
   Database.prototype.prepare = function listen(this: Connection, sql: string) {
-    // Transactions are statements too, without a plan.
+    // Transactions are syncs too, without a plan.
     if (/^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b/.test(sql)) statements.add(sql);
     return prepare.call(this, sql);
   } as typeof prepare;

@@ -102,7 +102,7 @@ test('an export that nobody imports is found, a type that only its own file uses
   t.deepEqual(deadExports([lonely, { path: 'src/web/c.ts', text: `import * as all from './a.js';` }]), []);
 });
 
-test('code, strings and comments are told apart', (t) => {
+test('code, strings and comments are distinguished', (t) => {
   const text = 'a = `x${b ? `y${c}` : "}"}z`; // d\ne = /[/"`]/.test(f) / 2; /* g */ h = \'//\'; i = "\\"";';
 
   t.is(codeOf(text).replaceAll(/\s+/g, ' '), 'a = ` b ? ` c} : } ; e = .test(f) / 2; h = ; i = ;'.replaceAll(/\s+/g, ' '));

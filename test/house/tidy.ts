@@ -57,8 +57,8 @@ export const longFiles: ReadonlyMap<string, string> = new Map([
     'it is the Store port: one short method for each of its members, and the wiring of what stands behind them',
   ],
   ['src/tier/tier.ts', 'it opens every part of the tree and hands each what it needs of the others'],
-  ['src/tier/courses.ts', 'every event moves a slice between the same few sets, which must agree'],
-  ['src/tier/outflow.ts', 'one pump, with a short method for each thing that the other end can say to it'],
+  ['src/tier/slice-syncs.ts', 'every event moves a slice between the same few sets, which must agree'],
+  ['src/tier/link-sender.ts', 'one pump, with a short method for each thing that the other end can say to it'],
 ]);
 
 export function tidyViolations(sources: readonly Source[], long: ReadonlyMap<string, string> = longFiles): readonly string[] {

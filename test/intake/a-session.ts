@@ -9,7 +9,7 @@ import type { SessionContext, SessionEffect, SessionEvent, SessionState } from '
 import { anApiExport, shardName } from '../support/objects.js';
 
 export const nowMs = 1_763_000_000_000;
-export const incarnation = nowMs - 1_000;
+export const term = nowMs - 1_000;
 
 export const apiExports = aSlice('apiexports');
 export const schemas = aSlice('apiresourceschemas');
@@ -40,7 +40,7 @@ export function hello(overrides: Partial<FrameOf<'hello'>> = {}): Frame {
     role: 'shard',
     name: 'amber',
     process: 'process-1',
-    incarnation: 0,
+    term: 0,
     takesOver: false,
     route: [],
     slices: [apiExports],
@@ -72,7 +72,7 @@ export function begin(sequence: number, slice = apiExports): Frame {
 }
 
 export function end(sequence: number, count: number, slice = apiExports): Frame {
-  return { kind: 'end', sequence, slice, revision: '7', count, edge: '' };
+  return { kind: 'end', sequence, slice, revision: '7', count, filterHash: '' };
 }
 
 /** A session that keeps what every step asked for. */
@@ -85,11 +85,11 @@ export class SteppedSession {
     this.context = context;
   }
 
-  /** One that was welcomed, with these slices stated. */
-  static open(stated: readonly Slice[] = [apiExports], context?: SessionContext): SteppedSession {
+  /** One that was welcomed, with these slices synced. */
+  static open(synced: readonly Slice[] = [apiExports], context?: SessionContext): SteppedSession {
     const session = new SteppedSession(context);
     session.frame(hello());
-    session.take({ kind: 'decided', outcome: { kind: 'acquired', incarnation }, stated, cacheId: 'cache-1', epoch: 7 });
+    session.take({ kind: 'decided', outcome: { kind: 'acquired', term }, synced, cacheId: 'cache-1', epoch: 7 });
     session.effects.length = 0;
     return session;
   }

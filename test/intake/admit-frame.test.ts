@@ -5,7 +5,7 @@ import { admitFrame, type AdmittedFrame } from '../../src/intake/admit-frame.js'
 import { arena } from '../../src/intake/arena.js';
 import { apiExports, pushed, typeOf } from './a-session.js';
 
-const by = { kind: 'link', side: 'parent' } as const;
+const by = { kind: 'link', neighbour: 'parent' } as const;
 
 function admitted(frame: FrameOf<'put' | 'delete'>): AdmittedFrame {
   const type = typeOf(apiExports.resource);
@@ -33,7 +33,7 @@ function kinds(pushes: readonly Push[]): readonly string[] {
 test('each object of a put is a state in the name of whoever told it, in order', (t) => {
   const { pushes, refused } = admitted(aPut(pushed('one'), pushed('two')));
 
-  t.deepEqual(kinds(pushes), ['state', 'state']);
+  t.deepEqual(kinds(pushes), ['upsert', 'upsert']);
   t.like(pushes[1], { key: { name: 'two', cluster: 'acme', shard: 'amber' }, by });
   t.deepEqual(refused, []);
 });
@@ -49,14 +49,14 @@ test('one that is refused is named by its number, holds nobody up, and whatever 
 
   const { pushes, refused } = admitted(aPut(pushed('one'), broken, pushed('three')));
 
-  t.deepEqual(kinds(pushes), ['state', 'keep', 'state']);
+  t.deepEqual(kinds(pushes), ['upsert', 'keep', 'upsert']);
   t.like(refused[0], { sequence: 8, key: { name: 'two' } });
 });
 
 test('a key that is none is refused, and nothing is kept under it', (t) => {
   const { pushes, refused } = admitted(aPut({ ...pushed('one'), cluster: 'a/b' }, pushed('two')));
 
-  t.deepEqual(kinds(pushes), ['state']);
+  t.deepEqual(kinds(pushes), ['upsert']);
   t.is(refused[0]?.sequence, 7);
 });
 

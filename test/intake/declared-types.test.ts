@@ -84,7 +84,7 @@ async function setUp(held: readonly Resource[] = []) {
   await settled();
   let revision = 0;
   const publish = async (change: Change): Promise<void> => {
-    for (const listener of listeners) listener({ revision, changes: [change], movedPaths: [], unstated: new Set() });
+    for (const listener of listeners) listener({ revision, changes: [change], movedPaths: [], swept: new Set() });
     await settled();
   };
   const keyOf = (identity: string) => aKey({ group: 'cache.kcp.io', resource: 'clustercachedresources', name: identity });

@@ -49,23 +49,23 @@ export class FakePushes implements Pushes {
 
   hold(slice: Slice, state: Partial<SliceState> = {}): void {
     const at = this.sliceStates.findIndex((each) => formatSlice(each.slice) === formatSlice(slice));
-    const next = { slice, objects: 1, bytes: 100, digest, changedMs: 0, stated: 0, synced: false, edge: '', ...state };
+    const next = { slice, objects: 1, bytes: 100, digest, changedMs: 0, syncedTerm: 0, everSynced: false, filterHash: '', ...state };
     if (at < 0) this.sliceStates.push(next);
     else this.sliceStates[at] = next;
   }
 }
 
 /** A shard as the store knows it: claimed by a pusher of this cache unless told otherwise. */
-export function aShardState(shard: ShardName, incarnation: number, state: Partial<ShardState> = {}): ShardState {
-  const side = 'side' in state ? state.side : state.removed === true ? undefined : 'local';
+export function aShardState(shard: ShardName, term: number, state: Partial<ShardState> = {}): ShardState {
+  const via = 'via' in state ? state.via : state.removed === true ? undefined : 'local';
   return {
     shard,
-    incarnation,
-    process: `process-${incarnation}`,
+    term,
+    process: `process-${term}`,
     removed: false,
-    origin: side === 'local' ? 'here' : 'far',
+    origin: via === 'local' ? 'here' : 'far',
     plain: false,
     ...state,
-    side,
+    via,
   };
 }

@@ -1,11 +1,11 @@
 import test from 'ava';
-import type { LinkSide } from '../../src/domain/side.js';
+import type { Neighbour } from '../../src/domain/via.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
 import { HeldRemovals } from '../../src/intake/held-removals.js';
 import { PushSessions } from '../../src/intake/push-sessions.js';
-import { ToldFreshness } from '../../src/tier/told-freshness.js';
+import { ReportedFreshness } from '../../src/tier/reported-freshness.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
 import { aParentStatus, aTreeStatus } from '../support/status-report.js';
@@ -20,7 +20,7 @@ function setUp(tree: TreeStatus = aRoot) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
   const sessions = new PushSessions(pushes, clock.now());
-  const links = new ToldFreshness(clock);
+  const links = new ReportedFreshness(clock);
   const store = Object.assign(pushes, { cacheId: 'c1', epoch: 7, published: 9, format: (revision: number) => `7-${revision}` });
   const removals = new HeldRemovals({ clock, log: silent }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 });
   const parts = {
@@ -48,53 +48,53 @@ test('a report names the cache, its position, its neighbours, and every shard th
 
   t.deepEqual(cache, { id: 'c1', version: '1.2.3', epoch: 7, resourceVersion: '7-9', ready: true });
   t.is(tree, aRoot);
-  t.like(shards[0], { shard: 'amber', side: null, incarnation: 3, removed: true, connection: { kind: 'away' }, standbys: 2, slices: [] });
-  t.like(shards[1], { shard: 'birch', side: null, removed: false, connection: { kind: 'plain' } });
-  t.false('incarnation' in (shards[1] ?? {}));
+  t.like(shards[0], { shard: 'amber', via: null, term: 3, removed: true, connection: { kind: 'away' }, standbys: 2, slices: [] });
+  t.like(shards[1], { shard: 'birch', via: null, removed: false, connection: { kind: 'plain' } });
+  t.false('term' in (shards[1] ?? {}));
 });
 
-test('a slice is stated by the incarnation that has the shard, by an earlier one, or by none', async (t) => {
+test('a slice is synced by the term that has the shard, by an earlier one, or by none', async (t) => {
   const { pushes, freshness, clock } = setUp();
   pushes.shardStates.push(aShardState(amber, 3));
-  pushes.hold(apiExports, { stated: 3, synced: true, objects: 2, bytes: 50, digest: 'd', changedMs: clock.now() - 900 });
-  pushes.hold(schemas, { stated: 2, synced: true });
-  pushes.hold(aSlice('apiconversions'), { stated: 0, synced: false });
+  pushes.hold(apiExports, { syncedTerm: 3, everSynced: true, objects: 2, bytes: 50, digest: 'd', changedMs: clock.now() - 900 });
+  pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
+  pushes.hold(aSlice('apiconversions'), { syncedTerm: 0, everSynced: false });
 
   const [shard] = (await freshness.report()).shards;
 
   t.deepEqual(
-    shard?.slices.map(({ resource, stated, synced }) => [resource, stated, synced]),
+    shard?.slices.map(({ resource, syncedIn, everSynced }) => [resource, syncedIn, everSynced]),
     [
       ['apiconversions', 'never', false],
-      ['apiexports', 'current', true],
+      ['apiexports', 'this-term', true],
       ['apiresourceschemas', 'earlier', true],
     ],
   );
-  t.is(shard?.side, 'local');
-  t.like(shard?.slices[1], { objects: 2, bytes: 50, digest: 'd', changedAgoMs: 900, lagMs: null, sourceConnected: null, inStep: null });
+  t.is(shard?.via, 'local');
+  t.like(shard?.slices[1], { objects: 2, bytes: 50, digest: 'd', changedAgoMs: 900, lagMs: null, sourceConnected: null, current: null });
 });
 
 test('what plain HTTP wrote counts as everything once it is assumed to be, and is called so', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.shardStates.push(aShardState(amber, 4, { plain: true }));
-  pushes.hold(apiExports, { stated: 0, synced: false });
-  pushes.hold(schemas, { stated: 4, synced: true });
+  pushes.hold(apiExports, { syncedTerm: 0, everSynced: false });
+  pushes.hold(schemas, { syncedTerm: 4, everSynced: true });
 
   const [shard] = (await freshness.report()).shards;
 
-  t.like(shard, { side: 'local', connection: { kind: 'plain' } });
-  t.false('incarnation' in (shard ?? {}));
-  t.like(shard?.slices[0], { synced: false, stated: 'never' });
-  t.like(shard?.slices[1], { synced: true, stated: 'assumed' });
+  t.like(shard, { via: 'local', connection: { kind: 'plain' } });
+  t.false('term' in (shard ?? {}));
+  t.like(shard?.slices[0], { everSynced: false, syncedIn: 'never' });
+  t.like(shard?.slices[1], { everSynced: true, syncedIn: 'assumed' });
 });
 
 test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
-  const holder = { process: 'p', incarnation: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
+  const holder = { process: 'p', term: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.shardStates.push(aShardState(amber, 3));
-  pushes.hold(apiExports, { stated: 3, synced: true });
+  pushes.hold(apiExports, { syncedTerm: 3, everSynced: true });
   sessions.enter(amber, holder, clock.now());
-  sessions.note(amber, [{ slice: apiExports, connected: false, synced: true, lagMs: 12, whole: true }], clock.now());
+  sessions.note(amber, [{ slice: apiExports, connected: false, everSynced: true, lagMs: 12, whole: true }], clock.now());
 
   clock.advance(100);
   const connected = (await freshness.report()).shards[0];
@@ -109,40 +109,43 @@ test('while a pusher is connected its own word on lag and source counts; while i
 });
 
 /** A cache with amber behind one link, of which the other end has told. */
-function behind(side: LinkSide, tree?: TreeStatus) {
+function behind(neighbour: Neighbour, tree?: TreeStatus) {
   const town = setUp(tree);
-  town.pushes.shardStates.push(aShardState(amber, 3, { side }));
-  town.pushes.hold(apiExports, { stated: 3, synced: true, edge: 'e' });
-  town.pushes.hold(schemas, { stated: 2, synced: true });
-  const link = town.links.up(side);
-  const tell = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
-    link.note({ freshness: [{ slice, connected, synced: true, lagMs, whole: true }], isAll: false, isComplete: true }, town.clock.now());
-  return { ...town, tell, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
+  town.pushes.shardStates.push(aShardState(amber, 3, { via: neighbour }));
+  town.pushes.hold(apiExports, { syncedTerm: 3, everSynced: true, filterHash: 'e' });
+  town.pushes.hold(schemas, { syncedTerm: 2, everSynced: true });
+  const link = town.links.up(neighbour);
+  const report = (slice: Slice, connected: boolean, lagMs = 0): unknown =>
+    link.note(
+      { freshness: [{ slice, connected, everSynced: true, lagMs, whole: true }], isAll: false, isComplete: true },
+      town.clock.now(),
+    );
+  return { ...town, report, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 
 test('a shard behind a link is connected while the link tells so of one of its slices, since when it was told', async (t) => {
   const town = behind('child/west');
 
   town.clock.advance(1_000);
-  t.like(await town.amber(), { side: 'child/west', connection: { kind: 'away', forMs: 1_000 } });
-  town.tell(apiExports, true, 2_000);
-  town.tell(schemas, true);
+  t.like(await town.amber(), { via: 'child/west', connection: { kind: 'away', forMs: 1_000 } });
+  town.report(apiExports, true, 2_000);
+  town.report(schemas, true);
   town.clock.advance(300);
   const there = await town.amber();
   t.deepEqual(there?.connection, { kind: 'connected', forMs: 300, peer: 'west' });
-  t.like(there?.slices[0], { inStep: true, stated: 'current', lagMs: 2_000, sourceConnected: true });
-  t.like(there?.slices[1], { inStep: false, stated: 'earlier', lagMs: 0, sourceConnected: true });
-  town.tell(apiExports, false);
+  t.like(there?.slices[0], { current: true, syncedIn: 'this-term', lagMs: 2_000, sourceConnected: true });
+  t.like(there?.slices[1], { current: false, syncedIn: 'earlier', lagMs: 0, sourceConnected: true });
+  town.report(apiExports, false);
   town.clock.advance(10);
   t.deepEqual((await town.amber())?.connection, { kind: 'connected', forMs: 310, peer: 'west' });
-  town.tell(schemas, false);
+  town.report(schemas, false);
   town.clock.advance(20);
   t.deepEqual((await town.amber())?.connection, { kind: 'away', forMs: 20 });
 });
 
-test('a link that is down makes its shards away, and lets what was told of them grow older', async (t) => {
+test('a link that is down makes its shards away, and lets what was reported of them grow older', async (t) => {
   const town = behind('parent', aTreeStatus({ parent: aParentStatus({ cacheId: 'c0' }) }));
-  town.tell(apiExports, true, 1_000);
+  town.report(apiExports, true, 1_000);
   town.clock.advance(500);
   t.deepEqual((await town.amber())?.connection, { kind: 'connected', forMs: 500, peer: 'c0' });
 
@@ -151,6 +154,6 @@ test('a link that is down makes its shards away, and lets what was told of them 
 
   const away = await town.amber();
   t.deepEqual(away?.connection, { kind: 'away', forMs: 4_000 });
-  t.like(away?.slices[0], { synced: true, inStep: true, lagMs: 5_000, sourceConnected: null });
+  t.like(away?.slices[0], { everSynced: true, current: true, lagMs: 5_000, sourceConnected: null });
   t.like(away?.slices[1], { lagMs: null, sourceConnected: null });
 });

@@ -9,16 +9,16 @@ const amber = shardName('amber');
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
 
-test('it knows what the store had when it opened, and what the store has told since', async (t) => {
+test('it knows what the store had when it opened, and what the store has sent since', async (t) => {
   const pushes = new FakePushes();
   pushes.shardStates.push(aShardState(amber, 5));
-  pushes.hold(exports, { stated: 5 });
+  pushes.hold(exports, { syncedTerm: 5 });
   const known = await KnownShards.open(pushes);
 
   for (const listener of pushes.listeners) listener({ shards: [aShardState(amber, 6)], slices: [] });
 
-  t.is(known.shard(amber)?.incarnation, 6);
-  t.is(known.slice(exports)?.stated, 5);
+  t.is(known.shard(amber)?.term, 6);
+  t.is(known.slice(exports)?.syncedTerm, 5);
   t.deepEqual(known.resourcesOf(amber), [exports.resource]);
   t.deepEqual([...known.shards].length, 1);
 });
@@ -36,43 +36,43 @@ test('of a shard that the store has forgotten it knows nothing', async (t) => {
 test('what is told while it reads is newer than what it reads', async (t) => {
   const pushes = new FakePushes();
   pushes.shardStates.push(aShardState(amber, 5));
-  pushes.hold(exports, { stated: 5 });
+  pushes.hold(exports, { syncedTerm: 5 });
   const opening = KnownShards.open(pushes);
 
   const [held] = pushes.sliceStates;
   for (const listener of pushes.listeners)
-    listener({ shards: [aShardState(amber, 7)], slices: held === undefined ? [] : [{ ...held, stated: 7 }] });
+    listener({ shards: [aShardState(amber, 7)], slices: held === undefined ? [] : [{ ...held, syncedTerm: 7 }] });
   const known = await opening;
 
-  t.is(known.shard(amber)?.incarnation, 7);
-  t.is(known.slice(exports)?.stated, 7);
+  t.is(known.shard(amber)?.term, 7);
+  t.is(known.slice(exports)?.syncedTerm, 7);
 });
 
-test('a slice is synced while it is stated by the incarnation that has its shard', async (t) => {
+test('a slice is synced while it is synced by the term that has its shard', async (t) => {
   const table = [
-    ['stated by whoever has the shard', aShardState(amber, 5), 5, true],
-    ['stated by an earlier one', aShardState(amber, 6), 5, false],
-    ['stated by nobody', aShardState(amber, 5), 0, false],
+    ['synced by whoever has the shard', aShardState(amber, 5), 5, true],
+    ['synced by an earlier one', aShardState(amber, 6), 5, false],
+    ['synced by nobody', aShardState(amber, 5), 0, false],
     ['of a removed shard', aShardState(amber, 5, { removed: true }), 5, false],
   ] as const;
-  for (const [what, shard, stated, isSynced] of table) {
+  for (const [what, shard, synced, isSynced] of table) {
     const pushes = new FakePushes();
     pushes.shardStates.push(shard);
-    pushes.hold(exports, { stated });
+    pushes.hold(exports, { syncedTerm: synced });
 
     t.is((await KnownShards.open(pushes)).isSynced(exports), isSynced, what);
   }
 });
 
-test('of a type that a shard was never heard to have, nothing is synced; but a plain writer that has stated anything has stated all', async (t) => {
-  for (const [plain, stated, isSynced] of [
+test('of a type that a shard was never heard to have, nothing is synced; but a plain writer that has synced anything has synced all', async (t) => {
+  for (const [plain, synced, isSynced] of [
     [false, 5, false],
     [true, 5, true],
     [true, 4, false],
   ] as const) {
     const pushes = new FakePushes();
     pushes.shardStates.push(aShardState(amber, 5, { plain }));
-    pushes.hold(exports, { stated });
+    pushes.hold(exports, { syncedTerm: synced });
 
     t.is((await KnownShards.open(pushes)).isSynced(schemas), isSynced);
   }

@@ -11,11 +11,11 @@ import { aShardState, FakePushes } from './fake-pushes.js';
 const amber = shardName('amber');
 const quietMs = 30_000;
 
-async function somePlainWriters(shard: ShardState, { stated = 0 } = {}) {
+async function somePlainWriters(shard: ShardState, { syncedTerm = 0 } = {}) {
   const clock = new ManualClock();
   const pushes = new FakePushes();
   pushes.shardStates.push(shard);
-  pushes.hold(aSlice(), { stated });
+  pushes.hold(aSlice(), { syncedTerm });
   const logged: string[] = [];
   const write = (event: string): void => void logged.push(event);
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
@@ -38,7 +38,7 @@ async function somePlainWriters(shard: ShardState, { stated = 0 } = {}) {
 
 const plain = aShardState(amber, 5, { plain: true });
 
-test('what a plain writer wrote counts as stated once it has been quiet for a while, counted from the start', async (t) => {
+test('what a plain writer wrote counts as synced once it has been quiet for a while, counted from the start', async (t) => {
   const { pushes, advance, logged, writers } = await somePlainWriters(plain);
 
   await advance(quietMs - 1_000);
@@ -46,7 +46,7 @@ test('what a plain writer wrote counts as stated once it has been quiet for a wh
   await advance(1_000);
 
   t.deepEqual(pushes.pushed, [{ kind: 'assume', shard: amber }]);
-  t.deepEqual(logged, ['shard.assumed-stated']);
+  t.deepEqual(logged, ['shard.assumed-synced']);
   writers.close();
 });
 
@@ -63,15 +63,15 @@ test('every change begins the quiet time anew', async (t) => {
   writers.close();
 });
 
-test('nothing is assumed of what is stated, of a pusher, or of a shard that lives elsewhere', async (t) => {
+test('nothing is assumed of what is synced, of a pusher, or of a shard that lives elsewhere', async (t) => {
   const table: readonly (readonly [ShardState, number])[] = [
     [plain, 5],
     [aShardState(amber, 5), 0],
-    [aShardState(amber, 5, { plain: true, side: 'parent' }), 0],
+    [aShardState(amber, 5, { plain: true, via: 'parent' }), 0],
     [aShardState(amber, 5, { plain: true, removed: true }), 0],
   ];
-  for (const [shard, stated] of table) {
-    const { pushes, advance, writers } = await somePlainWriters(shard, { stated });
+  for (const [shard, syncedTerm] of table) {
+    const { pushes, advance, writers } = await somePlainWriters(shard, { syncedTerm });
 
     await advance(2 * quietMs);
 

@@ -6,12 +6,12 @@ import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');
 
-function aHolder(incarnation: number, said: string[]): Holder {
+function aHolder(term: number, said: string[]): Holder {
   return {
-    process: `process-${incarnation}`,
-    incarnation,
-    peer: `peer-${incarnation}`,
-    bye: (reason) => void said.push(`${incarnation} ${reason}`),
+    process: `process-${term}`,
+    term,
+    peer: `peer-${term}`,
+    bye: (reason) => void said.push(`${term} ${reason}`),
     dropped: () => void said.push('dropped'),
     silentSinceMs: () => undefined,
   };
@@ -50,19 +50,19 @@ test('all sessions of a shard write through one lane', (t) => {
   t.is(pushes.lanes, 2);
 });
 
-test('a shard that nobody pushed for is away since the start, and what was told of it last is kept', (t) => {
+test('a shard that nobody pushed for is away since the start, and what was reported of it last is kept', (t) => {
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 7, whole: true }], 5);
-  t.is(sessions.presence(amber).told.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
+  sessions.note(amber, [{ slice: apiExports, connected: true, everSynced: true, lagMs: 7, whole: true }], 5);
+  t.is(sessions.presence(amber).reported.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
 });
 
-test('what a pusher told before it was away says nothing of now that it is back', (t) => {
+test('what a pusher sent before it was away says nothing of now that it is back', (t) => {
   const sessions = new PushSessions(new FakePushes(), 0);
   const [before, now] = [aHolder(1, []), aHolder(1, [])];
   sessions.enter(amber, before, 10);
-  sessions.note(amber, [{ slice: apiExports, connected: true, synced: true, lagMs: 0, whole: true }], 10);
+  sessions.note(amber, [{ slice: apiExports, connected: true, everSynced: true, lagMs: 0, whole: true }], 10);
   sessions.leave(amber, before, 1_000);
   sessions.enter(amber, now, 60_000);
 

@@ -10,7 +10,7 @@ import {
   begin,
   end,
   hello,
-  incarnation,
+  term,
   nowMs,
   pushed,
   put,
@@ -61,14 +61,14 @@ test('a newer peer is welcomed in the newest version that is spoken here', (t) =
     kind: 'acquire',
     shard: 'amber',
     process: 'process-1',
-    incarnation: 0,
+    term: 0,
     takesOver: false,
   });
-  const [welcome] = sent(session.take({ kind: 'decided', outcome: { kind: 'acquired', incarnation }, stated: [], cacheId: 'c', epoch: 1 }));
+  const [welcome] = sent(session.take({ kind: 'decided', outcome: { kind: 'acquired', term }, synced: [], cacheId: 'c', epoch: 1 }));
   t.like(welcome, { kind: 'welcome', protocol: 1 });
 });
 
-test('a pusher that has its shard is welcomed with what is stated, credit and limits; one that has not is sent away', (t) => {
+test('a pusher that has its shard is welcomed with what is synced, credit and limits; one that has not is sent away', (t) => {
   const { credit, limits } = aContext();
   const welcomed = new SteppedSession();
   welcomed.frame(hello());
@@ -77,9 +77,9 @@ test('a pusher that has its shard is welcomed with what is stated, credit and li
   const unavailable = new SteppedSession();
   unavailable.frame(hello());
 
-  const decided = { kind: 'decided', stated: [apiExports], cacheId: 'cache-1', epoch: 7 } as const;
-  t.deepEqual(sent(welcomed.take({ ...decided, outcome: { kind: 'acquired', incarnation } })), [
-    { kind: 'welcome', protocol: 1, cacheId: 'cache-1', epoch: 7, incarnation, stated: [apiExports], credit, limits },
+  const decided = { kind: 'decided', synced: [apiExports], cacheId: 'cache-1', epoch: 7 } as const;
+  t.deepEqual(sent(welcomed.take({ ...decided, outcome: { kind: 'acquired', term } })), [
+    { kind: 'welcome', protocol: 1, cacheId: 'cache-1', epoch: 7, term, synced: [apiExports], credit, limits },
   ]);
   t.deepEqual(byes(fenced.take({ ...decided, outcome: { kind: 'fenced', holder: aShardState(shardName('amber'), nowMs) } })), ['fenced']);
   const full = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'full' } } as const;
@@ -97,8 +97,8 @@ test('what is put and deleted is pushed in order, and acknowledged once it is se
   t.deepEqual(
     first?.pushes.map((push) => [push.kind, 'key' in push && push.key.name]),
     [
-      ['state', 'one'],
-      ['state', 'two'],
+      ['upsert', 'one'],
+      ['upsert', 'two'],
     ],
   );
   t.deepEqual(
@@ -164,7 +164,7 @@ test('what is refused touches that object alone, and its number is acknowledged 
       what,
     );
     const kinds = works(effects)[0]?.pushes.map(({ kind }) => kind);
-    t.is(kinds?.at(-1), 'state', what);
+    t.is(kinds?.at(-1), 'upsert', what);
     t.is(kinds?.includes('keep'), keyIsGood.has(what), `${what}: what is held under a good key stays`);
     t.is(works(effects)[0]?.last, sequence + 1, what);
     session.take({ kind: 'settled', work: works(effects)[0]!, outcomes: [wrote] });
@@ -186,7 +186,7 @@ test('numbers that came before are passed over', (t) => {
   t.deepEqual(session.frame(remove(2, ['two'])), []);
 });
 
-test('a gap doubts every slice, asks for each again, and nothing of them is applied before its begin', (t) => {
+test('a gap invalidates every slice, asks for each again, and nothing of them is applied before its begin', (t) => {
   const session = SteppedSession.open([apiExports, schemas]);
   session.frame(put(1, [pushed('one')]));
 
@@ -195,13 +195,13 @@ test('a gap doubts every slice, asks for each again, and nothing of them is appl
   t.deepEqual(
     sent(effects).map((frame) => [frame.kind, 'slice' in frame && frame.slice]),
     [
-      ['restate', apiExports],
-      ['restate', schemas],
+      ['resync', apiExports],
+      ['resync', schemas],
     ],
   );
   t.deepEqual(
     works(effects).flatMap(({ pushes }) => pushes.map(({ kind }) => kind)),
-    ['doubt', 'doubt'],
+    ['invalidate', 'invalidate'],
   );
   t.is(works(effects)[0]?.last, 5);
   t.deepEqual(works(session.frame(remove(6, ['one'])))[0]?.pushes, []);
@@ -212,7 +212,7 @@ test('a gap doubts every slice, asks for each again, and nothing of them is appl
   );
   t.deepEqual(
     works(session.frame(put(9, [pushed('six')])))[0]?.pushes.map(({ kind }) => kind),
-    ['state'],
+    ['upsert'],
   );
 });
 
@@ -225,17 +225,17 @@ test('a gap before a type that nobody knows leaves no trace of that type', (t) =
     sent(effects).map((frame) => 'slice' in frame && frame.slice),
     [apiExports],
   );
-  t.like(session.state, { slices: new Map([['amber|apiexports.apis.kcp.io:', { slice: apiExports, phase: 'doubtful', objects: 0 }]]) });
+  t.like(session.state, { slices: new Map([['amber|apiexports.apis.kcp.io:', { slice: apiExports, phase: 'stale', objects: 0 }]]) });
 });
 
 test('a frame that overlaps what came before is a gap', (t) => {
   const session = SteppedSession.open();
   session.frame(put(1, [pushed('one'), pushed('two')]));
 
-  t.like(sent(session.frame(put(2, [pushed('two'), pushed('three')])))[0], { kind: 'restate' });
+  t.like(sent(session.frame(put(2, [pushed('two'), pushed('three')])))[0], { kind: 'resync' });
 });
 
-test('a statement ends when as much came as was stated, and is asked for again when not', (t) => {
+test('a sync ends when as much came as was synced, and is asked for again when not', (t) => {
   const whole = SteppedSession.open([]);
   whole.frame(begin(1));
   whole.frame(put(2, [pushed('one'), { ...pushed('kept'), body: undefined }, pushed('bad', { uid: '' })]));
@@ -250,21 +250,21 @@ test('a statement ends when as much came as was stated, and is asked for again w
   const effects = short.frame(end(3, 2));
   t.deepEqual(
     works(effects)[0]?.pushes.map(({ kind }) => kind),
-    ['doubt'],
+    ['invalidate'],
   );
-  t.like(sent(effects)[0], { kind: 'restate' });
-  t.like(sent(whole.frame(end(6, 0)))[0], { kind: 'restate' }, 'an end without a begin');
+  t.like(sent(effects)[0], { kind: 'resync' });
+  t.like(sent(whole.frame(end(6, 0)))[0], { kind: 'resync' }, 'an end without a begin');
 });
 
-test('what is neither stated nor begun is asked for', (t) => {
+test('what is neither synced nor begun is asked for', (t) => {
   const session = SteppedSession.open([]);
 
   const effects = session.frame(put(1, [pushed('one')]));
 
-  t.like(sent(effects)[0], { kind: 'restate', slice: apiExports });
+  t.like(sent(effects)[0], { kind: 'resync', slice: apiExports });
   t.deepEqual(
     works(effects)[0]?.pushes.map(({ kind }) => kind),
-    ['doubt'],
+    ['invalidate'],
   );
 });
 
@@ -299,14 +299,14 @@ test('a type that is gone and comes back is asked for as a whole: at once when i
   const session = SteppedSession.open([apiExports, schemas], context);
   const later = SteppedSession.open([apiExports, schemas], context);
 
-  t.like(sent(session.take({ kind: 'dropped', resource: apiExports.resource }))[0], { kind: 'restate', slice: apiExports });
+  t.like(sent(session.take({ kind: 'dropped', resource: apiExports.resource }))[0], { kind: 'resync', slice: apiExports });
   isBack = false;
   t.deepEqual(later.take({ kind: 'dropped', resource: apiExports.resource }), []);
   isBack = true;
-  t.like(sent(later.frame(put(1, [pushed('one')])))[0], { kind: 'restate', slice: apiExports });
+  t.like(sent(later.frame(put(1, [pushed('one')])))[0], { kind: 'resync', slice: apiExports });
 });
 
-test('what is refused because nothing declares its type makes its slice doubtful', (t) => {
+test('what is refused because nothing declares its type makes its slice stale', (t) => {
   let isDeclared = false;
   const context = aContext({ typeOf: (resource) => (isDeclared ? typeOf(resource) : undefined) });
   const session = SteppedSession.open([apiExports], context);
@@ -314,10 +314,10 @@ test('what is refused because nothing declares its type makes its slice doubtful
   const [work] = works(session.frame(put(1, [pushed('one')])));
   t.deepEqual(
     work?.pushes.map(({ kind }) => kind),
-    ['doubt'],
+    ['invalidate'],
   );
   isDeclared = true;
-  t.like(sent(session.frame(put(2, [pushed('one')])))[0], { kind: 'restate', slice: apiExports });
+  t.like(sent(session.frame(put(2, [pushed('one')])))[0], { kind: 'resync', slice: apiExports });
 });
 
 test('another type that is gone changes nothing', (t) => {
@@ -347,7 +347,7 @@ test('what the store says decides whether the session goes on', (t) => {
   }
 });
 
-test('a statement that was interrupted in the store is asked for again', (t) => {
+test('a sync that was interrupted in the store is asked for again', (t) => {
   const session = SteppedSession.open([]);
   session.frame(begin(1));
   const [work] = works(session.frame(end(2, 0)));
@@ -356,7 +356,7 @@ test('a statement that was interrupted in the store is asked for again', (t) => 
 
   t.deepEqual(
     sent(effects).map(({ kind }) => kind),
-    ['ack', 'restate'],
+    ['ack', 'resync'],
   );
   t.deepEqual(works(session.frame(remove(3, ['one'])))[0]?.pushes, []);
 });

@@ -33,7 +33,7 @@ function setUp(policy: ShardRemovalPolicy) {
     policy,
   );
   let revision = 0;
-  const change = (kind: Change['kind'], name: string, { unstated = false, cluster = 'root', origin = 'root' } = {}): void => {
+  const change = (kind: Change['kind'], name: string, { swept = false, cluster = 'root', origin = 'root' } = {}): void => {
     revision += 1;
     const key = aKey({ group: 'core.kcp.io', resource: 'shards', name, cluster, shard: origin });
     const object = { key, revision, resourceVersion: String(revision), body: aBody(key) };
@@ -41,7 +41,7 @@ function setUp(policy: ShardRemovalPolicy) {
       kind === 'put'
         ? { kind, key, revision, object, created: true, previous: () => undefined }
         : { kind, key, revision, resourceVersion: String(revision), previous: () => object };
-    const commit: Commit = { revision, changes: [changed], movedPaths: [], unstated: new Set(unstated ? [revision] : []) };
+    const commit: Commit = { revision, changes: [changed], movedPaths: [], swept: new Set(swept ? [revision] : []) };
     for (const listener of listeners) listener(commit);
   };
   /** Lets what a look began come to its end. */
@@ -60,7 +60,7 @@ test('a shard is removed by name, behind a fence, and its pusher is sent away', 
   pushes.hold(aSlice('apiexports'));
   sessions.enter(
     amber,
-    { process: 'p', incarnation: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {}, silentSinceMs: () => undefined },
+    { process: 'p', term: 1, peer: 'p', bye: (reason) => void said.push(reason), dropped: () => {}, silentSinceMs: () => undefined },
     clock.now(),
   );
   pushes.outcomeOf = () => {
@@ -85,7 +85,7 @@ test('a shard that nothing is known of is not removed, and a store that cannot w
 
 test('a shard whose Shard object is deleted is removed once nobody has pushed for it during the grace', async (t) => {
   const { pushes, sessions, change, pass, clock } = setUp({ ...never, deletedGraceMs: 5 * minuteMs });
-  const holder = { process: 'p', incarnation: 1, peer: 'p', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
+  const holder = { process: 'p', term: 1, peer: 'p', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.hold(aSlice('apiexports'));
   sessions.enter(amber, holder, clock.now());
 
@@ -101,11 +101,11 @@ test('a shard whose Shard object is deleted is removed once nobody has pushed fo
   t.is(pushes.pushed.length, 1, 'once');
 });
 
-test('a Shard object that a statement left out, that came back, or that nobody configured removes nothing', async (t) => {
+test('a Shard object that a sync left out, that came back, or that nobody configured removes nothing', async (t) => {
   const configured = setUp({ ...never, deletedGraceMs: minuteMs });
   const unconfigured = setUp(never);
 
-  configured.change('delete', 'amber', { unstated: true });
+  configured.change('delete', 'amber', { swept: true });
   configured.change('delete', 'birch');
   configured.change('put', 'birch');
   unconfigured.change('delete', 'amber');
@@ -181,19 +181,19 @@ test('a shard that pushed once and is now written over plain HTTP is not away', 
   t.deepEqual(pushes.pushed, []);
 });
 
-test('whoever connects while a shard is emptied is told to come back and state it; whoever claims it while it is removed keeps it', async (t) => {
+test('whoever connects while a shard is emptied is asked to come back and sync it; whoever claims it while it is removed keeps it', async (t) => {
   const said: string[] = [];
   const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
   emptied.pushes.shardStates.push(aShardState(amber, 1));
   emptied.pushes.hold(aSlice('apiexports'));
   const removed = setUp(never);
   removed.pushes.hold(aSlice('apiexports'));
-  const enter = ({ sessions, clock }: typeof removed, incarnation: number): void =>
+  const enter = ({ sessions, clock }: typeof removed, term: number): void =>
     sessions.enter(
       amber,
       {
-        process: `process-${incarnation}`,
-        incarnation,
+        process: `process-${term}`,
+        term,
         peer: 'p',
         bye: (reason, _, retryAfterMs) => void said.push(`${reason} ${retryAfterMs}`),
         dropped: () => {},

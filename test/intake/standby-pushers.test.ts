@@ -23,7 +23,7 @@ test('a second pusher of a shard waits until the first is gone, and is welcomed 
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
-  await first.stateWhole(exports, [pushedExport('one')]);
+  await first.syncWhole(exports, [pushedExport('one')]);
   const second = await aNewcomer(server, 'second');
   t.is((await second.next()).kind, 'standby');
   t.is((await amberAt(server))?.standbys, 1);
@@ -36,12 +36,12 @@ test('a second pusher of a shard waits until the first is gone, and is welcomed 
 
   t.log(`welcomed ${Math.round(waitedMs)} ms after the first was gone`);
   t.true(waitedMs < 1_500);
-  t.true(welcome.incarnation > first.incarnation);
-  t.like(await amberAt(server), { standbys: 0, incarnation: welcome.incarnation, connection: { kind: 'connected' } });
-  await second.state(exports, [pushedExport('two'), pushedExport('three')]);
+  t.true(welcome.term > first.term);
+  t.like(await amberAt(server), { standbys: 0, term: welcome.term, connection: { kind: 'connected' } });
+  await second.sync(exports, [pushedExport('two'), pushedExport('three')]);
   t.is((await exportsOf(server)).join(), 'three,two');
   const back = await RawPusher.connect(server);
-  back.hello({ process: 'first', named: first.incarnation });
+  back.hello({ process: 'first', named: first.term });
   t.is(await back.farewell(), 'fenced', 'somebody came behind it');
 });
 
@@ -59,11 +59,11 @@ test('one that takes over waits for nobody', async (t) => {
 test('a process whose welcome was lost waits for nobody but itself', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
-  const { incarnation } = await first.expect('welcome');
+  const { term } = await first.expect('welcome');
 
   const again = await aNewcomer(server, 'first');
 
-  t.is((await again.expect('welcome')).incarnation, incarnation);
+  t.is((await again.expect('welcome')).term, term);
   t.is(await first.farewell(), 'replaced');
 });
 
@@ -71,16 +71,16 @@ test('a pusher that comes back after a restart of the cache has its shard, thoug
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
-  await first.state(exports, [pushedExport('one')]);
+  await first.sync(exports, [pushedExport('one')]);
   const restarted = await server.restart();
   t.teardown(() => restarted.close());
 
   const second = await aNewcomer(restarted, 'second');
   t.is((await second.next()).kind, 'standby');
   const back = await RawPusher.connect(restarted);
-  back.hello({ process: 'first', named: first.incarnation, position: first.position });
+  back.hello({ process: 'first', named: first.term, position: first.position });
 
-  t.deepEqual((await back.expect('welcome')).stated, [exports]);
+  t.deepEqual((await back.expect('welcome')).synced, [exports]);
   t.is((await amberAt(restarted))?.standbys, 1);
 });
 
@@ -105,20 +105,20 @@ test('a standby at another cache of the tree has the shard once its pusher is go
   const east = await tree.cache('east', { parent: root });
   const first = await aNewcomer(east, 'first');
   await first.expect('welcome');
-  await first.stateWhole(exports, [pushedExport('one')]);
+  await first.syncWhole(exports, [pushedExport('one')]);
   await until(async () => (await amberAt(root))?.connection.kind === 'connected');
   const second = await aNewcomer(root, 'second');
   t.is((await second.next()).kind, 'standby');
 
   first.socket.terminate();
   const goneMs = performance.now();
-  const { incarnation } = await second.expect('welcome');
+  const { term } = await second.expect('welcome');
   t.log(`welcomed ${Math.round(performance.now() - goneMs)} ms after the first was gone`);
-  await second.stateWhole(exports, [pushedExport('two')]);
+  await second.syncWhole(exports, [pushedExport('two')]);
 
   await until(async () => (await exportsOf(east)).join() === 'two');
   const moved = await RawPusher.connect(east);
-  moved.hello({ process: 'second', named: incarnation });
-  t.true((await moved.expect('welcome')).incarnation > incarnation, 'it is there now');
+  moved.hello({ process: 'second', named: term });
+  t.true((await moved.expect('welcome')).term > term, 'it is there now');
   t.is(await second.farewell(), 'replaced');
 });

@@ -43,7 +43,7 @@ async function someStandbys(shard?: ShardState) {
 }
 
 function aHolder(process = 'first', silentSinceMs: () => number | undefined = () => undefined): Holder {
-  return { process, incarnation: 5, peer: 'p', silentSinceMs, bye: () => {}, dropped: () => {} };
+  return { process, term: 5, peer: 'p', silentSinceMs, bye: () => {}, dropped: () => {} };
 }
 
 test('a shard that nobody has, that was removed or is written over plain HTTP is had at once', async (t) => {
@@ -80,7 +80,7 @@ test('whoever has the shard here is waited for until it is gone, is silent, or h
   t.deepEqual(await advance(100), ['third']);
 
   silentMs = undefined;
-  const freshness = { slice: apiExports, synced: true, lagMs: 0, whole: true };
+  const freshness = { slice: apiExports, everSynced: true, lagMs: 0, whole: true };
   void come('fourth');
   sessions.note(amber, [{ ...freshness, connected: false }], clock.now());
   t.deepEqual(await advance(9_000), ['fourth waits']);
@@ -105,7 +105,7 @@ test('whoever has it at another cache is waited for while it is seen there, and 
     [true, 1_500],
     [false, holdMs],
   ] as const) {
-    const { come, seen, clock, settled, advance } = await someStandbys(aShardState(amber, 5, { side: 'parent' }));
+    const { come, seen, clock, settled, advance } = await someStandbys(aShardState(amber, 5, { via: 'parent' }));
     Object.assign(seen, { isReached, ms: Infinity });
     void come('second');
     t.deepEqual(await settled(), ['second waits']);

@@ -25,11 +25,11 @@ async function objects(server: TestServer, slice: Slice = schemas): Promise<numb
   return (await held(server, slice))?.objects ?? 0;
 }
 
-/** A pusher that has stated both types; `count` schemas. */
+/** A pusher that has synced both types; `count` schemas. */
 async function both(server: TestServer, count: number): Promise<RawPusher> {
   const pusher = await RawPusher.open(server);
-  await pusher.state(exports, [pushedExport('one')]);
-  await pusher.state(schemas, schemasOf(count), 'v1alpha1');
+  await pusher.sync(exports, [pushedExport('one')]);
+  await pusher.sync(schemas, schemasOf(count), 'v1alpha1');
   return pusher;
 }
 
@@ -41,12 +41,12 @@ async function settled(pusher: RawPusher): Promise<void> {
 test('a slice that its pusher names no longer is removed, and everything else stays', async (t) => {
   const server = await aServer(t);
   const birch = await RawPusher.open(server, { name: 'birch' });
-  await birch.state(sliceOf('apiresourceschemas', { shard: 'birch' }), schemasOf(2), 'v1alpha1');
+  await birch.sync(sliceOf('apiresourceschemas', { shard: 'birch' }), schemasOf(2), 'v1alpha1');
   const first = await both(server, 3);
   first.socket.terminate();
 
-  const second = await RawPusher.open(server, { incarnation: 2_000 });
-  await second.state(exports, [pushedExport('one')]);
+  const second = await RawPusher.open(server, { term: 2_000 });
+  await second.sync(exports, [pushedExport('one')]);
   t.is(await objects(server), 3);
   second.types([exports]);
   await settled(second);
@@ -56,7 +56,7 @@ test('a slice that its pusher names no longer is removed, and everything else st
   t.is(await objects(server, sliceOf('apiresourceschemas', { shard: 'birch' })), 2);
 });
 
-test('a slice that is named again is stated anew before anything is taken of it', async (t) => {
+test('a slice that is named again is resynced before anything is taken of it', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, 3);
   pusher.types([exports]);
@@ -64,17 +64,17 @@ test('a slice that is named again is stated anew before anything is taken of it'
 
   pusher.types([exports, schemas]);
   pusher.put(schemas, schemasOf(1), 'v1alpha1');
-  const { slice } = await pusher.expect('restate');
+  const { slice } = await pusher.expect('resync');
   t.deepEqual(slice, schemas);
-  await pusher.state(schemas, schemasOf(2), 'v1alpha1');
+  await pusher.sync(schemas, schemasOf(2), 'v1alpha1');
   t.is(await objects(server), 2);
 });
 
 test('a pusher that has lost its shard removes nothing by the types that it names', async (t) => {
   const server = await aServer(t);
   const old = await both(server, 3);
-  const young = await RawPusher.open(server, { incarnation: 2_000 });
-  await young.state(schemas, schemasOf(3), 'v1alpha1');
+  const young = await RawPusher.open(server, { term: 2_000 });
+  await young.sync(schemas, schemasOf(3), 'v1alpha1');
 
   old.types([]);
   t.is(await old.farewell(), 'fenced');
@@ -88,8 +88,8 @@ test('a pusher that names no types has nothing removed', async (t) => {
   const first = await both(server, 3);
   first.socket.terminate();
 
-  const second = await RawPusher.open(server, { incarnation: 2_000 });
-  await second.state(exports, [pushedExport('one')]);
+  const second = await RawPusher.open(server, { term: 2_000 });
+  await second.sync(exports, [pushedExport('one')]);
 
   t.is(await objects(server), 3);
 });
@@ -97,7 +97,7 @@ test('a pusher that names no types has nothing removed', async (t) => {
 test('many objects of a type that is named no longer are held: shown, not current, not whole, and there', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, many);
-  await pusher.stateWhole(exports, [pushedExport('one')]);
+  await pusher.syncWhole(exports, [pushedExport('one')]);
 
   pusher.types([exports]);
   await settled(pusher);
@@ -105,7 +105,7 @@ test('many objects of a type that is named no longer are held: shown, not curren
   await until(async () => (await held(server))?.held !== null);
   const slice = await held(server);
   t.is(slice?.objects, many);
-  t.is(slice?.stated, 'earlier');
+  t.is(slice?.syncedIn, 'earlier');
   t.false(slice?.whole);
   t.like(slice?.held, { removes: many });
   t.true((slice?.held?.releaseInMs ?? 0) > 3_500_000);
@@ -131,12 +131,12 @@ test('a type that is named again is held no longer, and its objects stay', async
   await until(async () => (await held(server))?.held !== null);
 
   pusher.types([exports, schemas]);
-  await pusher.state(schemas, schemasOf(many), 'v1alpha1');
+  await pusher.sync(schemas, schemasOf(many), 'v1alpha1');
 
   t.is((await held(server))?.held, null);
   await new Promise((resolve) => setTimeout(resolve, 2_200));
   t.is(await objects(server), many);
-  t.is((await held(server))?.stated, 'current');
+  t.is((await held(server))?.syncedIn, 'this-term');
 });
 
 test('a restart during the hold removes nothing: the grace time begins anew once the pusher is back', async (t) => {
@@ -151,7 +151,7 @@ test('a restart during the hold removes nothing: the grace time begins anew once
   t.teardown(() => second.close());
   await new Promise((resolve) => setTimeout(resolve, 1_700));
   t.is(await objects(second), many);
-  t.is((await held(second))?.stated, 'earlier');
+  t.is((await held(second))?.syncedIn, 'earlier');
 
   const again = await RawPusher.connect(second);
   again.hello({ position });
@@ -172,7 +172,7 @@ test('what is held until its pusher has gone is removed when that is back', asyn
   await until(async () => (await held(server))?.held === null);
   t.is(await objects(server), many);
 
-  const again = await RawPusher.open(server, { incarnation: 2_000 });
+  const again = await RawPusher.open(server, { term: 2_000 });
   again.types([exports]);
   await until(async () => (await objects(server)) === 0);
   t.pass();

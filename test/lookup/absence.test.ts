@@ -28,9 +28,9 @@ test('an object that this cache has refused from a link is not vouched to be abs
   const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
   const root = await aServer(t, { config: children });
   const child = await openChild(root);
-  const whole: SliceFreshness = { slice: exports, connected: true, synced: true, lagMs: 0, whole: true };
+  const whole: SliceFreshness = { slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true };
   let [asked, answered] = [0, 0];
-  const expect = async (kind: 'heartbeat' | 'restate'): Promise<void> => {
+  const expect = async (kind: 'heartbeat' | 'resync'): Promise<void> => {
     for (;;) {
       const frame = await child.next();
       if (frame.kind === 'heartbeat') asked = frame.number;
@@ -51,11 +51,11 @@ test('an object that this cache has refused from a link is not vouched to be abs
   await report();
   await until(async () => (await statusOf(root)).shards[0]?.connection.kind === 'connected');
 
-  t.like((await statusOf(root)).shards[0]?.slices[0], { synced: true, whole: false, lagMs: 0, sourceConnected: true });
+  t.like((await statusOf(root)).shards[0]?.slices[0], { everSynced: true, whole: false, lagMs: 0, sourceConnected: true });
   t.false(await isVouched(t, root));
 
   child.put(exports, [pushedExport('two')]);
-  await expect('restate');
+  await expect('resync');
   child.begin(exports);
   child.put(exports, [pushedExport('one'), pushedExport('two')]);
   child.end(exports, 2, 'an edge');
@@ -64,7 +64,7 @@ test('an object that this cache has refused from a link is not vouched to be abs
   t.true(await isVouched(t, root));
 
   child.put(exports, [broken]);
-  await expect('restate');
+  await expect('resync');
   await until(async () => !(await isVouched(t, root)));
   t.pass('it keeps the form of before');
 });
@@ -72,15 +72,15 @@ test('an object that this cache has refused from a link is not vouched to be abs
 test('a type that a pusher no longer names has objects of unknown freshness, and vouches for no absence', async (t) => {
   const server = await aServer(t);
   const before = await RawPusher.open(server);
-  await before.stateWhole(exports, [pushedExport('one')]);
+  await before.syncWhole(exports, [pushedExport('one')]);
   const metadata = { name: 'one', uid: 'uid-of-one' };
-  await before.stateWhole(schemas, [pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata })], 'v1alpha1');
+  await before.syncWhole(schemas, [pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata })], 'v1alpha1');
   const ref = aRef({ resource: 'apiresourceschemas', version: 'v1alpha1' });
   const reader = aReader(t, server, { bounds });
   t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', whole: true });
 
-  const after = await RawPusher.open(server, { incarnation: 2_000 });
-  await after.stateWhole(exports, [pushedExport('one')]);
+  const after = await RawPusher.open(server, { term: 2_000 });
+  await after.syncWhole(exports, [pushedExport('one')]);
 
   t.like(await reader.get(aRef({ name: 'none' })), { kind: 'absent', whole: true });
   t.like(await reader.get({ ...ref, name: 'none' }), { kind: 'absent', whole: false });
@@ -92,7 +92,7 @@ test('while a cache that was a neighbour once is away, absence is vouched for no
   const root = await tree.cache('root');
   const west = await tree.cache('west', { parent: root });
   const east = await tree.cache('east', { parent: root });
-  await (await RawPusher.open(west)).stateWhole(exports, [pushedExport('one')]);
+  await (await RawPusher.open(west)).syncWhole(exports, [pushedExport('one')]);
   for (const server of [root, east, west]) await holds(t, server, 'one');
   for (const server of [root, east, west]) await until(() => isVouched(t, server), 10_000);
   const flags = await tree.linkFlags('east', root);
@@ -117,13 +117,13 @@ test('a cache that has started anew remembers who was below it, until it is to f
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
-  await (await RawPusher.open(east)).stateWhole(exports, [pushedExport('one')]);
+  await (await RawPusher.open(east)).syncWhole(exports, [pushedExport('one')]);
   await holds(t, root, 'one');
   await east.stop();
 
   const again = await root.restart({ config: openPolicies.replace(/^parent:.*$/m, '') });
   t.teardown(() => again.close());
-  await (await RawPusher.open(again, { name: 'birch' })).stateWhole(sliceOf('apiexports', { shard: 'birch' }), []);
+  await (await RawPusher.open(again, { name: 'birch' })).syncWhole(sliceOf('apiexports', { shard: 'birch' }), []);
 
   t.false((await statusOf(again)).tree?.complete);
   t.false(await isVouched(t, again));
@@ -139,13 +139,13 @@ test('what a policy keeps back at the other end is not vouched for here', async 
   const root = await tree.cache('root');
   const config = `parent: {forward: [{types: ['*'], clusters: [acme]}], follow: [{types: ['*']}]}\n`;
   const east = await tree.cache('east', { parent: root, config });
-  await (await RawPusher.open(east)).stateWhole(exports, [pushedExport('one'), pushedExport('two', { cluster: 'beta' })]);
+  await (await RawPusher.open(east)).syncWhole(exports, [pushedExport('one'), pushedExport('two', { cluster: 'beta' })]);
   await holds(t, root, 'one');
   const slice = async (server: TestServer) => (await statusOf(server)).shards[0]?.slices[0];
   await until(async () => (await slice(root))?.sourceConnected === true);
 
   t.like(await slice(east), { whole: true });
-  t.like(await slice(root), { synced: true, inStep: true, whole: false });
+  t.like(await slice(root), { everSynced: true, current: true, whole: false });
   t.false(await isVouched(t, root));
 });
 
@@ -156,14 +156,14 @@ test('a cache that may not hear of a shard below it is not complete, until it ma
   let config = accepting('amber');
   const root = await tree.cache('root', { config: () => config });
   const east = await tree.cache('east', { parent: root });
-  await (await RawPusher.open(root, { name: 'birch' })).stateWhole(sliceOf('apiexports', { shard: 'birch' }), []);
-  await (await RawPusher.open(east)).stateWhole(exports, [pushedExport('one')]);
+  await (await RawPusher.open(root, { name: 'birch' })).syncWhole(sliceOf('apiexports', { shard: 'birch' }), []);
+  await (await RawPusher.open(east)).syncWhole(exports, [pushedExport('one')]);
   await holds(t, root, 'one');
   await until(() => isVouched(t, root), 10_000);
   t.is((await statusOf(root)).tree?.children[0]?.receiving.unheard, 0);
 
   const cedar = sliceOf('apiexports', { shard: 'cedar' });
-  await (await RawPusher.open(east, { name: 'cedar' })).stateWhole(cedar, [pushedExport('two')]);
+  await (await RawPusher.open(east, { name: 'cedar' })).syncWhole(cedar, [pushedExport('two')]);
   await until(async () => (await statusOf(root)).tree?.complete === false, 10_000);
   t.false(await isVouched(t, root));
   t.is((await statusOf(root)).tree?.children[0]?.receiving.unheard, 1);

@@ -27,7 +27,7 @@ async function all(objects: AsyncIterable<CachedObject>): Promise<readonly Cache
 test('an object is found by logical cluster and by canonical path, on whichever shard has it, as fresh as that shard', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
-  await amber.stateWhole(exports, [exportAt('root:org')]);
+  await amber.syncWhole(exports, [exportAt('root:org')]);
   const birch = await RawPusher.open(server, { name: 'birch' });
   birch.begin(birchExports);
   await birch.acknowledged(birch.put(birchExports, [exportAt('root:other', 'two', 'beta')]));
@@ -35,11 +35,11 @@ test('an object is found by logical cluster and by canonical path, on whichever 
 
   const byCluster = await reader.get(aRef());
   const byPath = await reader.get(aRef({ cluster: 'root:org' }));
-  const unstated = await reader.get(aRef({ cluster: 'root:other', name: 'two' }));
+  const unsynced = await reader.get(aRef({ cluster: 'root:other', name: 'two' }));
 
   t.like(byCluster, { kind: 'found', shard: 'amber', freshness: { shard: 'amber', connected: true, whole: true } });
   t.like(byPath, { kind: 'found', shard: 'amber' });
-  t.like(unstated, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, whole: false } });
+  t.like(unsynced, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, whole: false } });
 });
 
 test('what is found is the text that the cache has, with every digit', async (t) => {
@@ -48,7 +48,7 @@ test('what is found is the text that the cache has, with every digit', async (t)
     '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u"},' +
       '"spec":{"big":9007199254740993,"one":1.0}}',
   );
-  await (await RawPusher.open(server)).stateWhole(exports, [{ ...pushedExport('one'), body }]);
+  await (await RawPusher.open(server)).syncWhole(exports, [{ ...pushedExport('one'), body }]);
   const reader = aReader(t, server);
 
   const found = await reader.get(aRef());
@@ -62,7 +62,7 @@ test('what is found is the text that the cache has, with every digit', async (t)
 test('an object that is absent is told with what its absence is worth', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
-  await amber.stateWhole(exports, [exportAt('root:org')]);
+  await amber.syncWhole(exports, [exportAt('root:org')]);
   const reader = aReader(t, server, { bounds: { reportAgeMaxMs: 0 } });
 
   const certain = await reader.get(aRef({ name: 'none' }));
@@ -88,7 +88,7 @@ test('an object that is absent is told with what its absence is worth', async (t
 
 test('a type that is not served in the version asked for is missing, which vouches for no absence', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, [pushedExport('one')]);
+  await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
 
   const missing = { kind: 'absent', missing: 'type', whole: false } as const;
@@ -104,9 +104,9 @@ test('a cache that knows no shard vouches for no absence', async (t) => {
 
 test('a path to several clusters and an object on several shards are ambiguous, not absent; naming the shard settles it', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
+  await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
   const birch = await RawPusher.open(server, { name: 'birch' });
-  await birch.stateWhole(birchExports, [exportAt('root:org', 'one', 'beta'), pushedExport('both', { cluster: 'acme' })]);
+  await birch.syncWhole(birchExports, [exportAt('root:org', 'one', 'beta'), pushedExport('both', { cluster: 'acme' })]);
   const reader = aReader(t, server);
 
   t.deepEqual(await reader.get(aRef({ cluster: 'root:org' })), {
@@ -130,8 +130,8 @@ test('a type that a ClusterCachedResource declares is read by its identity, or b
   ];
   const declaration = aClusterCachedResource('abc');
   const metadata = { ...(declaration['metadata'] as object), uid: 'u' };
-  await amber.stateWhole(declarations, [pushedObject({ ...declaration, metadata })], 'v1alpha1');
-  await amber.stateWhole(
+  await amber.syncWhole(declarations, [pushedObject({ ...declaration, metadata })], 'v1alpha1');
+  await amber.syncWhole(
     instances,
     [pushedObject({ apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name: 'one', uid: 'u' } })],
     'v1',
@@ -148,7 +148,7 @@ test('a type that a ClusterCachedResource declares is read by its identity, or b
 test('a list is read page by page, and what is written meanwhile is not in it', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
-  await amber.stateWhole(
+  await amber.syncWhole(
     exports,
     ['a', 'b', 'c', 'd', 'e'].map((name) => pushedExport(name)),
   );
@@ -169,7 +169,7 @@ test('a page that would be too long an answer is asked for as smaller ones, down
   const large = 'x'.repeat(20_000);
   await (
     await RawPusher.open(server)
-  ).stateWhole(
+  ).syncWhole(
     exports,
     ['a', 'b', 'c', 'd', 'e'].map((name) => pushedExport(name, { spec: { large } })),
   );
@@ -210,7 +210,7 @@ test('a cache that is down, silent, or refuses is a fault, and never an absence'
 
 test('a reader goes on by itself when the cache has started anew', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, [pushedExport('one')]);
+  await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
   t.like(await reader.get(aRef()), { kind: 'found' });
 
@@ -266,7 +266,7 @@ test('the report that an absence is judged by was asked for before the object, a
   await reader.get(aRef());
 
   t.deepEqual(asked, ['report', 'object', 'object', 'report', 'object']);
-  t.like(again, { kind: 'absent', whole: true, shards: [{ toldAgoMs: 700 }] });
+  t.like(again, { kind: 'absent', whole: true, shards: [{ reportedAgoMs: 700 }] });
 });
 
 test('an object on a shard that the report does not know yet has a new report asked for', async (t) => {
@@ -308,9 +308,9 @@ test('a reference that names nothing is not asked for', async (t) => {
 
 test('how fresh a type is can be asked for by itself', async (t: ExecutionContext) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, []);
+  await (await RawPusher.open(server)).syncWhole(exports, []);
 
-  const told = await aReader(t, server).freshness(aRef());
+  const reported = await aReader(t, server).freshness(aRef());
 
-  t.like(told, { whole: true, shards: [{ shard: 'amber', connected: true, whole: true, changedAgoMs: null }] });
+  t.like(reported, { whole: true, shards: [{ shard: 'amber', connected: true, whole: true, changedAgoMs: null }] });
 });

@@ -16,17 +16,17 @@ function aReport(shards: readonly unknown[], { ready = true, complete = true } =
   return parseFreshnessReport(JSON.stringify({ cache: { ready }, tree: { complete }, shards }));
 }
 
-test('of what a cache reports, each shard tells what stands for the type', (t) => {
+test('of what a cache reports, each shard says what stands for the type', (t) => {
   const report = parseFreshnessReport(JSON.stringify(aStatusReport()));
 
   const { whole, shards } = typeFreshness(report, exports, 40);
 
   t.false(whole);
   t.deepEqual(shards, [
-    { shard: 'amber', connected: true, sourceConnected: true, whole: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
-    { shard: 'birch', connected: false, sourceConnected: null, whole: false, changedAgoMs: 259_200_000, lagMs: null, toldAgoMs: 40 },
-    { shard: 'cedar', connected: null, sourceConnected: null, whole: true, changedAgoMs: 900, lagMs: null, toldAgoMs: 40 },
-    { shard: 'elder', connected: true, sourceConnected: true, whole: true, changedAgoMs: 900, lagMs: 3, toldAgoMs: 40 },
+    { shard: 'amber', connected: true, sourceConnected: true, whole: true, changedAgoMs: 900, lagMs: 3, reportedAgoMs: 40 },
+    { shard: 'birch', connected: false, sourceConnected: null, whole: false, changedAgoMs: 259_200_000, lagMs: null, reportedAgoMs: 40 },
+    { shard: 'cedar', connected: null, sourceConnected: null, whole: true, changedAgoMs: 900, lagMs: null, reportedAgoMs: 40 },
+    { shard: 'elder', connected: true, sourceConnected: true, whole: true, changedAgoMs: 900, lagMs: 3, reportedAgoMs: 40 },
   ]);
 });
 
@@ -62,7 +62,7 @@ test('without an identity the worst of the types of that name speaks, with one t
   t.is(freshnessOn(report, 'birch', exports, 0), undefined);
 });
 
-test('what a newer cache says in words that are not known here is told by nobody; what is no status is a fault', (t) => {
+test('what a newer cache says in words that are not known here is reported by nobody; what is no status is a fault', (t) => {
   const slice = aSlice({ lagMs: { some: 'thing' }, sourceConnected: 'perhaps', changedAgoMs: undefined });
   const report = aReport([aShard('amber', [slice], { connection: { kind: 'through-a-parent' }, more: 1 })]);
 
@@ -73,7 +73,7 @@ test('what a newer cache says in words that are not known here is told by nobody
     whole: true,
     changedAgoMs: null,
     lagMs: null,
-    toldAgoMs: 0,
+    reportedAgoMs: 0,
   });
   for (const text of ['', '[]', '{}', '{"cache":{}}', '{"cache":{},"shards":[{}]}', '{"cache":{},"shards":[{"shard":1,"connection":{}}]}'])
     t.throws(() => parseFreshnessReport(text), { message: /no status of a cache/ }, text);

@@ -18,8 +18,8 @@ test('a report is used while it is young enough, counted from when it was asked 
     },
   });
 
-  const told = await last.within(1_000);
-  t.is(last.ageOf(told), 400);
+  const reported = await last.within(1_000);
+  t.is(last.ageOf(reported), 400);
   clock.advance(600);
   await last.within(1_000);
   t.is(asked, 1);
@@ -75,7 +75,7 @@ test('one told later than another is asked for at once, whatever the time, and b
   const known = await last.after(first);
 
   t.deepEqual(
-    [...later, known].map((told) => told.report.ready),
+    [...later, known].map((reported) => reported.report.ready),
     [true, true, true],
   );
   t.is(asked, 2);

@@ -27,7 +27,7 @@ test('what is there locally is taken, and the cache is not asked', async (t) => 
 
 test('what is not there locally is taken from the cache, by cluster or by path, with its shard and how fresh that is', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, [exportAt('root:org')]);
+  await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org')]);
   const lookUp = new LocalThenCache({ local: localOf('acme/two'), cache: aReader(t, server), parse });
 
   const byCluster = await lookUp.get(aRef());
@@ -45,7 +45,7 @@ test('what is not there locally is taken from the cache, by cluster or by path, 
 
 test('an object that neither has is absent: both were asked, and the cache says what its half is worth', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, [pushedExport('one')]);
+  await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
 
   t.like(await lookUp.get(aRef({ name: 'none' })), {
@@ -59,7 +59,7 @@ test('an object that neither has is absent: both were asked, and the cache says 
 test('after its pusher has gone the cache still answers, and says that it is not connected', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
-  await pusher.stateWhole(exports, [pushedExport('one')]);
+  await pusher.syncWhole(exports, [pushedExport('one')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server, { bounds: { reportAgeMaxMs: 0 } }), parse });
 
   pusher.socket.terminate();
@@ -69,9 +69,9 @@ test('after its pusher has gone the cache still answers, and says that it is not
   t.like(found, { kind: 'found', from: 'cache', freshness: { connected: false, whole: true } });
 });
 
-test('an ambiguous path is told as such', async (t) => {
+test('an ambiguous path is reported as such', async (t) => {
   const server = await aServer(t);
-  await (await RawPusher.open(server)).stateWhole(exports, [exportAt('root:org', 'one', 'acme'), exportAt('root:org', 'one', 'beta')]);
+  await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org', 'one', 'acme'), exportAt('root:org', 'one', 'beta')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
 
   t.deepEqual(await lookUp.get(aRef({ cluster: 'root:org' })), {

@@ -10,7 +10,7 @@ import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-s
 import { connectPath } from '../../src/frames/socket-options.js';
 import { Sender } from '../../src/sender/sender.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
-import type { Told } from '../../src/sender/source.js';
+import type { Outgoing } from '../../src/sender/source.js';
 import { seeded } from '../crash/random.js';
 import { shardName } from '../support/objects.js';
 import { pushedObject, sliceOf } from '../support/raw-pusher.js';
@@ -57,7 +57,7 @@ export class FloodPusher {
         agent: 'flood',
       },
     );
-    sender.add(sliceOf('apiexports', { shard }), { connected: true, open: (signal) => this.#tell(signal) });
+    sender.add(sliceOf('apiexports', { shard }), { connected: true, open: (signal) => this.#send(signal) });
     this.#ended = sender.run(this.#stop.signal);
   }
 
@@ -71,7 +71,7 @@ export class FloodPusher {
     await this.#ended;
   }
 
-  async *#tell(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+  async *#send(signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
     const random = seeded(this.#objects);
     yield [{ kind: 'begin', revision: '' }];
     yield* this.#all((index) => [this.#put(index)]);
@@ -87,12 +87,12 @@ export class FloodPusher {
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
   }
 
-  *#all(tell: (index: number) => readonly Told[]): Generator<readonly Told[]> {
+  *#all(send: (index: number) => readonly Outgoing[]): Generator<readonly Outgoing[]> {
     for (let at = 0; at < this.#objects; at += batch)
-      yield Array.from({ length: Math.min(batch, this.#objects - at) }, (_, index) => tell(at + index)).flat();
+      yield Array.from({ length: Math.min(batch, this.#objects - at) }, (_, index) => send(at + index)).flat();
   }
 
-  #put(index: number): Told {
+  #put(index: number): Outgoing {
     this.#turn += 1;
     const object = {
       apiVersion: 'apis.kcp.io/v1alpha2',
@@ -107,7 +107,7 @@ export class FloodPusher {
     return { kind: 'put', version: 'v1alpha2', object: pushedObject(object, this.#clusterOf(index)) };
   }
 
-  #delete(index: number): Told {
+  #delete(index: number): Outgoing {
     return { kind: 'delete', key: { cluster: this.#clusterOf(index), namespace: '', name: nameOf(index) } };
   }
 

@@ -12,7 +12,7 @@ import type { Push } from '../../src/domain/push.js';
 import type { Snapshot } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Scope } from '../../src/domain/scope.js';
-import { childSide, type LinkSide, type Side } from '../../src/domain/side.js';
+import { childNeighbour, type Neighbour, type Via } from '../../src/domain/via.js';
 import { changesBehind, changeText, keyText, listTexts, touchedBehind } from '../contract/read-all.js';
 import type { Engine } from '../contract/store-contract.js';
 import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
@@ -20,7 +20,7 @@ import {
   aBegin,
   aClaim,
   aClear,
-  aDoubt,
+  anInvalidation,
   aDrop,
   aKeep,
   aMeet,
@@ -29,7 +29,7 @@ import {
   aProcess,
   aReach,
   aRetract,
-  aState,
+  anUpsert,
 } from '../support/pushes.js';
 import { linkText, shardText, type ModelStore } from './model-store.js';
 
@@ -50,9 +50,9 @@ const shards = ['amber', 'birch'];
 const names = ['a', 'b'];
 const namespaces = ['', 'x'];
 const identities = ['h1', 'h2'];
-const sides: readonly LinkSide[] = ['parent', childSide('eu')];
+const neighbours: readonly Neighbour[] = ['parent', childNeighbour('eu')];
 const cacheIds = ['c1', 'c2'];
-const edges = ['', 'e1', 'e1', 'e2'];
+const filters = ['', 'e1', 'e1', 'e2'];
 
 const place = fc.record({
   shard: fc.constantFrom(...shards),
@@ -85,19 +85,19 @@ const scope = fc.oneof(
 /** Whether a writer knows the state it writes over. */
 const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 
-/** Mostly what statements are made of; a removal empties the shard, or the type, for all runs. */
+/** Mostly what syncs are made of; a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
-  ...(['claim', 'begin', 'begin', 'state', 'state', 'state', 'state', 'keep', 'keep', 'retract', 'end', 'end', 'doubt'] as const),
-  ...(['acquire', 'begin', 'state', 'state', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
+  ...(['claim', 'begin', 'begin', 'upsert', 'upsert', 'upsert', 'upsert', 'keep', 'keep', 'retract', 'end', 'end', 'invalidate'] as const),
+  ...(['acquire', 'begin', 'upsert', 'upsert', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
   ...([
     'acquire',
     'claim',
     'begin',
     'begin',
-    'state',
-    'state',
-    'state',
-    'state',
+    'upsert',
+    'upsert',
+    'upsert',
+    'upsert',
     'keep',
     'keep',
     'retract',
@@ -118,13 +118,13 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
     kind: pushKind,
     place,
     spec: fc.nat(1),
-    incarnation: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
+    term: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
     /** Mostly whoever has the shard speaks. */
-    by: fc.constantFrom<PushAsked['by']>(...Array<'holder'>(6).fill('holder'), 'local', ...sides),
+    by: fc.constantFrom<PushAsked['by']>(...Array<'holder'>(6).fill('holder'), 'local', ...neighbours),
     nowMs: fc.constantFrom(0, 0, 3, 8),
     removed: fc.constantFrom(...Array<false>(9).fill(false), true),
     cacheId: fc.constantFrom(...cacheIds),
-    edge: fc.constantFrom(...edges),
+    filterHash: fc.constantFrom(...filters),
   });
   const ranged = fc.tuple(scope, share, share);
   return fc.commands(
@@ -173,11 +173,11 @@ class Write implements Command {
       return store.submit(mutation);
     });
 
-    const told = (await Promise.all(outcomes)).map((outcome) =>
+    const received = (await Promise.all(outcomes)).map((outcome) =>
       outcome.kind === 'written' ? { kind: outcome.kind, revision: outcome.revision } : outcome,
     );
 
-    assert.deepEqual(told, expected);
+    assert.deepEqual(received, expected);
     assert.equal(store.published, model.published, 'published');
   }
 
@@ -189,12 +189,12 @@ type PushAsked = Readonly<{
   kind: Exclude<Push['kind'], 'compare'>;
   place: Place;
   spec: number;
-  incarnation: string;
-  by: 'holder' | Side;
+  term: string;
+  by: 'holder' | Via;
   nowMs: number;
   removed: boolean;
   cacheId: string;
-  edge: string;
+  filterHash: string;
 }>;
 
 /** Pushes given to one lane together. */
@@ -223,7 +223,8 @@ class Pushing implements Command {
     assert.deepEqual((await store.shards()).map(shardText).toSorted(), model.shards());
     assert.deepEqual((await store.links()).map(linkText).toSorted(), model.links());
     const slices = (await store.slices()).map(
-      ({ slice, objects, stated, synced, edge }) => `${formatSlice(slice)} ${objects} ${synced ? `${stated} ${edge}` : 'never'}`,
+      ({ slice, objects, syncedTerm, everSynced, filterHash }) =>
+        `${formatSlice(slice)} ${objects} ${everSynced ? `${syncedTerm} ${filterHash}` : 'never'}`,
     );
     assert.deepEqual(slices.toSorted(), model.slices());
   }
@@ -388,7 +389,7 @@ class Restart implements Command {
     const text = engine.store.format(published);
     readings.length = 0;
 
-    model.forgetStatements();
+    model.forgetSyncs();
     const store = await engine.restart();
 
     assert.equal(store.published, model.published);
@@ -406,30 +407,30 @@ function mutationOf({ kind, place: at, knowledge: known, takes }: Asked, model: 
   return { ...aDelete(at, expect === 'absent' ? 'any' : expect), takes };
 }
 
-function pushOf({ kind, place: at, spec, incarnation: known, by, nowMs, removed, cacheId, edge }: PushAsked, model: ModelStore): Push {
+function pushOf({ kind, place: at, spec, term: known, by, nowMs, removed, cacheId, filterHash }: PushAsked, model: ModelStore): Push {
   const { shard } = aKey(at);
-  const held = model.incarnationOf(shard);
-  const incarnation = known === 'held' ? held : Math.max(0, held + (known === 'newer' ? 1 : -1));
-  const side = by === 'holder' ? (model.sideOf(shard) ?? 'local') : by;
-  const speaker = side === 'local' ? incarnation : side;
-  const link = side === 'local' ? 'parent' : side;
+  const held = model.termOf(shard);
+  const term = known === 'held' ? held : Math.max(0, held + (known === 'newer' ? 1 : -1));
+  const via = by === 'holder' ? (model.viaOf(shard) ?? 'local') : by;
+  const speaker = via === 'local' ? term : via;
+  const link = via === 'local' ? 'parent' : via;
   switch (kind) {
     case 'claim':
-      return aClaim({ shard, incarnation, side: link, removed });
+      return aClaim({ shard, term, via: link, removed });
     case 'acquire':
-      return { kind, shard, process: aProcess(incarnation), incarnation: removed ? 0 : incarnation, nowMs };
+      return { kind, shard, process: aProcess(term), term: removed ? 0 : term, nowMs };
     case 'begin':
       return aBegin(at, speaker);
-    case 'state':
-      return aState(at, { spec }, speaker);
+    case 'upsert':
+      return anUpsert(at, { spec }, speaker);
     case 'keep':
       return aKeep(at, speaker);
     case 'retract':
       return aRetract(at, speaker);
     case 'end':
-      return anEnd(at, speaker, side === 'local' ? '' : edge);
-    case 'doubt':
-      return aDoubt(at, speaker);
+      return anEnd(at, speaker, via === 'local' ? '' : filterHash);
+    case 'invalidate':
+      return anInvalidation(at, speaker);
     case 'meet':
       return aMeet(cacheId, link);
     case 'reach':
@@ -437,7 +438,7 @@ function pushOf({ kind, place: at, spec, incarnation: known, by, nowMs, removed,
     case 'assume':
       return anAssume(shard);
     case 'leave':
-      return { kind, side: link };
+      return { kind, neighbour: link };
     case 'forget':
       return { kind, shard };
     case 'clear':

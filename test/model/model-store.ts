@@ -10,7 +10,7 @@ import { formatResource } from '../../src/domain/resource.js';
 import type { Revision } from '../../src/domain/revision.js';
 import { matches, type Scope } from '../../src/domain/scope.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import { childOf, type LinkSide, type Side } from '../../src/domain/side.js';
+import { childOf, type Neighbour, type Via } from '../../src/domain/via.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import { keyText } from '../contract/read-all.js';
 
@@ -23,8 +23,8 @@ type ModelChange = Readonly<{ kind: 'create' | 'update' | 'delete'; key: Key; re
 
 export type ModelOutcome = Readonly<{ kind: 'written'; revision: Revision }> | Extract<Outcome, { kind: 'refused' }>;
 
-/** What of a slice was stated, whether or not it holds something. */
-type Stated = { shard: string; incarnation: number; edge: string };
+/** What of a slice was synced, whether or not it holds something. */
+type Synced = { shard: string; term: number; filterHash: string };
 
 export class ModelStore {
   /** The change at revision r is at r - 1. */
@@ -34,9 +34,9 @@ export class ModelStore {
   /** The id of the store. */
   readonly #own: string;
   readonly #shards = new Map<ShardName, ShardState>();
-  readonly #statements = new Map<string, { shard: string; unspoken: Unspoken }>();
-  readonly #stated = new Map<string, Stated>();
-  readonly #links = new Map<LinkSide, LinkState>();
+  readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken }>();
+  readonly #synced = new Map<string, Synced>();
+  readonly #links = new Map<Neighbour, LinkState>();
   /** Types in the order in which they were first heard of. */
   readonly #types = new Set<string>();
 
@@ -51,14 +51,14 @@ export class ModelStore {
   submit(mutation: Mutation): ModelOutcome {
     const { key } = mutation;
     const shard = this.#shards.get(key.shard);
-    const isElsewhere = shard !== undefined && !shard.removed && shard.side !== 'local' && shard.origin !== this.#own;
+    const isElsewhere = shard !== undefined && !shard.removed && shard.via !== 'local' && shard.origin !== this.#own;
     if (isElsewhere && mutation.takes !== true) return { kind: 'refused', why: 'elsewhere' };
     this.#types.add(formatResource(key.resource));
     const verdict = decide(mutation, this.held(key));
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    const incarnation = this.incarnationOf(key.shard) + 1;
-    if (shard?.side !== 'local')
-      this.#setShard({ shard: key.shard, incarnation, process: '', removed: false, origin: this.#own, side: 'local', plain: true });
+    const term = this.termOf(key.shard) + 1;
+    if (shard?.via !== 'local')
+      this.#setShard({ shard: key.shard, term, process: '', removed: false, origin: this.#own, via: 'local', plain: true });
     return { kind: 'written', revision: mutation.kind === 'put' ? this.#put(key, textOf(mutation.body)) : this.#delete(key) };
   }
 
@@ -70,26 +70,26 @@ export class ModelStore {
     if (push.kind === 'assume') return this.#assume(push);
     if (push.kind === 'meet') return this.#meet(push);
     if (push.kind === 'reach') return this.#reach(push);
-    if (push.kind === 'leave') return this.#leave(push.side);
+    if (push.kind === 'leave') return this.#leave(push.neighbour);
     if (push.kind === 'forget') return this.#forget(push.shard);
     const slice = 'key' in push ? push.key : push.slice;
     const holder = this.#shards.get(slice.shard);
     const { by } = push;
-    const isTheirs = by.kind === 'link' ? holder?.side === by.side : holder?.side === 'local' && holder.incarnation === by.incarnation;
+    const isTheirs = by.kind === 'link' ? holder?.via === by.neighbour : holder?.via === 'local' && holder.term === by.term;
     if (!isTheirs) return { kind: 'fenced', holder };
     this.#types.add(formatResource(slice.resource));
     switch (push.kind) {
       case 'begin':
-        this.#doubt(slice);
-        this.#statements.set(formatSlice(slice), { shard: slice.shard, unspoken: new Set(this.#keysOf(slice).map(keyText)) });
+        this.#invalidate(slice);
+        this.#syncs.set(formatSlice(slice), { shard: slice.shard, unspoken: new Set(this.#keysOf(slice).map(keyText)) });
         return { kind: 'unchanged' };
-      case 'doubt':
-        this.#doubt(slice);
+      case 'invalidate':
+        this.#invalidate(slice);
         return { kind: 'unchanged' };
       case 'keep':
         this.#speakOf(push.key);
         return { kind: 'unchanged' };
-      case 'state':
+      case 'upsert':
         if (this.#current.get(keyText(push.key))?.body !== textOf(push.body))
           return { kind: 'written', revision: this.#put(push.key, textOf(push.body)) };
         this.#speakOf(push.key);
@@ -104,40 +104,40 @@ export class ModelStore {
   }
 
   /** What a restart forgets. */
-  forgetStatements(): void {
-    this.#statements.clear();
+  forgetSyncs(): void {
+    this.#syncs.clear();
   }
 
   shards(): readonly string[] {
     return [...this.#shards.values()].map(shardText).toSorted();
   }
 
-  /** Each slice that holds something or was ever stated: how many, and by whom it is stated. */
+  /** Each slice that holds something or was ever synced: how many, and by whom it is synced. */
   slices(): readonly string[] {
-    const counts = new Map<string, number>([...this.#stated.keys()].map((slice) => [slice, 0]));
+    const counts = new Map<string, number>([...this.#synced.keys()].map((slice) => [slice, 0]));
     for (const { key } of this.#current.values()) counts.set(formatSlice(key), (counts.get(formatSlice(key)) ?? 0) + 1);
-    const told = (slice: string): string => {
-      const stated = this.#stated.get(slice);
-      return stated === undefined ? 'never' : `${stated.incarnation} ${stated.edge}`;
+    const received = (slice: string): string => {
+      const synced = this.#synced.get(slice);
+      return synced === undefined ? 'never' : `${synced.term} ${synced.filterHash}`;
     };
-    return [...counts].map(([slice, count]) => `${slice} ${count} ${told(slice)}`).toSorted();
+    return [...counts].map(([slice, count]) => `${slice} ${count} ${received(slice)}`).toSorted();
   }
 
   links(): readonly string[] {
     return [...this.#links.values()].map(linkText).toSorted();
   }
 
-  incarnationOf(shard: ShardName): number {
-    return this.#shards.get(shard)?.incarnation ?? 0;
+  termOf(shard: ShardName): number {
+    return this.#shards.get(shard)?.term ?? 0;
   }
 
-  sideOf(shard: ShardName): Side | undefined {
-    return this.#shards.get(shard)?.side;
+  viaOf(shard: ShardName): Via | undefined {
+    return this.#shards.get(shard)?.via;
   }
 
   /** Whether the link was ever open. */
-  hasMet(side: LinkSide): boolean {
-    return this.#links.has(side);
+  hasMet(neighbour: Neighbour): boolean {
+    return this.#links.has(neighbour);
   }
 
   held(key: Key): Revision | undefined {
@@ -181,55 +181,55 @@ export class ModelStore {
     const state = arrived(this.#own, known, arrival);
     if (state === undefined) return { kind: 'fenced', holder: known };
     if (state !== known) this.#setShard(state);
-    this.#forgetStatements(arrival.shard);
-    return { kind: 'acquired', incarnation: state.incarnation };
+    this.#forgetSyncs(arrival.shard);
+    return { kind: 'acquired', term: state.term };
   }
 
   #setShard(state: ShardState): void {
     const before = this.#shards.get(state.shard);
     this.#shards.set(state.shard, state);
-    if (before?.side === state.side) return;
-    this.#forgetStatements(state.shard);
-    for (const stated of this.#stated.values()) if (stated.shard === state.shard) Object.assign(stated, { incarnation: 0, edge: '' });
+    if (before?.via === state.via) return;
+    this.#forgetSyncs(state.shard);
+    for (const synced of this.#synced.values()) if (synced.shard === state.shard) Object.assign(synced, { term: 0, filterHash: '' });
   }
 
-  #forgetStatements(shard: ShardName): void {
-    for (const [slice, statement] of this.#statements) if (statement.shard === shard) this.#statements.delete(slice);
+  #forgetSyncs(shard: ShardName): void {
+    for (const [slice, sync] of this.#syncs) if (sync.shard === shard) this.#syncs.delete(slice);
   }
 
   #assume({ shard }: Extract<Push, { kind: 'assume' }>): PushOutcome {
     const known = this.#shards.get(shard);
-    if (known?.side !== 'local' || !known.plain) return { kind: 'unchanged' };
+    if (known?.via !== 'local' || !known.plain) return { kind: 'unchanged' };
     const slices = new Set([...this.#current.values()].map(({ key }) => key).filter((key) => key.shard === shard));
     for (const slice of slices)
-      if (!this.#stated.has(formatSlice(slice))) this.#stated.set(formatSlice(slice), { shard, incarnation: 0, edge: '' });
-    for (const stated of this.#stated.values()) if (stated.shard === shard) stated.incarnation = known.incarnation;
+      if (!this.#synced.has(formatSlice(slice))) this.#synced.set(formatSlice(slice), { shard, term: 0, filterHash: '' });
+    for (const synced of this.#synced.values()) if (synced.shard === shard) synced.term = known.term;
     return { kind: 'unchanged' };
   }
 
-  #meet({ side, cacheId }: Extract<Push, { kind: 'meet' }>): PushOutcome {
-    const before = this.#links.get(side);
+  #meet({ neighbour, cacheId }: Extract<Push, { kind: 'meet' }>): PushOutcome {
+    const before = this.#links.get(neighbour);
     if (before?.cacheId === cacheId) return { kind: 'unchanged' };
-    const [bound] = [...this.#links.values()].flatMap((link) => (link.cacheId === cacheId ? (childOf(link.side) ?? []) : []));
-    if (side !== 'parent' && bound !== undefined) return { kind: 'bound', name: bound };
-    this.#links.set(side, { side, cacheId, position: '' });
+    const [bound] = [...this.#links.values()].flatMap((link) => (link.cacheId === cacheId ? (childOf(link.neighbour) ?? []) : []));
+    if (neighbour !== 'parent' && bound !== undefined) return { kind: 'bound', name: bound };
+    this.#links.set(neighbour, { neighbour, cacheId, position: '' });
     for (const [shard, state] of this.#shards) {
-      if (state.side === side) this.#forgetStatements(shard);
-      for (const stated of this.#stated.values()) if (stated.shard === shard && state.side === side) stated.edge = '';
-      if (side === 'parent' && before !== undefined && state.side === 'parent') this.#setShard({ ...state, side: undefined });
+      if (state.via === neighbour) this.#forgetSyncs(shard);
+      for (const synced of this.#synced.values()) if (synced.shard === shard && state.via === neighbour) synced.filterHash = '';
+      if (neighbour === 'parent' && before !== undefined && state.via === 'parent') this.#setShard({ ...state, via: undefined });
     }
     return { kind: 'unchanged' };
   }
 
-  #reach({ side, position }: Extract<Push, { kind: 'reach' }>): PushOutcome {
-    const link = this.#links.get(side);
-    if (link !== undefined) this.#links.set(side, { ...link, position });
+  #reach({ neighbour, position }: Extract<Push, { kind: 'reach' }>): PushOutcome {
+    const link = this.#links.get(neighbour);
+    if (link !== undefined) this.#links.set(neighbour, { ...link, position });
     return { kind: 'unchanged' };
   }
 
-  #leave(side: LinkSide): PushOutcome {
-    this.#links.delete(side);
-    for (const state of this.#shards.values()) if (state.side === side) this.#setShard({ ...state, side: undefined });
+  #leave(neighbour: Neighbour): PushOutcome {
+    this.#links.delete(neighbour);
+    for (const state of this.#shards.values()) if (state.via === neighbour) this.#setShard({ ...state, via: undefined });
     return { kind: 'unchanged' };
   }
 
@@ -238,14 +238,14 @@ export class ModelStore {
     const holds = [...this.#current.values()].some(({ key }) => key.shard === shard);
     if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
     this.#shards.delete(shard);
-    this.#forgetStatements(shard);
+    this.#forgetSyncs(shard);
     return { kind: 'unchanged' };
   }
 
   #clear({ shard, fence, nowMs }: Extract<Push, { kind: 'clear' }>): PushOutcome {
-    const incarnation = Math.max(this.incarnationOf(shard) + 1, nowMs);
-    if (fence) this.#setShard({ shard, incarnation, process: '', removed: true, origin: this.#own, side: undefined, plain: false });
-    for (const facts of [this.#statements, this.#stated]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
+    const term = Math.max(this.termOf(shard) + 1, nowMs);
+    if (fence) this.#setShard({ shard, term, process: '', removed: true, origin: this.#own, via: undefined, plain: false });
+    for (const facts of [this.#syncs, this.#synced]) for (const [slice, of] of facts) if (of.shard === shard) facts.delete(slice);
     const types = [...this.#types];
     const place = ({ resource }: Key): number => types.indexOf(formatResource(resource));
     const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => key.shard === shard);
@@ -256,34 +256,33 @@ export class ModelStore {
   #drop({ resource }: Extract<Push, { kind: 'drop' }>): PushOutcome {
     const type = formatResource(resource);
     this.#types.add(type);
-    for (const facts of [this.#statements, this.#stated])
-      for (const slice of facts.keys()) if (slice.endsWith(`|${type}`)) facts.delete(slice);
+    for (const facts of [this.#syncs, this.#synced]) for (const slice of facts.keys()) if (slice.endsWith(`|${type}`)) facts.delete(slice);
     const keys = [...this.#current.values()].map(({ key }) => key).filter((key) => formatResource(key.resource) === type);
     const inShards = (a: Key, b: Key): number => (a.shard === b.shard ? inOrder(a, b) : a.shard < b.shard ? -1 : 1);
     for (const key of keys.toSorted(inShards)) this.#delete(key);
     return { kind: 'swept', removed: keys.length };
   }
 
-  #end({ slice, edge, incarnation = this.incarnationOf(slice.shard) }: Extract<Push, { kind: 'end' }>): PushOutcome {
-    const statement = this.#statements.get(formatSlice(slice));
-    const isInStep = edge !== '' && this.#stated.get(formatSlice(slice))?.edge === edge;
-    if (statement === undefined && !isInStep) return { kind: 'unbegun' };
-    this.#stated.set(formatSlice(slice), { shard: slice.shard, incarnation, edge });
-    if (statement === undefined) return { kind: 'swept', removed: 0 };
-    const keys = this.#keysOf(slice).filter((key) => statement.unspoken.has(keyText(key)));
+  #end({ slice, filterHash, term = this.termOf(slice.shard) }: Extract<Push, { kind: 'end' }>): PushOutcome {
+    const sync = this.#syncs.get(formatSlice(slice));
+    const isCurrent = filterHash !== '' && this.#synced.get(formatSlice(slice))?.filterHash === filterHash;
+    if (sync === undefined && !isCurrent) return { kind: 'unbegun' };
+    this.#synced.set(formatSlice(slice), { shard: slice.shard, term, filterHash });
+    if (sync === undefined) return { kind: 'swept', removed: 0 };
+    const keys = this.#keysOf(slice).filter((key) => sync.unspoken.has(keyText(key)));
     for (const key of keys) this.#delete(key);
-    this.#statements.delete(formatSlice(slice));
+    this.#syncs.delete(formatSlice(slice));
     return { kind: 'swept', removed: keys.length };
   }
 
-  #doubt(slice: Slice): void {
-    const stated = this.#stated.get(formatSlice(slice));
-    if (stated !== undefined) Object.assign(stated, { incarnation: 0, edge: '' });
-    this.#statements.delete(formatSlice(slice));
+  #invalidate(slice: Slice): void {
+    const synced = this.#synced.get(formatSlice(slice));
+    if (synced !== undefined) Object.assign(synced, { term: 0, filterHash: '' });
+    this.#syncs.delete(formatSlice(slice));
   }
 
   #speakOf(key: Key): void {
-    this.#statements.get(formatSlice(key))?.unspoken.delete(keyText(key));
+    this.#syncs.get(formatSlice(key))?.unspoken.delete(keyText(key));
   }
 
   #keysOf(slice: Slice): readonly Key[] {
@@ -298,7 +297,7 @@ export class ModelStore {
 
   #delete(key: Key): Revision {
     const revision = this.#append('delete', key, '');
-    this.#restate(key);
+    this.#rewrite(key);
     return revision;
   }
 
@@ -311,20 +310,20 @@ export class ModelStore {
     return revision;
   }
 
-  /** The newest namesake on another shard is stated again (D4). */
-  #restate(gone: Key): void {
+  /** The newest namesake on another shard is written again (D4). */
+  #rewrite(gone: Key): void {
     const namesakes = [...this.#current.values()].filter(({ key }) => formatClientKey(key) === formatClientKey(gone));
     const survivor = namesakes.toSorted((a, b) => b.revision - a.revision)[0];
     if (survivor !== undefined) this.#append('put', survivor.key, survivor.body);
   }
 }
 
-export function shardText({ shard, side, incarnation, process, removed, plain }: ShardState): string {
-  return `${shard} ${side} ${incarnation} ${process}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
+export function shardText({ shard, via, term, process, removed, plain }: ShardState): string {
+  return `${shard} ${via} ${term} ${process}${removed ? ' removed' : ''}${plain ? ' plain' : ''}`;
 }
 
-export function linkText({ side, cacheId, position }: LinkState): string {
-  return `${side} ${cacheId} at ${position}`;
+export function linkText({ neighbour, cacheId, position }: LinkState): string {
+  return `${neighbour} ${cacheId} at ${position}`;
 }
 
 function textOf({ bytes }: { bytes: Uint8Array }): string {

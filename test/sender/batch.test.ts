@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { writeFrame } from '../../src/frames/write-frame.js';
-import { batchFrame, cutBatch, toldBytes, toldKey, type BatchBounds, type Pending } from '../../src/sender/batch.js';
-import type { Told } from '../../src/sender/source.js';
+import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type BatchBounds, type Pending } from '../../src/sender/batch.js';
+import type { Outgoing } from '../../src/sender/source.js';
 import { exports } from './a-sender.js';
 
 const bounds: BatchBounds = {
@@ -11,7 +11,7 @@ const bounds: BatchBounds = {
   limits: { frameBytesMax: 10_000, frameMutationsMax: 100, bodyBytesMax: 5_000 },
 };
 
-function put(name: string, bodyLength = 10, version = 'v1'): Told {
+function put(name: string, bodyLength = 10, version = 'v1'): Outgoing {
   return {
     kind: 'put',
     version,
@@ -19,55 +19,61 @@ function put(name: string, bodyLength = 10, version = 'v1'): Told {
   };
 }
 
-function remove(name: string): Told {
+function remove(name: string): Outgoing {
   return { kind: 'delete', key: { cluster: 'acme', namespace: '', name } };
 }
 
-const begin: Told = { kind: 'begin', revision: '7' };
-const end: Told = { kind: 'end', revision: '7' };
+const begin: Outgoing = { kind: 'begin', revision: '7' };
+const end: Outgoing = { kind: 'end', revision: '7' };
 
-function pending(...told: readonly Told[]): readonly Pending[] {
-  return told.map((each) => ({ told: each, bytes: toldBytes(each), sinceMs: 0, statement: 1, order: 1, stating: false }));
+function pending(...outgoing: readonly Outgoing[]): readonly Pending[] {
+  return outgoing.map((each) => ({ outgoing: each, bytes: outgoingBytes(each), sinceMs: 0, sync: 1, order: 1, syncing: false }));
 }
 
-function stating(...told: readonly Told[]): readonly Pending[] {
-  return pending(...told).map((each) => ({ ...each, stating: true }));
+function syncing(...outgoing: readonly Outgoing[]): readonly Pending[] {
+  return pending(...outgoing).map((each) => ({ ...each, syncing: true }));
 }
 
-const table: readonly Readonly<{ law: string; told: readonly Told[]; bounds?: Partial<BatchBounds>; sent: number; tooLarge?: number }>[] = [
-  { law: 'nothing pending makes nothing', told: [], sent: 0 },
-  { law: 'a begin goes alone', told: [begin, put('a')], sent: 1 },
-  { law: 'an end goes alone', told: [end, put('a')], sent: 1 },
-  { law: 'objects go together up to our own number', told: [put('a'), put('b'), put('c'), put('d')], sent: 3 },
+const table: readonly Readonly<{
+  law: string;
+  outgoing: readonly Outgoing[];
+  bounds?: Partial<BatchBounds>;
+  sent: number;
+  tooLarge?: number;
+}>[] = [
+  { law: 'nothing pending makes nothing', outgoing: [], sent: 0 },
+  { law: 'a begin goes alone', outgoing: [begin, put('a')], sent: 1 },
+  { law: 'an end goes alone', outgoing: [end, put('a')], sent: 1 },
+  { law: 'objects go together up to our own number', outgoing: [put('a'), put('b'), put('c'), put('d')], sent: 3 },
   {
     law: 'objects go together up to the number the cache takes',
-    told: [put('a'), put('b'), put('c')],
+    outgoing: [put('a'), put('b'), put('c')],
     bounds: { limits: { ...bounds.limits, frameMutationsMax: 2 } },
     sent: 2,
   },
-  { law: 'objects go together up to our own size', told: [put('a', 400), put('b', 400), put('c', 400)], sent: 2 },
-  { law: 'an object beyond our own size goes alone', told: [put('a', 2_000), put('b')], sent: 1 },
-  { law: 'objects of another version come in another frame', told: [put('a'), put('b', 10, 'v2')], sent: 1 },
-  { law: 'keys do not go together with objects', told: [remove('a'), remove('b'), put('c')], sent: 2 },
+  { law: 'objects go together up to our own size', outgoing: [put('a', 400), put('b', 400), put('c', 400)], sent: 2 },
+  { law: 'an object beyond our own size goes alone', outgoing: [put('a', 2_000), put('b')], sent: 1 },
+  { law: 'objects of another version come in another frame', outgoing: [put('a'), put('b', 10, 'v2')], sent: 1 },
+  { law: 'keys do not go together with objects', outgoing: [remove('a'), remove('b'), put('c')], sent: 2 },
   {
     law: 'an object with a larger body than the cache takes is left out',
-    told: [put('a'), put('b', 5_001), put('c')],
+    outgoing: [put('a'), put('b', 5_001), put('c')],
     sent: 2,
     tooLarge: 1,
   },
   {
     law: 'an object that does not fit into a frame is left out',
-    told: [put('a', 3_000), put('b')],
+    outgoing: [put('a', 3_000), put('b')],
     bounds: { limits: { ...bounds.limits, frameBytesMax: 3_000 } },
     sent: 1,
     tooLarge: 1,
   },
-  { law: 'objects that are too large delay nobody behind them', told: [put('a', 9_000), put('b', 9_000), end], sent: 1, tooLarge: 2 },
+  { law: 'objects that are too large delay nobody behind them', outgoing: [put('a', 9_000), put('b', 9_000), end], sent: 1, tooLarge: 2 },
 ];
 
-for (const { law, told, bounds: own, sent, tooLarge = 0 } of table) {
+for (const { law, outgoing, bounds: own, sent, tooLarge = 0 } of table) {
   test(law, (t) => {
-    const batch = cutBatch(exports, pending(...told), { ...bounds, ...own });
+    const batch = cutBatch(exports, pending(...outgoing), { ...bounds, ...own });
 
     t.is(batch.sent.length, sent);
     t.is(batch.tooLarge.length, tooLarge);
@@ -75,35 +81,35 @@ for (const { law, told, bounds: own, sent, tooLarge = 0 } of table) {
   });
 }
 
-test('B2 within a statement an object that is too large is sent without its body, in its place, and named', (t) => {
-  const told = stating(put('a'), put('large', 5_001), put('b'));
+test('B2 within a sync an object that is too large is sent without its body, in its place, and named', (t) => {
+  const outgoing = syncing(put('a'), put('large', 5_001), put('b'));
 
-  const { taken, sent, bytes, tooLarge } = cutBatch(exports, told, bounds);
+  const { taken, sent, bytes, tooLarge } = cutBatch(exports, outgoing, bounds);
 
-  const bodies = sent.map((each) => each.told.kind === 'put' && each.told.object.body?.length);
+  const bodies = sent.map((each) => each.outgoing.kind === 'put' && each.outgoing.object.body?.length);
   t.deepEqual(bodies, [10, undefined, 10]);
   t.is(taken, 3);
-  t.deepEqual(tooLarge, [told[1]]);
+  t.deepEqual(tooLarge, [outgoing[1]]);
   t.is(
     bytes,
-    sent.reduce((sum, each) => sum + toldBytes(each.told), 0),
+    sent.reduce((sum, each) => sum + outgoingBytes(each.outgoing), 0),
   );
 });
 
 test('an object that is too large and comes in the next frame is named there alone', (t) => {
-  const told = stating(put('a'), put('b'), put('c'), put('large', 5_001));
+  const outgoing = syncing(put('a'), put('b'), put('c'), put('large', 5_001));
 
-  const first = cutBatch(exports, told, bounds);
-  const second = cutBatch(exports, told.slice(first.taken), bounds);
+  const first = cutBatch(exports, outgoing, bounds);
+  const second = cutBatch(exports, outgoing.slice(first.taken), bounds);
 
   t.is(first.taken, 3);
   t.deepEqual(first.tooLarge, []);
   t.is(second.sent.length, 1);
-  t.deepEqual(second.tooLarge, [told[3]]);
+  t.deepEqual(second.tooLarge, [outgoing[3]]);
 });
 
 test('a kept object is sent without its body', (t) => {
-  const kept: Told = {
+  const kept: Outgoing = {
     kind: 'put',
     version: 'v1',
     object: { cluster: 'acme', namespace: '', name: 'a', sourceVersion: '1', body: undefined },
@@ -114,15 +120,15 @@ test('a kept object is sent without its body', (t) => {
   t.deepEqual(frame, { kind: 'put', sequence: 4, slice: exports, version: 'v1', objects: [kept.object] });
 });
 
-test('an end tells how many objects were put', (t) => {
+test('an end says how many objects were put', (t) => {
   const frame = batchFrame(pending(end), { slice: exports, sequence: 9, objects: 12 });
 
-  t.deepEqual(frame, { kind: 'end', sequence: 9, slice: exports, revision: '7', count: 12, edge: '' });
+  t.deepEqual(frame, { kind: 'end', sequence: 9, slice: exports, revision: '7', count: 12, filterHash: '' });
 });
 
 const text = fc.string({ unit: 'binary', maxLength: 40 });
 const key = fc.record({ cluster: text, namespace: text, name: text });
-const anyTold: fc.Arbitrary<Told> = fc.oneof(
+const anyOutgoing: fc.Arbitrary<Outgoing> = fc.oneof(
   fc.record({ kind: fc.constant('begin' as const), revision: text }),
   fc.record({ kind: fc.constant('end' as const), revision: text }),
   fc.record({ kind: fc.constant('delete' as const), key }),
@@ -138,23 +144,23 @@ const anyTold: fc.Arbitrary<Told> = fc.oneof(
 test('B1 B2 whatever is told comes out once and in order, in frames that the cache takes', (t) => {
   fc.assert(
     fc.property(
-      fc.array(anyTold, { maxLength: 60 }),
+      fc.array(anyOutgoing, { maxLength: 60 }),
       fc.boolean(),
       fc.integer({ min: 1, max: 20 }),
       fc.integer({ min: 1, max: 2_000 }),
       fc.integer({ min: 700, max: 3_000 }),
-      (told, inStatement, mutationsMax, bytesMax, frameBytesMax) => {
-        const all = inStatement ? stating(...told) : pending(...told);
+      (outgoing, isWithinSync, mutationsMax, bytesMax, frameBytesMax) => {
+        const all = isWithinSync ? syncing(...outgoing) : pending(...outgoing);
         const out: Pending[] = [];
         for (let rest = all; rest.length > 0;) {
           const limits = { frameBytesMax, frameMutationsMax: 10, bodyBytesMax: 300 };
           const { taken, sent, bytes, tooLarge } = cutBatch(exports, rest, { mutationsMax, bytesMax, limits });
           if (taken === 0 || sent.length > Math.min(mutationsMax, 10)) return false;
-          if (taken !== sent.length + (inStatement ? 0 : tooLarge.length)) return false;
+          if (taken !== sent.length + (isWithinSync ? 0 : tooLarge.length)) return false;
           if (bytes > bytesMax && sent.length > 1) return false;
           if (sent.length > 0 && writeFrame(batchFrame(sent, { slice: exports, sequence: 1e9, objects: 1e9 })).length > frameBytesMax)
             return false;
-          out.push(...(inStatement ? sent : rest.slice(0, taken).filter((each) => sent.includes(each) || tooLarge.includes(each))));
+          out.push(...(isWithinSync ? sent : rest.slice(0, taken).filter((each) => sent.includes(each) || tooLarge.includes(each))));
           rest = rest.slice(taken);
         }
         return out.length === all.length && out.every((each, index) => isSameKey(each, all[index]));
@@ -164,11 +170,11 @@ test('B1 B2 whatever is told comes out once and in order, in frames that the cac
   t.pass();
 });
 
-function isSameKey({ told }: Pending, other: Pending | undefined): boolean {
-  return told.kind === other?.told.kind && JSON.stringify(namesOf(told)) === JSON.stringify(namesOf(other.told));
+function isSameKey({ outgoing }: Pending, other: Pending | undefined): boolean {
+  return outgoing.kind === other?.outgoing.kind && JSON.stringify(namesOf(outgoing)) === JSON.stringify(namesOf(other.outgoing));
 }
 
-function namesOf(told: Told): readonly string[] {
-  const { cluster, namespace, name } = toldKey(told) ?? { cluster: '', namespace: '', name: '' };
+function namesOf(outgoing: Outgoing): readonly string[] {
+  const { cluster, namespace, name } = outgoingKey(outgoing) ?? { cluster: '', namespace: '', name: '' };
   return [cluster, namespace, name];
 }

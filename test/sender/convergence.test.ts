@@ -19,10 +19,10 @@ type Action =
   | Readonly<{ kind: 'put'; slice: number; name: string; size: number }>
   | Readonly<{ kind: 'delete'; slice: number; name: string }>
   | Readonly<{ kind: 'source begins again' | 'source breaks' | 'cache asks again' | 'withdraw and add'; slice: number }>
-  | Readonly<{ kind: 'statements have no end' | 'statements have an end'; slice: number }>
+  | Readonly<{ kind: 'syncs have no end' | 'syncs have an end'; slice: number }>
   | Readonly<{ kind: 'commit'; frames: number; acknowledged: boolean }>
   | Readonly<{
-      kind: 'drop' | 'forget' | 'stall' | 'flow' | 'settle' | 'catch up' | 'refuse connections' | 'refuse statements' | 'shutdown';
+      kind: 'drop' | 'forget' | 'stall' | 'flow' | 'settle' | 'catch up' | 'refuse connections' | 'refuse syncs' | 'shutdown';
     }>
   | Readonly<{ kind: 'credit'; credit: Credit }>
   | Readonly<{ kind: 'advance'; ms: number }>;
@@ -35,8 +35,8 @@ const sliceEvent = fc.constantFrom(
   'source breaks' as const,
   'cache asks again' as const,
   'withdraw and add' as const,
-  'statements have no end' as const,
-  'statements have an end' as const,
+  'syncs have no end' as const,
+  'syncs have an end' as const,
 );
 
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -48,7 +48,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('catch up' as const) }) },
   { weight: 2, arbitrary: fc.record({ kind: sliceEvent, slice }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('drop' as const) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('forget' as const, 'stall' as const, 'flow' as const, 'refuse connections' as const, 'refuse statements' as const, 'shutdown' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('forget' as const, 'stall' as const, 'flow' as const, 'refuse connections' as const, 'refuse syncs' as const, 'shutdown' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('credit' as const), credit }) },
 ); // prettier-ignore
 
@@ -87,16 +87,16 @@ class World {
       case 'delete':
         return this.#source(action.slice).delete(action.name);
       case 'source begins again':
-        return this.#source(action.slice).restate();
+        return this.#source(action.slice).resync();
       case 'source breaks':
         return this.#source(action.slice).fail();
-      case 'statements have no end':
+      case 'syncs have no end':
         this.#source(action.slice).holdsEnd = true;
         return;
-      case 'statements have an end':
+      case 'syncs have an end':
         return this.#source(action.slice).release();
       case 'cache asks again':
-        return cache.restate(slices[action.slice] ?? exports);
+        return cache.resync(slices[action.slice] ?? exports);
       case 'withdraw and add': {
         const again = slices[action.slice] ?? exports;
         this.rig.sender.withdraw(again);
@@ -115,13 +115,13 @@ class World {
       case 'refuse connections':
         cache.refusal = cache.refusal === undefined ? new Error('down') : undefined;
         return;
-      case 'refuse statements':
+      case 'refuse syncs':
         cache.refusesBegin = !cache.refusesBegin;
         return;
       case 'shutdown':
         return cache.bye('shutdown', 1_000);
       case 'credit':
-        // For connections to come: one that is there would have to be told before it is held to it.
+        // For connections to come: one that is there would have to be sent before it is held to it.
         for (const each of this.caches) if (each.connection?.isOpen !== true) each.credit = action.credit;
         return;
       case 'settle':
@@ -155,7 +155,7 @@ class World {
 
   isEqual(): boolean {
     const { slices: progress, unacknowledged } = this.rig.sender.state;
-    if (unacknowledged.mutations > 0 || progress.some(({ phase }) => phase !== 'stated')) return false;
+    if (unacknowledged.mutations > 0 || progress.some(({ phase }) => phase !== 'synced')) return false;
     return slices.every((each, index) => JSON.stringify(this.cache.held(each)) === JSON.stringify(this.#source(index).truth));
   }
 
@@ -192,7 +192,7 @@ test('C1 V1 V2 whatever breaks, the cache ends with what the sources hold, withi
         if (begunWhole) await world.heal();
         for (const each of actions) await world.act(each);
         const isEqual = await world.heal();
-        resumed += world.rig.events('sender.connected').filter(({ slices, stating }) => Number(stating) < Number(slices)).length;
+        resumed += world.rig.events('sender.connected').filter(({ slices, syncing }) => Number(syncing) < Number(slices)).length;
         world.rig.abort.abort();
         await world.rig.advance(5_000);
         await world.rig.ended;

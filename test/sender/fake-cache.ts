@@ -9,8 +9,8 @@ import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import type { Credit, Frame, FrameLimits, FrameOf, PushedKey } from '../../src/frames/frame.js';
 
 type Mutations = FrameOf<'put' | 'delete' | 'begin' | 'end'>;
-type Waiting = Readonly<{ frame: Mutations; ignored: boolean }> | Readonly<{ doubt: string }>;
-type Statement = { unstated: Set<string> };
+type Waiting = Readonly<{ frame: Mutations; ignored: boolean }> | Readonly<{ invalidate: string }>;
+type Sync = { unmarked: Set<string> };
 
 const generous: Credit = { mutations: 1000, bytes: 1_000_000 };
 
@@ -28,11 +28,11 @@ export class FakeCache {
   refusal: Error | undefined;
   /** What is refused, and why. */
   refuses: (key: PushedKey) => string | undefined = () => undefined;
-  /** Whether it does not know the types that are stated. */
+  /** Whether it does not know the types that are synced. */
   refusesBegin = false;
 
   readonly objects = new Map<string, Map<string, string>>();
-  readonly stated = new Set<string>();
+  readonly synced = new Set<string>();
   readonly received: Frame[] = [];
   readonly violations: string[] = [];
   readonly tried: string[] = [];
@@ -73,11 +73,11 @@ export class FakeCache {
     this.drop();
     this.epoch += 1;
     this.objects.clear();
-    this.stated.clear();
+    this.synced.clear();
   }
 
-  restate(slice: Slice): void {
-    this.connection?.doubt(slice, 'lost');
+  resync(slice: Slice): void {
+    this.connection?.invalidate(slice, 'lost');
   }
 
   bye(reason: ByeReason, retryAfterMs?: number): void {
@@ -103,8 +103,8 @@ class FakeConnection implements FrameConnection {
   #waiting: Waiting[] = [];
   #credit: Credit;
   readonly #begun = new Map<string, number>();
-  readonly #statements = new Map<string, Statement>();
-  readonly #doubtful = new Set<string>();
+  readonly #syncs = new Map<string, Sync>();
+  readonly #stale = new Set<string>();
 
   constructor(cache: FakeCache) {
     this.#cache = cache;
@@ -194,18 +194,18 @@ class FakeConnection implements FrameConnection {
     this.#arrival.resolve();
   }
 
-  doubt(slice: Slice, reason: string): void {
-    this.#waiting.push({ doubt: formatSlice(slice) });
-    this.#doubtful.add(formatSlice(slice));
+  invalidate(slice: Slice, reason: string): void {
+    this.#waiting.push({ invalidate: formatSlice(slice) });
+    this.#stale.add(formatSlice(slice));
     this.#begun.delete(formatSlice(slice));
-    this.say({ kind: 'restate', slice, reason });
+    this.say({ kind: 'resync', slice, reason });
   }
 
   commit(frames: number, acknowledged: boolean): void {
     for (let left = frames; left > 0 && this.#waiting.length > 0; left -= 1) {
       const each = this.#waiting.shift();
       if (each === undefined) break;
-      if ('doubt' in each) this.#cache.stated.delete(each.doubt);
+      if ('invalidate' in each) this.#cache.synced.delete(each.invalidate);
       else {
         if (!each.ignored) this.#apply(each.frame);
         this.#durable = each.frame.sequence + sizeOf(each.frame).mutations - 1;
@@ -227,10 +227,10 @@ class FakeConnection implements FrameConnection {
   }
 
   #welcome(): void {
-    const { cacheId, epoch, stated, credit, limits, protocol, welcomes } = this.#cache;
+    const { cacheId, epoch, synced, credit, limits, protocol, welcomes } = this.#cache;
     if (!welcomes) return;
-    this.say({ kind: 'welcome', protocol, cacheId, epoch, incarnation: 5, stated: [...stated].map(parseSlice), credit, limits });
-    for (const name of stated) this.#begun.set(name, 0);
+    this.say({ kind: 'welcome', protocol, cacheId, epoch, term: 5, synced: [...synced].map(parseSlice), credit, limits });
+    for (const name of synced) this.#begun.set(name, 0);
   }
 
   #take(frame: Mutations): void {
@@ -245,8 +245,8 @@ class FakeConnection implements FrameConnection {
     if (sent.bytes + bytes > this.#credit.bytes && (sent.mutations > 0 || mutations > 1))
       violations.push('more bytes than there was credit for');
 
-    if (frame.kind === 'begin') this.#doubtful.delete(name);
-    const ignored = this.#doubtful.has(name);
+    if (frame.kind === 'begin') this.#stale.delete(name);
+    const ignored = this.#stale.has(name);
     if (!ignored) this.#check(frame, name);
     this.#refuse(frame);
     this.#waiting.push({ frame, ignored });
@@ -275,16 +275,16 @@ class FakeConnection implements FrameConnection {
     const name = formatSlice(frame.slice);
     const objects = this.#cache.objects.get(name) ?? new Map<string, string>();
     this.#cache.objects.set(name, objects);
-    const statement = this.#statements.get(name);
+    const sync = this.#syncs.get(name);
     switch (frame.kind) {
       case 'begin':
-        this.#statements.set(name, { unstated: new Set(objects.keys()) });
-        this.#cache.stated.delete(name);
+        this.#syncs.set(name, { unmarked: new Set(objects.keys()) });
+        this.#cache.synced.delete(name);
         return;
       case 'put':
         for (const object of frame.objects) {
           if (this.#cache.refuses(object) !== undefined) continue;
-          statement?.unstated.delete(keyText(object));
+          sync?.unmarked.delete(keyText(object));
           if (object.body !== undefined) objects.set(keyText(object), Buffer.from(object.body).toString());
         }
         return;
@@ -292,9 +292,9 @@ class FakeConnection implements FrameConnection {
         for (const key of frame.keys) objects.delete(keyText(key));
         return;
       case 'end':
-        for (const key of statement?.unstated ?? []) objects.delete(key);
-        this.#statements.delete(name);
-        if (!this.#cache.refusesBegin) this.#cache.stated.add(name);
+        for (const key of sync?.unmarked ?? []) objects.delete(key);
+        this.#syncs.delete(name);
+        if (!this.#cache.refusesBegin) this.#cache.synced.add(name);
     }
   }
 }

@@ -1,13 +1,13 @@
-/** A slice's truth in memory, told to whoever opens it: a statement of what is there, then changes. */
-import type { SliceSource, Told } from '../../src/sender/source.js';
+/** A slice's truth in memory, told to whoever opens it: a sync of what is there, then changes. */
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import { keyText } from './fake-cache.js';
 
-type Reading = { queue: Told[]; wake: () => void; failure: Error | undefined; isEnded: boolean };
+type Reading = { queue: Outgoing[]; wake: () => void; failure: Error | undefined; isEnded: boolean };
 
 export class FakeSource implements SliceSource {
   connected = true;
   batchMax = 100;
-  /** Statements are left without their end until `release`. */
+  /** Syncs are left without their end until `release`. */
   holdsEnd = false;
   /** Batches that were asked for and given. */
   given = 0;
@@ -26,16 +26,16 @@ export class FakeSource implements SliceSource {
 
   put(name: string, body = name, version = 'v1'): void {
     this.#objects.set(name, body);
-    this.tell({ kind: 'put', version, object: anObject(name, body) });
+    this.send({ kind: 'put', version, object: anObject(name, body) });
   }
 
   delete(name: string): void {
     this.#objects.delete(name);
-    this.tell({ kind: 'delete', key: placed(name) });
+    this.send({ kind: 'delete', key: placed(name) });
   }
 
-  restate(): void {
-    this.tell(...this.#statement());
+  resync(): void {
+    this.send(...this.#sync());
     for (const reading of this.#readings) reading.isEnded = !this.holdsEnd;
   }
 
@@ -55,15 +55,15 @@ export class FakeSource implements SliceSource {
     }
   }
 
-  tell(...told: readonly Told[]): void {
+  send(...outgoing: readonly Outgoing[]): void {
     for (const reading of this.#readings) {
-      reading.queue.push(...told);
+      reading.queue.push(...outgoing);
       reading.wake();
     }
   }
 
-  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
-    const reading: Reading = { queue: [...this.#statement()], wake: () => {}, failure: undefined, isEnded: !this.holdsEnd };
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
+    const reading: Reading = { queue: [...this.#sync()], wake: () => {}, failure: undefined, isEnded: !this.holdsEnd };
     const abort = (): void => reading.wake();
     signal.addEventListener('abort', abort);
     this.#readings.add(reading);
@@ -82,8 +82,8 @@ export class FakeSource implements SliceSource {
     }
   }
 
-  #statement(): readonly Told[] {
-    const puts = [...this.#objects].map(([name, body]): Told => ({ kind: 'put', version: 'v1', object: anObject(name, body) }));
+  #sync(): readonly Outgoing[] {
+    const puts = [...this.#objects].map(([name, body]): Outgoing => ({ kind: 'put', version: 'v1', object: anObject(name, body) }));
     return [{ kind: 'begin', revision: '7' }, ...puts, ...(this.holdsEnd ? [] : [{ kind: 'end', revision: '7' } as const])];
   }
 }

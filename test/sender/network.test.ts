@@ -5,7 +5,7 @@ import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-s
 import { connectPath } from '../../src/frames/socket-options.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { Sender } from '../../src/sender/sender.js';
-import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import { shardName } from '../support/objects.js';
 import { pushedExport, sliceOf } from '../support/raw-pusher.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
@@ -16,19 +16,19 @@ const exports = sliceOf('apiexports');
 const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
 const quick = { 'ping-interval': '300ms', 'pong-timeout': '300ms' };
 
-/** Tells what a test gives it, behind a statement of nothing. */
+/** Tells what a test gives it, behind a sync of nothing. */
 class Tap implements SliceSource {
   readonly connected = true;
-  #waiting: Told[] = [];
+  #waiting: Outgoing[] = [];
   #wake: () => void = () => {};
   opened = 0;
 
-  tell(name: string, spec: unknown): void {
+  send(name: string, spec: unknown): void {
     this.#waiting.push({ kind: 'put', version: 'v1alpha2', object: pushedExport(name, { spec }) });
     this.#wake();
   }
 
-  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
     this.opened += 1;
     signal.addEventListener('abort', () => this.#wake(), { once: true });
     yield [
@@ -70,7 +70,7 @@ async function aPush(t: ExecutionContext) {
     stop.abort();
     await ended;
   });
-  await until(() => sender.state.slices[0]?.phase === 'stated');
+  await until(() => sender.state.slices[0]?.phase === 'synced');
   return { server, proxy, sender, tap };
 }
 
@@ -82,32 +82,32 @@ test('on a slow network what is told arrives, in one connection', async (t) => {
   const { server, proxy, tap } = await aPush(t);
 
   proxy.delay(125);
-  for (let i = 0; i < 50; i += 1) tap.tell(`n${i}`, { i });
+  for (let i = 0; i < 50; i += 1) tap.send(`n${i}`, { i });
   await until(async () => (await listed(server)) === 50);
 
   t.is(proxy.connections, 1);
   t.is(tap.opened, 1);
 });
 
-test('a network that swallows everything is noticed at both ends; behind it the sender goes on, and states nothing anew', async (t) => {
+test('a network that swallows everything is noticed at both ends; behind it the sender goes on, and syncs nothing anew', async (t) => {
   const { server, proxy, sender, tap } = await aPush(t);
 
   proxy.blackhole();
-  for (let i = 0; i < 50; i += 1) tap.tell(`n${i}`, { i });
+  for (let i = 0; i < 50; i += 1) tap.send(`n${i}`, { i });
   await until(() => sender.state.connection.kind !== 'connected');
   await until(async () => (await server.metric('strata_push_sessions')) === 0);
   t.is(await listed(server), 0);
   proxy.heal();
   await until(async () => (await listed(server)) === 50, 10_000);
 
-  t.is(tap.opened, 1, 'no second statement');
+  t.is(tap.opened, 1, 'no second sync');
 });
 
-test('a connection that is cut again and again loses nothing and repeats no statement', async (t) => {
+test('a connection that is cut again and again loses nothing and repeats no sync', async (t) => {
   const { server, proxy, tap } = await aPush(t);
 
   for (let i = 0; i < 60; i += 1) {
-    tap.tell(`n${i}`, { i });
+    tap.send(`n${i}`, { i });
     if (i % 20 === 10) proxy.cut();
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

@@ -2,26 +2,26 @@ import test from 'ava';
 import { resume, type SliceKnowledge } from '../../src/sender/resume.js';
 
 const cacheId = 'cache-a';
-const whole: SliceKnowledge = { open: true, statedAt: cacheId };
+const whole: SliceKnowledge = { open: true, syncedAt: cacheId };
 
-const table: readonly Readonly<{ law: string; known: SliceKnowledge; statedThere?: boolean; decided: 'go on' | 'state' }>[] = [
-  { law: 'a slice that both sides know to be stated goes on', known: whole, decided: 'go on' },
-  { law: 'a slice that the cache does not name as stated is stated', known: whole, statedThere: false, decided: 'state' },
+const table: readonly Readonly<{ law: string; known: SliceKnowledge; syncedThere?: boolean; decided: 'go on' | 'sync' }>[] = [
+  { law: 'a slice that both sides know to be synced goes on', known: whole, decided: 'go on' },
+  { law: 'a slice that the cache does not name as synced is synced', known: whole, syncedThere: false, decided: 'sync' },
   {
-    law: 'a slice that was stated at another cache is stated',
-    known: { ...whole, statedAt: 'cache-b' },
-    decided: 'state',
+    law: 'a slice that was synced at another cache is synced',
+    known: { ...whole, syncedAt: 'cache-b' },
+    decided: 'sync',
   },
   {
-    law: 'a slice whose begin was sent and whose end is not acknowledged is stated',
-    known: { ...whole, statedAt: undefined },
-    decided: 'state',
+    law: 'a slice whose begin was sent and whose end is not acknowledged is synced',
+    known: { ...whole, syncedAt: undefined },
+    decided: 'sync',
   },
-  { law: 'a slice whose source is not read is stated', known: { ...whole, open: false }, decided: 'state' },
+  { law: 'a slice whose source is not read is synced', known: { ...whole, open: false }, decided: 'sync' },
 ];
 
-for (const { law, known, statedThere = true, decided } of table) {
+for (const { law, known, syncedThere = true, decided } of table) {
   test(law, (t) => {
-    t.is(resume(known, { cacheId, statedThere }), decided);
+    t.is(resume(known, { cacheId, syncedThere }), decided);
   });
 }

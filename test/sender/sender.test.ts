@@ -3,13 +3,13 @@ import { deferred } from '../../src/domain/deferred.js';
 import { protocolVersion } from '../../src/frames/frame.js';
 import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
 import type { SenderState } from '../../src/sender/sender-state.js';
-import type { Told } from '../../src/sender/source.js';
+import type { Outgoing } from '../../src/sender/source.js';
 import { shardName } from '../support/objects.js';
 import { aSlice, exports, schemas, SenderRig } from './a-sender.js';
 import { FakeCache } from './fake-cache.js';
 import { FakeSource } from './fake-source.js';
 
-test('a sender says who it is and what it will state, then states it', async (t) => {
+test('a sender says who it is and what it will sync, then syncs it', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
 
@@ -21,7 +21,7 @@ test('a sender says who it is and what it will state, then states it', async (t)
     role: 'shard',
     name: 'amber',
     process: 'process-5',
-    incarnation: 0,
+    term: 0,
     takesOver: false,
     route: [],
     slices: [exports],
@@ -32,11 +32,11 @@ test('a sender says who it is and what it will state, then states it', async (t)
   t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end']);
   await rig.commit();
   t.deepEqual(rig.cache.held(exports), source.truth);
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('changes behind a statement are sent as they are told', async (t) => {
+test('changes behind a sync are sent as they are told', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -57,13 +57,13 @@ test('a source that begins again mid-stream states its slice again', async (t) =
   await rig.start();
   await rig.commit();
 
-  source.restate();
+  source.resync();
   await rig.settle();
-  t.is(rig.sender.state.slices[0]?.phase, 'stating');
+  t.is(rig.sender.state.slices[0]?.phase, 'syncing');
   await rig.commit();
 
   t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'begin', 'put', 'end']);
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
   t.deepEqual(rig.cache.violations, []);
 });
 
@@ -78,7 +78,7 @@ test('L1 nothing that a source tells before its first begin is sent', async (t) 
   t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'end']);
 });
 
-test('a slice that comes after another is opened once that one is acknowledged as stated', async (t) => {
+test('a slice that comes after another is opened once that one is acknowledged as synced', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   const after = rig.source(schemas, ['two'], { after: exports });
@@ -149,7 +149,7 @@ test('a withdrawn slice is stopped and the cache is told nothing', async (t) => 
   t.deepEqual(rig.sender.state.slices, []);
 });
 
-test('a slice that is added again after it was withdrawn is stated', async (t) => {
+test('a slice that is added again after it was withdrawn is synced', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   await rig.start();
@@ -163,7 +163,7 @@ test('a slice that is added again after it was withdrawn is stated', async (t) =
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what the cache asks to be stated again is read anew, and deletes told before are not sent', async (t) => {
+test('what the cache asks to be synced again is read anew, and deletes told before are not sent', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
   await rig.start();
@@ -173,7 +173,7 @@ test('what the cache asks to be stated again is read anew, and deletes told befo
   await rig.settle();
 
   source.delete('one');
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   await rig.settle();
   rig.cache.connection?.flow();
   await rig.settle();
@@ -185,28 +185,28 @@ test('what the cache asks to be stated again is read anew, and deletes told befo
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('an end that was under way when the slice was asked for again does not make it stated', async (t) => {
+test('an end that was under way when the slice was asked for again does not make it synced', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
   source.holdsEnd = true;
 
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   await rig.settle();
   await rig.commit();
 
-  t.is(rig.sender.state.slices[0]?.phase, 'stating');
+  t.is(rig.sender.state.slices[0]?.phase, 'syncing');
   source.release();
   await rig.settle();
   await rig.commit();
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
 for (const [boundary, sequence] of [
   ['begin', 1],
   ['end', 3],
 ] as const) {
-  test(`L2 a slice whose ${boundary} was refused is not stated, and is stated anew after a while`, async (t) => {
+  test(`L2 a slice whose ${boundary} was refused is not synced, and is resynced after a while`, async (t) => {
     const rig = new SenderRig(t);
     const source = rig.source(exports, ['one']);
     await rig.start();
@@ -215,17 +215,17 @@ for (const [boundary, sequence] of [
     await rig.commit();
 
     t.is(rig.sender.state.slices[0]?.phase, 'waiting');
-    t.like(rig.events('sender.refused')[0], { told: boundary, reason: 'Invalid' });
+    t.like(rig.events('sender.refused')[0], { sent: boundary, reason: 'Invalid' });
     t.is(source.opened, 1);
     await rig.advance(1_000);
     await rig.commit();
     t.is(source.opened, 2);
-    t.is(rig.sender.state.slices[0]?.phase, 'stated');
+    t.is(rig.sender.state.slices[0]?.phase, 'synced');
     t.deepEqual(rig.cache.violations, []);
   });
 }
 
-test('a statement that is refused again and again is made ever more seldom, until it is taken', async (t) => {
+test('a sync that is refused again and again is made ever more seldom, until it is taken', async (t) => {
   const cache = new FakeCache();
   cache.refusesBegin = true;
   const rig = new SenderRig(t, { cache });
@@ -237,16 +237,16 @@ test('a statement that is refused again and again is made ever more seldom, unti
     await rig.advance(1_000);
   }
   t.true(source.opened >= 5 && source.opened <= 8, `opened ${source.opened} times in a minute`);
-  t.is(cache.stated.size, 0);
+  t.is(cache.synced.size, 0);
 
   cache.refusesBegin = false;
   await rig.advance(60_000);
   await rig.commit();
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
   t.is(rig.clock.pending, 1, 'what tells the status');
 });
 
-test('the first time a cache asks for a slice again it is stated at once, then ever more seldom while it goes on asking', async (t) => {
+test('the first time a cache asks for a slice again it is synced at once, then ever more seldom while it goes on asking', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -254,7 +254,7 @@ test('the first time a cache asks for a slice again it is stated at once, then e
 
   const waits: number[] = [];
   for (const opened of [2, 3, 4, 5]) {
-    rig.cache.restate(exports);
+    rig.cache.resync(exports);
     let waitedMs = 0;
     for (await rig.settle(); source.opened < opened; waitedMs += 250) await rig.advance(250);
     waits.push(waitedMs);
@@ -263,32 +263,32 @@ test('the first time a cache asks for a slice again it is stated at once, then e
 
   t.deepEqual(waits, [0, 750, 1_500, 3_000]);
   await rig.advance(60_000);
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   await rig.settle();
   t.is(source.opened, 6);
 });
 
-test('a slice that waits to be stated again is so once, however often it is asked for', async (t) => {
+test('a slice that waits to be synced again is so once, however often it is asked for', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
   await rig.commit();
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   await rig.commit();
 
-  for (let i = 0; i < 20; i += 1) rig.cache.restate(exports);
+  for (let i = 0; i < 20; i += 1) rig.cache.resync(exports);
   await rig.advance(1_000);
   await rig.commit();
 
   t.is(source.opened, 3);
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
 test('L3 a source is opened again only once its last reading has let go', async (t) => {
   const rig = new SenderRig(t);
   const source = new FakeSource();
   const letGo = deferred<void>();
-  const slow = async function* (signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+  const slow = async function* (signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
     yield* source.open(signal);
     await letGo.promise;
   };
@@ -296,7 +296,7 @@ test('L3 a source is opened again only once its last reading has let go', async 
   await rig.start();
   await rig.commit();
 
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   await rig.settle();
   t.is(source.opened, 1);
   letGo.resolve();
@@ -316,7 +316,7 @@ test('a refused object is counted and logged without its body, and ends nothing'
 
   t.deepEqual(cache.held(exports), { 'acme||good': 'good' });
   t.is(rig.sender.state.refused, 1);
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
   t.is(rig.sender.state.unacknowledged.mutations, 0);
   const [logged] = rig.events('sender.refused');
   t.like(logged, { cluster: 'acme', name: 'bad', reason: 'Invalid' });
@@ -350,7 +350,7 @@ test('an object that is larger than the cache takes is not sent, is counted and 
   t.like(rig.events('sender.refused')[0], { name: 'large', reason: 'RequestEntityTooLarge' });
 });
 
-test('an object that became too large keeps its old version, in a statement and behind it, and is counted each time', async (t) => {
+test('an object that became too large keeps its old version, in a sync and behind it, and is counted each time', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'grown']);
   await rig.start();
@@ -359,12 +359,12 @@ test('an object that became too large keeps its old version, in a statement and 
   source.put('grown', 'x'.repeat(10_001));
   await rig.settle();
   t.is(rig.sender.state.refused, 1);
-  source.restate();
+  source.resync();
   await rig.settle();
   await rig.commit();
 
   t.deepEqual(rig.cache.held(exports), { 'acme||grown': 'grown', 'acme||one': 'one' });
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
   t.is(rig.sender.state.refused, 2);
   t.is(rig.events('sender.refused').length, 2);
   t.like(rig.cache.received.at(-1), { kind: 'end', count: 2 });
@@ -407,7 +407,7 @@ test('N1 a network that takes nothing stops the sources', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('N2 slices take turns: a long statement does not hold back a short one', async (t) => {
+test('N2 slices take turns: a long sync does not hold back a short one', async (t) => {
   const rig = new SenderRig(t, { batchMutationsMax: 2 });
   rig.source(
     exports,
@@ -436,7 +436,7 @@ test('an object larger than the whole credit is sent when nothing else is under 
   t.deepEqual(cache.violations, []);
 });
 
-test('a lost connection is resumed: what was not acknowledged is sent again and nothing is stated anew', async (t) => {
+test('a lost connection is resumed: what was not acknowledged is sent again and nothing is resynced', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -455,7 +455,7 @@ test('a lost connection is resumed: what was not acknowledged is sent again and 
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what is sent again comes before what was told after it', async (t) => {
+test('what is sent again comes before what was sent after it', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 3, bytes: 1_000_000 };
   const rig = new SenderRig(t, { cache, lastedMs: 0 });
@@ -479,7 +479,7 @@ test('what is sent again comes before what was told after it', async (t) => {
   t.deepEqual(cache.violations, []);
 });
 
-test('a begin that was told and not sent yet when the connection broke follows in the next one', async (t) => {
+test('a begin that was sent and not sent yet when the connection broke follows in the next one', async (t) => {
   const rig = new SenderRig(t, { lastedMs: 0 });
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -487,7 +487,7 @@ test('a begin that was told and not sent yet when the connection broke follows i
   rig.cache.connection?.stall();
   source.put('two');
   await rig.settle();
-  source.restate();
+  source.resync();
   await rig.settle();
 
   rig.cache.drop();
@@ -495,7 +495,7 @@ test('a begin that was told and not sent yet when the connection broke follows i
   await rig.commit();
 
   t.deepEqual(rig.cache.held(exports), source.truth);
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
   t.deepEqual(rig.cache.violations, []);
 });
 
@@ -508,7 +508,7 @@ test('what an aborted reading told is not kept for another connection', async (t
   await rig.advance(1_000);
   t.is(rig.sender.state.lagMs, 1_000);
 
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   await rig.settle();
   rig.cache.refusal = new Error('gone');
   rig.cache.drop();
@@ -518,7 +518,7 @@ test('what an aborted reading told is not kept for another connection', async (t
   t.is(rig.sender.state.unacknowledged.mutations, 0);
 });
 
-test('what a source told while no cache was there is sent once one is', async (t) => {
+test('what a source sent while no cache was there is sent once one is', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -534,7 +534,7 @@ test('what a source told while no cache was there is sent once one is', async (t
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('a statement that was interrupted is begun anew', async (t) => {
+test('a sync that was interrupted is begun anew', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
   await rig.start();
@@ -665,15 +665,14 @@ test('at another URL than before it names what it was given: the cache there fin
   const [one, two] = [new FakeCache('one'), new FakeCache('two')];
   const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
   const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
-  const incarnations = (cache: FakeCache): readonly number[] =>
-    cache.received.flatMap((frame) => (frame.kind === 'hello' ? [frame.incarnation] : []));
+  const terms = (cache: FakeCache): readonly number[] => cache.received.flatMap((frame) => (frame.kind === 'hello' ? [frame.term] : []));
   await rig.start();
 
   one.bye('shutdown', 60_000);
   await rig.advance(200);
 
-  t.deepEqual(incarnations(one), [0]);
-  t.deepEqual(incarnations(two), [5]);
+  t.deepEqual(terms(one), [0]);
+  t.deepEqual(terms(two), [5]);
 });
 
 test('a cache that never says welcome is given up', async (t) => {
@@ -770,35 +769,35 @@ test('the cache is told how fresh each slice is: at once, soon after it has chan
   const source = rig.source(exports, ['one']);
   source.connected = false;
   await rig.start();
-  const told = () => rig.cache.received.splice(0).flatMap((frame) => (frame.kind === 'status' ? [frame.freshness] : []));
-  t.deepEqual(told(), [[{ slice: exports, connected: false, synced: false, lagMs: 0, whole: false }]]);
+  const received = () => rig.cache.received.splice(0).flatMap((frame) => (frame.kind === 'status' ? [frame.freshness] : []));
+  t.deepEqual(received(), [[{ slice: exports, connected: false, everSynced: false, lagMs: 0, whole: false }]]);
 
   source.connected = true;
   await rig.advance(250);
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: false, lagMs: 250, whole: false }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: false, lagMs: 250, whole: false }]]);
   await rig.commit();
   await rig.advance(250);
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }]]);
   source.put('two');
   await rig.settle();
   for (let ms = 250; ms < 1_000; ms += 250) await rig.advance(250);
-  t.deepEqual(told(), []);
+  t.deepEqual(received(), []);
   await rig.advance(250);
 
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 1_000, whole: true }]]);
+  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 1_000, whole: true }]]);
   await rig.commit();
   await rig.advance(250);
-  t.deepEqual(told(), [[{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }]], 'it has caught up');
+  t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }]], 'it has caught up');
 });
 
-test('a slice of which something was refused is not whole until that is taken, or gone, or all of it is stated anew', async (t) => {
+test('a slice of which something was refused is not whole until that is taken, or gone, or all of it is resynced', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refuses = ({ name }) => (name.startsWith('bad') ? 'Invalid' : undefined);
   const source = rig.source(exports, ['one', 'bad', 'bad-too']);
   await rig.start();
   await rig.commit();
   const isWhole = (): boolean | undefined => rig.sender.state.slices[0]?.whole;
-  t.like(rig.sender.state.slices[0], { phase: 'stated', whole: false });
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false });
 
   rig.cache.refuses = ({ name }) => (name === 'bad-too' ? 'Invalid' : undefined);
   source.delete('bad');
@@ -812,7 +811,7 @@ test('a slice of which something was refused is not whole until that is taken, o
 
 const tooLarge = 'x'.repeat(10_001);
 
-test('a slice whose statement has an object that is larger than the cache takes is not whole until that is smaller, or gone', async (t) => {
+test('a slice whose sync has an object that is larger than the cache takes is not whole until that is smaller, or gone', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   source.put('large', tooLarge);
@@ -850,7 +849,7 @@ test('what was told of an object before it was refused makes nothing whole when 
   t.false(isWhole(), 'the other one is still lacking');
 });
 
-test('a statement that is sent again behind a lost connection lacks what was too large the first time', async (t) => {
+test('a sync that is sent again behind a lost connection lacks what was too large the first time', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   source.put('large', tooLarge);
@@ -859,10 +858,10 @@ test('a statement that is sent again behind a lost connection lacks what was too
   await rig.advance(60_000);
   await rig.commit();
 
-  t.like(rig.sender.state.slices[0], { phase: 'stated', whole: false });
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false });
 });
 
-test('what is refused of a statement that another one has taken the place of is no matter of that one', async (t) => {
+test('what is refused of a sync that another one has taken the place of is no matter of that one', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
   const source = rig.source(exports, ['one']);
@@ -872,7 +871,7 @@ test('what is refused of a statement that another one has taken the place of is 
   source.put('late');
   await rig.settle();
   const put = rig.cache.received.findLast(({ kind }) => kind === 'put');
-  rig.cache.restate(exports);
+  rig.cache.resync(exports);
   source.delete('late');
   await rig.advance(1_000);
   const sequence = put?.kind === 'put' ? put.sequence : 0;
@@ -880,7 +879,7 @@ test('what is refused of a statement that another one has taken the place of is 
   await rig.settle();
   await rig.commit();
 
-  t.like(rig.sender.state.slices[0], { phase: 'stated', whole: true });
+  t.like(rig.sender.state.slices[0], { phase: 'synced', whole: true });
 });
 
 test('a cache that is there and acknowledges nothing is left, and tried again', async (t) => {
@@ -895,7 +894,7 @@ test('a cache that is there and acknowledges nothing is left, and tried again', 
   t.true(rig.cache.received.filter(({ kind }) => kind === 'hello').length > 1);
 });
 
-test('a sender without slices tells no freshness', async (t) => {
+test('a sender without slices sends no freshness', async (t) => {
   const rig = new SenderRig(t);
 
   await rig.start();
@@ -915,7 +914,7 @@ test('the state shows what is under way and how old the oldest of it is', async 
 
   const { slices, unacknowledged, lagMs } = rig.sender.state;
 
-  t.like(slices[0], { phase: 'stating', objects: 2, lagMs: 250, refused: 0, connected: true });
+  t.like(slices[0], { phase: 'syncing', objects: 2, lagMs: 250, refused: 0, connected: true });
   t.is(slices[0]?.unacknowledged.mutations, 4);
   t.is(unacknowledged.mutations, 4);
   t.is(lagMs, 250);
@@ -934,7 +933,7 @@ test('the lag of what waits for another connection goes on', async (t) => {
   await rig.advance(5_000);
 
   t.is(rig.sender.state.lagMs, 5_000);
-  t.is(rig.sender.state.slices[0]?.phase, 'stated');
+  t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
 test('states tells one at once, then changes no more often than the interval, and ends with the run', async (t) => {
@@ -985,12 +984,12 @@ test('a sender has a URL and runs once', async (t) => {
   await t.throwsAsync(rig.sender.run(rig.abort.signal), { message: /once/ });
 });
 
-async function* prefixed(batches: AsyncIterable<readonly Told[]>) {
+async function* prefixed(batches: AsyncIterable<readonly Outgoing[]>) {
   yield [{ kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'early' } } as const];
   yield* batches;
 }
 
-async function* stubborn(): AsyncGenerator<readonly Told[]> {
+async function* stubborn(): AsyncGenerator<readonly Outgoing[]> {
   yield [{ kind: 'begin', revision: '7' }];
   await new Promise(() => {});
 }

@@ -7,12 +7,12 @@ const credit = { mutations: 4, bytes: 100 };
 
 function pending(bytes = 10, sinceMs = 0): Pending {
   return {
-    told: { kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'one' } },
+    outgoing: { kind: 'delete', key: { cluster: 'acme', namespace: '', name: 'one' } },
     bytes,
     sinceMs,
-    statement: 1,
+    sync: 1,
     order: 1,
-    stating: false,
+    syncing: false,
   };
 }
 

@@ -21,7 +21,7 @@ async function untilNames(rig: AgentRig, slice: string, names: readonly string[]
 }
 
 for (const how of ['watching', 'lists'] as const) {
-  test(`a recorded shard is stated as a whole by ${how}, and each object is what kcp pushes`, async (t) => {
+  test(`a recorded shard is synced as a whole by ${how}, and each object is what kcp pushes`, async (t) => {
     const objects = await shardObjects('root');
     const rig = await anAgent(t, {
       prepare: (shard) => {
@@ -30,7 +30,7 @@ for (const how of ['watching', 'lists'] as const) {
       },
     });
 
-    await rig.stated();
+    await rig.synced();
 
     t.is(rig.slices.slices.length, 18);
     const held = rig.slices.slices.flatMap((slice) => Object.values(rig.slices.objects(slice)));
@@ -52,17 +52,17 @@ test('the whole recording can be put into a stand-in', async (t) => {
   t.true((await fill(rig.shard, 'shard-1')) > 0);
 });
 
-test('changes follow the statement: what is created, changed and deleted', async (t) => {
+test('changes follow the sync: what is created, changed and deleted', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('a')) });
-  await rig.stated();
+  await rig.synced();
 
   rig.shard.store.put(exports, 'root', named('b'));
   rig.shard.store.put(exports, 'acme', named('a', {}, { spec: 1 }));
   rig.shard.store.delete(exports, 'root', 'a');
   rig.shard.store.put(exports, 'root', named('b', {}, { spec: 2 }));
 
-  await until(() => rig.slices.told.get(sliceOf(exports))?.length === 7);
-  t.deepEqual(rig.slices.told.get(sliceOf(exports)), ['begin', 'put a', 'end', 'put b', 'put a', 'delete a', 'put b']);
+  await until(() => rig.slices.received.get(sliceOf(exports))?.length === 7);
+  t.deepEqual(rig.slices.received.get(sliceOf(exports)), ['begin', 'put a', 'end', 'put b', 'put a', 'delete a', 'put b']);
   t.deepEqual(Object.keys(rig.slices.objects(sliceOf(exports))), ['acme||a', 'root||b']);
 });
 
@@ -73,8 +73,8 @@ test('only marked objects of marked types are told, and one that loses its mark 
       store.put(roles, 'root', named('plain'));
     },
   });
-  await rig.stated();
-  t.deepEqual(rig.slices.told.get(sliceOf(roles)), ['begin', 'put marked', 'end']);
+  await rig.synced();
+  t.deepEqual(rig.slices.received.get(sliceOf(roles)), ['begin', 'put marked', 'end']);
 
   rig.shard.store.put(roles, 'root', named('marked'));
   rig.shard.store.put(roles, 'root', named('plain', { annotations: replicate }));
@@ -82,23 +82,23 @@ test('only marked objects of marked types are told, and one that loses its mark 
   await untilNames(rig, sliceOf(roles), ['plain']);
 });
 
-test('what is being deleted stays as it was while finalizers hold it, and a statement keeps it', async (t) => {
+test('what is being deleted stays as it was while finalizers hold it, and a sync keeps it', async (t) => {
   const deleting = { finalizers: ['x'], deletionTimestamp: '2026-11-20T22:53:25Z' } as KubeObject['metadata'];
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('held', {}, { spec: 1 })) });
-  await rig.stated();
+  await rig.synced();
 
   rig.shard.store.put(exports, 'root', named('held', deleting, { spec: 2 }));
   rig.shard.store.put(exports, 'root', named('next'));
   await untilNames(rig, sliceOf(exports), ['held', 'next']);
-  t.false(rig.slices.told.get(sliceOf(exports))?.includes('keep held'));
+  t.false(rig.slices.received.get(sliceOf(exports))?.includes('keep held'));
 
   await rig.shard.stop();
   rig.shard.store.delete(exports, 'root', 'next');
   rig.shard.store.put(exports, 'root', named('next'));
   rig.shard.store.compact();
   await rig.shard.restart();
-  await until(() => rig.slices.told.get(sliceOf(exports))?.includes('keep held') === true);
-  await rig.stated();
+  await until(() => rig.slices.received.get(sliceOf(exports))?.includes('keep held') === true);
+  await rig.synced();
   t.is((JSON.parse(rig.slices.objects(sliceOf(exports))['root||held']?.text ?? '{}') as { spec?: number }).spec, 1);
 
   rig.shard.store.delete(exports, 'root', 'held');
@@ -112,19 +112,19 @@ test('no logical cluster of the system is told of, but those that are named', as
       for (const cluster of ['root', 'system:shard', 'system:admin']) store.put(exports, cluster, named('a'));
     },
   });
-  await rig.stated();
+  await rig.synced();
 
   rig.shard.store.delete(exports, 'system:admin', 'a');
   rig.shard.store.put(exports, 'root', named('b'));
 
   await until(() => rig.slices.names(sliceOf(exports)).includes('b'));
   t.deepEqual(Object.keys(rig.slices.objects(sliceOf(exports))), ['root||a', 'root||b', 'system:shard||a']);
-  t.false(rig.slices.told.get(sliceOf(exports))?.includes('delete a'));
+  t.false(rig.slices.received.get(sliceOf(exports))?.includes('delete a'));
 });
 
 test("types bound from kcp's own exports are asked for with the identity that the shard tells, looked up anew when it is not found", async (t) => {
   const rig = await anAgent(t);
-  await rig.stated();
+  await rig.synced();
   const lookups = (): number => rig.asked('configmaps/apiexport-identity-cache').length;
   const before = lookups();
 
@@ -144,15 +144,15 @@ test('a type that the shard does not serve is waited for, said once, and told wh
   const rig = await anAgent(t, { clock, prepare: ({ store }) => store.hide(absent) });
   await until(() => {
     clock.advance(200);
-    return rig.slices.stated.size === 17 && rig.asked('apiconversions').length >= 12;
+    return rig.slices.synced.size === 17 && rig.asked('apiconversions').length >= 12;
   });
   t.is(rig.events('shard.type.absent').length, 1);
-  t.false(rig.slices.stated.has(sliceOf(absent)));
+  t.false(rig.slices.synced.has(sliceOf(absent)));
 
   rig.shard.store.serve({ group: 'apis.kcp.io', version: 'v1alpha1', resource: 'apiconversions', kind: 'APIConversion', identity: '' });
   await until(() => {
     clock.advance(200);
-    return rig.slices.stated.has(sliceOf(absent));
+    return rig.slices.synced.has(sliceOf(absent));
   });
   t.is(rig.events('shard.type.served').length, 1);
 });

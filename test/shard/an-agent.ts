@@ -28,9 +28,9 @@ export class AgentRig {
     );
   }
 
-  /** Once every slice is stated. */
-  async stated(): Promise<void> {
-    await until(() => this.slices.slices.every((slice) => this.slices.stated.has(slice)));
+  /** Once every slice is synced. */
+  async synced(): Promise<void> {
+    await until(() => this.slices.slices.every((slice) => this.slices.synced.has(slice)));
   }
 
   events(event: string): readonly Logged[] {

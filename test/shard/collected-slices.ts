@@ -1,16 +1,16 @@
-/** A sink that keeps what it is told, as a cache would: what was not stated since `begin` goes at `end`. Every source is open at once. */
+/** A sink that keeps what it is told, as a cache would: what was not synced since `begin` goes at `end`. Every source is open at once. */
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { SliceSink } from '../../src/shard/slice-sink.js';
-import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 
 export type Held = Readonly<{ version: string; sourceVersion: string; text: string }>;
 
 type Following = { readonly source: SliceSource; readonly abort: AbortController; readonly ended: Promise<void> };
 
 export class CollectedSlices implements SliceSink {
-  /** Everything that was told, by slice, one word each: `begin`, `put a`, `keep a`, `delete a`, `end`. */
-  readonly told = new Map<string, string[]>();
-  readonly stated = new Set<string>();
+  /** Everything that was sent, by slice, one word each: `begin`, `put a`, `keep a`, `delete a`, `end`. */
+  readonly received = new Map<string, string[]>();
+  readonly synced = new Set<string>();
   readonly withdrawn: string[] = [];
   isComplete = false;
   readonly after = new Map<string, string>();
@@ -63,30 +63,30 @@ export class CollectedSlices implements SliceSink {
     const objects = new Map<string, Held>();
     const words: string[] = [];
     this.#objects.set(name, objects);
-    this.told.set(name, words);
-    let unstated = new Set<string>();
+    this.received.set(name, words);
+    let unmarked = new Set<string>();
     for await (const batch of source.open(signal)) {
       if (batch.length === 0) throw new Error('a batch is never empty');
-      for (const told of batch) {
-        words.push(wordOf(told));
-        switch (told.kind) {
+      for (const outgoing of batch) {
+        words.push(wordOf(outgoing));
+        switch (outgoing.kind) {
           case 'begin':
-            unstated = new Set(objects.keys());
-            this.stated.delete(name);
+            unmarked = new Set(objects.keys());
+            this.synced.delete(name);
             break;
           case 'put': {
-            const { cluster, namespace, name: objectName, sourceVersion, body } = told.object;
+            const { cluster, namespace, name: objectName, sourceVersion, body } = outgoing.object;
             const place = `${cluster}|${namespace}|${objectName}`;
-            unstated.delete(place);
-            if (body !== undefined) objects.set(place, { version: told.version, sourceVersion, text: new TextDecoder().decode(body) });
+            unmarked.delete(place);
+            if (body !== undefined) objects.set(place, { version: outgoing.version, sourceVersion, text: new TextDecoder().decode(body) });
             break;
           }
           case 'delete':
-            objects.delete(`${told.key.cluster}|${told.key.namespace}|${told.key.name}`);
+            objects.delete(`${outgoing.key.cluster}|${outgoing.key.namespace}|${outgoing.key.name}`);
             break;
           case 'end':
-            for (const place of unstated) objects.delete(place);
-            this.stated.add(name);
+            for (const place of unmarked) objects.delete(place);
+            this.synced.add(name);
             break;
         }
       }
@@ -94,7 +94,7 @@ export class CollectedSlices implements SliceSink {
   }
 }
 
-function wordOf(told: Told): string {
-  if (told.kind === 'put') return `${told.object.body === undefined ? 'keep' : 'put'} ${told.object.name}`;
-  return told.kind === 'delete' ? `delete ${told.key.name}` : told.kind;
+function wordOf(outgoing: Outgoing): string {
+  if (outgoing.kind === 'put') return `${outgoing.object.body === undefined ? 'keep' : 'put'} ${outgoing.object.name}`;
+  return outgoing.kind === 'delete' ? `delete ${outgoing.key.name}` : outgoing.kind;
 }

@@ -49,7 +49,7 @@ test('what a ClusterCachedResource declares is told of its logical cluster alone
     store.put(instances, 'acme', named('half', { app: 'x' }));
     store.put(instances, 'other', named('elsewhere', { app: 'x', tier: 'y' }));
   });
-  await until(() => rig.slices.stated.has(slice));
+  await until(() => rig.slices.synced.has(slice));
 
   t.deepEqual(places(rig), ['acme in']);
   t.is(rig.slices.after.get(slice), sliceOf(cached));
@@ -68,51 +68,51 @@ test('nothing is declared before kcp has written kind, scope and identity, nor f
     store.put(cached, 'acme', declaring({ identity: '' }));
     store.put(cached, 'builtin', { ...declaring(), spec: { group: 'apis.kcp.io', version: 'v1alpha2', resource: 'apiexports' } });
   });
-  await rig.stated();
+  await rig.synced();
   t.is(rig.slices.slices.length, 18);
 
   rig.shard.store.put(cached, 'acme', declaring());
 
-  await until(() => rig.slices.stated.has(slice));
+  await until(() => rig.slices.synced.has(slice));
   t.is(rig.slices.slices.length, 19);
 });
 
-test('several ClusterCachedResources of one identity are one slice, whose statement covers them all', async (t) => {
+test('several ClusterCachedResources of one identity are one slice, whose sync covers them all', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring());
     for (const cluster of ['acme', 'other']) store.put(instances, cluster, named('a'));
   });
-  await until(() => rig.slices.stated.has(slice));
+  await until(() => rig.slices.synced.has(slice));
 
   rig.shard.store.put(cached, 'other', declaring());
   await until(() => places(rig).join() === 'acme a,other a');
-  await until(() => rig.slices.stated.has(slice));
-  t.deepEqual(rig.slices.told.get(slice), ['begin', 'put a', 'end', 'begin', 'put a', 'put a', 'end']);
+  await until(() => rig.slices.synced.has(slice));
+  t.deepEqual(rig.slices.received.get(slice), ['begin', 'put a', 'end', 'begin', 'put a', 'put a', 'end']);
 
   rig.shard.store.put(instances, 'acme', named('b'));
   rig.shard.store.delete(instances, 'other', 'a');
   await until(() => places(rig).join() === 'acme a,acme b');
 
   rig.shard.store.delete(cached, 'acme', 'instances');
-  await until(() => rig.slices.stated.has(slice) && places(rig).length === 0);
+  await until(() => rig.slices.synced.has(slice) && places(rig).length === 0);
   t.deepEqual(rig.slices.withdrawn, []);
 });
 
-test('a part that lost its place states all parts again', async (t) => {
+test('a part that lost its place syncs all parts again', async (t) => {
   const rig = await machines(t, ({ store }) => {
     for (const cluster of ['acme', 'other']) {
       store.put(cached, cluster, declaring());
       store.put(instances, cluster, named('a'));
     }
   });
-  await until(() => rig.slices.stated.has(slice) && places(rig).length === 2);
+  await until(() => rig.slices.synced.has(slice) && places(rig).length === 2);
 
   await rig.shard.stop();
   rig.shard.store.delete(instances, 'acme', 'a');
   rig.shard.store.compact();
   await rig.shard.restart();
 
-  await until(() => rig.slices.stated.has(slice) && places(rig).join() === 'other a');
+  await until(() => rig.slices.synced.has(slice) && places(rig).join() === 'other a');
   t.deepEqual(places(rig), ['other a']);
 });
 
@@ -125,7 +125,7 @@ test('objects leave when the deletion of their ClusterCachedResource is asked fo
 
   const deleting = { finalizers: ['x'], deletionTimestamp: '2026-11-20T22:53:25Z' } as KubeObject['metadata'];
   rig.shard.store.put(cached, 'acme', declaring({ metadata: deleting }));
-  await until(() => rig.slices.stated.has(slice) && places(rig).length === 0);
+  await until(() => rig.slices.synced.has(slice) && places(rig).length === 0);
   t.deepEqual(rig.slices.withdrawn, []);
   t.deepEqual(rig.slices.names(sliceOf(cached)), ['instances']);
 
@@ -135,12 +135,12 @@ test('objects leave when the deletion of their ClusterCachedResource is asked fo
   await until(() => rig.slices.names(sliceOf(cached)).length === 0);
 });
 
-test('a ClusterCachedResource that went while the shard was away is withdrawn with the next statement; another identity is another slice', async (t) => {
+test('a ClusterCachedResource that went while the shard was away is withdrawn with the next sync; another identity is another slice', async (t) => {
   const rig = await machines(t, ({ store }) => store.put(cached, 'acme', declaring()));
-  await until(() => rig.slices.stated.has(slice));
+  await until(() => rig.slices.synced.has(slice));
 
   rig.shard.store.put(cached, 'acme', declaring({ identity: 'other' }));
-  await until(() => rig.slices.stated.has(sliceOf(instances, 'other')));
+  await until(() => rig.slices.synced.has(sliceOf(instances, 'other')));
   t.deepEqual(rig.slices.withdrawn, [slice]);
 
   await rig.shard.stop();

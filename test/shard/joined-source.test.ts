@@ -1,17 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import type { SliceSource, Told } from '../../src/sender/source.js';
+import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import { JoinedSource } from '../../src/shard/joined-source.js';
 import { ManualClock } from '../store/manual-clock.js';
 
-const begin: Told = { kind: 'begin', revision: '' };
-const end: Told = { kind: 'end', revision: '7' };
+const begin: Outgoing = { kind: 'begin', revision: '' };
+const end: Outgoing = { kind: 'end', revision: '7' };
 
 /** States, and breaks off in the way it was asked to. */
 class Part implements SliceSource {
   readonly connected = true;
   opened = 0;
-  /** `within`: in its statement; `behind`: it loses its place behind it. */
+  /** `within`: in its sync; `behind`: it loses its place behind it. */
   breaks: 'within' | 'behind' | undefined;
   #lose: () => void = () => {};
 
@@ -19,7 +19,7 @@ class Part implements SliceSource {
     this.#lose();
   }
 
-  async *open(signal: AbortSignal): AsyncGenerator<readonly Told[]> {
+  async *open(signal: AbortSignal): AsyncGenerator<readonly Outgoing[]> {
     this.opened += 1;
     yield [begin];
     if (this.breaks === 'within') yield [begin];
@@ -39,12 +39,12 @@ function reading(t: ExecutionContext) {
   const parts = [new Part(), new Part()] as const;
   const joined = new JoinedSource({ clock, random: () => 0.5 }, parts);
   const abort = new AbortController();
-  const told: string[] = [];
+  const received: string[] = [];
   const ended = (async () => {
-    for await (const batch of joined.open(abort.signal)) told.push(...batch.map(({ kind }) => kind));
+    for await (const batch of joined.open(abort.signal)) received.push(...batch.map(({ kind }) => kind));
   })();
   t.teardown(() => (abort.abort(), ended));
-  return { clock, parts, joined, abort, told, ended };
+  return { clock, parts, joined, abort, received, ended };
 }
 
 async function advance(clock: ManualClock, ms: number, steps = 1): Promise<void> {
@@ -55,7 +55,7 @@ async function advance(clock: ManualClock, ms: number, steps = 1): Promise<void>
 }
 
 for (const how of ['within', 'behind'] as const) {
-  test(`parts of which one always breaks ${how} its statement are read ever more seldom`, async (t) => {
+  test(`parts of which one always breaks ${how} its sync are read ever more seldom`, async (t) => {
     const { clock, parts } = reading(t);
     parts[1].breaks = how;
 
@@ -66,8 +66,8 @@ for (const how of ['within', 'behind'] as const) {
   });
 }
 
-test('the first part that loses its place, and one that does after a calm time, has all stated again at once', async (t) => {
-  const { clock, parts, told } = reading(t);
+test('the first part that loses its place, and one that does after a calm time, has all synced again at once', async (t) => {
+  const { clock, parts, received } = reading(t);
   await advance(clock, 0);
 
   parts[0].lose();
@@ -78,7 +78,7 @@ test('the first part that loses its place, and one that does after a calm time, 
   await advance(clock, 0, 3);
 
   t.is(parts[0].opened, 3);
-  t.deepEqual(told, ['begin', 'end', 'begin', 'end', 'begin', 'end']);
+  t.deepEqual(received, ['begin', 'end', 'begin', 'end', 'begin', 'end']);
 });
 
 test('other parts are read at once, though the former ones are waited for', async (t) => {

@@ -14,7 +14,7 @@ async function* expiring(): AsyncGenerator<Uint8Array, void> {
   for (const event of [whole, expired]) yield Buffer.from(`${JSON.stringify(event)}\n`);
 }
 
-test('R3 a watch that expires behind each of its statements is asked for ever more seldom', async (t) => {
+test('R3 a watch that expires behind each of its syncs is asked for ever more seldom', async (t) => {
   const clock = new ManualClock();
   let opened = 0;
   const open = (): Promise<AsyncGenerator<Uint8Array, void>> => {
@@ -23,10 +23,10 @@ test('R3 a watch that expires behind each of its statements is asked for ever mo
   };
   const parts = { client: { open } as unknown as KubeClient, identities: {} as Identities, clock, random: () => 0.5, log: silent };
   const abort = new AbortController();
-  const told: string[] = [];
+  const received: string[] = [];
   const reading = (async () => {
     for await (const reads of new KubeReader(parts, collection).read(abort.signal)) {
-      told.push(...reads.map(({ kind }) => kind));
+      received.push(...reads.map(({ kind }) => kind));
       if (opened > 100) break;
     }
   })();
@@ -39,6 +39,6 @@ test('R3 a watch that expires behind each of its statements is asked for ever mo
   await reading;
 
   t.true(opened >= 5 && opened <= 8, `opened ${opened} times in a minute`);
-  t.deepEqual(told.slice(0, 4), ['begin', 'end', 'begin', 'end']);
+  t.deepEqual(received.slice(0, 4), ['begin', 'end', 'begin', 'end']);
   t.is(clock.pending, 0);
 });

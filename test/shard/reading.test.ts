@@ -11,8 +11,8 @@ function named(name: string, spec = ''): KubeObject {
   return { spec, metadata: { name } };
 }
 
-function told(rig: AgentRig): readonly string[] {
-  return rig.slices.told.get(slice) ?? [];
+function received(rig: AgentRig): readonly string[] {
+  return rig.slices.received.get(slice) ?? [];
 }
 
 function count(words: readonly string[], word: string): number {
@@ -24,13 +24,13 @@ async function untilSame(rig: AgentRig): Promise<void> {
   await until(() => {
     const source = rig.shard.store.all(exports).map(({ metadata }) => metadata.resourceVersion);
     const held = Object.values(rig.slices.objects(slice)).map(({ sourceVersion }) => sourceVersion);
-    return rig.slices.stated.has(slice) && JSON.stringify(source.toSorted()) === JSON.stringify(held.toSorted());
+    return rig.slices.synced.has(slice) && JSON.stringify(source.toSorted()) === JSON.stringify(held.toSorted());
   });
 }
 
-test('a watch that breaks is resumed where it was, without another statement', async (t) => {
+test('a watch that breaks is resumed where it was, without another sync', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('a')) });
-  await rig.stated();
+  await rig.synced();
 
   for (let i = 0; i < 5; i++) {
     rig.shard.cut();
@@ -39,24 +39,24 @@ test('a watch that breaks is resumed where it was, without another statement', a
     await untilSame(rig);
   }
 
-  t.is(count(told(rig), 'begin'), 1);
-  t.is(count(told(rig), 'put b0'), 1);
+  t.is(count(received(rig), 'begin'), 1);
+  t.is(count(received(rig), 'put b0'), 1);
 });
 
 test('an object that was cut in its middle is told whole, and once', async (t) => {
   const rig = await anAgent(t);
-  await rig.stated();
+  await rig.synced();
 
   rig.shard.cutNextAfter(150);
   rig.shard.store.put(exports, 'root', named('a', 'x'.repeat(500)));
 
   await untilSame(rig);
-  t.deepEqual(told(rig), ['begin', 'end', 'put a']);
+  t.deepEqual(received(rig), ['begin', 'end', 'put a']);
 });
 
 test('bookmarks move the place to go on from, so that history which held nothing for us may go', async (t) => {
   const rig = await anAgent(t);
-  await rig.stated();
+  await rig.synced();
   rig.shard.store.put('apiconversions.apis.kcp.io', 'root', named('other'));
 
   rig.shard.bookmark();
@@ -67,12 +67,12 @@ test('bookmarks move the place to go on from, so that history which held nothing
   rig.shard.store.put(exports, 'root', named('a'));
 
   await untilSame(rig);
-  t.deepEqual(told(rig), ['begin', 'end', 'put a']);
+  t.deepEqual(received(rig), ['begin', 'end', 'put a']);
 });
 
-test('history that is gone leads to a new statement, in which what was deleted meanwhile is not named', async (t) => {
+test('history that is gone leads to a new sync, in which what was deleted meanwhile is not named', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => ['a', 'b'].forEach((name) => store.put(exports, 'root', named(name))) });
-  await rig.stated();
+  await rig.synced();
 
   await rig.shard.stop();
   rig.shard.store.delete(exports, 'root', 'a');
@@ -81,24 +81,24 @@ test('history that is gone leads to a new statement, in which what was deleted m
   await rig.shard.restart();
 
   await untilSame(rig);
-  t.deepEqual(told(rig), ['begin', 'put a', 'put b', 'end', 'begin', 'put b', 'put c', 'end']);
+  t.deepEqual(received(rig), ['begin', 'put a', 'put b', 'end', 'begin', 'put b', 'put c', 'end']);
 });
 
-test('history that is gone again and again is followed by a statement ever more seldom', async (t) => {
+test('history that is gone again and again is followed by a sync ever more seldom', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
-  await rig.stated();
+  await rig.synced();
   for (const type of rig.slices.slices) if (type !== slice) rig.slices.withdraw({ shard: 'amber' as never, resource: resourceOf(type) });
   const advancedMs: number[] = [];
 
-  for (const statements of [2, 3, 4]) {
+  for (const syncs of [2, 3, 4]) {
     rig.shard.store.put('apiconversions.apis.kcp.io', 'root', named('other'));
     rig.shard.store.compact();
     rig.shard.cut();
-    await until(() => rig.events('shard.read.failed').filter(({ fields }) => fields['reaction'] === 'restate').length >= statements - 1);
+    await until(() => rig.events('shard.read.failed').filter(({ fields }) => fields['reaction'] === 'resync').length >= syncs - 1);
     let waitedMs = 0;
     await until(() => {
-      if (count(told(rig), 'end') >= statements) return true;
+      if (count(received(rig), 'end') >= syncs) return true;
       clock.advance(100);
       waitedMs += 100;
       return false;
@@ -113,9 +113,9 @@ test('history that is gone again and again is followed by a statement ever more 
 });
 
 for (const how of ['watching', 'lists'] as const) {
-  test(`a statement by ${how} that breaks off is begun again, and ends only when it is whole`, async (t) => {
+  test(`a sync by ${how} that breaks off is begun again, and ends only when it is whole`, async (t) => {
     const rig = await anAgent(t);
-    await rig.stated();
+    await rig.synced();
     await rig.shard.stop();
     for (let i = 0; i < 40; i++) rig.shard.store.put(exports, 'root', named(`e${i}`, 'x'.repeat(4_000)));
     rig.shard.store.compact();
@@ -126,14 +126,14 @@ for (const how of ['watching', 'lists'] as const) {
 
     await untilSame(rig);
 
-    const words = told(rig);
+    const words = received(rig);
     t.is(count(words, 'begin'), 3);
     t.is(count(words, 'end'), 2);
     t.is(words.length - words.lastIndexOf('begin'), 42);
   });
 }
 
-test('lists are read page by page, and what happens between the pages is told behind them', async (t) => {
+test('lists are read page by page, and what happens between the pages is sent behind them', async (t) => {
   const rig = await anAgent(t, {
     prepare: (shard) => {
       shard.refusesWatchList = true;
@@ -141,7 +141,7 @@ test('lists are read page by page, and what happens between the pages is told be
     },
   });
 
-  await rig.stated();
+  await rig.synced();
   const pages = rig.asked('apiexports').filter((path) => path.includes('limit=500'));
   t.is(pages.length, 3);
   t.is(pages.filter((path) => path.includes('continue=')).length, 2);
@@ -149,13 +149,13 @@ test('lists are read page by page, and what happens between the pages is told be
 
   rig.shard.store.delete(exports, 'root', 'e7');
   await untilSame(rig);
-  t.is(count(told(rig), 'begin'), 1);
+  t.is(count(received(rig), 'begin'), 1);
 });
 
 test('a shard that is away is asked again ever more seldom, and its source says so', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
-  await rig.stated();
+  await rig.synced();
   await until(() => rig.slices.isConnected(slice));
 
   await rig.shard.stop();
@@ -167,24 +167,24 @@ test('a shard that is away is asked again ever more seldom, and its source says 
     clock.advance(500);
     return rig.slices.isConnected(slice) && rig.slices.names(slice).length === 1;
   });
-  t.is(count(told(rig), 'begin'), 1);
+  t.is(count(received(rig), 'begin'), 1);
 });
 
 test('a shard that falls silent is left and asked again', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
-  await rig.stated();
+  await rig.synced();
   const asked = rig.asked('apiexports').length;
 
   clock.advance(11 * 60_000);
 
   await until(() => rig.asked('apiexports').length > asked);
-  t.is(count(told(rig), 'begin'), 1);
+  t.is(count(received(rig), 'begin'), 1);
 });
 
 test('nothing is read while nobody takes it', async (t) => {
   const rig = await anAgent(t);
-  await rig.stated();
+  await rig.synced();
   await rig.slices.close();
 
   await until(() => rig.shard.openWatches === 0);

@@ -63,10 +63,10 @@ class Rig {
 
     const birch = await RawPusher.open(server, { name: 'birch' });
     const declared = { ...declaring(), metadata: { ...declaring().metadata, uid: 'of-birch' } };
-    await birch.state(sliceOf('clustercachedresources', { shard: 'birch', group: 'cache.kcp.io' }), [pushedObject(declared)], 'v1alpha1');
+    await birch.sync(sliceOf('clustercachedresources', { shard: 'birch', group: 'cache.kcp.io' }), [pushedObject(declared)], 'v1alpha1');
     const earlier = await RawPusher.open(server);
     const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'r', namespace: 'n', uid: 'u' } };
-    await earlier.state(roles, [pushedObject(role)], 'v1');
+    await earlier.sync(roles, [pushedObject(role)], 'v1');
     earlier.socket.terminate();
     t.is(await rig.objects(sliceOf('clustercachedresources', { shard: 'birch', group: 'cache.kcp.io' })), 1);
     return rig;
@@ -112,7 +112,7 @@ class Rig {
     return slices.find((each) => each.resource === resource.resource && each.identity === resource.identity)?.objects ?? 0;
   }
 
-  /** Once an export that is written now is in the cache: all that was told before it is. */
+  /** Once an export that is written now is in the cache: all that was sent before it is. */
   async settled(): Promise<void> {
     const before = await this.objects(sliceOf('apiexports'));
     this.shard.store.put(exports, 'acme', { metadata: { name: `marker-${before}` } });

@@ -42,8 +42,8 @@ export async function aGrownTree(
   const tree = new SimTree(world, caches, options);
   const [amber, birch] = [aPusher('amber'), aPusher('birch')];
   await tree.start();
-  tree.home(amber, 'eu-1');
-  tree.home(birch, 'us');
+  tree.plainOrigin(amber, 'eu-1');
+  tree.plainOrigin(birch, 'us');
   const tookMs = await tree.converge(60_000);
   return { world, tree, amber, birch, tookMs };
 }

@@ -1,6 +1,6 @@
 /**
- * Watches what crosses each edge, and finds what crosses more often than it must: within one connection an object is told once each
- * way as it is, unless its slice is stated anew in between, or it left the edge and came back. What came over an edge and goes back over
+ * Watches what crosses each link, and finds what crosses more often than it must: within one connection an object is sent once each
+ * way as it is, unless its slice is resynced in between, or it left the link and came back. What came over a link and goes back over
  * it is an echo; where shards move, that is how it has to be.
  *
  * What comes behind a number that is not the next one was tampered with, and is nobody's fault.
@@ -17,25 +17,25 @@ type Way = { next: number; isTampered: boolean; readonly slices: Map<string, Map
 export class Crossings {
   /** Of each connection and direction: what was told of each key since its slice's last `begin`. */
   readonly #ways = new Map<string, Way>();
-  /** By edge: what has crossed it, and from which end. */
+  /** By link: what has crossed it, and from which end. */
   readonly #from = new Map<string, Map<string, string>>();
   readonly #repeats: string[] = [];
   readonly #echoes: string[] = [];
   readonly #remembers: boolean;
   #objects = 0;
 
-  /** `remembers`: what has crossed each edge, ever, to find echoes. */
+  /** `remembers`: what has crossed each link, ever, to find echoes. */
   constructor(network: Network, { remembers = true }: Readonly<{ remembers?: boolean }> = {}) {
     this.#remembers = remembers;
     network.observe((delivery) => this.#see(delivery));
   }
 
-  /** How many objects have crossed an edge, each time counted. */
+  /** How many objects have crossed a link, each time counted. */
   get objects(): number {
     return this.#objects;
   }
 
-  /** What was told twice, in words. */
+  /** What was sent twice, in words. */
   get repeats(): readonly string[] {
     return this.#repeats;
   }
@@ -52,16 +52,16 @@ export class Crossings {
     way.next = frame.sequence + mutationsOf(frame);
     if (way.isTampered) return;
     if (frame.kind === 'begin') way.slices.delete(formatSlice(frame.slice));
-    if (frame.kind === 'delete') for (const key of frame.keys) told(way, frame.slice).delete(placeOf(key));
+    if (frame.kind === 'delete') for (const key of frame.keys) received(way, frame.slice).delete(placeOf(key));
     if (frame.kind === 'put') this.#seePut({ ...delivery, frame }, way);
   }
 
   #seePut({ from, to, frame, atMs }: Delivery & { frame: Extract<Frame, { kind: 'put' }> }, way: Way): void {
-    const before = told(way, frame.slice);
+    const before = received(way, frame.slice);
     const slice = formatSlice(frame.slice);
-    const edge = [from, to].toSorted().join(' ');
-    const crossed = this.#from.get(edge) ?? new Map<string, string>();
-    this.#from.set(edge, crossed);
+    const filterHash = [from, to].toSorted().join(' ');
+    const crossed = this.#from.get(filterHash) ?? new Map<string, string>();
+    this.#from.set(filterHash, crossed);
     for (const object of frame.objects) {
       this.#objects += 1;
       const what = `after ${atMs} ms, from ${from} to ${to}: ${slice} ${placeOf(object)} at ${object.sourceVersion}`;
@@ -83,7 +83,7 @@ export class Crossings {
   }
 }
 
-function told({ slices }: Way, slice: Slice): Map<string, string> {
+function received({ slices }: Way, slice: Slice): Map<string, string> {
   const known = slices.get(formatSlice(slice)) ?? new Map<string, string>();
   slices.set(formatSlice(slice), known);
   return known;

@@ -24,7 +24,7 @@ import { wayBetween } from './model-way.js';
 import { ShardWay } from './shard-way.js';
 import type { SimCache } from './sim-cache.js';
 import type { SimPusher } from './sim-pusher.js';
-import type { HomedPusher, SimTree } from './sim-tree.js';
+import type { SettledPusher, SimTree } from './sim-tree.js';
 import type { SimWorld } from './sim-world.js';
 
 export type LieKind = 'freshness' | 'absence';
@@ -82,7 +82,7 @@ export class FreshnessCheck {
 
   async #lookAt(cache: SimCache, models: ReadonlyMap<string, ModelCache>): Promise<void> {
     const latest = this.#tree.latestPushers;
-    if (!latest.some((homed) => this.#differs(cache, this.#knownOf(homed, cache, models)?.digests, homed.pusher))) return;
+    if (!latest.some((settled) => this.#differs(cache, this.#knownOf(settled, cache, models)?.digests, settled.pusher))) return;
     const report = await cache.report();
     for (const status of report.shards) await this.#checkShard(cache, status, models);
     await this.#checkAbsence(cache, report, models);
@@ -99,32 +99,32 @@ export class FreshnessCheck {
   async #checkShard(cache: SimCache, status: ShardStatus, models: ReadonlyMap<string, ModelCache>): Promise<void> {
     const { shard, removed, connection, slices } = status;
     if (removed || connection.kind !== 'connected') return;
-    const homed = this.#tree.pushers.find(({ pusher }) => pusher.shard === shard && pusher.process === cache.known.shard(shard)?.process);
-    if (homed === undefined) return;
-    const known = this.#knownOf(homed, cache, models);
+    const settled = this.#tree.pushers.find(({ pusher }) => pusher.shard === shard && pusher.process === cache.known.shard(shard)?.process);
+    if (settled === undefined) return;
+    const known = this.#knownOf(settled, cache, models);
     if (known === undefined) return;
     for (const slice of slices) {
       const fromMs = this.#sinceMs(known, slice.lagMs ?? 0);
-      if (!saysCurrent(slice) || fromMs < homed.pusher.truth.sinceMs || fromMs < known.changedMs) continue;
+      if (!saysCurrent(slice) || fromMs < settled.pusher.truth.sinceMs || fromMs < known.changedMs) continue;
       const name = formatSlice({ shard, resource: slice });
       if (known.digests.get(name) === cache.digests.get(name)) continue;
-      await this.#checkSlice(cache, { homed, known, fromMs, slice });
+      await this.#checkSlice(cache, { settled, known, fromMs, slice });
     }
   }
 
   async #checkSlice(
     cache: SimCache,
-    { homed, known, fromMs, slice }: Readonly<{ homed: HomedPusher; known: Known; fromMs: number; slice: SliceStatus }>,
+    { settled, known, fromMs, slice }: Readonly<{ settled: SettledPusher; known: Known; fromMs: number; slice: SliceStatus }>,
   ): Promise<void> {
-    const { shard, truth } = homed.pusher;
+    const { shard, truth } = settled.pusher;
     const name = formatSlice({ shard, resource: slice });
-    const held = await heldBy(cache, homed.pusher, slice);
+    const held = await heldBy(cache, settled.pusher, slice);
     const keys = new Map<string, Key>([...truth.keysOf(name), ...[...held].map(([text, { key }]): [string, Key] => [text, key])]);
     for (const [text, key] of keys) {
       const object = held.get(text);
       if (known.way.mayHold(key, object, fromMs)) continue;
       const ago = `${this.#world.time.now() - fromMs} ms`;
-      const what = `${cache.name}: ${name} is connected and in step, ${slice.lagMs ?? 0} ms behind, by its report`;
+      const what = `${cache.name}: ${name} is connected and current, ${slice.lagMs ?? 0} ms behind, by its report`;
       this.#lie(
         'freshness',
         `${what}; ${text} is ${object === undefined ? 'missing' : 'held'}, which is not how it was at any time for ${ago}`,
@@ -134,9 +134,9 @@ export class FreshnessCheck {
 
   async #checkAbsence(cache: SimCache, report: StatusReport, models: ReadonlyMap<string, ModelCache>): Promise<void> {
     const parsed = parseFreshnessReport(JSON.stringify(report));
-    for (const homed of this.#tree.latestPushers) {
-      const { shard, truth, resources } = homed.pusher;
-      const known = this.#knownOf(homed, cache, models);
+    for (const settled of this.#tree.latestPushers) {
+      const { shard, truth, resources } = settled.pusher;
+      const known = this.#knownOf(settled, cache, models);
       if (known === undefined) continue;
       for (const resource of resources) {
         const name = formatSlice({ shard, resource });
@@ -144,7 +144,7 @@ export class FreshnessCheck {
         const { whole, shards } = typeFreshness(parsed, resource, 0);
         const fromMs = this.#sinceMs(known, Math.max(0, ...shards.map(({ lagMs }) => lagMs ?? 0)));
         if (!whole || !this.#isMet(known) || fromMs < truth.sinceMs || fromMs < known.changedMs) continue;
-        const held = await heldBy(cache, homed.pusher, resource);
+        const held = await heldBy(cache, settled.pusher, resource);
         for (const [text, key] of truth.keysOf(name)) {
           if (held.has(text) || known.way.mayHold(key, undefined, fromMs)) continue;
           this.#lie('absence', `${cache.name}: ${text} of ${shard} is absent, and the type whole; the shard has had it for longer`);
@@ -166,9 +166,9 @@ export class FreshnessCheck {
   }
 
   /** Undefined: no way leads from the shard to the cache. */
-  #knownOf({ pusher, home, sinceMs }: HomedPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
+  #knownOf({ pusher, plainOrigin, sinceMs }: SettledPusher, cache: SimCache, models: ReadonlyMap<string, ModelCache>): Known | undefined {
     const name = `${cache.name} ${pusher.shard} ${pusher.process}`;
-    const caches = wayBetween(models, home.name, cache.name);
+    const caches = wayBetween(models, plainOrigin.name, cache.name);
     if (caches === undefined) return undefined;
     const before = this.#known.get(name);
     const { truth } = pusher;

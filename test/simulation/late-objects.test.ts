@@ -26,7 +26,7 @@ for (let seed = firstSeed; seed < firstSeed + (process.env['TEST_SEED'] === unde
     const { world, tree } = await aGrownTree({}, { seed });
     const late = new LateObjects(world, { shard: plum, origin: 'eu-1', others: ['eu', 'root', 'us'] });
     const writer = aRecreatingWriter();
-    tree.home(writer, 'eu-1');
+    tree.plainOrigin(writer, 'eu-1');
     let isWriting = true;
     let isOver = false;
     let writes = 0;
@@ -50,7 +50,7 @@ for (let seed = firstSeed; seed < firstSeed + (process.env['TEST_SEED'] === unde
       if (round !== 2) continue;
       isWriting = false;
       await world.time.advance(quietMs);
-      t.true([...tree.cache('eu-1').known.slicesOf(plum)].every(({ stated }) => stated !== 0));
+      t.true([...tree.cache('eu-1').known.slicesOf(plum)].every(({ syncedTerm }) => syncedTerm !== 0));
       isWriting = true;
       await world.time.advance(1_000);
     }

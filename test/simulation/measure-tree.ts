@@ -3,8 +3,8 @@
  *
  *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes ─▶ partition, changes, heal ─▶ converge
  *
- * Every cache lets everything through: each change crosses each edge once. Or each follows its region alone: the root has everything, and every
- * other cache what is at home below the same child of the root; the claims of all shards cross all edges as ever. Throws when the caches do
+ * Every cache lets everything through: each change crosses each link once. Or each follows its region alone: the root has everything, and every
+ * other cache what is at home below the same child of the root; the claims of all shards cross all links as ever. Throws when the caches do
  * not end as the model says.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
@@ -44,10 +44,10 @@ export type TreeFigures = Readonly<{
   /** From one cache to its neighbour, and from a change's home to the last cache that hears of it. */
   hopMs: Sample;
   wholeMs: Sample;
-  /** Of one edge. */
+  /** Of one link. */
   idleBytesPerMinute: BothWays;
   busyBytesPerMinute: BothWays;
-  /** Of one edge that a change crosses, both ways, with all that is told and answered besides. */
+  /** Of one link that a change crosses, both ways, with all that is told and answered besides. */
   bytesPerChange: number;
   /** Caches cut off, and how long after the healing all was as it should be. */
   cutOff: number;
@@ -104,7 +104,7 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
     (sum, { known }) => sum + [...known.shards].flatMap(({ shard }) => [...known.slicesOf(shard)]).length,
     0,
   );
-  const edges = caches.length - 1;
+  const filters = caches.length - 1;
   return {
     caches: caches.length,
     depth: Math.max(...caches.map(({ name }) => wayUp(caches, name).length - 1)),
@@ -112,8 +112,8 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
     growMs,
     hopMs,
     wholeMs,
-    idleBytesPerMinute: times(idle, 1 / edges),
-    busyBytesPerMinute: times(busy, 1 / edges / shape.minutes),
+    idleBytesPerMinute: times(idle, 1 / filters),
+    busyBytesPerMinute: times(busy, 1 / filters / shape.minutes),
     bytesPerChange: (busy.up + busy.down - shape.minutes * (idle.up + idle.down)) / Math.max(1, crossed),
     cutOff: caches.filter(({ name }) => wayUp(caches, name).includes(cut.name)).length,
     healMs,
@@ -126,7 +126,7 @@ class Changes {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #pushers: readonly SimPusher[];
-  readonly #homes: readonly string[];
+  readonly #origins: readonly string[];
   readonly #neighbours: ReadonlyMap<string, readonly string[]>;
   /** By the name of the object and the cache. */
   readonly #seenMs = new Map<string, Map<string, number>>();
@@ -149,7 +149,7 @@ class Changes {
     this.#tree = tree;
     this.#neighbours = neighboursOf(caches);
     this.#pushers = [...shards.keys()].map((shard) => new SimPusher({ shard, process: 'process-2', resources }));
-    this.#homes = [...shards.values()];
+    this.#origins = [...shards.values()];
     world.observe((cache, commit) => {
       for (const { key } of commit.changes) {
         const seen = this.#seenMs.get(key.name);
@@ -162,7 +162,7 @@ class Changes {
     const each = Math.max(1, Math.round(objectsHeld / this.#pushers.length));
     this.#pushers.forEach((pusher, number) => {
       for (let count = 0; count < each; count += 1) pusher.put(aSimObject({ shard: pusher.shard, name: `held-${count}` }));
-      this.#tree.home(pusher, this.#homes[number] ?? '');
+      this.#tree.plainOrigin(pusher, this.#origins[number] ?? '');
     });
   }
 
@@ -178,7 +178,7 @@ class Changes {
     }
   }
 
-  /** How many edges were crossed by changes, each time counted. */
+  /** How many links were crossed by changes, each time counted. */
   get crossings(): number {
     return [...this.#seenMs.values()].reduce((sum, seen) => sum + this.#hops(seen).length, 0);
   }
@@ -236,7 +236,7 @@ function resourcesOf({ types }: TreeShape): readonly Resource[] {
 function eachItsRegion(caches: readonly ModelCache[], shards: ReadonlyMap<ShardName, string>): readonly ModelCache[] {
   const regions = new Map(caches.map(({ name }) => [name, wayUp(caches, name).at(-2)]));
   return caches.map((cache) => {
-    const followed = [...shards].filter(([, home]) => regions.get(home) === regions.get(cache.name)).map(([shard]) => shard);
+    const followed = [...shards].filter(([, plainOrigin]) => regions.get(plainOrigin) === regions.get(cache.name)).map(([shard]) => shard);
     return { ...cache, follow: followed.length === 0 ? [] : [{ types: ['*'], shards: followed }] };
   });
 }

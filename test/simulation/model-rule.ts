@@ -1,4 +1,4 @@
-/** A rule of an edge policy as an operator writes it, and what it matches: the model's own reading, one line for each thing named. */
+/** A rule of an link policy as an operator writes it, and what it matches: the model's own reading, one line for each thing named. */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
@@ -54,10 +54,13 @@ function matches(rule: ModelRule, { key, body }: ModelObject, paths: ReadonlyMap
   );
 }
 
-/** The paths that objects tell of their logical clusters. */
+/** The paths that objects report on their logical clusters. */
 export function pathsIn(objects: readonly ModelObject[]): ReadonlyMap<string, string> {
-  const told = objects.map(({ key, body }): [string, string | undefined] => [key.cluster, metadataOf(body).annotations[pathAnnotation]]);
-  return new Map(told.flatMap(([cluster, path]) => (path === undefined ? [] : [[cluster, path]])));
+  const received = objects.map(({ key, body }): [string, string | undefined] => [
+    key.cluster,
+    metadataOf(body).annotations[pathAnnotation],
+  ]);
+  return new Map(received.flatMap(([cluster, path]) => (path === undefined ? [] : [[cluster, path]])));
 }
 
 /** Whether the one is the other with an identity. */

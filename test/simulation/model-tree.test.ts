@@ -26,8 +26,8 @@ function anObject(place: Place, content: Readonly<{ labels?: Record<string, stri
   return { key, body: aBody(key, content) };
 }
 
-function aClaim(shard: string, cache: string, objects: readonly ModelObject[], incarnation = 1): ModelClaim {
-  return { shard: shardName(shard), cache, incarnation, objects };
+function aClaim(shard: string, cache: string, objects: readonly ModelObject[], term = 1): ModelClaim {
+  return { shard: shardName(shard), cache, term, objects };
 }
 
 const [amberOne, amberTwo] = [anObject({ name: 'one' }), anObject({ name: 'two', resource: 'apiresourceschemas' })];
@@ -48,11 +48,11 @@ test('where everything crosses, every cache holds everything, and knows where fr
     t.deepEqual(tree.digests(cache), tree.digests('root'));
   }
   t.deepEqual(
-    ['root', 'eu', 'us', 'eu-1'].map((cache) => tree.side(cache, shardName('amber'))),
+    ['root', 'eu', 'us', 'eu-1'].map((cache) => tree.via(cache, shardName('amber'))),
     ['child/eu', 'child/eu-1', 'parent', 'local'],
   );
   t.deepEqual(
-    ['root', 'eu', 'us', 'eu-1'].map((cache) => tree.side(cache, shardName('birch'))),
+    ['root', 'eu', 'us', 'eu-1'].map((cache) => tree.via(cache, shardName('birch'))),
     ['child/us', 'parent', 'local', 'parent'],
   );
 });
@@ -67,7 +67,7 @@ test('what crosses is what both ends let through, and nothing passes a link that
   t.deepEqual(names(tree, 'eu'), ['amber one', 'amber two']);
   t.deepEqual(names(tree, 'root'), ['amber one']);
   t.deepEqual(names(tree, 'us'), []);
-  t.is(tree.side('us', shardName('amber')), 'parent');
+  t.is(tree.via('us', shardName('amber')), 'parent');
 });
 
 test('a child speaks only for the shards that its parent accepts from it', (t) => {
@@ -97,10 +97,10 @@ test('only what is public goes up, and a tenant’s cache holds that and its own
 });
 
 test('an annotation is asked for by its value or by its being there', (t) => {
-  const told = anObject({ name: 'told' }, { path: 'root:acme' });
+  const received = anObject({ name: 'told' }, { path: 'root:acme' });
   const silent = anObject({ name: 'silent', cluster: 'other' });
   const held = (rule: ModelRule): readonly string[] =>
-    names(new ModelTree([aCache('root'), aCache('eu', 'root', { forward: [rule] })], [aClaim('amber', 'eu', [told, silent])]), 'root');
+    names(new ModelTree([aCache('root'), aCache('eu', 'root', { forward: [rule] })], [aClaim('amber', 'eu', [received, silent])]), 'root');
 
   t.deepEqual(held({ annotations: { 'kcp.io/path': '*' } }), ['amber told']);
   t.deepEqual(held({ annotations: { 'kcp.io/path': 'root:acme' } }), ['amber told']);
@@ -114,7 +114,7 @@ test('of two claims the higher has the shard at every cache that hears of both',
   const unheard = new ModelTree(aTree({ root: deaf }), [aClaim('amber', 'eu-1', [amberOne], 1), aClaim('amber', 'us', [amberTwo], 2)]);
 
   for (const cache of ['root', 'eu', 'us', 'eu-1']) t.deepEqual(names(moved, cache), ['amber two']);
-  t.is(moved.side('eu-1', shardName('amber')), 'parent');
+  t.is(moved.via('eu-1', shardName('amber')), 'parent');
   t.deepEqual(
     ['root', 'eu', 'us', 'eu-1'].map((cache) => names(unheard, cache)),
     [['amber one'], ['amber one'], ['amber two'], ['amber one']],
@@ -129,7 +129,7 @@ test('a shard that moves to where its objects do not leave is taken from all who
     ['root', 'eu', 'us', 'eu-1'].map((cache) => names(tree, cache)),
     [[], [], ['amber two'], []],
   );
-  t.is(tree.side('eu-1', shardName('amber')), 'parent');
+  t.is(tree.via('eu-1', shardName('amber')), 'parent');
 });
 
 test('a shard that was removed is held nowhere and is nobody’s', (t) => {
@@ -137,7 +137,7 @@ test('a shard that was removed is held nowhere and is nobody’s', (t) => {
   const tree = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne]), removal, aClaim('birch', 'us', [birchOne])]);
 
   t.deepEqual(names(tree, 'eu-1'), ['birch one']);
-  t.is(tree.side('eu', shardName('amber')), undefined);
+  t.is(tree.via('eu', shardName('amber')), undefined);
 });
 
 test('namesakes of two shards on different branches are two objects', (t) => {

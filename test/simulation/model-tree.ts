@@ -3,7 +3,7 @@
  * it comes from what it judges but the names of things, the table `flows` and the digest.
  *
  * A shard's claim spreads from cache to cache, down always and up where the parent accepts anything of the shard; each keeps the highest.
- * What a cache holds of a shard is what its pushers stated, or what crosses of what its neighbour on that side holds.
+ * What a cache holds of a shard is what its pushers synced, or what crosses of what its neighbour on that side holds.
  *
  * It looks at how things are in the end. A claim that crossed before a policy closed is remembered by caches and not by this model, so
  * whoever changes which shards cross does not move these shards as well. A logical cluster has one path, and a type one shard.
@@ -11,7 +11,7 @@
 import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import { formatResource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import { childSide, flows, type LinkSide, type Side } from '../../src/domain/side.js';
+import { childNeighbour, flows, type Neighbour, type Via } from '../../src/domain/via.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import { endsOf } from './model-way.js';
 import { declaredBy, matchesRule, pathsIn, type ModelObject, type ModelRule } from './model-rule.js';
@@ -27,17 +27,17 @@ export type ModelCache = Readonly<{
   children: Readonly<Record<string, Readonly<{ accept: ModelPolicy; offer: ModelPolicy }>>>;
 }>;
 
-/** A pusher that came for a shard, or whoever removed it, at a cache; what it states. `origin`: the id of that cache, for two of the same incarnation. */
+/** A pusher that came for a shard, or whoever removed it, at a cache; what it states. `origin`: the id of that cache, for two of the same term. */
 export type ModelClaim = Readonly<{
   shard: ShardName;
   cache: string;
   origin?: string;
-  incarnation: number;
+  term: number;
   removed?: boolean;
   objects: readonly ModelObject[];
 }>;
 
-type Known = Readonly<{ claim: ModelClaim; side: Side }>;
+type Known = Readonly<{ claim: ModelClaim; via: Via }>;
 
 export class ModelTree {
   readonly #caches: ReadonlyMap<string, ModelCache>;
@@ -50,14 +50,14 @@ export class ModelTree {
   constructor(caches: readonly ModelCache[], claims: readonly ModelClaim[]) {
     this.#caches = new Map(caches.map((cache) => [cache.name, cache]));
     this.#shards = new Set(claims.map(({ shard }) => shard));
-    for (const claim of claims) this.#hear(claim.cache, { claim, side: 'local' });
+    for (const claim of claims) this.#hear(claim.cache, { claim, via: 'local' });
     while (this.#spread());
   }
 
   /** Where a cache's truth about a shard comes from. */
-  side(cache: string, shard: ShardName): Side | undefined {
+  via(cache: string, shard: ShardName): Via | undefined {
     const known = this.#known.get(`${cache} ${shard}`);
-    return known?.claim.removed === true ? undefined : known?.side;
+    return known?.claim.removed === true ? undefined : known?.via;
   }
 
   objects(cache: string): readonly ModelObject[] {
@@ -81,9 +81,9 @@ export class ModelTree {
   #findHeld(cache: string, shard: ShardName): readonly ModelObject[] {
     const known = this.#known.get(`${cache} ${shard}`);
     if (known === undefined || known.claim.removed === true) return [];
-    if (known.side === 'local') return withTypes(known.claim.objects);
-    const from = known.side === 'parent' ? this.#cache(cache).parent : known.side.slice('child/'.length);
-    if (from === undefined || !flows(this.side(from, shard), this.#sideOf(cache, from))) return [];
+    if (known.via === 'local') return withTypes(known.claim.objects);
+    const from = known.via === 'parent' ? this.#cache(cache).parent : known.via.slice('child/'.length);
+    if (from === undefined || !flows(this.via(from, shard), this.#viaOf(cache, from))) return [];
     const held = this.#held(from, shard);
     const paths = pathsIn(held);
     const crosses = (object: ModelObject): boolean =>
@@ -98,9 +98,9 @@ export class ModelTree {
       for (const [from, to] of parent === undefined ? [] : [[name, parent] as const, [parent, name] as const]) {
         for (const shard of this.#shards) {
           const known = this.#known.get(`${from} ${shard}`);
-          if (known === undefined || !flows(known.side, this.#sideOf(to, from))) continue;
+          if (known === undefined || !flows(known.via, this.#viaOf(to, from))) continue;
           if (!this.#mayClaim(from, to, shard)) continue;
-          if (this.#hear(to, { claim: known.claim, side: this.#sideOf(from, to) })) isNew = true;
+          if (this.#hear(to, { claim: known.claim, via: this.#viaOf(from, to) })) isNew = true;
         }
       }
     }
@@ -126,8 +126,8 @@ export class ModelTree {
   }
 
   /** What `cache` is to its neighbour. */
-  #sideOf(cache: string, neighbour: string): LinkSide {
-    return this.#cache(neighbour).parent === cache ? 'parent' : childSide(cache);
+  #viaOf(cache: string, neighbour: string): Neighbour {
+    return this.#cache(neighbour).parent === cache ? 'parent' : childNeighbour(cache);
   }
 
   #cache(name: string): ModelCache {
@@ -138,7 +138,7 @@ export class ModelTree {
 }
 
 function isAbove(one: ModelClaim, other: ModelClaim): boolean {
-  if (one.incarnation !== other.incarnation) return one.incarnation > other.incarnation;
+  if (one.term !== other.term) return one.term > other.term;
   if (one.removed !== other.removed) return one.removed === true;
   return (one.origin ?? '') > (other.origin ?? '');
 }

@@ -27,9 +27,9 @@ export type LinkParts = Readonly<{
 
 export type LinkOptions = EndOptions & Readonly<{ line: LineSettings }>;
 
-type Side = { readonly host: string; readonly end: SimulatedEnd; readonly out: NetworkPipe };
+type Via = { readonly host: string; readonly end: SimulatedEnd; readonly out: NetworkPipe };
 /** `goneSinceMs`: since one of its hosts vanished. */
-type Connection = { readonly sides: readonly [Side, Side]; goneSinceMs: number | undefined; open: number; readonly watched: Set<Side> };
+type Connection = { readonly vias: readonly [Via, Via]; goneSinceMs: number | undefined; open: number; readonly watched: Set<Via> };
 
 export class NetworkLink {
   readonly hosts: readonly [string, string];
@@ -66,13 +66,13 @@ export class NetworkLink {
   open(from: string, number: number): readonly [SimulatedEnd, SimulatedEnd] {
     const to = this.line(from).to;
     const connection: Connection = {
-      sides: [this.#side(from, number, () => connection), this.#side(to, number, () => connection)],
+      vias: [this.#via(from, number, () => connection), this.#via(to, number, () => connection)],
       goneSinceMs: undefined,
       open: 2,
       watched: new Set(),
     };
     this.#connections.add(connection);
-    return [connection.sides[0].end, connection.sides[1].end];
+    return [connection.vias[0].end, connection.vias[1].end];
   }
 
   /** Its lines, or what is at their ends, may have changed. */
@@ -81,38 +81,38 @@ export class NetworkLink {
     if (!isImpaired) this.#impairedSinceMs = undefined;
     else this.#impairedSinceMs ??= this.#parts.time.elapsedMs;
     for (const connection of this.#connections) {
-      for (const side of connection.sides) {
-        side.out.resume();
-        if (isImpaired || connection.goneSinceMs !== undefined) this.#watch(connection, side);
+      for (const via of connection.vias) {
+        via.out.resume();
+        if (isImpaired || connection.goneSinceMs !== undefined) this.#watch(connection, via);
       }
     }
   }
 
   /** The host goes on, having stood still since then. */
   wake(host: string, stoodSinceMs: number): void {
-    for (const { sides } of this.#connections) for (const side of sides) if (side.host === host) side.end.resume(stoodSinceMs);
+    for (const { vias } of this.#connections) for (const via of vias) if (via.host === host) via.end.resume(stoodSinceMs);
   }
 
   cut(): void {
-    for (const { sides } of this.#connections) for (const { end } of sides) end.terminate();
+    for (const { vias } of this.#connections) for (const { end } of vias) end.terminate();
   }
 
   /** The host is gone. */
-  silence(host: string, isTold: boolean): void {
+  silence(host: string, isNoticed: boolean): void {
     for (const connection of this.#connections) {
-      connection.goneSinceMs ??= isTold ? undefined : this.#parts.time.elapsedMs;
-      for (const side of connection.sides) {
-        if (side.host === host) side.end.silence(isTold);
-        else if (!isTold) this.#watch(connection, side);
+      connection.goneSinceMs ??= isNoticed ? undefined : this.#parts.time.elapsedMs;
+      for (const via of connection.vias) {
+        if (via.host === host) via.end.silence(isNoticed);
+        else if (!isNoticed) this.#watch(connection, via);
       }
     }
   }
 
-  #side(host: string, number: number, connection: () => Connection): Side {
+  #via(host: string, number: number, connection: () => Connection): Via {
     const { time, isDeaf, now, parcelsOf, delivered } = this.#parts;
     const [line, back] = [this.line(host), this.line(this.line(host).to)];
-    const other = (): Side => {
-      const [one, two] = connection().sides;
+    const other = (): Via => {
+      const [one, two] = connection().vias;
       return one.host === host ? two : one;
     };
     const out = new NetworkPipe({
@@ -140,18 +140,18 @@ export class NetworkLink {
   }
 
   /** Breaks the end once nothing has come for too long. */
-  #watch(connection: Connection, side: Side): void {
-    if (connection.watched.has(side) || !side.end.isOpen) return;
+  #watch(connection: Connection, via: Via): void {
+    if (connection.watched.has(via) || !via.end.isOpen) return;
     const { time } = this.#parts;
     const sinceMs = connection.goneSinceMs ?? this.#impairedSinceMs;
     // Of a host that stands still nothing is counted: what came meanwhile is there when it wakes.
-    if (sinceMs === undefined || this.#parts.isDeaf(side.host)) return;
-    const dueMs = Math.max(sinceMs, side.end.heardMs) + this.#options.idleTimeoutMs;
-    if (dueMs <= time.elapsedMs) return side.end.terminate();
-    connection.watched.add(side);
+    if (sinceMs === undefined || this.#parts.isDeaf(via.host)) return;
+    const dueMs = Math.max(sinceMs, via.end.heardMs) + this.#options.idleTimeoutMs;
+    if (dueMs <= time.elapsedMs) return via.end.terminate();
+    connection.watched.add(via);
     time.after(dueMs - time.elapsedMs, () => {
-      connection.watched.delete(side);
-      this.#watch(connection, side);
+      connection.watched.delete(via);
+      this.#watch(connection, via);
     });
   }
 

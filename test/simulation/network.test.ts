@@ -316,7 +316,7 @@ test('a slow line passes its bytes at its rate', async (t) => {
   t.true(second > 270 && second < 273, `${second}`);
 });
 
-test('what arrived is counted by edge, direction and kind, and told to those who observe', async (t) => {
+test('what arrived is counted by link, direction and kind, and told to those who observe', async (t) => {
   const { time, network, amber, birch } = await aPair();
   const seen: string[] = [];
   const cancel = network.observe(({ from, to, connection, frame, atMs }) => seen.push(`${from} ${to} ${connection} ${frame.kind} ${atMs}`));

@@ -248,11 +248,11 @@ export class Network {
     return link.impairedSinceMs === undefined;
   }
 
-  #end(name: string, isTold: boolean): void {
+  #end(name: string, isNoticed: boolean): void {
     const host = this.#host(name);
     host.life += 1;
     host.accept = undefined;
-    for (const link of host.links) link.silence(name, isTold);
+    for (const link of host.links) link.silence(name, isNoticed);
     this.#setDeaf(name, false);
   }
 

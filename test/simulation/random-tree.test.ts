@@ -25,7 +25,7 @@ test('whatever happens to a tree, once it is healed every cache holds what the m
   t.pass();
 });
 
-test('without trouble a change crosses an edge once, none goes back where it came from, nothing is logged, and no cache says more than is true', async (t) => {
+test('without trouble a change crosses a link once, none goes back where it came from, nothing is logged, and no cache says more than is true', async (t) => {
   const tally = new Tally();
 
   await fc.assert(

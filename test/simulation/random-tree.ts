@@ -25,7 +25,12 @@ const write: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('write'), ob
 const unwrite: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('unwrite'), object: number });
 const path: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('path'), shard, cluster: number, path: number });
 const declare: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('declare'), shard, isDeclared: fc.boolean() });
-const crash: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('crash'), cache: number, isKept: fc.boolean(), isTold: fc.boolean() });
+const crash: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('crash'),
+  cache: number,
+  isKept: fc.boolean(),
+  isNoticed: fc.boolean(),
+});
 const start: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('start'), cache: number, skew: number });
 const tamper: fc.Arbitrary<TreeStep> = fc.record({
   kind: fc.constant('tamper'),
@@ -41,7 +46,12 @@ const policy: fc.Arbitrary<TreeStep> = fc.record({
   accept: number,
   offer: number,
 });
-const rehome: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('rehome'), shard, cache: number, objects: fc.nat({ max: 8 }) });
+const moveOrigin: fc.Arbitrary<TreeStep> = fc.record({
+  kind: fc.constant('moveOrigin'),
+  shard,
+  cache: number,
+  objects: fc.nat({ max: 8 }),
+});
 const clear: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constant('clear'), shard, cache: number });
 const reparent: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('reparent', 'misparent'), cache: number, parent: number });
 
@@ -86,7 +96,7 @@ const whatever = fc.oneof(
   { weight: 4, arbitrary: cacheStep('stop', 'wipe', 'backup', 'restore', 'freeze', 'thaw', 'compact', 'rewrite') },
   { weight: 2, arbitrary: tamper },
   { weight: 2, arbitrary: policy },
-  { weight: 2, arbitrary: rehome },
+  { weight: 2, arbitrary: moveOrigin },
   { weight: 1, arbitrary: clear },
   { weight: 2, arbitrary: reparent },
 );
@@ -121,7 +131,7 @@ export class Tally {
   }
 
   toString(): string {
-    return `${this.#trees} trees, ${this.#hours.toFixed(1)} tree-hours, ${this.#steps} steps, ${this.#changes} objects over edges`;
+    return `${this.#trees} trees, ${this.#hours.toFixed(1)} tree-hours, ${this.#steps} steps, ${this.#changes} objects over links`;
   }
 }
 
@@ -139,7 +149,7 @@ export async function play({ seed, follows: above, creditMutations, steps }: Ran
   await script.heal();
   await tree.converge(convergeMaxMs);
   const differed = world.warnings.get('link.digest-differs');
-  // Whoever is behind the log asks for paths as they are now; when it comes to the move of one, it tells what that lets through again.
+  // Whoever is behind the log asks for paths as they are now; when it comes to the move of one, it says what that lets through again.
   const isAhead = ['path', 'policy'].every((kind) => steps.some((step) => step.kind === kind));
   const wrong = [
     ...world.faults,
@@ -151,7 +161,7 @@ export async function play({ seed, follows: above, creditMutations, steps }: Ran
   return { world, tree, crossings, check };
 }
 
-const begin: readonly TreeStep[] = [0, 1, 2].map((number) => ({ kind: 'rehome', shard: number, cache: number * 2 + 1, objects: 6 }));
+const begin: readonly TreeStep[] = [0, 1, 2].map((number) => ({ kind: 'moveOrigin', shard: number, cache: number * 2 + 1, objects: 6 }));
 
 function cachesOf(above: readonly number[]): readonly ModelCache[] {
   const root: ModelCache = { name: 'cache-0', parent: undefined, ...aScriptPolicy({ forward: 0, follow: 0, accept: 0, offer: 0 }) };

@@ -19,7 +19,7 @@ export class ShardTruth {
   /** By the text of the key, in the order of time. */
   readonly #past = new Map<string, Past>();
   readonly #slices = new Map<string, Map<string, Key>>();
-  /** Of objects that ever stated the path of their logical cluster, by its name. */
+  /** Of objects that ever synced the path of their logical cluster, by its name. */
   readonly #paths = new Map<string, Map<string, Key>>();
   readonly #declaring = new Map<string, Key>();
   #time: Pick<Clock, 'now'> | undefined;

@@ -69,12 +69,12 @@ export class ShardWay {
 
   /** What was the path of a logical cluster since then, one after the other. */
   #paths({ cluster }: Key, fromMs: number): readonly Paths[] {
-    const told = new Set<string | undefined>();
+    const received = new Set<string | undefined>();
     for (const key of this.#truth.pathKeysOf(cluster))
       for (const value of this.#truth.heldSince(key, fromMs))
-        told.add(value === undefined ? undefined : metadataOf(value.body).annotations[pathAnnotation]);
-    if (told.size === 0) told.add(undefined);
-    return [...told].map((path) => new Map(path === undefined ? [] : [[cluster, path]]));
+        received.add(value === undefined ? undefined : metadataOf(value.body).annotations[pathAnnotation]);
+    if (received.size === 0) received.add(undefined);
+    return [...received].map((path) => new Map(path === undefined ? [] : [[cluster, path]]));
   }
 
   /** Whether the type of a key was declared at the end of the way since then, at some moment, and whether it was not. */

@@ -11,12 +11,12 @@ import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import { childSide, type Side } from '../../src/domain/side.js';
+import { childNeighbour, type Via } from '../../src/domain/via.js';
 import type { StatusReport } from '../../src/domain/status.js';
 import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { linkReconnectBounds } from '../../src/tier/link.js';
 import type { Tier, TierOptions } from '../../src/tier/tier.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { MemoryStore } from '../support/memory-store.js';
 import type { MemoryStoreOptions } from '../support/memory-store-options.js';
@@ -45,7 +45,7 @@ export class SimCache {
   readonly #parties = new Set<SimParty>();
   /** Of the slices that hold something, as its store has told. */
   readonly #digests = new Map<string, string>();
-  readonly #sides = new Map<ShardName, Side | undefined>();
+  readonly #vias = new Map<ShardName, Via | undefined>();
   #policies: ModelCache;
   #disk: MemoryDisk;
   #process: SimProcess | undefined;
@@ -78,7 +78,7 @@ export class SimCache {
 
   /** Whether it has ever met that child, as far as its disk remembers. */
   remembers(child: string): boolean {
-    return this.#disk.links.has(childSide(child));
+    return this.#disk.links.has(childNeighbour(child));
   }
 
   get configuredMs(): number {
@@ -102,8 +102,8 @@ export class SimCache {
     return this.#digests;
   }
 
-  side(shard: ShardName): Side | undefined {
-    return this.#sides.get(shard);
+  via(shard: ShardName): Via | undefined {
+    return this.#vias.get(shard);
   }
 
   /** Whose a shard is here, at its running process. */
@@ -139,14 +139,14 @@ export class SimCache {
     await process.stop();
   }
 
-  /** The process dies. `isTold`: its system still tells those who are connected; without power it does not. */
-  crash({ underWay = 'lost', isTold = true }: Readonly<{ underWay?: 'lost' | 'kept'; isTold?: boolean }> = {}): void {
+  /** The process dies. `isNoticed`: its system still tells those who are connected; without power it does not. */
+  crash({ underWay = 'lost', isNoticed = true }: Readonly<{ underWay?: 'lost' | 'kept'; isNoticed?: boolean }> = {}): void {
     const { life, store } = this.#running();
     this.#process = undefined;
     this.#isFrozen = false;
     life.end();
     this.#disk = store.crash(underWay);
-    if (isTold) this.#world.network.crash(this.name);
+    if (isNoticed) this.#world.network.crash(this.name);
     else this.#world.network.vanish(this.name);
     for (const party of this.#parties) party.leave();
   }
@@ -213,9 +213,9 @@ export class SimCache {
 
   async #follow(store: MemoryStore): Promise<void> {
     this.#digests.clear();
-    this.#sides.clear();
+    this.#vias.clear();
     const learn: Parameters<MemoryStore['follow']>[0] = ({ shards, slices }) => {
-      for (const { shard, side } of shards) this.#sides.set(shard, side);
+      for (const { shard, via } of shards) this.#vias.set(shard, via);
       for (const { slice, objects, digest } of slices) {
         if (objects === 0) this.#digests.delete(formatSlice(slice));
         else this.#digests.set(formatSlice(slice), digest);
@@ -260,7 +260,7 @@ export class SimCache {
         ...this.#options,
         urls: parent === undefined ? [] : [parent],
         name: this.name,
-        incarnation: life.now(),
+        term: life.now(),
         agent: 'simulation',
       },
     );

@@ -8,7 +8,7 @@ import { DeclaredTypes } from '../../src/intake/declared-types.js';
 import type { TreeStatus } from '../../src/domain/status.js';
 import { Freshness } from '../../src/intake/freshness.js';
 import { HeldRemovals } from '../../src/intake/held-removals.js';
-import { Home } from '../../src/intake/home.js';
+import { PlainOrigin } from '../../src/intake/plain-origin.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { PlainWriters } from '../../src/intake/plain-writers.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
@@ -49,7 +49,7 @@ export class SimProcess implements PartyPlace {
   readonly store: MemoryStore;
   readonly known: KnownShards;
   readonly tier: Tier;
-  readonly home: Home;
+  readonly plainOrigin: PlainOrigin;
   /** What its status report says. */
   readonly freshness: Freshness;
   readonly #types: DeclaredTypes;
@@ -70,8 +70,14 @@ export class SimProcess implements PartyPlace {
     this.#types = types;
     this.#plainWriters = plainWriters;
     const startedMs = life.now();
-    this.home = new Home(
-      { own: store.cacheId, known, clock: life, seenMs: (shard, side) => tier.seenMs(shard, side), runningSinceMs: () => startedMs },
+    this.plainOrigin = new PlainOrigin(
+      {
+        own: store.cacheId,
+        known,
+        clock: life,
+        seenMs: (shard, neighbour) => tier.seenMs(shard, neighbour),
+        runningSinceMs: () => startedMs,
+      },
       { holdMs: plainHoldMs },
     );
     this.freshness = new Freshness({
@@ -112,7 +118,7 @@ export class SimProcess implements PartyPlace {
         pushers,
         sendPushersAway,
         removals,
-        tellAbsent: () => Promise.resolve(),
+        reportAbsent: () => Promise.resolve(),
         intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url, signal) => world.network.connect(name, url, signal),

@@ -1,16 +1,16 @@
 /**
- * A shard's pusher: it comes for the shard to a cache, at once, states its slices, and then tells changes, through a lane of the store as a
+ * A shard's pusher: it comes for the shard to a cache, at once, syncs its slices, and then sends changes, through a lane of the store as a
  * shard's session does. What it was not answered for it says again, wherever it connects next.
  *
  * What is of a declared type it tells only once its declaration was answered for, as a whole: a cache takes nothing of it before.
  */
-import { Bell } from '../../src/sender/bell.js';
+import { Notifier } from '../../src/sender/notifier.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { Key } from '../../src/domain/key.js';
 import { pause } from '../../src/domain/pause.js';
 import type { Clock, PushLane } from '../../src/domain/ports.js';
-import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
+import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
@@ -29,7 +29,7 @@ export class SimPusher implements SimParty {
   /** What the shard holds, and held. */
   readonly truth = new ShardTruth();
   readonly resources: readonly Resource[];
-  #incarnation: Incarnation = 0;
+  #term: Term = 0;
   /** When it was given that, and by the cache of which id. */
   givenMs = 0;
   origin = '';
@@ -39,9 +39,9 @@ export class SimPusher implements SimParty {
   readonly #dirty = new Map<string, Key>();
   readonly #dirtySinceMs = new Map<string, number>();
   #time: Pick<Clock, 'now'> | undefined;
-  /** Types, as text, that the cache has heard declared, and of which it was told everything. */
+  /** Types, as text, that the cache has heard declared, and of which it was sent everything. */
   readonly #declared = new Set<string>();
-  readonly #bell = new Bell();
+  readonly #notifier = new Notifier();
   #session = new AbortController();
   #isFenced = false;
   #isReplaced = false;
@@ -49,7 +49,7 @@ export class SimPusher implements SimParty {
   #position = '';
   /** It has been given the shard where it is. */
   #isThere = false;
-  #isStated = false;
+  #isSynced = false;
   /** Of the session that lasts. */
   #connected: AbortSignal | undefined;
 
@@ -60,12 +60,12 @@ export class SimPusher implements SimParty {
   }
 
   /** What a cache has given it last. */
-  get incarnation(): Incarnation {
-    return this.#incarnation;
+  get term(): Term {
+    return this.#term;
   }
 
   get #by(): Speaker {
-    return { kind: 'pusher', incarnation: this.#incarnation };
+    return { kind: 'pusher', term: this.#term };
   }
 
   get objects(): readonly ModelObject[] {
@@ -79,11 +79,11 @@ export class SimPusher implements SimParty {
 
   /** The cache it is connected to has answered for everything. */
   get isQuiet(): boolean {
-    return this.#isFenced || (this.#isStated && this.#due().length === 0 && this.#undeclared().length === 0);
+    return this.#isFenced || (this.#isSynced && this.#due().length === 0 && this.#undeclared().length === 0);
   }
 
   get isConnected(): boolean {
-    return this.#isStated && this.#connected?.aborted === false;
+    return this.#isSynced && this.#connected?.aborted === false;
   }
 
   lagMs(resource: Resource): number | undefined {
@@ -122,15 +122,14 @@ export class SimPusher implements SimParty {
       this.#isReplaced = false;
       this.#isThere = false;
       // As the server ends a session whose shard is known elsewhere.
-      const homes = place.store.follow(({ shards }) => {
-        for (const state of shards)
-          if (state.shard === this.shard && this.#isThere && isOthers(state, this.#incarnation)) this.#fence(state);
+      const origins = place.store.follow(({ shards }) => {
+        for (const state of shards) if (state.shard === this.shard && this.#isThere && isOthers(state, this.#term)) this.#fence(state);
       });
       this.#connected = signal;
       await this.#connect(place, signal);
       if (this.#connected === signal) this.#connected = undefined;
-      homes.cancel();
-      // As a sender does that is told to come back; any other end is the cache's.
+      origins.cancel();
+      // As a sender does that is asked to come back; any other end is the cache's.
       if (!this.#isReplaced) return;
       await pause(place.clock, comeAgainMs, signal);
     }
@@ -140,32 +139,32 @@ export class SimPusher implements SimParty {
     const lane = store.lane();
     const { shard, process } = this;
     const [decided] =
-      (await this.#push(lane, [{ kind: 'acquire', shard, process, incarnation: this.#incarnation, nowMs: clock.wallMs() }], signal)) ?? [];
+      (await this.#push(lane, [{ kind: 'acquire', shard, process, term: this.#term, nowMs: clock.wallMs() }], signal)) ?? [];
     if (decided?.kind !== 'acquired') return;
-    const { incarnation } = decided;
-    if (incarnation !== this.#incarnation) [this.origin, this.givenMs] = [store.cacheId, this.#time?.now() ?? 0];
-    this.#incarnation = incarnation;
+    const { term } = decided;
+    if (term !== this.#term) [this.origin, this.givenMs] = [store.cacheId, this.#time?.now() ?? 0];
+    this.#term = term;
     this.#isThere = true;
-    // What was answered for and is lost there, because the disk is older, is stated anew: the position of the last answer tells.
+    // What was answered for and is lost there, because the disk is older, is resynced: the position of the last answer tells.
     const isOurs = this.#position === '' || store.locate(this.#position).kind === 'ours';
     const known = isOurs ? await store.slices() : [];
-    const stated = new Set(known.filter((state) => state.stated === incarnation).map(({ slice }) => formatSlice(slice)));
+    const synced = new Set(known.filter((state) => state.syncedTerm === term).map(({ slice }) => formatSlice(slice)));
     this.#declared.clear();
     for (const resource of this.resources.filter(({ identity }) => identity === '')) {
       const slice = { shard, resource };
-      if (!stated.has(formatSlice(slice)) && !(await this.#state(lane, slice, signal))) return;
+      if (!synced.has(formatSlice(slice)) && !(await this.#sync(lane, slice, signal))) return;
     }
-    this.#isStated = true;
+    this.#isSynced = true;
     this.#position = store.format(store.published);
     while (!signal.aborted && !this.#isFenced && !this.#isReplaced) {
-      const seen = this.#bell.rings;
+      const seen = this.#notifier.notified;
       const taken = this.#due().slice(0, pushesAtOnce);
       const [undeclared] = this.#undeclared();
       if (taken.length === 0 && undeclared !== undefined) {
         this.#declared.add(formatResource(undeclared));
-        if (!(await this.#state(lane, { shard, resource: undeclared }, signal))) return;
-      } else if (taken.length === 0) await this.#bell.after(seen, signal);
-      else if (!(await this.#tell(lane, taken, signal))) return;
+        if (!(await this.#sync(lane, { shard, resource: undeclared }, signal))) return;
+      } else if (taken.length === 0) await this.#notifier.after(seen, signal);
+      else if (!(await this.#send(lane, taken, signal))) return;
       this.#position = store.format(store.published);
     }
   }
@@ -173,7 +172,7 @@ export class SimPusher implements SimParty {
   leave(): void {
     this.#session.abort();
     this.#session = new AbortController();
-    this.#isStated = false;
+    this.#isSynced = false;
   }
 
   /** What may be told now: of types that are not declared nothing. */
@@ -181,7 +180,7 @@ export class SimPusher implements SimParty {
     return [...this.#dirty].filter(([, { resource }]) => resource.identity === '' || this.#declared.has(formatResource(resource)));
   }
 
-  /** Types that are declared now, and of which nothing was told yet. */
+  /** Types that are declared now, and of which nothing was sent yet. */
   #undeclared(): readonly Resource[] {
     const declared = declaredBy(this.objects);
     for (const text of this.#declared) if (!declared.has(text)) this.#declared.delete(text);
@@ -193,26 +192,30 @@ export class SimPusher implements SimParty {
     const name = textOfKey(key);
     if (!this.#dirty.has(name)) this.#dirtySinceMs.set(name, this.#time?.now() ?? 0);
     this.#dirty.set(name, { ...key });
-    this.#bell.ring();
+    this.#notifier.notify();
   }
 
-  async #state(lane: PushLane, slice: Slice, signal: AbortSignal): Promise<boolean> {
+  async #sync(lane: PushLane, slice: Slice, signal: AbortSignal): Promise<boolean> {
     const by = this.#by;
-    const states = this.objects.filter(({ key }) => formatSlice(key) === formatSlice(slice)).map((object) => this.#stateOf(object));
+    const states = this.objects.filter(({ key }) => formatSlice(key) === formatSlice(slice)).map((object) => this.#upsertOf(object));
     let isEnded = false;
     while (!isEnded) {
-      const told = await this.#push(lane, [{ kind: 'begin', slice, by }, ...states, { kind: 'end', slice, by, edge: '' }], signal);
-      if (told === undefined) return false;
-      // A claim that came between was told anew, and took the statement along: a session asks for it again.
-      isEnded = told.at(-1)?.kind !== 'unbegun';
+      const received = await this.#push(
+        lane,
+        [{ kind: 'begin', slice, by }, ...states, { kind: 'end', slice, by, filterHash: '' }],
+        signal,
+      );
+      if (received === undefined) return false;
+      // A claim that came between was sent anew, and took the sync along: a session asks for it again.
+      isEnded = received.at(-1)?.kind !== 'unbegun';
     }
     return true;
   }
 
-  async #tell(lane: PushLane, taken: readonly (readonly [string, Key])[], signal: AbortSignal): Promise<boolean> {
+  async #send(lane: PushLane, taken: readonly (readonly [string, Key])[], signal: AbortSignal): Promise<boolean> {
     const pushes = taken.map(([text, key]): Push => {
       const object = this.#objects.get(text);
-      return object === undefined ? { kind: 'retract', key, by: this.#by } : this.#stateOf(object);
+      return object === undefined ? { kind: 'retract', key, by: this.#by } : this.#upsertOf(object);
     });
     if ((await this.#push(lane, pushes, signal)) === undefined) return false;
     for (const [text, key] of taken) if (this.#dirty.get(text) === key) this.#dirty.delete(text);
@@ -221,32 +224,32 @@ export class SimPusher implements SimParty {
 
   /** What became of them; undefined: it is over. */
   async #push(lane: PushLane, pushes: readonly Push[], signal: AbortSignal): Promise<readonly PushOutcome[] | undefined> {
-    const told: PushOutcome[] = [];
+    const received: PushOutcome[] = [];
     for (let at = 0; at < pushes.length; at += pushesAtOnce) {
       await lane.room();
       const outcomes: readonly PushOutcome[] = await lane.push(pushes.slice(at, at + pushesAtOnce));
       for (const outcome of outcomes) if (outcome.kind === 'fenced') this.#fence(outcome.holder);
       if (signal.aborted || outcomes.some(({ kind }) => kind === 'fenced' || kind === 'unavailable')) return undefined;
-      told.push(...outcomes);
+      received.push(...outcomes);
     }
-    return told;
+    return received;
   }
 
   /** Known elsewhere by the same process, it comes again. */
   #fence(holder: ShardState | undefined): void {
     if (holder?.process === this.process && !holder.removed) this.#isReplaced = true;
     else this.#isFenced = true;
-    this.#isStated = false;
-    this.#bell.ring();
+    this.#isSynced = false;
+    this.#notifier.notify();
   }
 
-  #stateOf({ key, body }: ModelObject): Push {
+  #upsertOf({ key, body }: ModelObject): Push {
     const path = metadataOf(body).annotations[pathAnnotation];
-    return { kind: 'state', key, body, path: path === undefined ? undefined : parseCanonicalPath(path), by: this.#by };
+    return { kind: 'upsert', key, body, path: path === undefined ? undefined : parseCanonicalPath(path), by: this.#by };
   }
 }
 
 /** What is published before its own claim, a removal of those before it, says nothing of it. */
-function isOthers({ side, incarnation }: ShardState, own: Incarnation): boolean {
-  return incarnation > own || (incarnation === own && side !== 'local');
+function isOthers({ via, term }: ShardState, own: Term): boolean {
+  return term > own || (term === own && via !== 'local');
 }

@@ -2,7 +2,7 @@
  * An operator who wants a shard gone, and removes it at one cache; again whenever that cache has forgotten it, or hears of a process that was
  * to stay out, until a later one has the shard; a few times: a plain writer who writes on brings it back each time.
  */
-import type { Incarnation } from '../../src/domain/push.js';
+import type { Term } from '../../src/domain/push.js';
 import type { Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
@@ -13,7 +13,7 @@ export class SimRemoval implements SimParty {
   readonly shard: ShardName;
   readonly isConnected = false;
   readonly resources: readonly Resource[] = [];
-  #incarnation: Incarnation = 0;
+  #term: Term = 0;
   /** The id of the cache that it was removed at. */
   origin = '';
   #isDone = false;
@@ -26,8 +26,8 @@ export class SimRemoval implements SimParty {
   }
 
   /** All processes of the shard up to this one are to stay out. */
-  get incarnation(): Incarnation {
-    return this.#incarnation;
+  get term(): Term {
+    return this.#term;
   }
 
   get isQuiet(): boolean {
@@ -46,7 +46,7 @@ export class SimRemoval implements SimParty {
     this.#again = 0;
     await this.#remove(place, run);
     place.store.follow(({ shards }) => {
-      const isBack = shards.some((state) => state.shard === this.shard && !state.removed && state.incarnation < this.#incarnation);
+      const isBack = shards.some((state) => state.shard === this.shard && !state.removed && state.term < this.#term);
       if (!isBack || run !== this.#run || this.#again === againMax) return;
       this.#again += 1;
       void this.#remove(place, run);
@@ -57,11 +57,10 @@ export class SimRemoval implements SimParty {
     const { shard } = this;
     const known = async () => (await store.shards()).find((state) => state.shard === shard);
     const before = await known();
-    if (this.#incarnation === 0 || (before?.incarnation ?? 0) < this.#incarnation) {
+    if (this.#term === 0 || (before?.term ?? 0) < this.#term) {
       await store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: clock.wallMs() }]);
       const after = await known();
-      if (run === this.#run && after?.removed === true && after.incarnation > this.#incarnation)
-        [this.#incarnation, this.origin] = [after.incarnation, after.origin];
+      if (run === this.#run && after?.removed === true && after.term > this.#term) [this.#term, this.origin] = [after.term, after.origin];
     }
     if (run === this.#run) this.#isDone = true;
   }

@@ -24,13 +24,13 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
 
   presence(shard: ShardName): Presence {
     const party = this.#connected(shard);
-    const told = (party?.resources ?? []).map((resource) => this.#tell({ shard, resource }, party));
+    const reported = (party?.resources ?? []).map((resource) => this.#report({ shard, resource }, party));
     const peer = party === undefined ? undefined : `pusher of ${shard}`;
-    return { peer, sinceMs: this.#startedMs, told: new Map(told.map((each) => [formatSlice(each.slice), each])) };
+    return { peer, sinceMs: this.#startedMs, reported: new Map(reported.map((each) => [formatSlice(each.slice), each])) };
   }
 
-  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'synced'> {
-    const { connected, lagMs, whole } = this.#tell(slice, this.#connected(slice.shard));
+  freshness(slice: Slice): Omit<SliceFreshness, 'slice' | 'everSynced'> {
+    const { connected, lagMs, whole } = this.#report(slice, this.#connected(slice.shard));
     return { connected, lagMs, whole };
   }
 
@@ -44,8 +44,8 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
     return undefined;
   }
 
-  #tell(slice: Slice, party: SimParty | undefined): SliceFreshness {
+  #report(slice: Slice, party: SimParty | undefined): SliceFreshness {
     const lagMs = party?.lagMs(slice.resource);
-    return { slice, connected: lagMs !== undefined, synced: lagMs !== undefined, lagMs: lagMs ?? 0, whole: lagMs !== undefined };
+    return { slice, connected: lagMs !== undefined, everSynced: lagMs !== undefined, lagMs: lagMs ?? 0, whole: lagMs !== undefined };
   }
 }

@@ -57,7 +57,7 @@ test('a cache that dies, is wiped or gets an older disk back ends with what the 
   await world.time.advance(1_000);
   await tree.start();
   await tree.converge(120_000);
-  tree.cache('eu').crash({ isTold: false });
+  tree.cache('eu').crash({ isNoticed: false });
   tree.cache('eu').restore(backup);
   await tree.start();
   await tree.converge(120_000);
@@ -73,14 +73,14 @@ test('a cache that dies, is wiped or gets an older disk back ends with what the 
 test('a shard moves to another cache with a later process of its pusher, and the earlier one is fenced', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const later = aPusher('amber', 2, 'process-2');
-  tree.home(later, 'us');
+  tree.plainOrigin(later, 'us');
   await tree.converge(60_000);
   amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
   await tree.converge(60_000);
 
   t.true(amber.isFenced);
   t.deepEqual(
-    tree.caches.map((cache) => cache.side(shardName('amber'))),
+    tree.caches.map((cache) => cache.via(shardName('amber'))),
     ['child/us', 'parent', 'local', 'parent'],
   );
   t.deepEqual(world.faults, []);
@@ -93,7 +93,7 @@ test('a cache that gets another parent takes its shards along', async (t) => {
   await tree.start();
   await tree.converge(120_000);
 
-  t.is(tree.cache('us').side(shardName('amber')), 'child/eu-1');
+  t.is(tree.cache('us').via(shardName('amber')), 'child/eu-1');
   t.deepEqual(world.faults, []);
 });
 

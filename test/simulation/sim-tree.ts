@@ -9,7 +9,7 @@ import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
 
 /** A pusher, and where it connects since when. */
-export type HomedPusher = Readonly<{ pusher: SimPusher; home: SimCache; sinceMs: number }>;
+export type SettledPusher = Readonly<{ pusher: SimPusher; plainOrigin: SimCache; sinceMs: number }>;
 
 const lookEveryMs = 50;
 const differencesMax = 20;
@@ -18,8 +18,8 @@ export class SimTree {
   readonly #world: SimWorld;
   readonly #caches: ReadonlyMap<string, SimCache>;
   /** Where each party connects, or did last. */
-  readonly #homes = new Map<SimParty, SimCache>();
-  readonly #homedMs = new Map<SimParty, number>();
+  readonly #origins = new Map<SimParty, SimCache>();
+  readonly #settledMs = new Map<SimParty, number>();
 
   constructor(world: SimWorld, caches: readonly ModelCache[], options: SimCacheOptions = {}) {
     this.#world = world;
@@ -31,24 +31,22 @@ export class SimTree {
   }
 
   get shards(): ReadonlySet<ShardName> {
-    return new Set([...this.#homes.keys()].map(({ shard }) => shard));
+    return new Set([...this.#origins.keys()].map(({ shard }) => shard));
   }
 
-  get pushers(): readonly HomedPusher[] {
-    return [...this.#homes].flatMap(([pusher, home]) =>
-      pusher instanceof SimPusher ? [{ pusher, home, sinceMs: Math.max(pusher.givenMs, this.#homedMs.get(pusher) ?? 0) }] : [],
+  get pushers(): readonly SettledPusher[] {
+    return [...this.#origins].flatMap(([pusher, plainOrigin]) =>
+      pusher instanceof SimPusher ? [{ pusher, plainOrigin, sinceMs: Math.max(pusher.givenMs, this.#settledMs.get(pusher) ?? 0) }] : [],
     );
   }
 
   /** The last process of each shard that was ever given it, unless somebody has taken the shard from it for good. */
-  get latestPushers(): readonly HomedPusher[] {
-    const parties = [...this.#homes.keys()].filter((party) => party instanceof SimPusher || party instanceof SimRemoval);
+  get latestPushers(): readonly SettledPusher[] {
+    const parties = [...this.#origins.keys()].filter((party) => party instanceof SimPusher || party instanceof SimRemoval);
     // Of two numbers that are the same a removal's is the higher.
-    const isAbove = (party: SimPusher | SimRemoval, { shard, incarnation }: SimPusher): boolean =>
-      party.shard === shard && (party.incarnation > incarnation || (party.incarnation === incarnation && party instanceof SimRemoval));
-    return this.pushers.filter(
-      ({ pusher }) => !pusher.isFenced && pusher.incarnation > 0 && !parties.some((party) => isAbove(party, pusher)),
-    );
+    const isAbove = (party: SimPusher | SimRemoval, { shard, term }: SimPusher): boolean =>
+      party.shard === shard && (party.term > term || (party.term === term && party instanceof SimRemoval));
+    return this.pushers.filter(({ pusher }) => !pusher.isFenced && pusher.term > 0 && !parties.some((party) => isAbove(party, pusher)));
   }
 
   cache(name: string): SimCache {
@@ -63,27 +61,27 @@ export class SimTree {
   }
 
   /** The party connects there, and nowhere else any more. */
-  home(party: SimParty, name: string): void {
-    this.#homes.get(party)?.detach(party);
+  plainOrigin(party: SimParty, name: string): void {
+    this.#origins.get(party)?.detach(party);
     party.begin(this.#world.time);
-    this.#homedMs.set(party, this.#world.time.now());
-    this.#homes.set(party, this.cache(name));
+    this.#settledMs.set(party, this.#world.time.now());
+    this.#origins.set(party, this.cache(name));
     this.cache(name).attach(party);
   }
 
   /** The party leaves its cache, and belongs there all the same. */
   quit(party: SimParty): void {
-    this.#homes.get(party)?.detach(party);
+    this.#origins.get(party)?.detach(party);
   }
 
   /** It comes back, if it is not there. */
   join(party: SimParty): void {
-    this.#homes.get(party)?.attach(party);
+    this.#origins.get(party)?.attach(party);
   }
 
   /** What is to be in the end, as things are now. */
   model(): ModelTree {
-    const claims = [...this.#homes].map(([party, { name }]) => claimOf(party, name));
+    const claims = [...this.#origins].map(([party, { name }]) => claimOf(party, name));
     return new ModelTree(
       this.caches.map(({ model }) => model),
       claims,
@@ -106,7 +104,7 @@ export class SimTree {
         if (wanted !== held) yield `${cache.name}: ${slice}: ${held ?? 'nothing'} is held, ${wanted ?? 'nothing'} is right`;
       }
       for (const shard of shards) {
-        const [wanted, known] = [model.side(cache.name, shard), cache.side(shard)];
+        const [wanted, known] = [model.via(cache.name, shard), cache.via(shard)];
         if (wanted !== known) yield `${cache.name}: ${shard}: is of ${known ?? 'nobody'}, ${wanted ?? 'nobody'} is right`;
       }
     }
@@ -120,8 +118,8 @@ export class SimTree {
     while (!this.#isQuiet() || this.differences(model).length > 0) {
       if (time.elapsedMs - beganMs > maxMs) {
         const warned = [...this.#world.warnings].map(([event, { count, last }]) => `${event}, ${count} times, the last by ${last}`);
-        const told = [...this.differences(model), ...this.#world.faults, ...warned];
-        throw new Error(`not as the model says after ${maxMs} ms (seed ${this.#world.seed}):\n${told.join('\n')}`);
+        const received = [...this.differences(model), ...this.#world.faults, ...warned];
+        throw new Error(`not as the model says after ${maxMs} ms (seed ${this.#world.seed}):\n${received.join('\n')}`);
       }
       await time.advance(lookEveryMs);
       if (this.#isLively || this.#given !== given) [model, given] = [this.model(), this.#given];
@@ -131,25 +129,24 @@ export class SimTree {
 
   /** What caches have given to pushers. */
   get #given(): string {
-    return this.pushers.map(({ pusher }) => pusher.incarnation).join();
+    return this.pushers.map(({ pusher }) => pusher.term).join();
   }
 
   /** What parties say changes by itself. */
   get #isLively(): boolean {
-    return [...this.#homes.keys()].some((party) => !(party instanceof SimPusher));
+    return [...this.#origins.keys()].some((party) => !(party instanceof SimPusher));
   }
 
   #isQuiet(): boolean {
-    return [...this.#homes.keys()].every(({ isQuiet }) => isQuiet);
+    return [...this.#origins.keys()].every(({ isQuiet }) => isQuiet);
   }
 }
 
 /** Nobody but its plain writer has a plain writer's shard for long. */
 function claimOf(party: SimParty, cache: string): ModelClaim {
   const { shard } = party;
-  if (party instanceof SimRemoval)
-    return { shard, cache, origin: party.origin, incarnation: party.incarnation, removed: true, objects: [] };
-  if (party instanceof SimPusher) return { shard, cache, origin: party.origin, incarnation: party.incarnation, objects: party.objects };
-  if (party instanceof SimWriter) return { shard, cache, incarnation: Infinity, objects: party.objects };
+  if (party instanceof SimRemoval) return { shard, cache, origin: party.origin, term: party.term, removed: true, objects: [] };
+  if (party instanceof SimPusher) return { shard, cache, origin: party.origin, term: party.term, objects: party.objects };
+  if (party instanceof SimWriter) return { shard, cache, term: Infinity, objects: party.objects };
   throw new Error(`${shard} has an unknown party`);
 }

@@ -9,7 +9,7 @@ import { pause } from '../../src/domain/pause.js';
 import type { Store } from '../../src/domain/ports.js';
 import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import { Bell } from '../../src/sender/bell.js';
+import { Notifier } from '../../src/sender/notifier.js';
 import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
 
@@ -25,7 +25,7 @@ export class SimWriter implements SimParty {
   readonly isConnected = false;
   readonly #options: SimWriterOptions;
   readonly #objects = new Map<string, ModelObject>();
-  readonly #bell = new Bell();
+  readonly #notifier = new Notifier();
   #session = new AbortController();
   #isQuiet = false;
   #beats = 0;
@@ -74,7 +74,7 @@ export class SimWriter implements SimParty {
     this.#hasMoved = true;
   }
 
-  async run({ store, known, home, clock }: PartyPlace): Promise<void> {
+  async run({ store, known, plainOrigin, clock }: PartyPlace): Promise<void> {
     this.leave();
     const { signal } = this.#session;
     const { shard } = this;
@@ -86,21 +86,21 @@ export class SimWriter implements SimParty {
       if (shards.some((state) => state.shard === shard)) this.#look();
     });
     while (!signal.aborted) {
-      const seen = this.#bell.rings;
-      const side = known.shard(shard)?.side;
-      const verdict = home.judge(shard);
-      const mayBegin = side !== undefined || !this.#hasMoved || clock.now() - beganMs >= unknownMs;
+      const seen = this.#notifier.notified;
+      const via = known.shard(shard)?.via;
+      const verdict = plainOrigin.judge(shard);
+      const mayBegin = via !== undefined || !this.#hasMoved || clock.now() - beganMs >= unknownMs;
       if (!mayBegin || verdict.kind === 'refused') {
         await pause(clock, retryMs, signal);
         continue;
       }
-      if (side !== 'local') this.#beat();
+      if (via !== 'local') this.#beat();
       const isDone = await this.#write(store, verdict.takes);
       if (signal.aborted) break;
-      if (!isDone || known.shard(shard)?.side !== 'local') continue;
+      if (!isDone || known.shard(shard)?.via !== 'local') continue;
       this.#hasMoved = false;
-      this.#isQuiet = this.#bell.rings === seen;
-      await this.#bell.after(seen, signal);
+      this.#isQuiet = this.#notifier.notified === seen;
+      await this.#notifier.after(seen, signal);
     }
     subscription.cancel();
     following.cancel();
@@ -142,7 +142,7 @@ export class SimWriter implements SimParty {
 
   #look(): void {
     this.#isQuiet = false;
-    this.#bell.ring();
+    this.#notifier.notify();
   }
 }
 

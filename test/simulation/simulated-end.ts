@@ -120,12 +120,12 @@ export class SimulatedEnd implements FrameConnection {
     if (this.#state === 'open' || this.#state === 'closing') this.#break();
   }
 
-  /** Its host is gone. `isTold`: its system still tells the peer. */
-  silence(isTold: boolean): void {
+  /** Its host is gone. `isNoticed`: its system still tells the peer. */
+  silence(isNoticed: boolean): void {
     if (this.#state === 'closed' || this.#state === 'silent') return;
     this.#state = 'silent';
     this.#parts.out().dropWaiting();
-    if (isTold) this.#parts.out().send({ kind: 'reset', size: 0 });
+    if (isNoticed) this.#parts.out().send({ kind: 'reset', size: 0 });
     else this.#parts.out().vanish();
     this.#parts.into().vanish();
     this.#parts.ended();

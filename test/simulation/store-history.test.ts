@@ -18,7 +18,7 @@ function problemsOf(...changes: readonly Change[]): readonly string[] {
   const problems: string[] = [];
   const history = new StoreHistory((problem) => problems.push(problem), 0);
   for (const change of changes) {
-    const commit: Commit = { revision: change.revision, changes: [change], movedPaths: [], unstated: new Set() };
+    const commit: Commit = { revision: change.revision, changes: [change], movedPaths: [], swept: new Set() };
     history.see(commit);
   }
   return problems;
@@ -35,6 +35,6 @@ test('what cannot be is found', (t) => {
   t.regex(problemsOf(aPut(1, {}, { content: 5, before: 5 })).join(), /changed to what it was/);
 });
 
-test('a namesake that is stated again behind a delete has not changed', (t) => {
+test('a namesake that is written again behind a delete has not changed', (t) => {
   t.deepEqual(problemsOf(aDelete(1, { shard: 'birch' }), aPut(2, {}, { content: 5, before: 5 })), []);
 });

@@ -2,7 +2,7 @@
  * Looks at what a store tells those who watch it, from its first commit on, and finds what is no history: a revision that does not rise,
  * an object that is created or deleted twice, a change that changes nothing.
  *
- * A namesake on another shard is stated again when one is deleted, which is no change; informers' keys have no shard.
+ * A namesake on another shard is written again when one is deleted, which is no change; informers' keys have no shard.
  */
 import type { Change, Commit } from '../../src/domain/change.js';
 import type { Key } from '../../src/domain/key.js';
@@ -40,11 +40,11 @@ export class StoreHistory {
     if (change.kind === 'delete' && stood === false) this.#report(`${text} was deleted twice`);
     if (change.kind === 'put' && change.created && stood === true) this.#report(`${text} was created twice`);
     if (change.kind === 'put' && !change.created && stood === false) this.#report(`${text} was changed and is not there`);
-    if (change.kind === 'put' && isSame(change.object.body, change.previous()?.body) && !this.#isStatedAgain(key))
+    if (change.kind === 'put' && isSame(change.object.body, change.previous()?.body) && !this.#isWrittenAgain(key))
       this.#report(`${text} was changed to what it was`);
   }
 
-  #isStatedAgain(key: Key): boolean {
+  #isWrittenAgain(key: Key): boolean {
     const deleted = this.#last;
     return deleted?.kind === 'delete' && deleted.key.shard !== key.shard && placeOf(deleted.key) === placeOf(key);
   }

@@ -39,7 +39,7 @@ function aBusyWriter(world: SimWorld) {
 
 test('a cache that lost its disk and follows another parent has its shards: the way they came before is left', async (t) => {
   const { world, tree, amber } = await aGrownTree();
-  tree.cache('eu-1').crash({ isTold: false });
+  tree.cache('eu-1').crash({ isNoticed: false });
   tree.cache('eu-1').wipe();
   tree.cache('eu-1').follow('us');
   await tree.start();
@@ -47,7 +47,7 @@ test('a cache that lost its disk and follows another parent has its shards: the 
 
   await tree.converge(120_000);
 
-  t.is(tree.cache('root').side(amberShard), 'child/us');
+  t.is(tree.cache('root').via(amberShard), 'child/us');
   t.false(amber.isFenced);
   t.deepEqual(world.faults, []);
 });
@@ -64,7 +64,7 @@ test('a cache that leaves behind the one that had moved with it is found on its 
 
   await tree.converge(120_000);
 
-  t.is(tree.cache('root').side(amberShard), 'child/eu-1');
+  t.is(tree.cache('root').via(amberShard), 'child/eu-1');
   t.deepEqual(world.faults, []);
 });
 
@@ -92,7 +92,7 @@ test('what is of a type that is declared later, or no more, is everywhere when i
   const { world, tree } = await aGrownTree();
   const later = new SimPusher({ shard: amberShard, process: 'process-2', resources: resourcesOf(amberShard) });
   later.put(anInstance('one'));
-  tree.home(later, 'eu-1');
+  tree.plainOrigin(later, 'eu-1');
   await tree.converge(60_000);
   const before = tree.model().objects('us').length;
 
@@ -135,16 +135,16 @@ test('a plain writer that moves to another cache takes its shard along once nobo
     beat: (content) => aSimObject({ shard: plum, name: 'beat' }, { spec: { content } }),
   });
   writer.put(aSimObject({ shard: plum, name: 'written' }));
-  tree.home(writer, 'eu-1');
+  tree.plainOrigin(writer, 'eu-1');
   await tree.converge(120_000);
   writer.move();
-  tree.home(writer, 'us');
+  tree.plainOrigin(writer, 'us');
   writer.remove(aSimObject({ shard: plum, name: 'written' }));
 
   const tookMs = await tree.converge(120_000);
 
   t.true(tookMs > 30_000, `${tookMs}`);
-  t.is(tree.cache('eu-1').side(plum), 'parent');
+  t.is(tree.cache('eu-1').via(plum), 'parent');
   t.deepEqual(world.faults, []);
 });
 
@@ -152,13 +152,13 @@ for (const dead of ['eu', 'root', 'eu-1'])
   test(`what a plain writer that is never quiet deletes while ${dead} is dead goes everywhere within three seconds of its return (T11)`, async (t) => {
     const { world, tree } = await aGrownTree();
     const { writer, writeFor } = aBusyWriter(world);
-    tree.home(writer, 'eu-1');
+    tree.plainOrigin(writer, 'eu-1');
     await writeFor(20_000);
     tree.cache(dead).crash();
     await writeFor(10_000);
     await tree.cache(dead).start();
     await writeFor(3_000);
-    const isTakenForAll = [...tree.cache('eu-1').known.slicesOf(plum)].some(({ stated }) => stated !== 0);
+    const isTakenForAll = [...tree.cache('eu-1').known.slicesOf(plum)].some(({ syncedTerm }) => syncedTerm !== 0);
 
     const tookMs = await tree.converge(60_000);
 
@@ -173,7 +173,7 @@ test('a cache that goes to another parent and back sends a hundredth of what it 
   world.network.observe(({ frame }) => (bytes += frameSize(frame)));
   const many = new SimPusher({ shard: amberShard, process: 'process-2', resources: simResources });
   for (let i = 0; i < 5_000; i += 1) many.put(aSimObject({ shard: 'amber', name: `many-${i}` }));
-  tree.home(many, 'eu-1');
+  tree.plainOrigin(many, 'eu-1');
   await tree.converge(60_000);
   const first = bytes;
 
@@ -202,14 +202,14 @@ test('a cache that has gone to another parent 257 times and then loses its disk 
     await tree.converge(120_000);
   }
 
-  moving.crash({ isTold: false });
+  moving.crash({ isNoticed: false });
   moving.wipe();
   moving.follow('us');
   await tree.start();
   amber.put(aSimObject({ shard: 'amber', name: 'since' }));
   await tree.converge(120_000);
 
-  t.is(tree.cache('root').side(amberShard), 'child/us');
+  t.is(tree.cache('root').via(amberShard), 'child/us');
   t.false(amber.isFenced);
   t.deepEqual(world.faults, []);
 });
@@ -220,25 +220,25 @@ test('a shard that is removed at a cache whose clock is hours ahead is gone from
   us.crash();
   await us.start({ skewMs: 3 * 3_600_000 });
   await tree.converge(60_000);
-  tree.home(new SimRemoval(amberShard), 'us');
+  tree.plainOrigin(new SimRemoval(amberShard), 'us');
   await tree.converge(60_000);
 
-  for (const name of ['root', 'eu', 'us', 'eu-1']) t.is(tree.cache(name).side(amberShard), undefined, name);
+  for (const name of ['root', 'eu', 'us', 'eu-1']) t.is(tree.cache(name).via(amberShard), undefined, name);
   t.deepEqual(world.faults, []);
 });
 
 test('a shard that is removed at any cache is gone from all, and its pusher stays out', async (t) => {
   const { world, tree, amber } = await aGrownTree();
-  tree.home(new SimRemoval(amberShard), 'us');
+  tree.plainOrigin(new SimRemoval(amberShard), 'us');
   await tree.converge(60_000);
   amber.put(aSimObject({ shard: 'amber', name: 'too-late' }));
   await tree.converge(60_000);
   const removed = amber.isFenced;
-  tree.home(aPusher('amber', 2, 'process-2'), 'eu');
+  tree.plainOrigin(aPusher('amber', 2, 'process-2'), 'eu');
   await tree.converge(60_000);
 
   t.true(removed);
-  t.is(tree.cache('root').side(amberShard), 'child/eu');
+  t.is(tree.cache('root').via(amberShard), 'child/eu');
   t.deepEqual(world.faults, []);
 });
 
@@ -250,7 +250,7 @@ for (const [what, accept] of [
     const { world, tree } = await aGrownTree({ root: { children: { '*': { accept, offer: everything } } } });
     const cedar = shardName('cedar');
     const pusher = aPusher('cedar');
-    tree.home(pusher, 'root');
+    tree.plainOrigin(pusher, 'root');
     await tree.converge(60_000);
     tree.quit(pusher);
     const { store, tier } = tree.cache('root');
@@ -259,7 +259,7 @@ for (const [what, accept] of [
         tier.forgetting.forget(cedar).catch((error: unknown) => String(error)),
         1_000,
       );
-    const away = 'the cache us is away, or has not told all that it has; it is to come back, or to be forgotten first';
+    const away = 'the cache us is away, or has not sent all that it has; it is to come back, or to be forgotten first';
 
     tree.cache('us').crash();
     world.network.partition('eu', 'root');
@@ -290,7 +290,7 @@ test('a shard that was removed is not forgotten before the parent has heard of t
   });
   for (const shard of [amberShard, plum]) {
     const pusher = aPusher(shard, 3, 'process-2');
-    tree.home(pusher, 'eu-1');
+    tree.plainOrigin(pusher, 'eu-1');
     await world.time.advance(10_000);
     tree.quit(pusher);
   }
@@ -339,7 +339,7 @@ test('a pusher that starts while its shard is being removed has it: what is publ
     steps: [
       { kind: 'clear', shard: 0, cache: 0 },
       { kind: 'stop', cache: 1 },
-      { kind: 'rehome', shard: 0, cache: 0, objects: 4 },
+      { kind: 'moveOrigin', shard: 0, cache: 0, objects: 4 },
     ],
   });
 
@@ -355,11 +355,11 @@ test('the last object of a type that a plain writer deletes while a cache is dow
   const offer = (name: string, rule: ModelRule) =>
     tree.cache(name).changePolicies({ children: { '*': { accept: everything, offer: [rule] } } });
   writer.put(last);
-  tree.home(writer, 'root');
+  tree.plainOrigin(writer, 'root');
   await world.time.advance(60_000);
   tree.cache('eu').crash();
   writer.remove(last);
-  tree.home(new SimRemoval(plum), 'root');
+  tree.plainOrigin(new SimRemoval(plum), 'root');
   offer('root', isPublic);
   offer('eu', { labels: { visibility: 'private' } });
   await world.time.advance(60_000);

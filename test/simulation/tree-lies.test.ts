@@ -156,7 +156,7 @@ test('an object that is too large for a cache is missed there behind a connectio
   t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
 });
 
-test('an object that is too large for a cache is missed where a statement tells of it', async (t) => {
+test('an object that is too large for a cache is missed where a sync reports on it', async (t) => {
   const { check, amber, world, tree } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'large' }, large));
   tree.cache('eu').crash();
@@ -183,8 +183,8 @@ test('a slice is whole again once an object that was too large is small enough',
   );
 });
 
-// It is told as too large before it changes, and taken before the end of the same statement.
-test('a slice is whole though an object was too large when its statement began', async (t) => {
+// It is reported as too large before it changes, and taken before the end of the same sync.
+test('a slice is whole though an object was too large when its sync began', async (t) => {
   const { amber, put, tree, world } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600, creditMutations: 8 } } });
   put(...many);
   amber.put(aSimObject({ shard: 'amber', name: 'a' }, large));
@@ -246,7 +246,7 @@ test('while the pusher of a shard is away no absence is proved', async (t) => {
 test('while a child is away no absence is proved: it may bring a shard that nobody knows yet', async (t) => {
   const { check, tree, world } = await aCalmTree();
   world.network.partition('eu', 'root');
-  tree.home(aPusher('cedar'), 'eu');
+  tree.plainOrigin(aPusher('cedar'), 'eu');
   await check.pass(16_000);
 
   t.deepEqual(
@@ -299,7 +299,7 @@ test('a child that comes for the first time keeps its parent from being complete
 test('a shard of which no cache has heard, because the first one died before it answered, is missed by none', async (t) => {
   const { check, tree } = await aCalmTree();
   const cedar = aPusher('cedar');
-  tree.home(cedar, 'us');
+  tree.plainOrigin(cedar, 'us');
   tree.cache('us').crash();
   tree.quit(cedar);
   await tree.start();

@@ -95,8 +95,8 @@ export class TreeScript {
       case 'write':
       case 'unwrite':
         return this.#write(step);
-      case 'rehome':
-        return this.#rehome(step);
+      case 'moveOrigin':
+        return this.#moveOrigin(step);
       case 'quit':
       case 'join':
         return this.#attend(step);
@@ -150,7 +150,7 @@ export class TreeScript {
   async #operateRunning(step: TreeStep, cache: SimCache): Promise<void> {
     const { name } = cache;
     if (step.kind === 'clock') cache.stepClock(step.byMs);
-    if (step.kind === 'crash') cache.crash({ underWay: step.isKept ? 'kept' : 'lost', isTold: step.isTold });
+    if (step.kind === 'crash') cache.crash({ underWay: step.isKept ? 'kept' : 'lost', isNoticed: step.isNoticed });
     if (step.kind === 'stop') await this.#world.time.awaited(cache.stop(), 60_000);
     if (step.kind === 'backup') this.#backups.set(name, cache.backup());
     if (step.kind === 'compact') cache.store.compact(cache.store.published);
@@ -214,7 +214,7 @@ export class TreeScript {
   }
 
   /** A later process of the shard's pusher, elsewhere or at the same cache, which holds something else. */
-  #rehome({ shard: shardNumber, cache, objects }: StepOf<'rehome'>): void {
+  #moveOrigin({ shard: shardNumber, cache, objects }: StepOf<'moveOrigin'>): void {
     const shard = pick(shards, shardNumber);
     const former = this.#pushers.get(shard);
     // It is there again to find out that it is fenced.
@@ -226,7 +226,7 @@ export class TreeScript {
     if (!this.#undeclared.has(shard)) pusher.put(aSimDeclaration(shardName(shard)));
     for (let object = 0; object < objects; object += 1)
       this.#push({ kind: 'put', shard: shardNumber, object, isPublic: object % 3 === 0, content: number });
-    this.#tree.home(pusher, pick(this.#tree.caches, cache).name);
+    this.#tree.plainOrigin(pusher, pick(this.#tree.caches, cache).name);
   }
 
   #write(step: StepOf<'write' | 'unwrite'>): void {
@@ -235,18 +235,18 @@ export class TreeScript {
     if (step.kind === 'unwrite') return this.#writer?.remove({ key: aKey(place) });
     if (this.#writer === undefined) {
       this.#writer = new SimWriter({ shard: writtenShard, resources: simResources, beat: aBeat });
-      this.#tree.home(this.#writer, pick(this.#tree.caches, step.object).name);
+      this.#tree.plainOrigin(this.#writer, pick(this.#tree.caches, step.object).name);
     }
     this.#writer.put(aSimObject(place, contentOf(step)));
   }
 
   /** Once it has come to where it is, and only to where that is known: who took the shard over without having heard would make a conflict. */
   #rewrite(cache: SimCache): void {
-    const rankAt = ({ known }: SimCache): number => known.shard(writtenShard)?.incarnation ?? 0;
+    const rankAt = ({ known }: SimCache): number => known.shard(writtenShard)?.term ?? 0;
     const isKnown = rankAt(cache) > 0 && this.#tree.caches.every((each) => each.isRunning && rankAt(each) <= rankAt(cache));
     if (this.#writer === undefined || this.#writer.isMoving || !isKnown) return;
     this.#writer.move();
-    this.#tree.home(this.#writer, cache.name);
+    this.#tree.plainOrigin(this.#writer, cache.name);
   }
 
   /** One removal of a shard at a time: the numbers of two at once would not be apart from those of pushers. */
@@ -254,7 +254,7 @@ export class TreeScript {
     if (this.#removals.get(shard)?.isQuiet === false) return;
     const removal = new SimRemoval(shardName(shard));
     this.#removals.set(shard, removal);
-    this.#tree.home(removal, cache);
+    this.#tree.plainOrigin(removal, cache);
   }
 
   /** Crosses whatever the policies, and tells the path of its logical cluster. */

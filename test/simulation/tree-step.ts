@@ -38,11 +38,11 @@ export type TreeStep =
   /** Whether the shard declares the type of its instances. */
   | Readonly<{ kind: 'declare'; shard: number; isDeclared: boolean }>
   | Readonly<{ kind: CacheStepKind; cache: number }>
-  | Readonly<{ kind: 'crash'; cache: number; isKept: boolean; isTold: boolean }>
+  | Readonly<{ kind: 'crash'; cache: number; isKept: boolean; isNoticed: boolean }>
   | Readonly<{ kind: 'start'; cache: number; skew: number }>
   | Readonly<{ kind: 'tamper'; cache: number; isUp: boolean; how: TamperKind }>
   | Readonly<{ kind: 'policy'; cache: number; forward: number; follow: number; accept: number; offer: number }>
-  | Readonly<{ kind: 'rehome'; shard: number; cache: number; objects: number }>
+  | Readonly<{ kind: 'moveOrigin'; shard: number; cache: number; objects: number }>
   /** An operator removes the shard at a cache. */
   | Readonly<{ kind: 'clear'; shard: number; cache: number }>
   | Readonly<{ kind: 'reparent'; cache: number; parent: number }>

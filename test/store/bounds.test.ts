@@ -5,7 +5,7 @@ import test from 'ava';
 import { Refused } from '../../src/domain/errors.js';
 import { changesBehind, listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aPut, aScope } from '../support/objects.js';
-import { aClaim, aState, mustPush } from '../support/pushes.js';
+import { aClaim, anUpsert, mustPush } from '../support/pushes.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
 const mebibyte = 1024 * 1024;
@@ -83,7 +83,7 @@ test('an object that changed very often holds up no list of its past (S10)', asy
   for (let round = 0; round < 40; round++)
     await mustPush(
       lane,
-      Array.from({ length: 500 }, (_, i) => aState({ name: 'hot' }, { spec: round * 500 + i })),
+      Array.from({ length: 500 }, (_, i) => anUpsert({ name: 'hot' }, { spec: round * 500 + i })),
     );
 
   const middle = begun + 10_000;

@@ -177,7 +177,7 @@ test('where a path moved is forgotten with the change that moved it', (t) => {
   t.deepEqual(moves(), [[3, 'root:b', '']]);
 });
 
-test('the bytes of the log are those of the bodies above the compacted revision, survivors stated again included', (t) => {
+test('the bytes of the log are those of the bodies above the compacted revision, survivors synced again included', (t) => {
   const { commit, compaction, database } = aWritingHalf(t);
   const above = (): number =>
     Number(
@@ -186,17 +186,17 @@ test('the bytes of the log are those of the bodies above the compacted revision,
         .pluck()
         .get(readMeta(database, 'compacted')),
     );
-  const told: number[] = [];
+  const received: number[] = [];
 
-  told.push(
+  received.push(
     commit(
       aPut({ shard: 'amber' }, 'absent', { spec: 'x'.repeat(500) }),
       aPut({ shard: 'birch' }, 'absent', { spec: 'y'.repeat(700) }),
       aPut({ name: 'two' }, 'absent'),
     ).logBytes,
   );
-  told.push(commit(aDelete({ shard: 'amber' })).logBytes);
-  t.is(told[1], above());
+  received.push(commit(aDelete({ shard: 'amber' })).logBytes);
+  t.is(received[1], above());
   for (let upTo = 1; upTo <= 5; upTo++) {
     compaction.step({ ...step, upTo });
     t.is(readMeta(database, 'log_bytes'), above(), `C = ${upTo}`);

@@ -132,7 +132,7 @@ test('a compaction takes nothing out by a damaged row', (t) => {
   t.deepEqual(rowsOf(database), ['1', '2', '3']);
 });
 
-test('what is damaged is not stated again', async (t) => {
+test('what is damaged is not synced again', async (t) => {
   for (const column of ["name = 'olf'", "body = x'7b7d'"]) {
     const engine = await aStore(t);
     spoil(engine, `UPDATE changes SET ${column} WHERE revision = ${first}`);

@@ -50,9 +50,9 @@ async function patch(
   await looking;
 }
 
-type Told = Readonly<{ published: number; compacted: number; onDisk: number; bytes: number }>;
+type Reported = Readonly<{ published: number; compacted: number; onDisk: number; bytes: number }>;
 
-async function ask(server: TestServer): Promise<Told> {
+async function ask(server: TestServer): Promise<Reported> {
   const { text } = await server.client().raw('GET', '/metrics');
   const read = (name: string): number => Number(new RegExp(`^strata_${name} (\\S+)$`, 'm').exec(text)?.[1]);
   return {
@@ -68,18 +68,18 @@ test.serial('history keeps its bound of changes at full write speed, in the file
   const rows = bounded.database.prepare<[], number>('SELECT count(*) FROM changes').pluck();
   let longest = 0;
   let rowsMax = 0;
-  let toldMax = 0;
+  let reportedMax = 0;
 
   await patch(bounded, { patches: 2_000, bytes: 100 }, async () => {
     const { published, compacted, onDisk } = await ask(bounded.server);
-    toldMax = Math.max(toldMax, onDisk);
+    reportedMax = Math.max(reportedMax, onDisk);
     longest = Math.max(longest, published - compacted);
     rowsMax = Math.max(rowsMax, rows.get() ?? Infinity);
   });
 
   t.log(`at most ${longest} changes readable and ${rowsMax} rows, of a bound of 100 and ${writers} objects`);
   t.true(longest <= 100 * slack, `${longest} changes`);
-  t.true(toldMax >= longest && toldMax <= 100 * slack + writers, `${toldMax} changes on the disk`);
+  t.true(reportedMax >= longest && reportedMax <= 100 * slack + writers, `${reportedMax} changes on the disk`);
   t.true(longest >= 90, 'history is not given up below its bound');
   // The objects themselves, and a commit: it may bring as many as there are writers.
   t.true(rowsMax <= 100 * slack + writers + writers, `${rowsMax} rows`);
@@ -92,16 +92,16 @@ test.serial('history keeps its bound of bytes at full write speed (S1)', async (
     `SELECT coalesce(sum(length(body)), 0) FROM changes WHERE revision > (SELECT value FROM meta WHERE name = 'compacted')`,
   );
   let most = 0;
-  let toldMax = 0;
+  let reportedMax = 0;
 
   await patch(bounded, { patches: 2_500, bytes: 10_000 }, async () => {
-    toldMax = Math.max(toldMax, (await ask(bounded.server)).bytes);
+    reportedMax = Math.max(reportedMax, (await ask(bounded.server)).bytes);
     most = Math.max(most, bytes.pluck().get() ?? Infinity);
   });
 
   t.log(`at most ${(most / 1024 / 1024).toFixed(2)} MiB of 25 MB written, of a bound of 4 MiB`);
   t.true(most <= bytesMax * slack, `${most} bytes`);
-  t.true(toldMax >= bytesMax * 0.9 && toldMax <= bytesMax * slack, `${toldMax} bytes are told`);
+  t.true(reportedMax >= bytesMax * 0.9 && reportedMax <= bytesMax * slack, `${reportedMax} bytes are told`);
   t.true(most >= bytesMax * 0.9, 'history is not given up below its bound');
 });
 

@@ -5,7 +5,7 @@ import { askedOf, type ObjectsOf, type Part } from '../../src/store/sqlite/lane.
 import { MutationQueue, type QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
 import { aDelete, aPut } from '../support/objects.js';
-import { aClaim, anEnd, aState } from '../support/pushes.js';
+import { aClaim, anEnd, anUpsert } from '../support/pushes.js';
 
 const wide: QueueLimits = {
   mutationsMax: 1000,
@@ -148,7 +148,7 @@ test('everything that waits can be refused at once, and what is in flight is not
 });
 
 const pushes = (name: string, count: number, bytes = 10): readonly Push[] =>
-  Array.from({ length: count }, (_, i) => aState({ name: `${name}${i}` }, { spec: 'x'.repeat(bytes) }));
+  Array.from({ length: count }, (_, i) => anUpsert({ name: `${name}${i}` }, { spec: 'x'.repeat(bytes) }));
 /** How many of each lane a batch holds, by the first letter of their names. */
 const sharesOf = (batch: readonly Part[] | undefined): string => {
   const counts = new Map<string, number>();
@@ -265,7 +265,7 @@ test('ends of slices that hold little go in one batch, counted by what they may 
   ]);
   const { queue, batches, settle } = aQueue({ batchMutationsMax: 75 }, ({ shard }) => held.get(shard) ?? 0);
   const ends = ['none', 'few', 'more', 'none', 'many', 'none'].map((shard) => anEnd({ shard }));
-  void queue.lane().push([...ends, aState({ name: 'behind' })]);
+  void queue.lane().push([...ends, anUpsert({ name: 'behind' })]);
 
   while (!queue.idle) settle();
 
@@ -352,7 +352,7 @@ test('pushers that come for its shard are sent ahead of an end that is under way
     ['end'],
     ['acquire process-2000', 'acquire process-3000', 'resume'],
     ['resume'],
-    ['state', 'acquire process-1000', 'acquire process-1000', 'state', 'acquire process-2000', 'acquire process-3000'],
+    ['upsert', 'acquire process-1000', 'acquire process-1000', 'upsert', 'acquire process-2000', 'acquire process-3000'],
   ]);
   t.deepEqual(answered, [0, 1, 2, 3, 4, 5]);
   t.true(queue.idle);

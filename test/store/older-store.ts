@@ -31,6 +31,6 @@ export function backToSecond(database: Connection, directory: string): void {
     INSERT INTO main.epochs VALUES (4500000, 1);
     INSERT INTO main.meta VALUES ('nonce', 'a'), ('previous_nonce', 'b');
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision FROM now.objects;
-    INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, stated, synced FROM now.slices;
+    INSERT INTO main.slices SELECT shard, resource, objects, bytes, changed_ms, synced_term, ever_synced FROM now.slices;
     INSERT INTO main.shards SELECT shard, term, removed FROM now.shards WHERE plain = 0`);
 }

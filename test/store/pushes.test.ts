@@ -2,7 +2,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import test from 'ava';
 import type { Push } from '../../src/domain/push.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import { Committer } from '../../src/store/sqlite/committer.js';
 import { openWriter } from '../../src/store/sqlite/database.js';
 import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
@@ -18,9 +18,9 @@ import {
   anEnd,
   aReach,
   aRetract,
-  aState,
-  aStatement,
-  firstIncarnation,
+  anUpsert,
+  aFullSync,
+  firstTerm,
   mustPush,
   outcomeTexts,
 } from '../support/pushes.js';
@@ -29,12 +29,12 @@ import { aWritingHalf, dump, type WritingHalf } from './a-database.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
 const states = (count: number): readonly Push[] =>
-  Array.from({ length: count }, (_, i) => aState({ name: `n${String(i).padStart(4, '0')}` }));
+  Array.from({ length: count }, (_, i) => anUpsert({ name: `n${String(i).padStart(4, '0')}` }));
 
 /** A push that the database refuses. */
-function spoiled(by: Parameters<typeof aState>[2] = firstIncarnation): Push {
-  const state = aState({ name: 'spoiled' }, {}, by);
-  if (state.kind !== 'state') throw new Error('a state is a state');
+function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm): Push {
+  const state = anUpsert({ name: 'spoiled' }, {}, by);
+  if (state.kind !== 'upsert') throw new Error('a state is a state');
   return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
 }
 
@@ -45,19 +45,19 @@ function commitOnce(engine: SqliteEngine, push: Push): void {
   database.close();
 }
 
-test('a batch that fails leaves claims, counts and statements as if it had not been: an end behind it has not begun', async (t) => {
+test('a batch that fails leaves claims, counts and syncs as if it had not been: an end behind it has not begun', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
-  await mustPush(lane, [aClaim(), aState({ name: 'a' }), aState({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
+  await mustPush(lane, [aClaim(), anUpsert({ name: 'a' }), anUpsert({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
   const [shards, slices] = [await store.shards(), await store.slices()];
 
-  const failing = [aClaim('cedar'), aState({ shard: 'cedar' }), aState({ name: 'c' }), aKeep({ name: 'b' }), spoiled()];
+  const failing = [aClaim('cedar'), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' }), aKeep({ name: 'b' }), spoiled()];
   const outcomes = await lane.push(failing);
 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
   t.deepEqual([await store.shards(), await store.slices()], [shards, slices]);
-  t.deepEqual(outcomeTexts(await lane.push([aState({ name: 'c' })])), ['unavailable']);
-  t.deepEqual(outcomeTexts(await store.lane().push([anEnd(), aState({ shard: 'cedar' }), aState({ name: 'c' })])), [
+  t.deepEqual(outcomeTexts(await lane.push([anUpsert({ name: 'c' })])), ['unavailable']);
+  t.deepEqual(outcomeTexts(await store.lane().push([anEnd(), anUpsert({ shard: 'cedar' }), anUpsert({ name: 'c' })])), [
     'unbegun',
     'fenced by 0',
     'written',
@@ -69,36 +69,36 @@ test('a batch that fails leaves claims, counts and statements as if it had not b
   );
 });
 
-test('a batch that fails leaves sides, links, steps and digests as if it had not been', async (t) => {
+test('a batch that fails leaves neighbours, links, steps and digests as if it had not been', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
   const known = () => Promise.all([store.shards(), store.slices(), store.links()]);
-  await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ side: 'parent' }), aClaim('birch')]);
-  await mustPush(lane, aStatement({}, [aState({}, {}, 'parent')], 'parent', 'edge'));
+  await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ via: 'parent' }), aClaim('birch')]);
+  await mustPush(lane, aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'edge'));
   const before = await known();
 
   const failing = [
     aMeet('p2'),
     aReach('9'),
-    aMeet('e1', childSide('eu')),
-    aClaim({ side: 'parent' }),
+    aMeet('e1', childNeighbour('eu')),
+    aClaim({ via: 'parent' }),
     aRetract({}, 'parent'),
     aBegin({}, 'parent'),
     spoiled('parent'),
   ];
-  const outcomes = await lane.push([aClaim('birch', 2_000), ...failing, aClaim({ side: 'parent', incarnation: 2_000 })]);
+  const outcomes = await lane.push([aClaim('birch', 2_000), ...failing, aClaim({ via: 'parent', term: 2_000 })]);
 
   t.true(outcomes.every(({ kind }) => kind === 'unavailable'));
   t.deepEqual(await known(), before);
-  const told = await lane.push([
-    aMeet('e1', childSide('us')),
+  const received = await lane.push([
+    aMeet('e1', childNeighbour('us')),
     aReach('8'),
     anEnd({}, 'parent', 'edge'),
     aClaim('birch'),
-    aClaim({ incarnation: 999 }),
+    aClaim({ term: 999 }),
   ]);
-  t.deepEqual(outcomeTexts(told), ['unchanged', 'unchanged', 'swept 0', 'acquired', 'fenced by 1000']);
-  t.like((await store.slices())[0], { digest: before[1][0]?.digest, edge: 'edge' });
+  t.deepEqual(outcomeTexts(received), ['unchanged', 'unchanged', 'swept 0', 'acquired', 'fenced by 1000']);
+  t.like((await store.slices())[0], { digest: before[1][0]?.digest, filterHash: 'edge' });
 });
 
 test('a sweep that is cut short by a failure is answered so, and what it had removed stays removed', async (t) => {
@@ -107,7 +107,7 @@ test('a sweep that is cut short by a failure is answered so, and what it had rem
   await mustPush(lane, [aClaim(), ...states(3 * sweepDeletesMax), aBegin()]);
   const other = store.lane();
 
-  const ended = lane.push([anEnd(), aState({ name: 'behind' })]);
+  const ended = lane.push([anEnd(), anUpsert({ name: 'behind' })]);
   await new Promise<void>((resolve) => {
     const subscription = store.subscribe(() => {
       subscription.cancel();
@@ -125,7 +125,7 @@ test('behind what was not stored nothing that follows on it is stored either, un
   const lane = store.lane();
   await mustPush(lane, [aMeet('root'), aClaim(), aReach('7')]);
 
-  const failing = lane.push([aState(), spoiled()]);
+  const failing = lane.push([anUpsert(), spoiled()]);
   const behind = lane.push([aReach('8')]);
   const outcomes = [...(await failing), ...(await behind), ...(await lane.push([aReach('9')]))];
 
@@ -167,7 +167,7 @@ test('a step of a sweep deletes no more than its bound, and looks at no more key
   t.deepEqual(steps, ['partial 0', 'partial 0', `partial ${sweepDeletesMax}`, `swept ${sweepDeletesMax}`]);
 });
 
-/** Takes the first step of a removal; the result resumes it until it is through and tells how many it removed since. */
+/** Takes the first step of a removal; the result resumes it until it is through and says how many it removed since. */
 function firstStep({ commit }: WritingHalf, push: Push): () => number {
   if (push.kind !== 'clear' && push.kind !== 'drop') throw new Error('a removal is a clear or a drop');
   const [first] = commit(push).decided;
@@ -190,32 +190,32 @@ for (const [title, removal] of [
   ['shard', aClear('amber', { fence: false })],
   ['type', aDrop()],
 ] as const)
-  test(`the removal of a ${title} goes on behind a commit that failed without it, from where it began: what was stated since stays`, (t) => {
+  test(`the removal of a ${title} goes on behind a commit that failed without it, from where it began: what was synced since stays`, (t) => {
     const half = aWritingHalf(t);
     const { commit } = half;
     const name = `n${String(2 * sweepDeletesMax - 1).padStart(4, '0')}`;
-    commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), aState({ shard: 'birch', name, resource: 'others' }));
+    commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), anUpsert({ shard: 'birch', name, resource: 'others' }));
     const goOn = firstStep(half, removal);
 
-    t.throws(() => commit(aState({ name: 'lost' }), spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
-    commit(aClaim('amber', 2_000), aBegin({}, 2_000), aState({ name: 'n0000' }, {}, 2_000), anEnd({ resource: 'others' }, 2_000));
+    t.throws(() => commit(anUpsert({ name: 'lost' }), spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
+    commit(aClaim('amber', 2_000), aBegin({}, 2_000), anUpsert({ name: 'n0000' }, {}, 2_000), anEnd({ resource: 'others' }, 2_000));
     t.is(commit(aKeep({ name }, 2_000)).decided[0]?.kind, 'unchanged');
 
     t.is(goOn(), sweepDeletesMax - 1);
     t.deepEqual(heldNames(half, 'amber'), ['n0000', name]);
   });
 
-test('what a failed commit had stated again does not mark the objects that get its revisions', (t) => {
+test('what a failed commit had synced again does not mark the objects that get its revisions', (t) => {
   const half = aWritingHalf(t);
   const { commit } = half;
-  commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), aState({ shard: 'birch', name: 'n0511' }));
+  commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), anUpsert({ shard: 'birch', name: 'n0511' }));
   const goOn = firstStep(half, aClear('amber', { fence: false }));
 
   t.throws(() => commit(aRetract({ shard: 'birch', name: 'n0511' }), spoiled()), {
     any: true,
     code: 'SQLITE_CONSTRAINT_DATATYPE',
   });
-  commit(aState({ name: 'x' }), aState({ name: 'y' }), aState({ name: 'z' }));
+  commit(anUpsert({ name: 'x' }), anUpsert({ name: 'y' }), anUpsert({ name: 'z' }));
 
   t.is(goOn(), sweepDeletesMax);
   t.deepEqual(heldNames(half, 'amber'), ['x', 'y', 'z']);
@@ -233,7 +233,7 @@ test('a removal that was part of a commit that failed has not begun, and is not 
   t.is(commit(push).decided[0]?.kind, 'partial');
 });
 
-test('an end that is resumed does not go on with the walk of another statement', (t) => {
+test('an end that is resumed does not go on with the walk of another sync', (t) => {
   const { commit } = aWritingHalf(t);
   commit(aClaim(), ...states(3 * sweepDeletesMax));
   const end = anEnd();
@@ -248,7 +248,7 @@ test('an end that is resumed does not go on with the walk of another statement',
 
 test('a commit of pushes that change nothing writes nothing', (t) => {
   const { commit, database } = aWritingHalf(t);
-  commit(aClaim(), ...aStatement({}, states(10)));
+  commit(aClaim(), ...aFullSync({}, states(10)));
   commit(aBegin());
   const before = dump(database);
 
@@ -265,7 +265,7 @@ test('a removal that was cut short goes on by itself at the next start', async (
     aClaim(),
     ...states(3 * sweepDeletesMax),
     aClaim('birch'),
-    aState({ shard: 'birch', name: 'stays' }),
+    anUpsert({ shard: 'birch', name: 'stays' }),
   ]);
   await engine.store.close();
   commitOnce(engine, aClear('amber'));
@@ -279,20 +279,20 @@ test('a removal that was cut short goes on by itself at the next start', async (
     ['stays'],
   );
   const amber = (await store.shards()).find(({ shard }) => shard === aKey().shard);
-  t.true(amber?.removed && amber.incarnation === 5_000);
+  t.true(amber?.removed && amber.term === 5_000);
 });
 
 test('a tombstone that came as a claim goes on by itself at the next start too, with the rank it came with', async (t) => {
   const engine = await SqliteEngine.start(t);
-  await mustPush(engine.store.lane(), [aClaim({ side: 'parent' }), aState({}, {}, 'parent')]);
+  await mustPush(engine.store.lane(), [aClaim({ via: 'parent' }), anUpsert({}, {}, 'parent')]);
   await engine.store.close();
-  commitOnce(engine, aClaim({ side: 'parent', incarnation: 2_000, removed: true }));
+  commitOnce(engine, aClaim({ via: 'parent', term: 2_000, removed: true }));
 
   const store = await engine.open();
   await until(async () => (await store.slices()).length === 0);
 
   t.deepEqual(await list(store, aScope()), []);
-  t.like((await store.shards())[0], { side: undefined, incarnation: 2_000, removed: true });
+  t.like((await store.shards())[0], { via: undefined, term: 2_000, removed: true });
 });
 
 test('a removal without a fence that was cut short does not go on: nobody said it should', async (t) => {
@@ -307,20 +307,20 @@ test('a removal without a fence that was cut short does not go on: nobody said i
   t.is((await list(store, aScope({ shard: 'amber' }))).length, sweepDeletesMax);
 });
 
-test('a store that was rolled back holds together: what its slices are in step with is a position that it had then', async (t) => {
+test('a store that was rolled back holds together: what its slices are current with is a position that it had then', async (t) => {
   const engine = await SqliteEngine.start(t);
-  await mustPush(engine.store.lane(), [aMeet('p1'), aClaim({ side: 'parent' })]);
-  await mustPush(engine.store.lane(), [...aStatement({}, [aState({}, {}, 'parent')], 'parent', 'edge'), aReach('77')]);
+  await mustPush(engine.store.lane(), [aMeet('p1'), aClaim({ via: 'parent' })]);
+  await mustPush(engine.store.lane(), [...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'edge'), aReach('77')]);
   await engine.store.close();
   copyFileSync(engine.file('strata.db'), `${engine.file('strata.db')}.backup`);
   await engine.open();
-  await mustPush(engine.store.lane(), [aState({ name: 'lost' }, {}, 'parent'), aReach('78')]);
+  await mustPush(engine.store.lane(), [anUpsert({ name: 'lost' }, {}, 'parent'), aReach('78')]);
   await engine.store.close();
 
   for (const suffix of ['-wal', '-shm']) rmSync(engine.file('strata.db') + suffix, { force: true });
   copyFileSync(`${engine.file('strata.db')}.backup`, engine.file('strata.db'));
   const store = await engine.open();
 
-  t.like((await store.slices())[0], { objects: 1, stated: 1_000, synced: true, edge: 'edge' });
-  t.deepEqual(await store.links(), [{ side: 'parent', cacheId: 'p1', position: '77' }]);
+  t.like((await store.slices())[0], { objects: 1, syncedTerm: 1_000, everSynced: true, filterHash: 'edge' });
+  t.deepEqual(await store.links(), [{ neighbour: 'parent', cacheId: 'p1', position: '77' }]);
 });

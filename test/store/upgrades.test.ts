@@ -13,7 +13,7 @@ import { readSlices } from '../../src/store/sqlite/slice-table.js';
 import { listTexts, mustWrite } from '../contract/read-all.js';
 import { aDelete, aKey, aPut, aScope, shardName, type Place } from '../support/objects.js';
 import { projectFile } from '../support/project.js';
-import { aClaim, aClear, aKeep, anEnd, aBegin, aState, mustPush } from '../support/pushes.js';
+import { aClaim, aClear, aKeep, anEnd, aBegin, anUpsert, mustPush } from '../support/pushes.js';
 import { storeDirectory } from '../support/test-store.js';
 import { backToSecond, firstSteps, goBack } from './older-store.js';
 import { SqliteEngine } from './sqlite-engine.js';
@@ -43,14 +43,14 @@ test('a store from before shards pushed is counted when it is migrated', (t) => 
   migrate(database, projectFile('migrations'));
 
   t.deepEqual(
-    readSlices(database).map(({ slice, objects, bytes, changedMs, stated, synced }) => [
+    readSlices(database).map(({ slice, objects, bytes, changedMs, syncedTerm, everSynced }) => [
       slice.resource.resource,
       slice.shard,
       objects,
       bytes,
       changedMs,
-      stated,
-      synced,
+      syncedTerm,
+      everSynced,
     ]),
     [
       ['r', 'amber', 2, 320, 1000, 0, false],
@@ -62,11 +62,11 @@ test('a store from before shards pushed is counted when it is migrated', (t) => 
 
 const byName = (a: ShardState, b: ShardState): number => (a.shard < b.shard ? -1 : 1);
 
-function sliceText({ slice, objects, bytes, digest, changedMs, synced, edge }: SliceState): string {
-  return [formatSlice(slice), objects, bytes, digest, changedMs, synced, edge].join(' ');
+function sliceText({ slice, objects, bytes, digest, changedMs, everSynced, filterHash }: SliceState): string {
+  return [formatSlice(slice), objects, bytes, digest, changedMs, everSynced, filterHash].join(' ');
 }
 
-test('a store from before there were sides: digests are those of the same objects, and every shard is local or removed', async (t) => {
+test('a store from before there were neighbours: digests are those of the same objects, and every shard is local or removed', async (t) => {
   const engine = await SqliteEngine.start(t);
   const places: readonly Place[] = [
     {},
@@ -76,9 +76,9 @@ test('a store from before there were sides: digests are those of the same object
     { shard: 'birch' },
   ];
   const lane = engine.store.lane();
-  await mustPush(lane, [aClaim(), aClaim('birch'), ...places.map((place) => aState(place, { spec: 'old' }))]);
-  await mustPush(lane, [...places.map((place, spec) => aState(place, { spec })), aBegin(), aKeep(), aKeep(places[1]), anEnd()]);
-  await mustPush(lane, [aState({ shard: 'birch', name: 'two' }), aClaim('gone'), aClear('gone', { nowMs: 5_000 })]);
+  await mustPush(lane, [aClaim(), aClaim('birch'), ...places.map((place) => anUpsert(place, { spec: 'old' }))]);
+  await mustPush(lane, [...places.map((place, spec) => anUpsert(place, { spec })), aBegin(), aKeep(), aKeep(places[1]), anEnd()]);
+  await mustPush(lane, [anUpsert({ shard: 'birch', name: 'two' }), aClaim('gone'), aClear('gone', { nowMs: 5_000 })]);
   await mustWrite(engine.store, aPut({ shard: 'plain' }, 'absent'));
   const [slices, before] = [await engine.store.slices(), await engine.store.shards()];
   await engine.store.close();
@@ -98,7 +98,7 @@ test('a store from before there were sides: digests are those of the same object
   t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
   t.deepEqual((await upgraded.store.slices()).map(sliceText).toSorted(), slices.map(sliceText).toSorted());
   t.deepEqual((await upgraded.store.shards()).toSorted(byName), shards.toSorted(byName));
-  await mustPush(upgraded.store.lane(), [aState({}, { spec: 'new' }), aState({}, { spec: 0 })]);
+  await mustPush(upgraded.store.lane(), [anUpsert({}, { spec: 'new' }), anUpsert({}, { spec: 0 })]);
   const digests = async ({ store }: SqliteEngine) => (await store.slices()).map(({ digest }) => digest).toSorted();
   t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing needs no old body');
 });
@@ -122,7 +122,7 @@ test('digests of more objects than 64 bits would hold the sum of are summed up e
   const sum = (half: 'high' | 'low'): number => Number(halves.reduce((all, each) => all + BigInt(each[half]), 0n) % modulus);
   t.is(readSlices(database)[0]?.digest, formatDigest({ high: sum('high'), low: sum('low') }));
   t.deepEqual(readShards(database), [
-    { shard: shardName('amber'), incarnation: 1, process: '', removed: false, origin: '', side: 'local', plain: true },
+    { shard: shardName('amber'), term: 1, process: '', removed: false, origin: '', via: 'local', plain: true },
   ]);
 });
 
@@ -153,7 +153,7 @@ test('a store from before lives were numbered shows its past as it did', async (
   database.exec(`
     INSERT INTO main.objects SELECT resource, shard, cluster, namespace, name, revision, digest_high, digest_low FROM now.objects;
     INSERT INTO main.slices SELECT * FROM now.slices;
-    INSERT INTO main.shards (shard, incarnation, removed, moves, side, plain) SELECT shard, term, removed, 0, side, plain FROM now.shards`);
+    INSERT INTO main.shards (shard, incarnation, removed, moves, side, plain) SELECT shard, term, removed, 0, via, plain FROM now.shards`);
 
   migrate(database, projectFile('migrations'));
   database.close();
@@ -184,7 +184,7 @@ test('a body that was damaged before rows had checksums gets none: the store is 
   t.is(schemaOf(database), 3);
 });
 
-test('a put without a body, as damage leaves it, is told as damage by the step that gives checksums', (t) => {
+test('a put without a body, as damage leaves it, is reported as damage by the step that gives checksums', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));

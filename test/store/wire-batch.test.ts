@@ -3,7 +3,7 @@ import type { Asked } from '../../src/store/sqlite/asked.js';
 import type { Decided } from '../../src/store/sqlite/committer-messages.js';
 import { packBatch, unpackBatch } from '../../src/store/sqlite/wire-batch.js';
 import { packDecisions, unpackDecisions } from '../../src/store/sqlite/wire-decisions.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import { aShardState } from '../intake/fake-pushes.js';
 import { aDelete, aPut, shardName } from '../support/objects.js';
 import {
@@ -11,7 +11,7 @@ import {
   aClaim,
   aClear,
   aCompare,
-  aDoubt,
+  anInvalidation,
   aDrop,
   aKeep,
   aMeet,
@@ -20,10 +20,10 @@ import {
   aReach,
   aRetract,
   aSlice,
-  aState,
+  anUpsert,
 } from '../support/pushes.js';
 
-const eu = childSide('eu');
+const eu = childNeighbour('eu');
 
 const resume = (push: Asked, walk: number): Asked => {
   if (push.kind !== 'end' && push.kind !== 'clear' && push.kind !== 'drop') throw new Error('only sweeps are resumed');
@@ -38,33 +38,33 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aDelete({ name: 'c', resource: 'others' }, 9),
     aClaim('birch', 1_700_000_000_123),
     aBegin({ shard: 'birch' }, 2),
-    aState({ shard: 'birch', name: 'd' }, { path: 'root:org:team', spec: 'ü' }, 3),
-    aState({ name: 'e' }),
+    anUpsert({ shard: 'birch', name: 'd' }, { path: 'root:org:team', spec: 'ü' }, 3),
+    anUpsert({ name: 'e' }),
     aKeep({ name: 'f' }, 4),
     aRetract({ name: 'g' }, 5),
-    aDoubt({ resource: 'others' }, 6),
+    anInvalidation({ resource: 'others' }, 6),
     anEnd({ identity: 'hash' }, 7),
     resume(anEnd({ shard: 'cedar' }, 8), 1),
     { ...aPut({ name: 'taken' }, 'absent'), takes: true },
     { ...aDelete({ name: 'taken' }), takes: true },
-    aClaim({ shard: 'birch', side: eu, removed: true }),
-    aClaim({ side: 'parent' }),
-    { kind: 'acquire', shard: shardName('cedar'), process: 'p-1', incarnation: 7, nowMs: 1_700_000_000_789 },
+    aClaim({ shard: 'birch', via: eu, removed: true }),
+    aClaim({ via: 'parent' }),
+    { kind: 'acquire', shard: shardName('cedar'), process: 'p-1', term: 7, nowMs: 1_700_000_000_789 },
     aBegin({ shard: 'birch' }, eu),
-    aState({ shard: 'birch' }, {}, eu),
+    anUpsert({ shard: 'birch' }, {}, eu),
     aKeep({}, 'parent'),
     aRetract({}, eu),
-    aDoubt({}, eu),
+    anInvalidation({}, eu),
     aCompare('0'.repeat(24), {}, eu),
     anEnd({ shard: 'birch' }, eu, 'the edge'),
     resume(anEnd({ shard: 'birch' }, 'parent', 'another'), 2),
-    { kind: 'end', slice: aSlice(), by: { kind: 'link', side: eu }, edge: 'the edge', isSame: true, incarnation: 1_795_000_000_000 },
+    { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash: 'the edge', isSame: true, term: 1_795_000_000_000 },
     aMeet('0123456789abcdef', eu),
     aMeet('fedcba9876543210'),
     aReach('1234567000000000009'),
     aReach('', eu),
     anAssume('cedar'),
-    { kind: 'leave', side: eu },
+    { kind: 'leave', neighbour: eu },
     { kind: 'forget', shard: shardName('cedar') },
     aClear('amber', { fence: true, nowMs: 1_700_000_000_456 }),
     aClear('birch', { fence: false, nowMs: 0 }),
@@ -92,11 +92,11 @@ test('what the committer has decided crosses whole', (t) => {
     { kind: 'refused', why: 'changed' },
     { kind: 'unchanged' },
     { kind: 'refused', why: 'elsewhere' },
-    { kind: 'fenced', holder: aShardState(shardName('amber'), 1_700_000_000_123, { side: childSide('eu') }) },
+    { kind: 'fenced', holder: aShardState(shardName('amber'), 1_700_000_000_123, { via: childNeighbour('eu') }) },
     { kind: 'fenced', holder: aShardState(shardName('amber'), 5, { removed: true }) },
     { kind: 'fenced', holder: undefined },
-    { kind: 'acquired', incarnation: 1_700_000_000_124 },
-    { kind: 'differs', digest: '0'.repeat(24), isInStep: true },
+    { kind: 'acquired', term: 1_700_000_000_124 },
+    { kind: 'differs', digest: '0'.repeat(24), isCurrent: true },
     { kind: 'bound', name: 'eu' },
     { kind: 'full' },
     { kind: 'unbegun' },

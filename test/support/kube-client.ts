@@ -161,7 +161,7 @@ export class KubeClient {
    * Events until the server ends the stream, the signal fires (no error then) or the caller breaks out. Throws KubeError
    * unless the status is 200, and whatever the connection died of.
    */
-  async *watch(path: string, { opened: tellOpened, query = {}, headers = {}, signal }: WatchOptions = {}): AsyncGenerator<WatchEvent> {
+  async *watch(path: string, { opened: onOpened, query = {}, headers = {}, signal }: WatchOptions = {}): AsyncGenerator<WatchEvent> {
     const target = watchTarget(path, query);
     const opened = await this.#open('GET', target, { headers, ...(signal === undefined ? {} : { signal }) }).catch((error: unknown) => {
       if (signal?.aborted === true) return undefined;
@@ -171,7 +171,7 @@ export class KubeClient {
     try {
       if (opened.status !== 200)
         throw new KubeError(`WATCH ${target}`, { status: opened.status, headers: opened.headers, text: await readText(opened.stream) });
-      tellOpened?.();
+      onOpened?.();
       for await (const line of lines(opened.stream)) {
         const event = JSON.parse(line) as Omit<WatchEvent, 'text'>;
         yield { ...event, text: line };

@@ -14,7 +14,7 @@ export type MemoryChangesParts = Readonly<{
   disk: MemoryDisk;
   digestOf: (key: Key, body: Body) => Digest;
   /** The store has written an object again that nobody spoke of. */
-  restated: (from: MemoryRow, to: MemoryRow) => void;
+  rewritten: (from: MemoryRow, to: MemoryRow) => void;
 }>;
 
 export class MemoryChanges {
@@ -56,20 +56,20 @@ export class MemoryChanges {
     const { key, digest } = held;
     const row = this.#append({ key, body: undefined, movedPath: this.#parts.disk.paths.delete(key), digest }, held);
     const survivor = this.#survivor(key);
-    if (survivor !== undefined) this.#restate(survivor);
+    if (survivor !== undefined) this.#rewrite(survivor);
     return row;
   }
 
-  /** Informers' keys have no shard: when a namesake elsewhere survives, it is stated again so that they end with it. */
+  /** Informers' keys have no shard: when a namesake elsewhere survives, it is written again so that they end with it. */
   #survivor(key: Key): MemoryRow | undefined {
     let newest: MemoryRow | undefined;
     for (const row of this.#parts.disk.slices.namesakes(key)) if (row.revision > (newest?.revision ?? 0)) newest = row;
     return newest;
   }
 
-  #restate(survivor: MemoryRow): void {
+  #rewrite(survivor: MemoryRow): void {
     const { key, body, digest } = survivor;
-    this.#parts.restated(survivor, this.#append({ key, body, digest, movedPath: undefined }, survivor));
+    this.#parts.rewritten(survivor, this.#append({ key, body, digest, movedPath: undefined }, survivor));
   }
 
   #append(change: Omit<MemoryRow, 'revision' | 'replaced'>, held: MemoryRow | undefined): MemoryRow {

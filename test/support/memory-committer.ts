@@ -2,7 +2,7 @@
  * Decides what a memory store is asked, in queue order, and writes it to its disk: the semantics of the ports, without SQL. A commit
  * is one call and cannot be cut short; whoever wants it to fail does not make it.
  *
- * Statements and removals under way are remembered here, so a store that is opened anew knows of none.
+ * Syncs and removals under way are remembered here, so a store that is opened anew knows of none.
  */
 import { emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import { unreachable } from '../../src/domain/errors.js';
@@ -15,7 +15,7 @@ import { formatResource, type Resource } from '../../src/domain/resource.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Asked, Sweeping } from '../../src/store/sqlite/asked.js';
 import type { PushDecision, Unfinished } from '../../src/store/sqlite/committer-messages.js';
-import { Statements, type SliceRange, type Walk } from '../../src/store/sqlite/statements.js';
+import { Syncs, type SliceRange, type Walk } from '../../src/store/sqlite/syncs.js';
 import { MemoryChanges } from './memory-changes.js';
 import type { MemoryDisk } from './memory-disk.js';
 import { MemoryLinks } from './memory-links.js';
@@ -33,7 +33,7 @@ export type MemoryCommitted = Readonly<{
   rows: readonly MemoryRow[];
   movedPaths: readonly string[];
   /** Of deletes that nobody asked for by name. */
-  unstated: ReadonlySet<Revision>;
+  swept: ReadonlySet<Revision>;
   shards: readonly ShardState[];
   slices: readonly SliceState[];
 }>;
@@ -44,17 +44,17 @@ export type MemoryDecisions = Readonly<{
 }>;
 
 const unchanged: PushOutcome = { kind: 'unchanged' };
-const doubtful = { stated: 0, edge: '' };
+const stale = { syncedTerm: 0, filterHash: '' };
 
 export class MemoryCommitter {
   readonly #disk: MemoryDisk;
   readonly #digestOf: (key: Key, body: Body) => Digest;
-  readonly #underWay = new Statements();
+  readonly #underWay = new Syncs();
   readonly #links: MemoryLinks;
   readonly #sweep: MemorySweep;
   #asked = 0;
   #changes: MemoryChanges;
-  #unstated = new Set<Revision>();
+  #swept = new Set<Revision>();
 
   constructor(disk: MemoryDisk, digestOf: (key: Key, body: Body) => Digest) {
     this.#disk = disk;
@@ -70,10 +70,10 @@ export class MemoryCommitter {
     this.#changes = this.#open(nowMs);
     decideAll({ mutate: (mutation) => this.#mutate(mutation), push: (asked) => this.#decide(asked) });
     const { rows, movedPaths } = this.#changes;
-    return { rows, movedPaths, unstated: this.#unstated, shards: this.#links.told(), slices: this.#disk.slices.told() };
+    return { rows, movedPaths, swept: this.#swept, shards: this.#links.changed(), slices: this.#disk.slices.changed() };
   }
 
-  /** A commit was to be made and was not: some of what statements should have heard is lost. */
+  /** A commit was to be made and was not: some of what syncs should have heard is lost. */
   forget(): void {
     this.#underWay.open();
     this.#underWay.undo(this.#disk.log.revision);
@@ -81,11 +81,11 @@ export class MemoryCommitter {
 
   #open(nowMs: number): MemoryChanges {
     this.#underWay.open();
-    this.#unstated = new Set();
-    const restated = (from: MemoryRow, to: MemoryRow): void => {
-      this.#underWay.restated(from.key.shard, this.#idOf(from.key.resource), from.revision, to.revision);
+    this.#swept = new Set();
+    const rewritten = (from: MemoryRow, to: MemoryRow): void => {
+      this.#underWay.rewritten(from.key.shard, this.#idOf(from.key.resource), from.revision, to.revision);
     };
-    return new MemoryChanges({ disk: this.#disk, digestOf: this.#digestOf, restated }, nowMs);
+    return new MemoryChanges({ disk: this.#disk, digestOf: this.#digestOf, rewritten }, nowMs);
   }
 
   #mutate(mutation: Mutation): ReturnType<MemoryDecisions['mutate']> {
@@ -115,11 +115,11 @@ export class MemoryCommitter {
       case 'drop':
         return this.#beginRemoval({ resource: this.#idOf(asked.resource) });
       case 'meet':
-        return this.#links.meet(asked.side, asked.cacheId);
+        return this.#links.meet(asked.neighbour, asked.cacheId);
       case 'reach':
-        return this.#links.reach(asked.side, asked.position);
+        return this.#links.reach(asked.neighbour, asked.position);
       case 'leave':
-        return this.#links.leave(asked.side);
+        return this.#links.leave(asked.neighbour);
       case 'forget':
         return this.#links.forget(asked.shard);
       case 'assume':
@@ -136,11 +136,11 @@ export class MemoryCommitter {
     this.#idOf('key' in push ? push.key.resource : push.slice.resource);
     switch (push.kind) {
       case 'begin':
-        this.#disk.slices.state(push.slice, doubtful);
+        this.#disk.slices.sync(push.slice, stale);
         this.#underWay.begin(push.slice.shard, this.#idOf(push.slice.resource), this.#changes.revision);
         return unchanged;
-      case 'state':
-        return this.#state(push);
+      case 'upsert':
+        return this.#upsert(push);
       case 'keep':
         return this.#keep(this.#changes.held(push.key));
       case 'retract': {
@@ -149,28 +149,29 @@ export class MemoryCommitter {
       }
       case 'end':
         return this.#end(push, undefined);
-      case 'doubt':
-        if (this.#disk.slices.of(push.slice) !== undefined) this.#disk.slices.state(push.slice, { stated: 0, edge: push.edge ?? '' });
+      case 'invalidate':
+        if (this.#disk.slices.of(push.slice) !== undefined)
+          this.#disk.slices.sync(push.slice, { syncedTerm: 0, filterHash: push.filterHash ?? '' });
         this.#underWay.forget(push.slice.shard, this.#idOf(push.slice.resource));
         return unchanged;
       case 'compare': {
         const known = this.#disk.slices.of(push.slice);
         const digest = formatDigest(known?.digest ?? emptyDigest);
-        return digest === push.digest ? unchanged : { kind: 'differs', digest, isInStep: (known?.facts.edge ?? '') !== '' };
+        return digest === push.digest ? unchanged : { kind: 'differs', digest, isCurrent: (known?.facts.filterHash ?? '') !== '' };
       }
       default:
         return unreachable(push);
     }
   }
 
-  /** A pusher that comes begins anew: a statement that another connection left unfinished is none of its own. */
+  /** A pusher that comes begins anew: a sync that another connection left unfinished is none of its own. */
   #acquire(arrival: PushOf<'acquire'>): PushOutcome {
     const outcome = this.#links.acquire(arrival);
     if (outcome.kind === 'acquired') this.#underWay.forgetRange({ shard: arrival.shard });
     return outcome;
   }
 
-  #state({ key, body, path }: PushOf<'state'>): PushOutcome {
+  #upsert({ key, body, path }: PushOf<'upsert'>): PushOutcome {
     const held = this.#changes.held(key);
     if (held?.body !== undefined && isSame(held.body, body)) return this.#keep(held);
     return { kind: 'written', revision: this.#changes.put(key, body, path).revision };
@@ -183,9 +184,9 @@ export class MemoryCommitter {
 
   #assume({ shard }: PushOf<'assume'>): PushOutcome {
     const known = this.#links.known(shard);
-    if (known?.side !== 'local' || !known.plain) return unchanged;
+    if (known?.via !== 'local' || !known.plain) return unchanged;
     for (const each of this.#disk.slices.ofShard(shard))
-      if (!saysNothing(each)) this.#disk.slices.state(each.slice, { stated: known.incarnation, synced: true });
+      if (!saysNothing(each)) this.#disk.slices.sync(each.slice, { syncedTerm: known.term, everSynced: true });
     return unchanged;
   }
 
@@ -196,32 +197,32 @@ export class MemoryCommitter {
   }
 
   #end(push: PushOf<'end'>, resumed: number | undefined): PushDecision {
-    const { slice, by, edge, incarnation } = push;
+    const { slice, by, filterHash, term } = push;
     const id = this.#idOf(slice.resource);
-    const statement = this.#underWay.running(slice.shard, id);
+    const sync = this.#underWay.running(slice.shard, id);
     const facts = {
-      stated: incarnation ?? this.#links.known(slice.shard)?.incarnation ?? 0,
-      synced: true,
-      edge: by.kind === 'link' ? edge : '',
+      syncedTerm: term ?? this.#links.known(slice.shard)?.term ?? 0,
+      everSynced: true,
+      filterHash: by.kind === 'link' ? filterHash : '',
     };
-    // A statement with another walk, or none, is another one, which began meanwhile.
-    if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) {
-      const isInStep = by.kind === 'link' && edge !== '' && this.#disk.slices.of(slice)?.facts.edge === edge;
-      if (statement !== undefined || resumed !== undefined || !isInStep) return { kind: 'unbegun' };
-      this.#disk.slices.state(slice, facts);
+    // A full sync with another walk, or none, is another one, which began meanwhile.
+    if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {
+      const isCurrent = by.kind === 'link' && filterHash !== '' && this.#disk.slices.of(slice)?.facts.filterHash === filterHash;
+      if (sync !== undefined || resumed !== undefined || !isCurrent) return { kind: 'unbegun' };
+      this.#disk.slices.sync(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
     if (push.isSame === true) {
       this.#underWay.forget(slice.shard, id);
-      this.#disk.slices.state(slice, facts);
+      this.#disk.slices.sync(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
-    statement.walk ??= this.#underWay.walk(statement.survey, [{ id, slice }]);
+    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }]);
     const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
-    const decided = this.#step(statement.walk, held <= littleMax + this.#asked ? held : 0);
+    const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
     this.#underWay.forget(slice.shard, id);
-    this.#disk.slices.state(slice, facts);
+    this.#disk.slices.sync(slice, facts);
     return decided;
   }
 
@@ -231,11 +232,11 @@ export class MemoryCommitter {
     return this.#beginRemoval({ shard });
   }
 
-  /** Objects that are written or stated while the removal is under way stay: they are of the life after it. */
+  /** Objects that are written or synced while the removal is under way stay: they are of the life after it. */
   #beginRemoval(range: SliceRange): PushDecision {
     this.#underWay.forgetRange(range);
     const slices = this.#in(range);
-    for (const { slice } of slices) this.#disk.slices.state(slice, { stated: 0, synced: false, edge: '' });
+    for (const { slice } of slices) this.#disk.slices.sync(slice, { syncedTerm: 0, everSynced: false, filterHash: '' });
     const holding = slices
       .filter(({ objects }) => objects.size > 0)
       .map(({ slice }) => ({ id: this.#idOf(slice.resource), slice }))
@@ -251,7 +252,7 @@ export class MemoryCommitter {
 
   #step(walk: Walk, atOnce = 0): Extract<PushOutcome, { kind: 'swept' }> | Unfinished {
     const revisions = this.#sweep.step(walk, this.#changes, atOnce);
-    for (const revision of revisions) this.#unstated.add(revision);
+    for (const revision of revisions) this.#swept.add(revision);
     const removed = revisions.length;
     return walk.slices.length === 0 ? { kind: 'swept', removed } : { kind: 'partial', removed, walk: walk.number };
   }

@@ -9,7 +9,7 @@
 import type { ShardState } from '../../src/domain/claim.js';
 import type { LinkState } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import type { LinkSide } from '../../src/domain/side.js';
+import type { Neighbour } from '../../src/domain/via.js';
 import { nextEpoch, nextNonce, type Epoch, type EpochParts } from '../../src/store/sqlite/epochs.js';
 import { randomDigits } from '../../src/store/sqlite/life.js';
 import { MemoryLog } from './memory-log.js';
@@ -27,7 +27,7 @@ export class MemoryDisk {
   readonly slices: MemorySlices;
   readonly paths: MemoryPaths;
   readonly shards: Map<ShardName, ShardState>;
-  readonly links: Map<LinkSide, LinkState>;
+  readonly links: Map<Neighbour, LinkState>;
   /** Every type that was ever spoken of, in that order: what removals go by. */
   readonly resources: Map<string, number>;
 

@@ -13,7 +13,7 @@ import {
 } from '../../src/domain/claim.js';
 import { linksMax, type PushOutcome, type Speaker } from '../../src/domain/push.js';
 import type { ShardName } from '../../src/domain/shard.js';
-import { childOf, type LinkSide } from '../../src/domain/side.js';
+import { childOf, type Neighbour } from '../../src/domain/via.js';
 import type { MemoryDisk } from './memory-disk.js';
 
 type Fenced = Extract<PushOutcome, { kind: 'fenced' }>;
@@ -22,7 +22,7 @@ const unchanged: PushOutcome = { kind: 'unchanged' };
 
 export class MemoryLinks {
   readonly #disk: MemoryDisk;
-  /** Statements of the shard that are under way are void. */
+  /** Syncs of the shard that are under way are void. */
   readonly #voided: (shard: ShardName) => void;
   /** Shards that the commit under way has changed. */
   readonly #touched = new Set<ShardName>();
@@ -42,7 +42,7 @@ export class MemoryLinks {
     const state = arrived(this.#disk.cacheId, known, arrival);
     if (state === undefined) return { kind: 'fenced', holder: known };
     if (state !== known) this.#set(state);
-    return { kind: 'acquired', incarnation: state.incarnation };
+    return { kind: 'acquired', term: state.term };
   }
 
   /** Undefined when the claim takes the shard, or stands. */
@@ -68,7 +68,7 @@ export class MemoryLinks {
   /** Somebody who never claims writes: the shard is local from now on. */
   settle(shard: ShardName): void {
     const known = this.known(shard);
-    if (known?.side === 'local') return;
+    if (known?.via === 'local') return;
     this.#set(writtenPlainly(this.#disk.cacheId, known, shard));
   }
 
@@ -76,31 +76,31 @@ export class MemoryLinks {
     this.#set(removedAt(this.#disk.cacheId, this.known(shard), { shard, nowMs }));
   }
 
-  meet(side: LinkSide, cacheId: string): PushOutcome {
+  meet(neighbour: Neighbour, cacheId: string): PushOutcome {
     const { links } = this.#disk;
-    const known = links.get(side);
+    const known = links.get(neighbour);
     if (known?.cacheId === cacheId) return unchanged;
-    const bound = [...links.values()].find((link) => link.cacheId === cacheId && link.side !== 'parent');
-    if (side !== 'parent' && bound !== undefined) return { kind: 'bound', name: childOf(bound.side) ?? '' };
-    if (side !== 'parent' && known === undefined && links.size >= linksMax) return { kind: 'full' };
-    links.set(side, { side, cacheId, position: '' });
-    this.#leaveStep(side);
-    if (side !== 'parent' || known === undefined) return unchanged;
-    for (const state of this.#disk.shards.values()) if (state.side === side) this.#set({ ...state, side: undefined });
+    const bound = [...links.values()].find((link) => link.cacheId === cacheId && link.neighbour !== 'parent');
+    if (neighbour !== 'parent' && bound !== undefined) return { kind: 'bound', name: childOf(bound.neighbour) ?? '' };
+    if (neighbour !== 'parent' && known === undefined && links.size >= linksMax) return { kind: 'full' };
+    links.set(neighbour, { neighbour, cacheId, position: '' });
+    this.#makeStale(neighbour);
+    if (neighbour !== 'parent' || known === undefined) return unchanged;
+    for (const state of this.#disk.shards.values()) if (state.via === neighbour) this.#set({ ...state, via: undefined });
     return unchanged;
   }
 
-  reach(side: LinkSide, position: string): PushOutcome {
+  reach(neighbour: Neighbour, position: string): PushOutcome {
     const { links } = this.#disk;
-    const known = links.get(side);
-    if (known !== undefined) links.set(side, { ...known, position });
-    if (position === '') this.#leaveStep(side);
+    const known = links.get(neighbour);
+    if (known !== undefined) links.set(neighbour, { ...known, position });
+    if (position === '') this.#makeStale(neighbour);
     return unchanged;
   }
 
-  leave(side: LinkSide): PushOutcome {
-    this.#disk.links.delete(side);
-    for (const state of this.#disk.shards.values()) if (state.side === side) this.#set({ ...state, side: undefined });
+  leave(neighbour: Neighbour): PushOutcome {
+    this.#disk.links.delete(neighbour);
+    for (const state of this.#disk.shards.values()) if (state.via === neighbour) this.#set({ ...state, via: undefined });
     return unchanged;
   }
 
@@ -115,17 +115,17 @@ export class MemoryLinks {
   }
 
   /** Those that were changed since it was last asked. */
-  told(): readonly ShardState[] {
-    const told = [...this.#touched].map((shard) => this.known(shard) ?? unknownShard(shard));
+  changed(): readonly ShardState[] {
+    const changed = [...this.#touched].map((shard) => this.known(shard) ?? unknownShard(shard));
     this.#touched.clear();
-    return told;
+    return changed;
   }
 
-  #leaveStep(side: LinkSide): void {
+  #makeStale(neighbour: Neighbour): void {
     const { shards, slices } = this.#disk;
     for (const state of shards.values()) {
-      if (state.side !== side) continue;
-      for (const { slice } of slices.ofShard(state.shard)) slices.state(slice, { edge: '' });
+      if (state.via !== neighbour) continue;
+      for (const { slice } of slices.ofShard(state.shard)) slices.sync(slice, { filterHash: '' });
       this.#voided(state.shard);
     }
   }
@@ -133,17 +133,17 @@ export class MemoryLinks {
   /** What was told by the side that a shard had is no start for another one. */
   #set(state: ShardState): void {
     const { shards, slices } = this.#disk;
-    const { shard, side } = state;
-    const before = shards.get(shard)?.side;
+    const { shard, via } = state;
+    const before = shards.get(shard)?.via;
     shards.set(shard, state);
     this.#touched.add(shard);
-    if (side === before) return;
-    for (const { slice } of slices.ofShard(shard)) slices.state(slice, { stated: 0, edge: '' });
+    if (via === before) return;
+    for (const { slice } of slices.ofShard(shard)) slices.sync(slice, { syncedTerm: 0, filterHash: '' });
     this.#voided(shard);
   }
 }
 
-function speaksFor(by: Speaker, { side, removed, incarnation }: ShardState): boolean {
-  if (by.kind === 'link') return side === by.side;
-  return side === 'local' && !removed && incarnation === by.incarnation;
+function speaksFor(by: Speaker, { via, removed, term }: ShardState): boolean {
+  if (by.kind === 'link') return via === by.neighbour;
+  return via === 'local' && !removed && term === by.term;
 }

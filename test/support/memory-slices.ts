@@ -1,6 +1,6 @@
 /**
- * What each slice holds and how far it is stated, in memory. It counts exactly its objects, the bytes of their bodies and their digests;
- * a slice that holds nothing and was never stated is forgotten. Bound: one entry per shard and type, and what that holds.
+ * What each slice holds and how far it is synced, in memory. It counts exactly its objects, the bytes of their bodies and their digests;
+ * a slice that holds nothing and was never synced is forgotten. Bound: one entry per shard and type, and what that holds.
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../src/domain/digest.js';
@@ -11,7 +11,7 @@ import type { ShardName } from '../../src/domain/shard.js';
 import type { Slice } from '../../src/domain/slice.js';
 import type { MemoryRow } from './memory-log.js';
 
-export type SliceFacts = Pick<SliceState, 'stated' | 'synced' | 'edge'>;
+export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterHash'>;
 
 type Entry = {
   readonly slice: Slice;
@@ -25,7 +25,7 @@ type Entry = {
 
 export type MemorySlice = Readonly<Pick<Entry, 'slice' | 'facts' | 'digest'> & { objects: ReadonlyMap<string, MemoryRow> }>;
 
-const unstated: SliceFacts = { stated: 0, synced: false, edge: '' };
+const unsynced: SliceFacts = { syncedTerm: 0, everSynced: false, filterHash: '' };
 
 export class MemorySlices {
   readonly #byShard = new Map<ShardName, Map<string, Entry>>();
@@ -80,17 +80,17 @@ export class MemorySlices {
     entry.changedMs = nowMs;
   }
 
-  /** States it, in full or not. A slice that nobody knows has nothing that could count as not stated. */
-  state(slice: Slice, change: Partial<SliceFacts>): void {
-    const before = this.of(slice)?.facts ?? unstated;
+  /** States it, in full or not. A slice that nobody knows has nothing that could count as not synced. */
+  sync(slice: Slice, change: Partial<SliceFacts>): void {
+    const before = this.of(slice)?.facts ?? unsynced;
     const facts = { ...before, ...change };
-    if (facts.stated === before.stated && facts.synced === before.synced && facts.edge === before.edge) return;
+    if (facts.syncedTerm === before.syncedTerm && facts.everSynced === before.everSynced && facts.filterHash === before.filterHash) return;
     this.#touch(slice).facts = facts;
   }
 
   /** Tells what was touched since it was last asked, and forgets what says nothing. */
-  told(): readonly SliceState[] {
-    const told = [...this.#touched].map(stateOf);
+  changed(): readonly SliceState[] {
+    const changed = [...this.#touched].map(stateOf);
     for (const entry of this.#touched) {
       if (!saysNothing(entry)) continue;
       const { slice } = entry;
@@ -98,7 +98,7 @@ export class MemorySlices {
       this.#byResource.get(formatResource(slice.resource))?.delete(slice.shard);
     }
     this.#touched.clear();
-    return told;
+    return changed;
   }
 
   states(): readonly SliceState[] {
@@ -108,7 +108,7 @@ export class MemorySlices {
   #touch({ shard, resource }: Slice): Entry {
     const known = this.#byShard.get(shard)?.get(formatResource(resource));
     const entry =
-      known ?? this.#add({ slice: { shard, resource }, objects: new Map(), bytes: 0, digest: emptyDigest, changedMs: 0, facts: unstated });
+      known ?? this.#add({ slice: { shard, resource }, objects: new Map(), bytes: 0, digest: emptyDigest, changedMs: 0, facts: unsynced });
     this.#touched.add(entry);
     return entry;
   }
@@ -124,7 +124,7 @@ export class MemorySlices {
   }
 }
 
-/** It holds nothing and was never stated. */
+/** It holds nothing and was never synced. */
 export function saysNothing({ objects, facts }: MemorySlice): boolean {
   return isForgotten({ ...facts, objects: objects.size });
 }

@@ -57,30 +57,30 @@ async function isAnswered(promise: Promise<unknown>): Promise<boolean> {
 
 const amber = shardName('amber');
 const slice = { shard: amber, resource: aKey().resource };
-const by = { kind: 'link', side: 'parent' } as const;
+const by = { kind: 'link', neighbour: 'parent' } as const;
 
-/** A link that has told all of a slice. */
-const told: readonly Push[] = [
-  { kind: 'meet', side: 'parent', cacheId: 'root' },
-  { kind: 'claim', shard: amber, incarnation: 7, process: '', removed: false, origin: 'root', side: 'parent', plain: false },
+/** A link that has sent all of a slice. */
+const received: readonly Push[] = [
+  { kind: 'meet', neighbour: 'parent', cacheId: 'root' },
+  { kind: 'claim', shard: amber, term: 7, process: '', removed: false, origin: 'root', via: 'parent', plain: false },
   { kind: 'begin', slice, by },
-  { kind: 'state', key: aKey(), body: aBody(aKey()), path: undefined, by },
-  { kind: 'end', slice, by, edge: 'e1' },
-  { kind: 'reach', side: 'parent', position: '42' },
+  { kind: 'upsert', key: aKey(), body: aBody(aKey()), path: undefined, by },
+  { kind: 'end', slice, by, filterHash: 'e1' },
+  { kind: 'reach', neighbour: 'parent', position: '42' },
 ];
 
 test('what was answered before a crash is there after it', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.lane().push(told));
+  await machine.done(store.lane().push(received));
 
   const { epoch } = store;
   machine.disk = store.crash();
   const again = machine.open();
 
   t.deepEqual(await listTexts(again, aScope()), ['amber/acme/one@1']);
-  t.like((await again.slices())[0], { objects: 1, stated: 7, synced: true, edge: 'e1' });
-  t.deepEqual(await again.links(), [{ side: 'parent', cacheId: 'root', position: '42' }]);
+  t.like((await again.slices())[0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
+  t.deepEqual(await again.links(), [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
   t.is(again.cacheId, store.cacheId);
   t.true(again.epoch > epoch);
 });
@@ -122,7 +122,7 @@ test('what waits for a commit commits together, after the time that the disk tak
   t.deepEqual(commits, [2, 3]);
 });
 
-test('a store that has crashed answers nobody any more and tells nothing', async (t) => {
+test('a store that has crashed answers nobody any more and says nothing', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.submit(aPut({}, 'absent')));
@@ -134,7 +134,7 @@ test('a store that has crashed answers nobody any more and tells nothing', async
     store.get(aKey()),
     store.shards(),
     store.submit(aPut({ name: 'two' }, 'absent')),
-    store.lane().push(told),
+    store.lane().push(received),
     snapshot.page(undefined),
     changesBehind(store, aScope(), 0, 1),
   ];
@@ -146,9 +146,9 @@ test('a store that has crashed answers nobody any more and tells nothing', async
 test('a backup is not changed by what is written after it; put back, what is lost is foreign', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.lane().push(told));
+  await machine.done(store.lane().push(received));
   const backup = store.backup();
-  await machine.done(store.lane().push([{ kind: 'state', key: aKey({ name: 'two' }), body: aBody(aKey()), path: undefined, by }]));
+  await machine.done(store.lane().push([{ kind: 'upsert', key: aKey({ name: 'two' }), body: aBody(aKey()), path: undefined, by }]));
   const lost = store.format(store.published);
   store.crash();
 
@@ -160,10 +160,10 @@ test('a backup is not changed by what is written after it; put back, what is los
   t.true(again.epoch > store.epoch);
   t.deepEqual(again.locate(store.format(1)), { kind: 'ours', revision: 1 });
   t.not(again.locate(lost).kind, 'ours');
-  t.like((await again.slices())[0], { objects: 1, stated: 7, synced: true, edge: 'e1' });
-  t.deepEqual(await again.links(), [{ side: 'parent', cacheId: 'root', position: '42' }]);
+  t.like((await again.slices())[0], { objects: 1, syncedTerm: 7, everSynced: true, filterHash: 'e1' });
+  t.deepEqual(await again.links(), [{ neighbour: 'parent', cacheId: 'root', position: '42' }]);
   t.deepEqual(
-    (await again.shards()).map(({ side }) => side),
+    (await again.shards()).map(({ via }) => via),
     ['parent'],
   );
   await machine.done(mustWrite(again, { ...aPut({ name: 'two' }, 'absent'), takes: true }));
@@ -183,16 +183,16 @@ test('a blank disk is another cache', async (t) => {
   t.deepEqual(await listTexts(other, aScope()), []);
 });
 
-test('a disk that is full takes nothing, and a statement that it should have heard of has not begun', async (t) => {
+test('a disk that is full takes nothing, and a sync that it should have heard of has not begun', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   const lane = store.lane();
-  await machine.done(lane.push(told.slice(0, 3)));
+  await machine.done(lane.push(received.slice(0, 3)));
 
   store.isDiskFull = true;
-  const refused = await machine.done(lane.push(told.slice(3, 4)));
+  const refused = await machine.done(lane.push(received.slice(3, 4)));
   store.isDiskFull = false;
-  const ended = await machine.done(store.lane().push(told.slice(4, 5)));
+  const ended = await machine.done(store.lane().push(received.slice(4, 5)));
 
   t.like(refused[0], { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable' } });
   t.is(ended[0]?.kind, 'unbegun');
@@ -202,11 +202,9 @@ test('a disk that is full takes nothing, and a statement that it should have hea
 test('a removal that a crash cut short is finished when the store is opened again', async (t) => {
   const machine = new Machine();
   const store = machine.open();
-  await machine.done(store.lane().push(told));
+  await machine.done(store.lane().push(received));
   await machine.done(
-    store
-      .lane()
-      .push([{ kind: 'claim', shard: amber, incarnation: 9, process: '', removed: true, origin: 'root', side: 'parent', plain: false }]),
+    store.lane().push([{ kind: 'claim', shard: amber, term: 9, process: '', removed: true, origin: 'root', via: 'parent', plain: false }]),
   );
 
   machine.disk = store.crash();
@@ -215,7 +213,7 @@ test('a removal that a crash cut short is finished when the store is opened agai
   await machine.run();
 
   t.deepEqual(await listTexts(again, aScope()), []);
-  t.like((await again.shards())[0], { incarnation: 9, removed: true });
+  t.like((await again.shards())[0], { term: 9, removed: true });
 });
 
 test('compaction drops what was superseded up to there, and a backup made before it keeps that', async (t) => {
@@ -240,7 +238,7 @@ test('the same seed and the same pushes make the same store', async (t) => {
   const texts = async (): Promise<readonly unknown[]> => {
     const machine = new Machine(3);
     const store = machine.open();
-    await machine.done(store.lane().push(told));
+    await machine.done(store.lane().push(received));
     return [store.cacheId, store.format(store.published), await store.slices(), await store.shards(), await store.links()];
   };
 

@@ -270,10 +270,10 @@ export class MemoryStore implements Store {
     return { committed, answers };
   }
 
-  #publish({ rows, movedPaths, unstated, shards, slices }: MemoryCommitted): void {
+  #publish({ rows, movedPaths, swept, shards, slices }: MemoryCommitted): void {
     if (shards.length + slices.length > 0) for (const follower of this.#followers) follower({ shards, slices });
     if (rows.length === 0) return;
-    const commit: Commit = { revision: this.published, changes: rows.map((row) => this.#reader.change(row)), movedPaths, unstated };
+    const commit: Commit = { revision: this.published, changes: rows.map((row) => this.#reader.change(row)), movedPaths, swept };
     for (const listener of this.#listeners) listener(commit);
   }
 

@@ -1,5 +1,5 @@
 /**
- * Removes from a memory disk, in steps and in key order, what a survey did not hear of. What goes is looked for once, when a slice's
+ * Removes from a memory disk, in steps and in key order, what marks did not hear of. What goes is looked for once, when a slice's
  * turn comes: whatever is unheard of later stood there then.
  *
  * Bound: a step deletes at most `sweepDeletesMax` objects, or what is little at once; between two of them others commit.
@@ -7,7 +7,7 @@
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
 import type { Slice } from '../../src/domain/slice.js';
-import type { Walk } from '../../src/store/sqlite/statements.js';
+import type { Walk } from '../../src/store/sqlite/syncs.js';
 import { sweepDeletesMax } from '../../src/store/sqlite/sweep.js';
 import type { MemoryChanges } from './memory-changes.js';
 import { orderOf } from './memory-reader.js';
@@ -36,16 +36,16 @@ export class MemorySweep {
         continue;
       }
       const held = changes.held(key);
-      if (held !== undefined && walk.survey.isUnstated(held.revision)) removed.push(changes.delete(held).revision);
+      if (held !== undefined && walk.marks.isUnmarked(held.revision)) removed.push(changes.delete(held).revision);
     }
     return removed;
   }
 
-  #unheard({ survey }: Walk, slice: Slice): Key[] {
+  #unheard({ marks }: Walk, slice: Slice): Key[] {
     const rows = [...(this.#slices.of(slice)?.objects.values() ?? [])];
     const order = orderOf({ ...slice.resource, shard: slice.shard, cluster: '*' });
     return rows
-      .filter(({ revision }) => survey.isUnstated(revision))
+      .filter(({ revision }) => marks.isUnmarked(revision))
       .map(({ key }) => key)
       .toSorted((a, b) => order(b, a));
   }

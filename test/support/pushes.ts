@@ -1,92 +1,91 @@
-/** Pushes to test with: what a pusher of `amber` says, in its first incarnation unless told otherwise, or what a link does. */
+/** Pushes to test with: what a pusher of `amber` says, in its first term unless told otherwise, or what a link does. */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { PushLane } from '../../src/domain/ports.js';
-import type { Incarnation, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
-import type { LinkSide, Side } from '../../src/domain/side.js';
+import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
+import type { Neighbour, Via } from '../../src/domain/via.js';
 import type { Slice } from '../../src/domain/slice.js';
 import { aBody, aKey, shardName, type Place } from './objects.js';
 
-export const firstIncarnation: Incarnation = 1_000;
+export const firstTerm: Term = 1_000;
 
 type Content = Readonly<{ labels?: Record<string, string>; path?: string; spec?: unknown }>;
 
 type ClaimParts = Readonly<{
   shard?: string;
-  incarnation?: Incarnation;
-  side?: Side | undefined;
+  term?: Term;
+  via?: Via | undefined;
   removed?: boolean;
   origin?: string;
   plain?: boolean;
 }>;
 
-/** A pusher by its incarnation, a link by its side. */
-type By = Incarnation | LinkSide;
+/** A pusher by its term, a link by its via. */
+type By = Term | Neighbour;
 
 export function aSlice(place: Place = {}): Slice {
   const { shard, resource } = aKey(place);
   return { shard, resource };
 }
 
-function aSpeaker(by: By = firstIncarnation): Speaker {
-  return typeof by === 'number' ? { kind: 'pusher', incarnation: by } : { kind: 'link', side: by };
+function aSpeaker(by: By = firstTerm): Speaker {
+  return typeof by === 'number' ? { kind: 'pusher', term: by } : { kind: 'link', neighbour: by };
 }
 
-/** The id of the process that pushes in an incarnation. */
-export function aProcess(incarnation: Incarnation): string {
-  return `process-${incarnation}`;
+/** The id of the process that pushes in a term. */
+export function aProcess(term: Term): string {
+  return `process-${term}`;
 }
 
 /**
- * That a pusher comes, or what this cache has chosen. Of a pusher, `incarnation` is what it is given where a lower one is known: it names the one
+ * That a pusher comes, or what this cache has chosen. Of a pusher, `term` is what it is given where a lower one is known: it names the one
  * before. Where one just below is known of another process, it is fenced.
  */
-export function aClaim(of: string | ClaimParts = {}, ofIncarnation = firstIncarnation): Push {
+export function aClaim(of: string | ClaimParts = {}, ofTerm = firstTerm): Push {
   const parts = typeof of === 'string' ? { shard: of } : of;
-  const side = 'side' in parts ? parts.side : 'local';
-  const { incarnation = ofIncarnation, removed = false, plain = false } = parts;
+  const via = 'via' in parts ? parts.via : 'local';
+  const { term = ofTerm, removed = false, plain = false } = parts;
   const shard = shardName(parts.shard ?? 'amber');
-  const { origin = side === 'local' ? 'here' : 'far' } = parts;
-  if (side === 'local' && !plain && !removed)
-    return { kind: 'acquire', shard, process: aProcess(incarnation), incarnation: incarnation - 1, nowMs: 0 };
-  return { kind: 'claim', shard, incarnation, process: plain || removed ? '' : aProcess(incarnation), removed, origin, side, plain };
+  const { origin = via === 'local' ? 'here' : 'far' } = parts;
+  if (via === 'local' && !plain && !removed) return { kind: 'acquire', shard, process: aProcess(term), term: term - 1, nowMs: 0 };
+  return { kind: 'claim', shard, term, process: plain || removed ? '' : aProcess(term), removed, origin, via, plain };
 }
 
-export function aBegin(place: Place = {}, by: By = firstIncarnation): Push {
+export function aBegin(place: Place = {}, by: By = firstTerm): Push {
   return { kind: 'begin', slice: aSlice(place), by: aSpeaker(by) };
 }
 
-export function anEnd(place: Place = {}, by: By = firstIncarnation, edge = ''): Push {
-  return { kind: 'end', slice: aSlice(place), by: aSpeaker(by), edge };
+export function anEnd(place: Place = {}, by: By = firstTerm, filterHash = ''): Push {
+  return { kind: 'end', slice: aSlice(place), by: aSpeaker(by), filterHash };
 }
 
-export function aDoubt(place: Place = {}, by: By = firstIncarnation): Push {
-  return { kind: 'doubt', slice: aSlice(place), by: aSpeaker(by) };
+export function anInvalidation(place: Place = {}, by: By = firstTerm): Push {
+  return { kind: 'invalidate', slice: aSlice(place), by: aSpeaker(by) };
 }
 
-export function aCompare(digest: string, place: Place = {}, by: By = firstIncarnation): Push {
+export function aCompare(digest: string, place: Place = {}, by: By = firstTerm): Push {
   return { kind: 'compare', slice: aSlice(place), by: aSpeaker(by), digest };
 }
 
-export function aState(place: Place = {}, content: Content = {}, by: By = firstIncarnation): Push {
+export function anUpsert(place: Place = {}, content: Content = {}, by: By = firstTerm): Push {
   const key = aKey(place);
   const path = content.path === undefined ? undefined : parseCanonicalPath(content.path);
-  return { kind: 'state', key, body: aBody(key, content), path, by: aSpeaker(by) };
+  return { kind: 'upsert', key, body: aBody(key, content), path, by: aSpeaker(by) };
 }
 
-export function aKeep(place: Place = {}, by: By = firstIncarnation): Push {
+export function aKeep(place: Place = {}, by: By = firstTerm): Push {
   return { kind: 'keep', key: aKey(place), by: aSpeaker(by) };
 }
 
-export function aRetract(place: Place = {}, by: By = firstIncarnation): Push {
+export function aRetract(place: Place = {}, by: By = firstTerm): Push {
   return { kind: 'retract', key: aKey(place), by: aSpeaker(by) };
 }
 
-export function aMeet(cacheId: string, side: LinkSide = 'parent'): Push {
-  return { kind: 'meet', side, cacheId };
+export function aMeet(cacheId: string, neighbour: Neighbour = 'parent'): Push {
+  return { kind: 'meet', neighbour, cacheId };
 }
 
-export function aReach(position: string, side: LinkSide = 'parent'): Push {
-  return { kind: 'reach', side, position };
+export function aReach(position: string, neighbour: Neighbour = 'parent'): Push {
+  return { kind: 'reach', neighbour, position };
 }
 
 export function anAssume(shard = 'amber'): Push {
@@ -101,9 +100,9 @@ export function aDrop(place: Place = {}): Push {
   return { kind: 'drop', resource: aKey(place).resource };
 }
 
-/** A statement from begin to end. */
-export function aStatement(place: Place, states: readonly Push[], by: By = firstIncarnation, edge = ''): readonly Push[] {
-  return [aBegin(place, by), ...states, anEnd(place, by, edge)];
+/** A full sync from begin to end. */
+export function aFullSync(place: Place, states: readonly Push[], by: By = firstTerm, filterHash = ''): readonly Push[] {
+  return [aBegin(place, by), ...states, anEnd(place, by, filterHash)];
 }
 
 /** One word for each outcome: `written`, `unchanged`, `swept 2`, `fenced by 7`. */
@@ -113,7 +112,7 @@ export function outcomeTexts(outcomes: readonly PushOutcome[]): readonly string[
       case 'swept':
         return `swept ${outcome.removed}`;
       case 'fenced':
-        return `fenced by ${outcome.holder?.incarnation ?? 0}${outcome.holder?.removed === true ? ', removed' : ''}`;
+        return `fenced by ${outcome.holder?.term ?? 0}${outcome.holder?.removed === true ? ', removed' : ''}`;
       case 'bound':
         return `bound to ${outcome.name}`;
       default:

@@ -26,7 +26,7 @@ export async function greetingChild(server: TestServer, name = 'east', id = `id-
     role: 'cache',
     name,
     process: '',
-    incarnation: 1_000,
+    term: 1_000,
     takesOver: false,
     route: [id],
     slices: [],
@@ -38,11 +38,11 @@ export async function greetingChild(server: TestServer, name = 'east', id = `id-
 }
 
 /** What comes behind it is decided behind it. */
-export function claim(child: RawPusher, shard: ShardName, incarnation = 2_000, removed = false): void {
+export function claim(child: RawPusher, shard: ShardName, term = 2_000, removed = false): void {
   child.socket.send({
     kind: 'claim',
     shard,
-    incarnation,
+    term,
     process: 'raw',
     removed,
     origin: 'raw',

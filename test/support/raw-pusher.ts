@@ -15,7 +15,7 @@ export type PushTarget = Readonly<{ url: string; certificate: string; master: Pu
 
 type Hello = Readonly<{
   name?: string;
-  incarnation?: number;
+  term?: number;
   named?: number;
   process?: string;
   takesOver?: boolean;
@@ -30,7 +30,7 @@ export class RawPusher {
   /** That of the last ack. */
   position: string | undefined;
   /** What it was given in the last welcome. */
-  incarnation = 0;
+  term = 0;
 
   private constructor(socket: FrameSocket) {
     this.socket = socket;
@@ -55,19 +55,12 @@ export class RawPusher {
   }
 
   /**
-   * `incarnation`: what it is given where a lower one is known, for it names the one before, and never waits; where one just below is known of
+   * `term`: what it is given where a lower one is known, for it names the one before, and never waits; where one just below is known of
    * another process, it is fenced. `named`: names that one, 0 for a process that comes for the first time.
    */
-  hello({
-    name = 'amber',
-    incarnation = 1_000,
-    named = incarnation - 1,
-    process = aProcess(incarnation),
-    takesOver = false,
-    position,
-  }: Hello = {}): void {
+  hello({ name = 'amber', term = 1_000, named = term - 1, process = aProcess(term), takesOver = false, position }: Hello = {}): void {
     const granted = { credit: undefined, limits: undefined, ...(position === undefined ? {} : { position }) };
-    const who = { role: 'shard', name, process, incarnation: named, takesOver } as const;
+    const who = { role: 'shard', name, process, term: named, takesOver } as const;
     this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], slices: [], agent: 'raw', ...granted });
   }
 
@@ -92,24 +85,24 @@ export class RawPusher {
     return this.#count(names.length);
   }
 
-  /** `edge`: of a link. */
-  end(slice: Slice, count: number, edge = ''): number {
-    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, edge });
+  /** `filterHash`: of a link. */
+  end(slice: Slice, count: number, filterHash = ''): number {
+    this.socket.send({ kind: 'end', sequence: this.#next, slice, revision: '', count, filterHash });
     return this.#count(1);
   }
 
-  /** A full statement; resolves once it is acknowledged. */
-  async state(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
+  /** A full sync; resolves once it is acknowledged. */
+  async sync(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
     this.begin(slice);
     if (objects.length > 0) this.put(slice, objects, version);
     await this.acknowledged(this.end(slice, objects.length));
   }
 
-  /** A full statement of a shard that has its source and says so, of all slices so far; resolves once it is acknowledged. */
-  async stateWhole(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
-    this.#whole.push({ slice, connected: true, synced: true, lagMs: 0, whole: true });
+  /** A full sync of a shard that has its source and says so, of all slices so far; resolves once it is acknowledged. */
+  async syncWhole(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
+    this.#whole.push({ slice, connected: true, everSynced: true, lagMs: 0, whole: true });
     this.socket.send({ kind: 'status', freshness: [...this.#whole] });
-    await this.state(slice, objects, version);
+    await this.sync(slice, objects, version);
   }
 
   /** A frame that counts as one mutation. */
@@ -138,7 +131,7 @@ export class RawPusher {
     const { value, done } = await this.#frames.next();
     if (done === true) throw new Error('the connection has ended');
     if (value.kind === 'ack') this.position = value.position;
-    if (value.kind === 'welcome') this.incarnation = value.incarnation;
+    if (value.kind === 'welcome') this.term = value.term;
     return value;
   }
 

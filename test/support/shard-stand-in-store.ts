@@ -67,7 +67,7 @@ export class ShardStandInStore {
       },
     };
     objects.set(place, after);
-    this.#tell({ revision: this.#revision, type, before, after });
+    this.#send({ revision: this.#revision, type, before, after });
     return after;
   }
 
@@ -79,7 +79,7 @@ export class ShardStandInStore {
     if (before === undefined) throw new Error(`there is no ${resource} ${place}`);
     objects.delete(place);
     this.#revision += 1;
-    this.#tell({ revision: this.#revision, type, before, after: undefined });
+    this.#send({ revision: this.#revision, type, before, after: undefined });
   }
 
   /** In the order of their places. */
@@ -108,7 +108,7 @@ export class ShardStandInStore {
     return () => this.#listeners.delete(listener);
   }
 
-  #tell(event: StandInEvent): void {
+  #send(event: StandInEvent): void {
     this.#history.push(event);
     for (const listener of this.#listeners) listener(event);
   }

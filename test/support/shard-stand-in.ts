@@ -185,13 +185,13 @@ export class ShardStandIn {
     if (states) {
       for (const [, object] of this.store.list(scope)) write({ type: 'ADDED', object: typed(scope.type, object) });
       write(bookmarkOf(scope.type, this.store.revision, { 'k8s.io/initial-events-end': 'true' }));
-    } else for (const event of this.store.since(from)) tell(event);
+    } else for (const event of this.store.since(from)) send(event);
 
-    function tell(event: Parameters<typeof seenFrom>[1]): void {
+    function send(event: Parameters<typeof seenFrom>[1]): void {
       const seen = seenFrom(scope, event);
       if (seen !== undefined) write({ type: seen.type, object: typed(scope.type, seen.object) });
     }
-    const unsubscribe = this.store.subscribe(tell);
+    const unsubscribe = this.store.subscribe(send);
     const watch = { type: scope.type, write };
     this.#watches.add(watch);
     answer.once('close', () => {

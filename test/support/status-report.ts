@@ -53,8 +53,8 @@ const aLink: LinkStatus = {
   cacheId: 'c-0',
   connection: { kind: 'connected', forMs: 192_000, peer: 'root:6443' },
   position: '1234567000000000041',
-  sending: { slices: 14, inStep: 12, behind: 3, lagMs: 2_000, restated: 1, refused: 0 },
-  receiving: { claims: 1, slices: 3, inStep: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1, unheard: 3 },
+  sending: { slices: 14, current: 12, behind: 3, lagMs: 2_000, resynced: 1, refused: 0 },
+  receiving: { claims: 1, slices: 3, current: 3, refused: 2, compared: 9, comparedAgoMs: 41_000, differed: 1, unheard: 3 },
   policies: { own: { up: everything, down: everything }, other: { up: everything, down: '[]' } },
 };
 
@@ -63,7 +63,7 @@ const awayLink: LinkStatus = {
   connection: { kind: 'away', forMs: 7_200_000 },
   position: null,
   sending: null,
-  receiving: { claims: 1, slices: 0, inStep: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
+  receiving: { claims: 1, slices: 0, current: 0, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
   policies: { own: { up: '[]', down: '[]' }, other: null },
 };
 
@@ -74,10 +74,10 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
     group: 'apis.kcp.io',
     resource: 'apiexports',
     identity: '',
-    synced: true,
+    everSynced: true,
     whole: true,
-    stated: 'current',
-    inStep: null,
+    syncedIn: 'this-term',
+    current: null,
     objects: 12,
     bytes: 30_211,
     digest: '0123456789ab0123456789ab',
@@ -91,8 +91,8 @@ function aSlice(slice: Partial<SliceStatus> = {}): SliceStatus {
 
 const pushed: ShardStatus = {
   shard: parseShardName('amber')!,
-  side: 'local',
-  incarnation: 1_763_700_000_000,
+  via: 'local',
+  term: 1_763_700_000_000,
   removed: false,
   connection: { kind: 'connected', forMs: 192_000, peer: '10.0.0.7' },
   standbys: 0,
@@ -102,9 +102,9 @@ const pushed: ShardStatus = {
       group: 'machines.svm.io',
       resource: 'instances',
       identity: 'abcdef0123456789',
-      synced: false,
+      everSynced: false,
       whole: false,
-      stated: 'never',
+      syncedIn: 'never',
       lagMs: 64_000,
     }),
     aSlice({ group: '', resource: 'namespaces', sourceConnected: false, objects: 0, bytes: 0, changedAgoMs: null }),
@@ -113,37 +113,37 @@ const pushed: ShardStatus = {
 
 const away: ShardStatus = {
   shard: parseShardName('birch')!,
-  side: 'local',
-  incarnation: 1_763_600_000_000,
+  via: 'local',
+  term: 1_763_600_000_000,
   removed: false,
   connection: { kind: 'away', forMs: 7_200_000 },
   standbys: 0,
-  slices: [aSlice({ whole: false, stated: 'earlier', lagMs: null, sourceConnected: null, changedAgoMs: 86_400_000 * 3 })],
+  slices: [aSlice({ whole: false, syncedIn: 'earlier', lagMs: null, sourceConnected: null, changedAgoMs: 86_400_000 * 3 })],
 };
 
 const plain: ShardStatus = {
   shard: parseShardName('cedar')!,
-  side: 'local',
+  via: 'local',
   removed: false,
   connection: { kind: 'plain' },
   standbys: 0,
-  slices: [aSlice({ stated: 'assumed', lagMs: null, sourceConnected: null, bytes: 5 * 1024 ** 2 })],
+  slices: [aSlice({ syncedIn: 'assumed', lagMs: null, sourceConnected: null, bytes: 5 * 1024 ** 2 })],
 };
 
 const behind: ShardStatus = {
   shard: parseShardName('elder')!,
-  side: 'child/west',
-  incarnation: 1_763_500_000_002,
+  via: 'child/west',
+  term: 1_763_500_000_002,
   removed: false,
   connection: { kind: 'connected', forMs: 5_000, peer: 'west' },
   standbys: 0,
-  slices: [aSlice({ inStep: true }), aSlice({ resource: 'apiresourceschemas', inStep: false, whole: false, stated: 'earlier' })],
+  slices: [aSlice({ current: true }), aSlice({ resource: 'apiresourceschemas', current: false, whole: false, syncedIn: 'earlier' })],
 };
 
 const removed: ShardStatus = {
   shard: parseShardName('dogwood')!,
-  side: null,
-  incarnation: 1_763_500_000_001,
+  via: null,
+  term: 1_763_500_000_001,
   removed: true,
   connection: { kind: 'away', forMs: 60_000 },
   standbys: 0,

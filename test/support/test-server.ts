@@ -81,7 +81,7 @@ export class TestServer {
     const settings = loadSettings(sources);
     const logged: Logged[] = [];
     const log = recording(logged);
-    const watchPolicies: ServerParts['watchPolicies'] = (tell) => PolicyFile.watch({ clock, log, sources, running: settings }, tell);
+    const watchPolicies: ServerParts['watchPolicies'] = (publish) => PolicyFile.watch({ clock, log, sources, running: settings }, publish);
     const running = await startServer(settings, { log, clock, random: Math.random, watchPolicies });
     return new TestServer({ folder, running, authority, master, logged });
   }

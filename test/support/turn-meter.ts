@@ -2,7 +2,7 @@
  * Loaded into a server before its own code (`--import`): notes each turn of its event loop that works for long, by the processor time of
  * the serving thread alone. What other processes and other threads of this one take on a shared machine is not counted.
  *
- * Linux tells that time to the nearest tick of its scheduler, 4 ms at most.
+ * Linux says that time to the nearest tick of its scheduler, 4 ms at most.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

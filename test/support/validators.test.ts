@@ -40,11 +40,11 @@ const relisted = [event('ADDED', two, 4n), bookmark(5n, true), event('DELETED', 
 
 test('a bare DELETED is no change, of a key that holds nothing', (t) => {
   const bare = (key: string, position: bigint): SeenEvent => ({ ...event('DELETED', key, position), bare: true });
-  const told = (extra: SeenEvent) => history({ watches: [behind('full', 0n, [...full.slice(0, 5), extra, ...full.slice(5)])] });
+  const received = (extra: SeenEvent) => history({ watches: [behind('full', 0n, [...full.slice(0, 5), extra, ...full.slice(5)])] });
 
-  t.deepEqual(validate(told(bare(one, 5n)), ['G2', 'G3', 'G4', 'G7']), []);
+  t.deepEqual(validate(received(bare(one, 5n)), ['G2', 'G3', 'G4', 'G7']), []);
   t.deepEqual(
-    validate(told(bare(two, 5n)), ['G2', 'G3', 'G4', 'G7']).map(({ guarantee }) => guarantee),
+    validate(received(bare(two, 5n)), ['G2', 'G3', 'G4', 'G7']).map(({ guarantee }) => guarantee),
     ['G4'],
   );
 });
@@ -220,9 +220,9 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
   },
   {
     guarantee: 'G5',
-    title: 'an object that a client which relists is told as gone',
+    title: 'an object that a client which relists is reported as gone',
     history: history({ watches: [{ ...behind('w', 0n, [...relisted, event('DELETED', two, 5n)]), began: heals }] }),
-    says: /acme\|\|two is there and was told as gone/,
+    says: /acme\|\|two is there and was reported as gone/,
   },
   {
     guarantee: 'G5',
@@ -286,7 +286,7 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
   },
   {
     guarantee: 'G8',
-    title: 'a flip told as a modification',
+    title: 'a flip reported as a modification',
     history: history({ watches: [selecting([event('ADDED', two, 2n), event('MODIFIED', one, 3n), event('DELETED', two, 4n)])] }),
     says: /ADDED amber\|acme\|\|one at 3 is missing/,
   },

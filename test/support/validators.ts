@@ -11,7 +11,7 @@
  *
  * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
  * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated bookmark, for what
- * the client may still hold from an older revision. `isHealedDeletion` names these, and the bare DELETED events that tell of a key which a neighbour
+ * the client may still hold from an older revision. `isHealedDeletion` names these, and the bare DELETED events that report on a key which a neighbour
  * has let go of and which holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
  */
 import { Truth } from './truth.js';
@@ -118,8 +118,8 @@ function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): reado
   const from = watch.began.kind === 'behind' ? watch.began.position : watch.events[end]!.position;
 
   if (watch.began.kind === 'initial') {
-    const stated = new Map(watch.events.slice(0, end).map((event) => [event.key, event.position]));
-    for (const text of differences(truth.stateAt(watch, from), stated)) report(`initial events at ${from}: ${text}`);
+    const synced = new Map(watch.events.slice(0, end).map((event) => [event.key, event.position]));
+    for (const text of differences(truth.stateAt(watch, from), synced)) report(`initial events at ${from}: ${text}`);
   }
 
   const live = liveEvents(watch).filter(isChange);
@@ -182,7 +182,7 @@ function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
   const wanted = new Set([...truth.stateAt(watch, upTo).keys()].map(clientKey));
   const wrong = [
     ...[...held].filter((key) => !wanted.has(key)).map((key) => `${key} is gone and was not told`),
-    ...[...wanted].filter((key) => !held.has(key)).map((key) => `${key} is there and was told as gone`),
+    ...[...wanted].filter((key) => !held.has(key)).map((key) => `${key} is there and was reported as gone`),
   ];
   return wrong.map((text) => violation('G5', watch, `a client that had ${began.named}, at ${upTo}: ${text}`));
 }

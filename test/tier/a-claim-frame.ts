@@ -5,7 +5,7 @@ import { aProcess } from '../support/pushes.js';
 /** Of a shard whose pusher is at the very cache that tells. */
 export function aClaimFrame(claim: Partial<FrameOf<'claim'>> = {}): FrameOf<'claim'> {
   const { origin = 'far' } = claim;
-  const { incarnation = 5 } = claim;
-  const given = { incarnation, process: aProcess(incarnation), removed: false, origin };
+  const { term = 5 } = claim;
+  const given = { term, process: aProcess(term), removed: false, origin };
   return { kind: 'claim', shard: shardName('amber'), ...given, path: [origin], reached: true, isYours: false, ...claim };
 }

@@ -26,8 +26,8 @@ async function statusOf(server: TestServer): Promise<StatusReport> {
   return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
 }
 
-async function sideOf(server: TestServer, shard = amber): Promise<string | null | undefined> {
-  return (await statusOf(server)).shards.find((each) => each.shard === shard)?.side;
+async function viaOf(server: TestServer, shard = amber): Promise<string | null | undefined> {
+  return (await statusOf(server)).shards.find((each) => each.shard === shard)?.via;
 }
 
 function anExport(
@@ -46,7 +46,7 @@ function aSchema(name: string, metadata: Readonly<Record<string, unknown>> = { n
 }
 
 function kindsOf(frames: readonly Frame[]): readonly string[] {
-  return frames.map(({ kind }) => kind).filter((kind) => kind === 'refuse' || kind === 'restate');
+  return frames.map(({ kind }) => kind).filter((kind) => kind === 'refuse' || kind === 'resync');
 }
 
 /** A parent of one child, which has claimed amber. */
@@ -76,15 +76,15 @@ test('a rule with a path does not keep the other conditions from being judged: c
 
 test('a child takes no shard that its accept does not name', async (t) => {
   const server = await aServer(t, { config: accepting(`[{labels: {tier: gold}}]`) });
-  const pusher = await RawPusher.open(server, { incarnation: 1_000 });
-  await pusher.state(exports, [pushedExport('one'), pushedExport('two')]);
+  const pusher = await RawPusher.open(server, { term: 1_000 });
+  await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
 
   const child = await openChild(server);
   claim(child, amber);
   child.begin(exports);
   await child.acknowledged(child.end(exports, 0));
 
-  t.is(await sideOf(server), 'local');
+  t.is(await viaOf(server), 'local');
   t.deepEqual(await objectsOf(server), ['amber one', 'amber two']);
 });
 
@@ -102,7 +102,7 @@ test('an object that names no path has that which the same child told of its log
   t.is(before, 3);
 });
 
-test('what the policy refuses tells no path', async (t) => {
+test('what the policy refuses sends no path', async (t) => {
   const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a', labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a', clusters: [acme]}]`;
   const { server, child } = await aParent(t, rules);
 
@@ -135,28 +135,28 @@ test('a slice whose objects came before the path of their logical cluster is ask
   const others = await child.acknowledged(child.end(schemas, 1));
   t.deepEqual(kindsOf(others), ['refuse']);
 
-  const told = await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a' })]));
+  const received = await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a' })]));
 
-  t.deepEqual(kindsOf(told), ['restate']);
+  t.deepEqual(kindsOf(received), ['resync']);
 });
 
-for (const [teller, told] of [
+for (const [reporter, received] of [
   ['apiexports', 'apiresourceschemas'],
   ['apiresourceschemas', 'apiexports'],
 ] as const)
-  test(`a real child has all of its tenant at its parent, also where ${teller} tell the paths of ${told}`, async (t) => {
+  test(`a real child has all of its tenant at its parent, also where ${reporter} tell the paths of ${received}`, async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root', { config: accepting(inTenant) });
     const east = await tree.cache('east', { parent: root, config: `parent: {forward: [{types: ['*']}]}\n` });
     const pusher = await RawPusher.open(east);
     const tells = { annotations: { 'kcp.io/path': 'root:tenant-a:team' } };
     const objects = (resource: string): readonly PushedObject[] => {
-      const metadata = (name: string) => ({ name, uid: `uid-of-${name}`, ...(resource === teller ? tells : {}) });
+      const metadata = (name: string) => ({ name, uid: `uid-of-${name}`, ...(resource === reporter ? tells : {}) });
       return resource === 'apiexports' ? [pushedExport('e', { metadata: metadata('e') })] : [aSchema('v.s', metadata('v.s'))];
     };
 
-    await pusher.state(exports, objects('apiexports'));
-    await pusher.state(schemas, objects('apiresourceschemas'), 'v1alpha1');
+    await pusher.sync(exports, objects('apiexports'));
+    await pusher.sync(schemas, objects('apiresourceschemas'), 'v1alpha1');
 
     await until(async () => (await objectsOf(root)).length + (await objectsOf(root, 'apiresourceschemas', 'v1alpha1')).length === 2);
     t.deepEqual(await objectsOf(root), ['amber e']);
@@ -165,8 +165,8 @@ for (const [teller, told] of [
 
 test('what an accept takes nothing of a child cannot remove, neither by an end nor one by one', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: [amber], types: [apiexports.apis.kcp.io]}]`) });
-  const pusher = await RawPusher.open(server, { incarnation: 1_000 });
-  await pusher.state(schemas, [aSchema('v.one'), aSchema('v.two')], 'v1alpha1');
+  const pusher = await RawPusher.open(server, { term: 1_000 });
+  await pusher.sync(schemas, [aSchema('v.one'), aSchema('v.two')], 'v1alpha1');
   const child = await openChild(server);
   claim(child, amber);
 
@@ -174,7 +174,7 @@ test('what an accept takes nothing of a child cannot remove, neither by an end n
   child.begin(schemas);
   await child.acknowledged(child.end(schemas, 0));
 
-  t.is(await sideOf(server), 'child/east');
+  t.is(await viaOf(server), 'child/east');
   t.deepEqual(await objectsOf(server, 'apiresourceschemas', 'v1alpha1'), ['amber v.one', 'amber v.two']);
 });
 
@@ -188,10 +188,10 @@ test('where its own accept ceases to take a type, a cache lets go of what came o
   claim(child, amber);
   child.begin(schemas);
   child.put(schemas, [aSchema('v.one')], 'v1alpha1');
-  await child.acknowledged(child.end(schemas, 1, 'an edge'));
+  await child.acknowledged(child.end(schemas, 1, 'a link filter'));
   child.begin(exports);
   child.put(exports, [anExport('one')]);
-  await child.acknowledged(child.end(exports, 1, 'an edge'));
+  await child.acknowledged(child.end(exports, 1, 'a link filter'));
 
   config = onlyExports + poll;
   await until(async () => (await objectsOf(server, 'apiresourceschemas', 'v1alpha1')).length === 0);
@@ -204,42 +204,42 @@ test('where its own accept ceases to take a type, a cache lets go of what came o
   const again = await openChild(server);
 
   await until(async () => (await objectsOf(server)).length === 0);
-  t.is(await sideOf(server), 'child/east');
-  // What it was told and did not read keeps it from seeing its end.
+  t.is(await viaOf(server), 'child/east');
+  // What it was sent and did not read keeps it from seeing its end.
   again.socket.terminate();
 });
 
-test('where its own accept is narrowed, a cache lets go of what it refuses now, though the child states nothing anew', async (t) => {
+test('where its own accept is narrowed, a cache lets go of what it refuses now, though the child syncs nothing anew', async (t) => {
   const poll = 'link: {policyPoll: 100ms}\n';
   let config = accepting('[{shards: [amber]}]') + poll;
   const server = await aServer(t, { config: () => config });
   const child = await openChild(server);
   claim(child, amber);
-  const stateAll = (...objects: readonly PushedObject[]): Promise<unknown> => {
+  const syncAll = (...objects: readonly PushedObject[]): Promise<unknown> => {
     child.begin(exports);
     child.put(exports, objects);
-    return child.acknowledged(child.end(exports, objects.length, 'an edge'));
+    return child.acknowledged(child.end(exports, objects.length, 'a link filter'));
   };
   const [gold, tin] = [anExport('gold', { labels: { tier: 'gold' } }), anExport('tin', { path: 'root:tenant-b', labels: { tier: 'tin' } })];
-  const [teller, told] = [anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }), anExport('told', { cluster: 'beta' })];
-  await stateAll(gold, tin, teller, told);
+  const [reporter, received] = [anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }), anExport('told', { cluster: 'beta' })];
+  await syncAll(gold, tin, reporter, received);
 
   config = accepting(`[{shards: [amber], labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
   await until(async () => !(await objectsOf(server)).includes('amber tin'));
   t.deepEqual(await objectsOf(server), ['amber gold', 'amber teller', 'amber told']);
-  await stateAll(gold, teller, told);
+  await syncAll(gold, reporter, received);
   child.socket.terminate();
   await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
   config = accepting(`[{shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
   await until(async () => (await statusOf(server)).tree?.children[0]?.policies.own.up.includes('gold') === false);
   t.is((await objectsOf(server)).length, 3);
 
-  t.is((await openChild(server).then((again) => again.expect('restate'))).slice.resource.resource, 'apiexports');
+  t.is((await openChild(server).then((again) => again.expect('resync'))).slice.resource.resource, 'apiexports');
   await until(async () => (await objectsOf(server)).length === 2);
   t.deepEqual(await objectsOf(server), ['amber teller', 'amber told']);
 });
 
-test('a child claims no more shards than it may, also where it removes them again; that is logged, counted and told', async (t) => {
+test('a child claims no more shards than it may, also where it removes them again; that is logged, counted and sent', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`), flags: { 'link-shards-per-child-max': '3' } });
   const child = await openChild(server);
   const names = (shards: StatusReport['shards']): readonly string[] => shards.map(({ shard }) => shard).toSorted();
@@ -267,6 +267,6 @@ test('a child whose accept is for every shard does not get those that another on
   child.begin(exports);
   await child.acknowledged(child.end(exports, 0));
 
-  t.is(await sideOf(server), 'child/east');
-  t.is(await sideOf(server, shardName('birch')), undefined);
+  t.is(await viaOf(server), 'child/east');
+  t.is(await viaOf(server, shardName('birch')), undefined);
 });

@@ -23,7 +23,7 @@ test.serial(
     const link = await aCutLink(t, root);
     const east = await tree.cache('east', { parent: root, urls: [link.url] });
     const amber = await RawPusher.open(east);
-    await amber.state(exports, [pushedExport('same'), pushedExport('gone'), pushedExport('again')]);
+    await amber.sync(exports, [pushedExport('same'), pushedExport('gone'), pushedExport('again')]);
     await holds(t, root, 'again,gone,same');
     const watch = await eventsOf(t, root);
 
@@ -55,7 +55,7 @@ test.serial('5: labels and annotations that flip while the link is down take obj
   const east = await tree.cache('east', { parent: root, urls: [link.url], config: forwarding(rules) });
   const amber = await RawPusher.open(east);
   const isPublic = { annotations: { 'example.io/visibility': 'public' } };
-  await amber.state(exports, [
+  await amber.sync(exports, [
     labelled('leaves', { tier: 'gold' }),
     labelled('comes', {}),
     labelled('hides', {}, isPublic),
@@ -83,8 +83,8 @@ test.serial(
     let config = forwarding(`[{types: ['*']}]`);
     const east = await tree.cache('east', { parent: root, config: () => config, flags: { 'policy-poll': '100ms' } });
     const amber = await RawPusher.open(east);
-    await amber.state(exports, [labelled('gold', { tier: 'gold' }), labelled('tin', { tier: 'tin' })]);
-    await amber.state(schemas, []);
+    await amber.sync(exports, [labelled('gold', { tier: 'gold' }), labelled('tin', { tier: 'tin' })]);
+    await amber.sync(schemas, []);
     await holds(t, root, 'gold,tin');
     const watch = await eventsOf(t, root);
 
@@ -106,14 +106,14 @@ test.serial('9, 16: one slice that is not ended removes nothing anywhere, and ho
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
   const first = await RawPusher.open(east);
-  await first.state(exports, [pushedExport('one'), pushedExport('two')]);
-  await first.state(schemas, []);
+  await first.sync(exports, [pushedExport('one'), pushedExport('two')]);
+  await first.sync(schemas, []);
   await holds(t, root, 'one,two');
-  const second = await RawPusher.open(east, { incarnation: 2_000 });
+  const second = await RawPusher.open(east, { term: 2_000 });
 
   second.begin(exports);
   second.put(exports, [pushedExport('one')]);
-  await second.state(
+  await second.sync(
     schemas,
     [pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata: { name: 'v1.a.b', uid: 'uid-of-a' } })],
     'v1alpha1',
@@ -130,7 +130,7 @@ test.serial('14: many changes that do not cross, between two that do, cost the o
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, config: forwarding(`[{labels: 'tier=gold'}]`) });
   const amber = await RawPusher.open(east);
-  await amber.state(exports, [labelled('first', { tier: 'gold' })]);
+  await amber.sync(exports, [labelled('first', { tier: 'gold' })]);
   await holds(t, root, 'first');
   const watch = await eventsOf(t, root);
 
@@ -147,7 +147,7 @@ test.serial('14: many changes that do not cross, between two that do, cost the o
   t.deepEqual(watch(), ['ADDED last']);
 });
 
-test.serial('15: a type that is declared at its home reaches the other branch, declaration first', async (t) => {
+test.serial('15: a type that is declared at its origin reaches the other branch, declaration first', async (t) => {
   const tree = await aTree(t);
   const rules = `[{types: [instances.machines.svm.io]}]`;
   const root = await tree.cache('root');
@@ -160,8 +160,8 @@ test.serial('15: a type that is declared at its home reaches the other branch, d
   const declared = aClusterCachedResource('A1');
   const declaration = pushedObject({ ...declared, metadata: { ...(declared['metadata'] as object), uid: 'uid-of-instances' } });
 
-  await amber.state(declarations, [declaration], 'v1alpha1');
-  await amber.state(instances, [instance], 'v1');
+  await amber.sync(declarations, [declaration], 'v1alpha1');
+  await amber.sync(instances, [instance], 'v1');
 
   const listed = async (server: TestServer): Promise<string> =>
     (await server.client().raw('GET', '/services/cache/shards/*/clusters/*/apis/machines.svm.io/v1/instances:A1')).text;
@@ -170,7 +170,7 @@ test.serial('15: a type that is declared at its home reaches the other branch, d
   await amber.acknowledged(amber.delete(declarations, ['instances']));
   await until(async () => !(await listed(west)).includes('"one"'));
   await amber.acknowledged(amber.put(declarations, [declaration], 'v1alpha1'));
-  await amber.state(instances, [instance], 'v1');
+  await amber.sync(instances, [instance], 'v1');
   await until(async () => (await listed(west)).includes('"one"'));
 });
 
@@ -181,7 +181,7 @@ test.serial('what crosses by its path follows the path: it comes when the path d
   const amber = await RawPusher.open(east);
   const at = (name: string, path: string) =>
     pushedExport(name, { metadata: { name, uid: `uid-of-${name}`, annotations: { 'kcp.io/path': path } } });
-  await amber.state(exports, [pushedExport('one'), pushedExport('other', { cluster: 'beta' })]);
+  await amber.sync(exports, [pushedExport('one'), pushedExport('other', { cluster: 'beta' })]);
   await amber.acknowledged(amber.put(exports, [at('here', 'root:tenant:a')]));
   await holds(t, root, 'here,one');
   const watch = await eventsOf(t, root);

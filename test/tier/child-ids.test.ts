@@ -113,12 +113,12 @@ test('ids that a child makes up fill neither the store nor memory', async (t) =>
   t.deepEqual(rows, ['the-last']);
 });
 
-test('where as many children were here as are remembered, a new one is told to come back later, and those that are known come in', async (t) => {
+test('where as many children were here as are remembered, a new one is asked to come back later, and those that are known come in', async (t) => {
   const server = await aServer(t, { config: accepting });
   await openChild(server, 'west');
   await server.stop();
   const database = new Database(server.databaseFile);
-  const insert = database.prepare(`INSERT INTO links (side, cache_id, position) VALUES (?, ?, '')`);
+  const insert = database.prepare(`INSERT INTO links (neighbour, cache_id, position) VALUES (?, ?, '')`);
   database.transaction(() => {
     for (let i = 1; i < linksMax; i++) insert.run(`child/c${i}`, `id-${i}`);
   })();

@@ -14,7 +14,7 @@ async function twoAtMost(...states: readonly ReturnType<typeof aShardState>[]) {
 }
 
 test('a child may claim so many shards, those that it has from before included, and any of them anew', async (t) => {
-  const { shards } = await twoAtMost(aShardState(amber, 5, { side: 'child/east' }), aShardState(dune, 5));
+  const { shards } = await twoAtMost(aShardState(amber, 5, { via: 'child/east' }), aShardState(dune, 5));
 
   t.deepEqual(
     [birch, cedar, amber, birch].map((shard) => shards.take('child/east', shard)),
@@ -24,15 +24,15 @@ test('a child may claim so many shards, those that it has from before included, 
   t.true([amber, birch, cedar, dune].every((shard) => shards.take('parent', shard)));
 });
 
-test('what another side has by now leaves room, what was removed does not', async (t) => {
+test('what another neighbour has by now leaves room, what was removed does not', async (t) => {
   const { shards, pushes } = await twoAtMost();
   t.true(shards.take('child/east', amber));
   t.true(shards.take('child/east', birch));
 
-  for (const tell of pushes.listeners)
-    tell({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { side: 'child/east' })], slices: [] });
+  for (const report of pushes.listeners)
+    report({ shards: [aShardState(amber, 6, { removed: true }), aShardState(birch, 6, { via: 'child/east' })], slices: [] });
   t.false(shards.take('child/east', cedar));
-  for (const tell of pushes.listeners) tell({ shards: [aShardState(birch, 7, { side: 'local' })], slices: [] });
+  for (const report of pushes.listeners) report({ shards: [aShardState(birch, 7, { via: 'local' })], slices: [] });
   t.true(shards.take('child/east', cedar));
   t.false(shards.take('child/east', dune));
 });

@@ -23,7 +23,7 @@ async function greet(
 }
 
 function names({ tier }: RigCache): readonly string[] {
-  return [...tier.children].map(({ name, incarnation }) => `${name} ${incarnation}`);
+  return [...tier.children].map(({ name, term }) => `${name} ${term}`);
 }
 
 test('a child is welcomed and told where it stands, before anything else', async (t) => {
@@ -82,7 +82,7 @@ test('a later process of a name, or the same one again, takes the place of the o
 
   t.deepEqual(byesOf(first.root), ['replaced']);
   t.true(again.root.isOpen);
-  const later = await greet(rig, root, aHello({ incarnation: 2_000 }));
+  const later = await greet(rig, root, aHello({ term: 2_000 }));
   await again.over;
   t.deepEqual(byesOf(again.root), ['replaced']);
   t.deepEqual(names(root), ['east 2000']);
@@ -147,7 +147,7 @@ test('what comes out of turn ends the session', async (t) => {
   const table: readonly (readonly [string, Parameters<ConnectionEnd['send']>[0]])[] = [
     ['a second hello', aHello()],
     ['a put before the policy', { kind: 'put', sequence: 1, slice, version: 'v1', objects: [] }],
-    ['a claim before the policy', aClaimFrame({ incarnation: 1 })],
+    ['a claim before the policy', aClaimFrame({ term: 1 })],
     ['an ack of nothing', { kind: 'ack', sequence: 1, credit: { mutations: 1, bytes: 1 } }],
     ['a policy that is none', { kind: 'policy', up: '{', down: '[]' }],
   ];
@@ -188,7 +188,7 @@ test('a loop that arises later is found by the route: the root comes to follow i
 
   root.stop();
   await rig.settle();
-  const reconfigured = await rig.cache('root', { disk: root.disk, urls: ['leaf'], incarnation: 2_000 });
+  const reconfigured = await rig.cache('root', { disk: root.disk, urls: ['leaf'], term: 2_000 });
   for (let i = 0; i < 20; i++) await rig.advance(5_000);
 
   const open = [reconfigured, middle, leaf].filter(({ tier }) => tier.parent?.kind === 'open');

@@ -4,7 +4,7 @@
  * Nothing else of the server is here, so thousands of networks are tried in a second.
  */
 import { arrived, choose, compareClaims, judgeClaim, type Choice, type Given, type Offer } from '../../src/domain/claim.js';
-import { childSide, type LinkSide } from '../../src/domain/side.js';
+import { childNeighbour, type Neighbour } from '../../src/domain/via.js';
 import { shardName } from '../support/objects.js';
 
 const shard = shardName('amber');
@@ -19,13 +19,13 @@ type Cache = {
   disk: Disk;
   copies: Disk[];
   highest: Given | undefined;
-  readonly offers: Map<LinkSide, Offer>;
+  readonly offers: Map<Neighbour, Offer>;
 };
 
 type Link = Readonly<{ child: number; parent: number; up: Offer[]; down: Offer[] }>;
 
 /** A pusher's process, and where it is, until it is fenced. It may not have heard what it was given last. */
-type Pusher = { readonly process: string; incarnation: number; at: number };
+type Pusher = { readonly process: string; term: number; at: number };
 
 export class ClaimNetwork {
   readonly story: string[] = [];
@@ -47,7 +47,7 @@ export class ClaimNetwork {
       disk: this.#blank(),
       copies: [],
       highest: undefined,
-      offers: new Map<LinkSide, Offer>(),
+      offers: new Map<Neighbour, Offer>(),
     }));
   }
 
@@ -56,15 +56,15 @@ export class ClaimNetwork {
     for (let i = 0; i < events; i++) {
       this.#now += 1 + this.#below(50);
       this.#happen(this.#random(), this.#pick());
-      for (let told = this.#below(12); told > 0; told--) this.#deliver();
+      for (let received = this.#below(12); received > 0; received--) this.#deliver();
     }
     for (const cache of this.#caches) if (!cache.isUp) this.#start(cache);
     for (let round = 0; round < 3; round++) for (const cache of this.#caches) this.#open(cache);
-    for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
+    for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop telling each other';
     // Pushers that were sent away come back, and one at least stays.
     for (let round = 0; round <= this.#processes; round++) {
       for (const pusher of this.#pushers) this.#connectPusher(pusher, true);
-      for (let told = 0; this.#deliver(); told++) if (told > 100_000) return 'they never stop telling each other';
+      for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop telling each other';
     }
     return this.#wrong() ?? this.#wrongPusher();
   }
@@ -91,36 +91,36 @@ export class ClaimNetwork {
   #claim(cache: Cache): void {
     if (!cache.isUp) return;
     const known = cache.disk.choice?.state;
-    const after = Math.max(this.#now + cache.skew, (known?.incarnation ?? 0) + 1);
+    const after = Math.max(this.#now + cache.skew, (known?.term ?? 0) + 1);
     const [origin, how] = [cache.disk.id, this.#random()];
-    const none = { shard, process: '', removed: false, origin, side: undefined, plain: false };
+    const none = { shard, process: '', removed: false, origin, via: undefined, plain: false };
     this.story.push(`claim at ${cache.name}, ${how < 0.4 ? 'anew' : how < 0.6 ? 'moved' : how < 0.85 ? 'plain' : 'removed'}`);
     const pushers = [...this.#pushers];
     const moved = pushers[this.#below(pushers.length)];
     if (how < 0.4) {
-      const pusher: Pusher = { process: `p${(this.#processes += 1)}`, incarnation: 0, at: cache.name };
+      const pusher: Pusher = { process: `p${(this.#processes += 1)}`, term: 0, at: cache.name };
       this.#pushers.add(pusher);
       this.#connectPusher(pusher);
     } else if (how < 0.6 && moved !== undefined) this.#connectPusher(Object.assign(moved, { at: cache.name }));
-    else if (how < 0.85) this.#set(cache, { ...none, incarnation: (known?.incarnation ?? 0) + 1, side: 'local', plain: true });
-    else this.#set(cache, { ...none, incarnation: after, removed: true });
+    else if (how < 0.85) this.#set(cache, { ...none, term: (known?.term ?? 0) + 1, via: 'local', plain: true });
+    else this.#set(cache, { ...none, term: after, removed: true });
   }
 
   /** Whoever is fenced ends. A welcome may be lost, with what it gives. */
   #connectPusher(pusher: Pusher, isHeard = this.#random() < 0.8): void {
-    const { process, incarnation, at } = pusher;
+    const { process, term, at } = pusher;
     const cache = this.#cache(at);
     if (!cache.isUp) return;
     const known = cache.disk.choice?.state;
-    const state = arrived(cache.disk.id, known, { shard, process, incarnation, nowMs: this.#now + cache.skew });
+    const state = arrived(cache.disk.id, known, { shard, process, term, nowMs: this.#now + cache.skew });
     if (state === undefined) return void this.#pushers.delete(pusher);
-    if (isHeard) pusher.incarnation = state.incarnation;
+    if (isHeard) pusher.term = state.term;
     if (state !== known) this.#set(cache, state);
   }
 
   #set(cache: Cache, state: Choice['state']): void {
-    cache.disk.choice = { state, path: [], reached: state.side === 'local' };
-    this.#tellAll(cache);
+    cache.disk.choice = { state, path: [], reached: state.via === 'local' };
+    this.#sendAll(cache);
   }
 
   #decide(cache: Cache): void {
@@ -132,31 +132,31 @@ export class ClaimNetwork {
     if (before !== undefined && judgeClaim(before.state, next.state) === 'refused')
       throw new Error('the committer refuses what was chosen');
     disk.choice = next;
-    this.#tellAll(cache);
+    this.#sendAll(cache);
   }
 
-  #tellAll(cache: Cache): void {
-    for (const link of this.#links.values()) if (link.child === cache.name || link.parent === cache.name) this.#tell(cache, link);
+  #sendAll(cache: Cache): void {
+    for (const link of this.#links.values()) if (link.child === cache.name || link.parent === cache.name) this.#send(cache, link);
   }
 
-  #tell({ name, disk }: Cache, link: Link): void {
+  #send({ name, disk }: Cache, link: Link): void {
     if (disk.choice === undefined) return;
     const { state, path, reached } = disk.choice;
-    const { incarnation, process, removed, origin } = state;
-    (link.child === name ? link.up : link.down).push({ incarnation, process, removed, origin, path: [...path, disk.id], reached });
+    const { term, process, removed, origin } = state;
+    (link.child === name ? link.up : link.down).push({ term, process, removed, origin, path: [...path, disk.id], reached });
   }
 
   #deliver(): boolean {
     const ways = [...this.#links.values()].flatMap((link) => [
-      { from: childSide(`${link.child}`), to: link.parent, told: link.up },
-      { from: 'parent' as const, to: link.child, told: link.down },
+      { from: childNeighbour(`${link.child}`), to: link.parent, received: link.up },
+      { from: 'parent' as const, to: link.child, received: link.down },
     ]);
-    const waiting = ways.filter(({ told }) => told.length > 0);
+    const waiting = ways.filter(({ received }) => received.length > 0);
     const way = waiting[this.#below(waiting.length)];
-    const offer = way?.told.shift();
+    const offer = way?.received.shift();
     if (way === undefined || offer === undefined) return false;
     const cache = this.#cache(way.to);
-    if (offer.path.includes(cache.disk.id) && cache.disk.choice?.state.side !== way.from) cache.offers.delete(way.from);
+    if (offer.path.includes(cache.disk.id) && cache.disk.choice?.state.via !== way.from) cache.offers.delete(way.from);
     else cache.offers.set(way.from, offer);
     if (cache.highest === undefined || compareClaims(offer, cache.highest) > 0) cache.highest = offer;
     this.#decide(cache);
@@ -172,12 +172,12 @@ export class ClaimNetwork {
     const link: Link = { child: child.name, parent: parent.name, up: [], down: [] };
     this.#links.set(child.name, link);
     const { disk } = child;
-    if (disk.parentId !== undefined && disk.parentId !== parent.disk.id && disk.choice?.state.side === 'parent')
-      disk.choice = { state: { ...disk.choice.state, side: undefined }, path: [], reached: false };
+    if (disk.parentId !== undefined && disk.parentId !== parent.disk.id && disk.choice?.state.via === 'parent')
+      disk.choice = { state: { ...disk.choice.state, via: undefined }, path: [], reached: false };
     disk.parentId = parent.disk.id;
     this.story.push(`${child.name} is open to ${parent.name}`);
-    this.#tell(child, link);
-    this.#tell(parent, link);
+    this.#send(child, link);
+    this.#send(parent, link);
   }
 
   #close(child: number): void {
@@ -186,7 +186,7 @@ export class ClaimNetwork {
     this.#links.delete(child);
     const [below, above] = [this.#cache(link.child), this.#cache(link.parent)];
     below.offers.delete('parent');
-    above.offers.delete(childSide(`${child}`));
+    above.offers.delete(childNeighbour(`${child}`));
     this.#decide(below);
     this.#decide(above);
   }
@@ -203,7 +203,7 @@ export class ClaimNetwork {
     cache.isUp = true;
     cache.highest = undefined;
     cache.offers.clear();
-    if (disk.choice !== undefined && disk.choice.state.side !== 'local') disk.choice = { ...disk.choice, path: [], reached: false };
+    if (disk.choice !== undefined && disk.choice.state.via !== 'local') disk.choice = { ...disk.choice, path: [], reached: false };
     for (const pusher of this.#pushers) if (pusher.at === cache.name) this.#connectPusher(pusher);
     this.story.push(`${cache.name} starts with ${JSON.stringify(disk)}`);
   }
@@ -226,14 +226,14 @@ export class ClaimNetwork {
       for (const [i, state] of states.entries())
         if (state === undefined || compareClaims(state, top) !== 0)
           return `${group[i]?.name} has another claim than ${JSON.stringify(top)}`;
-      const home = group.find(({ disk }) => disk.id === top.origin);
-      if (top.removed || home === undefined) continue;
-      const isHome = home.disk.choice?.state.side === 'local';
+      const plainOrigin = group.find(({ disk }) => disk.id === top.origin);
+      if (top.removed || plainOrigin === undefined) continue;
+      const isOrigin = plainOrigin.disk.choice?.state.via === 'local';
       for (const cache of group) {
-        if (!isHome && cache.disk.choice?.reached === true) return `${cache.name} takes an origin for reached where nobody writes`;
-        const end: Cache | undefined = isHome ? this.#follow(cache) : home;
-        if (end !== home) return `${cache.name} does not lead to ${home.name}`;
-        if (isHome && cache.disk.choice?.reached !== true) return `${cache.name} does not know that it reaches the origin`;
+        if (!isOrigin && cache.disk.choice?.reached === true) return `${cache.name} takes an origin for reached where nobody writes`;
+        const end: Cache | undefined = isOrigin ? this.#follow(cache) : plainOrigin;
+        if (end !== plainOrigin) return `${cache.name} does not lead to ${plainOrigin.name}`;
+        if (isOrigin && cache.disk.choice?.reached !== true) return `${cache.name} does not know that it reaches the origin`;
       }
     }
     return undefined;
@@ -246,21 +246,21 @@ export class ClaimNetwork {
       if (here.length > 1) return `${here.map(({ process }) => process).join(' and ')} push both`;
       for (const { process, at } of here) {
         const state = this.#cache(at).disk.choice?.state;
-        if (state?.process !== process || state.side !== 'local') return `${process} was not fenced, and has not the shard`;
+        if (state?.process !== process || state.via !== 'local') return `${process} was not fenced, and has not the shard`;
       }
     }
     return undefined;
   }
 
-  /** The cache that its sides lead to; undefined when they lead nowhere. */
+  /** The cache that its neighbours lead to; undefined when they lead nowhere. */
   #follow(from: Cache): Cache | undefined {
     let at: Cache | undefined = from;
     for (let hops = 0; at !== undefined && hops < this.#caches.length; hops++) {
-      const side: string | undefined = at.disk.choice?.state.side;
-      if (side === 'local') return at;
-      const link: Link | undefined = side === 'parent' ? this.#links.get(at.name) : this.#links.get(Number(side?.slice('child/'.length)));
-      if (link === undefined || (side !== 'parent' && link.parent !== at.name)) return undefined;
-      at = this.#caches[side === 'parent' ? link.parent : link.child];
+      const via: string | undefined = at.disk.choice?.state.via;
+      if (via === 'local') return at;
+      const link: Link | undefined = via === 'parent' ? this.#links.get(at.name) : this.#links.get(Number(via?.slice('child/'.length)));
+      if (link === undefined || (via !== 'parent' && link.parent !== at.name)) return undefined;
+      at = this.#caches[via === 'parent' ? link.parent : link.child];
     }
     return undefined;
   }

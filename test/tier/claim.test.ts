@@ -12,7 +12,7 @@ import {
   type ShardState,
   type Verdict,
 } from '../../src/domain/claim.js';
-import { childSide, type LinkSide, type Side } from '../../src/domain/side.js';
+import { childNeighbour, type Neighbour, type Via } from '../../src/domain/via.js';
 import { seeded } from '../crash/random.js';
 import { fractions } from '../simulation/seeded-random.js';
 import { shardName } from '../support/objects.js';
@@ -20,32 +20,32 @@ import { ClaimNetwork } from './claim-network.js';
 
 const { TEST_NETWORKS: networks = '3000' } = process.env;
 const shard = shardName('amber');
-const [east, west] = [childSide('east'), childSide('west')];
+const [east, west] = [childNeighbour('east'), childNeighbour('west')];
 
-function known(incarnation: number, state: Partial<ShardState> = {}): ShardState {
-  const { side = 'local' } = state;
+function known(term: number, state: Partial<ShardState> = {}): ShardState {
+  const { via = 'local' } = state;
   return {
     shard,
-    incarnation,
-    process: `process-${incarnation}`,
+    term,
+    process: `process-${term}`,
     removed: false,
-    origin: side === 'local' ? 'own' : 'far',
-    side,
+    origin: via === 'local' ? 'own' : 'far',
+    via,
     plain: false,
     ...state,
   };
 }
 
-function aChoice(incarnation: number, state: Partial<ShardState> = {}, { path = [], reached = true }: Partial<Choice> = {}): Choice {
-  return { state: known(incarnation, state), path, reached };
+function aChoice(term: number, state: Partial<ShardState> = {}, { path = [], reached = true }: Partial<Choice> = {}): Choice {
+  return { state: known(term, state), path, reached };
 }
 
-function anOffer(incarnation: number, offer: Partial<Offer> = {}): Offer {
-  return { incarnation, process: `process-${incarnation}`, removed: false, origin: 'far', path: ['far'], reached: true, ...offer };
+function anOffer(term: number, offer: Partial<Offer> = {}): Offer {
+  return { term, process: `process-${term}`, removed: false, origin: 'far', path: ['far'], reached: true, ...offer };
 }
 
 function chosen(before: Choice | undefined, offers: Readonly<Record<string, Offer>>): Choice | undefined {
-  const heard = Object.entries(offers) as [LinkSide, Offer][];
+  const heard = Object.entries(offers) as [Neighbour, Offer][];
   const highest = heard
     .map(([, offer]) => offer)
     .toSorted(compareClaims)
@@ -53,7 +53,7 @@ function chosen(before: Choice | undefined, offers: Readonly<Record<string, Offe
   return choose('own', before, { shard, highest, offers: new Map(heard) });
 }
 
-test('claims are ordered by incarnation, removal and the id of their origin', (t) => {
+test('claims are ordered by term, removal and the id of their origin', (t) => {
   const rising = [anOffer(4, { removed: true }), anOffer(5), anOffer(5, { origin: 'zone' }), anOffer(5, { removed: true }), anOffer(6)];
 
   t.deepEqual(rising.toReversed().toSorted(compareClaims), rising);
@@ -62,7 +62,7 @@ test('claims are ordered by incarnation, removal and the id of their origin', (t
 
 test('what a pusher is given is above all that was known, and its own as long as nobody came behind it', (t) => {
   const [clock, far] = [1_000, 2 ** 42];
-  const removed = known(5, { side: undefined, removed: true, process: '' });
+  const removed = known(5, { via: undefined, removed: true, process: '' });
   const table: readonly (readonly [
     what: string,
     before: ShardState | undefined,
@@ -81,10 +81,10 @@ test('what a pusher is given is above all that was known, and its own as long as
     ['one before', known(5), 4, 'other', 'fenced'],
     ['the same, of which the disk has lost something', known(5), 9, 'process-5', 10],
     ['another that was given more elsewhere', known(5), 9, 'other', 10],
-    ['the same, which is known elsewhere', known(5, { side: east }), 5, 'process-5', 6],
-    ['the same, which is known elsewhere with more', known(7, { side: east, process: 'process-5' }), 5, 'process-5', 8],
-    ['another, by the number of who is elsewhere', known(5, { side: east }), 5, 'other', 'fenced'],
-    ['the same, of which this cache has forgotten that it was here', known(5, { side: undefined, origin: 'own' }), 5, 'process-5', 6],
+    ['the same, which is known elsewhere', known(5, { via: east }), 5, 'process-5', 6],
+    ['the same, which is known elsewhere with more', known(7, { via: east, process: 'process-5' }), 5, 'process-5', 8],
+    ['another, by the number of who is elsewhere', known(5, { via: east }), 5, 'other', 'fenced'],
+    ['the same, of which this cache has forgotten that it was here', known(5, { via: undefined, origin: 'own' }), 5, 'process-5', 6],
     ['after a removal, for the first time', removed, 0, 'new', clock],
     ['after a removal, one before it', removed, 4, 'process-4', 'fenced'],
     ['after a removal, one that was given more elsewhere', removed, 6, 'other', 7],
@@ -93,70 +93,65 @@ test('what a pusher is given is above all that was known, and its own as long as
     ['one that names as much as there may be', known(5), far + 2 ** 20, 'other', far + 2 ** 20 + 1],
   ];
   for (const [what, before, named, process, given] of table) {
-    const state = arrived('own', before, { shard, process, incarnation: named, nowMs: clock });
+    const state = arrived('own', before, { shard, process, term: named, nowMs: clock });
     if (given === 'fenced') t.is(state, undefined, what);
     else if (given === 'the same') t.is(state, before, what);
-    else t.deepEqual(state, { shard, incarnation: given, process, removed: false, origin: 'own', side: 'local', plain: false }, what);
+    else t.deepEqual(state, { shard, term: given, process, removed: false, origin: 'own', via: 'local', plain: false }, what);
   }
-  t.is(arrived('own', undefined, { shard, process: 'p', incarnation: 0, nowMs: far * 2 })?.incarnation, far, 'no clock gives more');
+  t.is(arrived('own', undefined, { shard, process: 'p', term: 0, nowMs: far * 2 })?.term, far, 'no clock gives more');
 });
 
 test('what was chosen for a link takes the shard when it is higher, or the same by another way', (t) => {
   const table: readonly (readonly [what: string, before: ShardState | undefined, claim: Claim, verdict: Verdict])[] = [
-    ['nothing known', undefined, known(5, { side: east }), 'takes'],
-    ['higher, of a pusher', known(5), known(6, { side: east }), 'takes'],
-    ['lower', known(5, { side: east }), known(4, { side: west }), 'refused'],
-    ['the same', known(5, { side: east }), known(5, { side: east }), 'stands'],
-    ['another way', known(5, { side: east }), known(5, { side: west }), 'takes'],
-    ['no way', known(5, { side: east }), known(5, { side: undefined }), 'takes'],
-    ['what is here, by a link', known(5), known(5, { side: east, origin: 'own' }), 'refused'],
-    ['a removal, higher', known(5, { side: east }), known(6, { side: undefined, removed: true }), 'takes'],
-    [
-      'a removal, known',
-      known(5, { side: undefined, removed: true }),
-      known(5, { side: undefined, removed: true, origin: 'own' }),
-      'stands',
-    ],
+    ['nothing known', undefined, known(5, { via: east }), 'takes'],
+    ['higher, of a pusher', known(5), known(6, { via: east }), 'takes'],
+    ['lower', known(5, { via: east }), known(4, { via: west }), 'refused'],
+    ['the same', known(5, { via: east }), known(5, { via: east }), 'stands'],
+    ['another way', known(5, { via: east }), known(5, { via: west }), 'takes'],
+    ['no way', known(5, { via: east }), known(5, { via: undefined }), 'takes'],
+    ['what is here, by a link', known(5), known(5, { via: east, origin: 'own' }), 'refused'],
+    ['a removal, higher', known(5, { via: east }), known(6, { via: undefined, removed: true }), 'takes'],
+    ['a removal, known', known(5, { via: undefined, removed: true }), known(5, { via: undefined, removed: true, origin: 'own' }), 'stands'],
     ['a plain writer’s, again', known(5, { plain: true }), known(6, { plain: true }), 'takes'],
     ['a plain writer’s, of a pusher’s shard', known(5), known(6, { plain: true }), 'refused'],
   ];
   for (const [what, before, claim, verdict] of table) t.is(judgeClaim(before, claim), verdict, what);
-  t.like(claimed(known(6, { side: undefined, removed: true })), { side: undefined, removed: true, plain: false });
+  t.like(claimed(known(6, { via: undefined, removed: true })), { via: undefined, removed: true, plain: false });
 });
 
-test('of those who tell of the highest claim the nearest is chosen that reaches it, and does not lead back', (t) => {
+test('of those who report on the highest claim the nearest is chosen that reaches it, and does not lead back', (t) => {
   const table: readonly (readonly [
     what: string,
     before: Choice | undefined,
     offers: Record<string, Offer>,
-    side: Side | undefined,
+    via: Via | undefined,
     reached: boolean,
   ])[] = [
     ['the first to tell', undefined, { [east]: anOffer(5) }, east, true],
-    ['the highest', aChoice(5, { side: east }), { [east]: anOffer(5), [west]: anOffer(6) }, west, true],
+    ['the highest', aChoice(5, { via: east }), { [east]: anOffer(5), [west]: anOffer(6) }, west, true],
     ['the nearer', undefined, { [east]: anOffer(5, { path: ['far', 'eu'] }), [west]: anOffer(5) }, west, true],
     ['who reaches it', undefined, { [east]: anOffer(5, { reached: false }), [west]: anOffer(5, { path: ['far', 'us'] }) }, west, true],
-    ['as it was', aChoice(5, { side: west }), { [east]: anOffer(5), [west]: anOffer(5) }, west, true],
-    ['a new claim that nobody reaches', aChoice(5, { side: east }), { [west]: anOffer(6, { reached: false }) }, west, false],
-    ['nobody reaches what is known', aChoice(5, { side: east }), { [west]: anOffer(5, { reached: false }) }, east, false],
-    ['nobody tells any more', aChoice(5, { side: east }), {}, east, false],
-    ['it leads back to us', aChoice(5, { side: east }), { [east]: anOffer(5, { path: ['far', 'own', 'eu'] }) }, undefined, false],
-    ['a higher one that leads back', aChoice(5, { side: east }), { [east]: anOffer(6, { path: ['far', 'own', 'eu'] }) }, undefined, false],
-    ['removed', aChoice(5, { side: east }), { [west]: anOffer(6, { removed: true }) }, undefined, false],
+    ['as it was', aChoice(5, { via: west }), { [east]: anOffer(5), [west]: anOffer(5) }, west, true],
+    ['a new claim that nobody reaches', aChoice(5, { via: east }), { [west]: anOffer(6, { reached: false }) }, west, false],
+    ['nobody reaches what is known', aChoice(5, { via: east }), { [west]: anOffer(5, { reached: false }) }, east, false],
+    ['nobody tells any more', aChoice(5, { via: east }), {}, east, false],
+    ['it leads back to us', aChoice(5, { via: east }), { [east]: anOffer(5, { path: ['far', 'own', 'eu'] }) }, undefined, false],
+    ['a higher one that leads back', aChoice(5, { via: east }), { [east]: anOffer(6, { path: ['far', 'own', 'eu'] }) }, undefined, false],
+    ['removed', aChoice(5, { via: east }), { [west]: anOffer(6, { removed: true }) }, undefined, false],
     ['a pusher here, a lower claim elsewhere', aChoice(5), { [east]: anOffer(4) }, 'local', true],
     ['what is ours by a link', aChoice(5), { [east]: anOffer(5, { origin: 'own', path: ['own', 'eu'] }) }, 'local', true],
   ];
-  for (const [what, before, offers, side, reached] of table) t.like(chosen(before, offers), { state: { side }, reached }, what);
+  for (const [what, before, offers, via, reached] of table) t.like(chosen(before, offers), { state: { via }, reached }, what);
   t.is(chosen(undefined, {}), undefined);
 });
 
 test('a claim of our own that we do not remember leaves a pusher’s shard to whoever claims it, and a plain writer’s where it is', (t) => {
   const ours = { [east]: anOffer(7, { origin: 'own', path: ['own', 'eu'] }) };
 
-  t.like(chosen(aChoice(5), ours), { state: { incarnation: 7, process: 'process-7', origin: 'own', side: undefined }, reached: false });
-  t.like(chosen(undefined, ours), { state: { incarnation: 7, side: undefined } });
+  t.like(chosen(aChoice(5), ours), { state: { term: 7, process: 'process-7', origin: 'own', via: undefined }, reached: false });
+  t.like(chosen(undefined, ours), { state: { term: 7, via: undefined } });
   t.like(chosen(aChoice(5, { plain: true }), ours), {
-    state: { incarnation: 8, process: '', origin: 'own', side: 'local', plain: true },
+    state: { term: 8, process: '', origin: 'own', via: 'local', plain: true },
     reached: true,
   });
 });

@@ -1,15 +1,15 @@
 import test from 'ava';
 import type { ExecutionContext } from 'ava';
 import type { Push } from '../../src/domain/push.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { shardName } from '../support/objects.js';
-import { aClaim, aProcess, aSlice, aStatement, mustPush } from '../support/pushes.js';
-import { aState } from './a-state.js';
+import { aClaim, aProcess, aSlice, aFullSync, mustPush } from '../support/pushes.js';
+import { anUpsert } from './an-upsert.js';
 import { aClaimFrame } from './a-claim-frame.js';
 import { byesOf, TierRig, type RigCache } from './tier-rig.js';
 import { Gate } from './gate.js';
-import { claimToldTo, scriptedChild } from './scripted-child.js';
+import { claimSentTo, scriptedChild } from './scripted-child.js';
 
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
@@ -19,8 +19,8 @@ function ending(t: ExecutionContext, ...caches: readonly RigCache[]): void {
   t.teardown(() => caches.forEach(({ stop }) => stop()));
 }
 
-function claimAt({ store }: RigCache, incarnation = 1_000) {
-  return aClaim({ incarnation, origin: store.cacheId });
+function claimAt({ store }: RigCache, term = 1_000) {
+  return aClaim({ term, origin: store.cacheId });
 }
 
 function diskFrom(digit: number): MemoryDisk {
@@ -39,15 +39,15 @@ for (const isSlow of [false, true]) {
     await rig.settle();
     for (const shard of others) {
       const ofShard = aClaim({ shard, origin: root.store.cacheId });
-      await mustPush(root.store.lane(), [ofShard, ...aStatement({ shard }, [])]);
+      await mustPush(root.store.lane(), [ofShard, ...aFullSync({ shard }, [])]);
     }
     await mustPush(far.store.lane(), [claimAt(far)]);
     for (let i = 0; i < 5; i++) await rig.advance(1_000);
-    t.is(east.known.shard(amber)?.side, 'parent');
+    t.is(east.known.shard(amber)?.via, 'parent');
     t.true(others.every((shard) => east.known.isSynced(aSlice({ shard }))));
     east.stop();
     await rig.advance(1_000);
-    await mustPush(far.store.lane(), aStatement({}, [aState()]));
+    await mustPush(far.store.lane(), aFullSync({}, [anUpsert()]));
     await rig.advance(1_000);
     t.true(root.known.isSynced(exports));
     far.stop();
@@ -60,7 +60,7 @@ for (const isSlow of [false, true]) {
         return push(...pairs);
       };
     }
-    const again = await rig.cache('east', { disk: east.disk, urls: ['root'], incarnation: 2_000 });
+    const again = await rig.cache('east', { disk: east.disk, urls: ['root'], term: 2_000 });
     ending(t, root, again);
     for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
@@ -76,22 +76,22 @@ test('a child that comes to another parent while the origin is away gets what th
   const far = await rig.cache('far', { urls: ['root'] });
   const leaf = await rig.cache('leaf', { urls: ['one'] });
   await rig.settle();
-  await mustPush(far.store.lane(), [claimAt(far), ...aStatement({}, [aState()])]);
+  await mustPush(far.store.lane(), [claimAt(far), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
   t.is(leaf.known.slice(exports)?.objects, 1);
   leaf.stop();
   await rig.advance(1_000);
-  await mustPush(far.store.lane(), [aState('two')]);
+  await mustPush(far.store.lane(), [anUpsert('two')]);
   await rig.advance(1_000);
   far.stop();
   await rig.advance(1_000);
   t.is(two.known.slice(exports)?.objects, 2);
 
-  const moved = await rig.cache('leaf', { disk: leaf.disk, urls: ['two'], incarnation: 2_000 });
+  const moved = await rig.cache('leaf', { disk: leaf.disk, urls: ['two'], term: 2_000 });
   ending(t, root, one, two, moved);
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
-  t.is(moved.known.shard(amber)?.side, 'parent');
+  t.is(moved.known.shard(amber)?.via, 'parent');
   t.is(moved.known.slice(exports)?.objects, 2);
 });
 
@@ -104,22 +104,22 @@ test('a shard that leaves a link and comes back to it in one commit becomes whol
   const west = await rig.cache('west', { disk: diskFrom(1), urls: ['root'] });
   ending(t, root, east, first, second, west);
   await rig.settle();
-  const statement = aStatement({}, [aState()]);
-  await mustPush(first.store.lane(), [claimAt(first), ...statement]);
+  const sync = aFullSync({}, [anUpsert()]);
+  await mustPush(first.store.lane(), [claimAt(first), ...sync]);
   await rig.advance(5_000);
   t.true(root.known.isSynced(exports));
 
-  // The pusher is brought to west for a moment, and at once to second; no clock and no incarnation is wrong.
+  // The pusher is brought to west for a moment, and at once to second; no clock and no term is wrong.
   gate.shut();
   await mustPush(west.store.lane(), [claimAt(west)]);
   await rig.settle();
-  const again: Push = { kind: 'acquire', shard: amber, process: aProcess(1_000), incarnation: 1_001, nowMs: 0 };
-  await mustPush(second.store.lane(), [again, ...aStatement({}, [aState('one', { by: 1_002 })], 1_002)]);
+  const again: Push = { kind: 'acquire', shard: amber, process: aProcess(1_000), term: 1_001, nowMs: 0 };
+  await mustPush(second.store.lane(), [again, ...aFullSync({}, [anUpsert('one', { by: 1_002 })], 1_002)]);
   await rig.settle();
   gate.open();
   for (let i = 0; i < 120; i++) await rig.advance(60_000);
 
-  t.is(root.known.shard(amber)?.side, childSide('east'));
+  t.is(root.known.shard(amber)?.via, childNeighbour('east'));
   t.is(root.known.shard(amber)?.origin, second.store.cacheId);
   t.true(east.known.isSynced(exports));
   t.true(root.known.isSynced(exports));
@@ -130,19 +130,19 @@ test('what the other end holds is let go of though something is published betwee
   const root = await rig.cache('root');
   ending(t, root);
   const lane = root.store.lane();
-  await mustPush(lane, [claimAt(root), ...aStatement({}, [aState()])]);
+  await mustPush(lane, [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
-  const claim = claimToldTo({ end });
-  const told = aClaimFrame({ ...claim, path: [...claim.path, 'id-of-east'] });
+  const claim = claimSentTo({ end });
+  const received = aClaimFrame({ ...claim, path: [...claim.path, 'id-of-east'] });
 
-  child.send({ ...told, isYours: false });
-  child.send({ kind: 'resume', position: '', held: [{ slice: schemas, edge: '', stated: 0 }], isLast: false });
+  child.send({ ...received, isYours: false });
+  child.send({ kind: 'resume', position: '', held: [{ slice: schemas, filterHash: '', syncedTerm: 0 }], isLast: false });
   await rig.settle();
   // A new process has claimed it at root.
-  await mustPush(lane, [aClaim({ incarnation: 2_000, origin: root.store.cacheId })]);
+  await mustPush(lane, [aClaim({ term: 2_000, origin: root.store.cacheId })]);
   await rig.settle();
-  child.send({ ...told, isYours: true });
-  child.send({ ...told, incarnation: 2_000, isYours: true });
+  child.send({ ...received, isYours: true });
+  child.send({ ...received, term: 2_000, isYours: true });
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
   t.true(end.sent.some((frame) => frame.kind === 'begin' && frame.slice.resource.resource === 'apiresourceschemas'));
@@ -155,14 +155,14 @@ test('an end that waited for credit does not count for the claim that overtook i
   const lane = root.store.lane();
   await mustPush(lane, [
     claimAt(root),
-    ...aStatement(
+    ...aFullSync(
       {},
-      Array.from({ length: 199 }, (_, i) => aState(`n${i}`)),
+      Array.from({ length: 199 }, (_, i) => anUpsert(`n${i}`)),
     ),
   ]);
   const east = await rig.cache('east', { urls: ['root'], soon: gate.soon });
   ending(t, root, east);
-  // Until the child has the claim, and nothing of the statement is committed.
+  // Until the child has the claim, and nothing of the sync is committed.
   const isBegun = (): boolean => rig.connections.some(([, end]) => end.sent.some(({ kind }) => kind === 'begin'));
   for (let i = 0; i < 2_000 && !isBegun(); i++) await new Promise((resolve) => setImmediate(resolve));
   gate.shut();
@@ -174,24 +174,24 @@ test('an end that waited for credit does not count for the claim that overtook i
   gate.open();
   await rig.advance(5_000);
 
-  t.is(east.known.shard(amber)?.incarnation, 2_000);
+  t.is(east.known.shard(amber)?.term, 2_000);
   t.false(root.known.isSynced(exports));
   t.false(east.known.isSynced(exports));
 });
 
-test('an end that a later claim overtook counts for the claim it was given for, also where the shard has another slice in step', async (t) => {
+test('an end that a later claim overtook counts for the claim it was given for, also where the shard has another slice current', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'], soon: gate.soon });
   ending(t, root, east);
   const lane = root.store.lane();
-  await mustPush(lane, [claimAt(root), ...aStatement({ resource: 'apiresourceschemas' }, [])]);
+  await mustPush(lane, [claimAt(root), ...aFullSync({ resource: 'apiresourceschemas' }, [])]);
   await rig.advance(1_000);
   t.true(east.known.isSynced(schemas));
   gate.shut();
-  const states = Array.from({ length: 199 }, (_, i) => aState(`n${i}`));
-  await mustPush(lane, aStatement({}, states));
+  const states = Array.from({ length: 199 }, (_, i) => anUpsert(`n${i}`));
+  await mustPush(lane, aFullSync({}, states));
   await rig.settle();
   const sent = (): readonly string[] => rig.connections.flatMap(([, end]) => end.sent.map(({ kind }) => kind));
   const before = sent();
@@ -208,16 +208,16 @@ test('an end that a later claim overtook counts for the claim it was given for, 
       .filter((kind) => kind === 'claim' || kind === 'end'),
     ['claim', 'end'],
   );
-  t.is(east.known.shard(amber)?.incarnation, 2_000);
-  t.is(east.known.slice(exports)?.stated, 1_000);
+  t.is(east.known.shard(amber)?.term, 2_000);
+  t.is(east.known.slice(exports)?.syncedTerm, 1_000);
   t.false(east.known.isSynced(exports));
 
-  await mustPush(lane, aStatement({}, [], 2_000));
+  await mustPush(lane, aFullSync({}, [], 2_000));
   await rig.advance(5_000);
-  t.is(east.known.slice(exports)?.stated, 2_000);
+  t.is(east.known.slice(exports)?.syncedTerm, 2_000);
   t.is(east.known.slice(exports)?.objects, 0);
   t.deepEqual(
-    rig.connections.flatMap(([end]) => end.sent.filter(({ kind }) => kind === 'restate')),
+    rig.connections.flatMap(([end]) => end.sent.filter(({ kind }) => kind === 'resync')),
     [],
   );
 });
@@ -227,7 +227,7 @@ test('what was removed leaves, though the store could not take it at that moment
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
   ending(t, root, east);
-  await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
   t.is(east.known.slice(exports)?.objects, 1);
   east.store.follow(({ shards }) => {
@@ -250,29 +250,27 @@ test('a copy of a cache beside it makes plain shards rise at a pace, and says so
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
   const disk = diskFrom(5);
-  const state = { shard: amber, process: '', removed: false, origin: disk.cacheId, side: 'local', plain: true } as const;
+  const state = { shard: amber, process: '', removed: false, origin: disk.cacheId, via: 'local', plain: true } as const;
   const copy = disk.copy();
-  copy.shards.set(amber, { ...state, incarnation: 1 });
+  copy.shards.set(amber, { ...state, term: 1 });
   // It was taken over since the copy was made.
-  disk.shards.set(amber, { ...state, incarnation: 3 });
-  const home = await rig.cache('home', { disk, urls: ['one'] });
+  disk.shards.set(amber, { ...state, term: 3 });
+  const plainOrigin = await rig.cache('home', { disk, urls: ['one'] });
   const other = await rig.cache('home', { disk: copy, urls: ['two'] });
-  ending(t, root, one, two, home, other);
-  const sides = new Set<string>();
+  ending(t, root, one, two, plainOrigin, other);
+  const vias = new Set<string>();
   let flips = 0;
   root.store.follow(({ shards }) => {
-    for (const { side } of shards) sides.add(side ?? 'nobody');
+    for (const { via } of shards) vias.add(via ?? 'nobody');
     flips += shards.length;
   });
   for (let i = 0; i < 300; i++) await rig.advance(200);
-  const after = home.known.shard(amber)?.incarnation ?? 0;
+  const after = plainOrigin.known.shard(amber)?.term ?? 0;
   for (let i = 0; i < 300; i++) await rig.advance(200);
 
-  t.log(
-    `${after}, and ${home.known.shard(amber)?.incarnation} a minute later; root has had it ${flips} times from ${[...sides].join(' ')}`,
-  );
-  t.true((home.known.shard(amber)?.incarnation ?? 0) - after <= 2 * 7);
-  t.true(home.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
+  t.log(`${after}, and ${plainOrigin.known.shard(amber)?.term} a minute later; root has had it ${flips} times from ${[...vias].join(' ')}`);
+  t.true((plainOrigin.known.shard(amber)?.term ?? 0) - after <= 2 * 7);
+  t.true(plainOrigin.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
 });
 
 test('a shard that is nobody’s since the parent’s parent is another cache is not taken for connected', async (t) => {
@@ -281,7 +279,7 @@ test('a shard that is nobody’s since the parent’s parent is another cache is
   const middle = await rig.cache('middle', { urls: ['top'] });
   const leaf = await rig.cache('leaf', { urls: ['middle'] });
   await rig.settle();
-  await mustPush(top.store.lane(), [claimAt(top), ...aStatement({}, [aState()])]);
+  await mustPush(top.store.lane(), [claimAt(top), ...aFullSync({}, [anUpsert()])]);
   for (let i = 0; i < 4; i++) await rig.advance(5_000);
   t.true(leaf.tier.freshnessOf(exports).connected);
 
@@ -289,25 +287,25 @@ test('a shard that is nobody’s since the parent’s parent is another cache is
   const another = await rig.cache('top', { disk: diskFrom(9) });
   ending(t, another, middle, leaf);
   for (let i = 0; i < 40; i++) await rig.advance(20);
-  t.is(middle.known.shard(amber)?.side, undefined);
+  t.is(middle.known.shard(amber)?.via, undefined);
   for (let i = 0; i < 60; i++) await rig.advance(60_000);
 
   t.is(middle.tier.parent?.kind, 'open');
-  t.is(middle.known.shard(amber)?.side, undefined);
+  t.is(middle.known.shard(amber)?.via, undefined);
   const awayMs = rig.clock.now() - leaf.tier.seenMs(amber, 'parent');
   t.log(`connected: ${leaf.tier.freshnessOf(exports).connected}; seen ${awayMs} ms ago`);
   t.true(awayMs > 1_800_000, 'a plain writer never takes it over');
   t.false(leaf.tier.freshnessOf(exports).connected);
 });
 
-test('a link over which a shard came and went 201 times is not cut off for what it told in all', async (t) => {
+test('a link over which a shard came and went 201 times is not cut off for what it sent in all', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
-  const claim = claimToldTo({ end });
-  const held = Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `r${i}` }), edge: '', stated: 0 }));
+  const claim = claimSentTo({ end });
+  const held = Array.from({ length: 1_000 }, (_, i) => ({ slice: aSlice({ resource: `r${i}` }), filterHash: '', syncedTerm: 0 }));
 
   for (let i = 0; i < 201; i++) {
     child.send({ ...claim, isYours: false });
@@ -323,9 +321,9 @@ test('a child that is there and acknowledges nothing is sent away after a minute
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east', { acknowledges: false });
-  const claim = claimToldTo({ end });
+  const claim = claimSentTo({ end });
   child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
 
   await rig.advance(50_000);
@@ -339,15 +337,15 @@ test('freshness is reported to be all of it once the other end has said of every
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
-  await mustPush(root.store.lane(), [claimAt(root), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [claimAt(root), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root, 'east');
   for (let i = 0; i < 4; i++) await rig.advance(5_000);
-  const told = () => end.sent.flatMap((frame) => (frame.kind === 'report' ? [[frame.freshness.length, frame.isAll]] : []));
-  t.deepEqual(told(), []);
+  const received = () => end.sent.flatMap((frame) => (frame.kind === 'report' ? [[frame.freshness.length, frame.isAll]] : []));
+  t.deepEqual(received(), []);
 
-  const claim = claimToldTo({ end });
+  const claim = claimSentTo({ end });
   child.send({ ...claim, path: [...claim.path, 'id-of-east'], isYours: true });
   await rig.settle();
 
-  t.deepEqual(told(), [[1, true]]);
+  t.deepEqual(received(), [[1, true]]);
 });

@@ -22,7 +22,7 @@ async function childrenOf(server: TestServer): Promise<readonly string[]> {
 }
 
 async function shardsOf(server: TestServer): Promise<readonly string[]> {
-  return (await statusOf(server)).shards.map(({ shard, side, removed }) => `${shard} ${removed ? 'removed' : (side ?? 'nobody')}`);
+  return (await statusOf(server)).shards.map(({ shard, via, removed }) => `${shard} ${removed ? 'removed' : (via ?? 'nobody')}`);
 }
 
 async function names(server: TestServer): Promise<readonly (string | undefined)[]> {
@@ -59,13 +59,13 @@ async function openChild(t: ExecutionContext, server: TestServer, name = 'east',
 }
 
 async function openPusher(t: ExecutionContext, server: TestServer): Promise<RawPusher> {
-  const pusher = await RawPusher.open(server, { incarnation: 1_000 });
+  const pusher = await RawPusher.open(server, { term: 1_000 });
   t.teardown(() => pusher.socket.terminate());
   return pusher;
 }
 
-/** All that it has to tell was told. */
-function tellAll(child: RawPusher): void {
+/** All that it has to send was told. */
+function sendAll(child: RawPusher): void {
   child.numbered((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
 }
 
@@ -104,7 +104,7 @@ for (const http2 of [false, true]) {
   test(`a shard is forgotten by a master once it was removed and is empty, and not before, over ${http}`, async (t) => {
     const server = await aServer(t, { config });
     const pusher = await openPusher(t, server);
-    await pusher.state(exports, [pushedExport('one')]);
+    await pusher.sync(exports, [pushedExport('one')]);
     const end = ending(server, http2);
     const shard = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
 
@@ -122,7 +122,7 @@ for (const http2 of [false, true]) {
     const again = await restarted(t, server);
     t.deepEqual(await shardsOf(again), []);
     // Nothing keeps its old process out any more.
-    await (await openPusher(t, again)).state(exports, [pushedExport('two')]);
+    await (await openPusher(t, again)).sync(exports, [pushedExport('two')]);
     t.deepEqual(await names(again), ['two']);
   });
 }
@@ -151,16 +151,16 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   t.is(await end('shards/amber/record'), `${refused}the cache east claims it, and would bring it back`);
   claim(east, amber, Date.now() + 60_000, true);
   await east.acknowledged(east.begin(exports));
-  const away = 'the cache east is away, or has not told all that it has; it is to come back, or to be forgotten first';
+  const away = 'the cache east is away, or has not sent all that it has; it is to come back, or to be forgotten first';
   t.is(await end('shards/amber/record'), `${refused}${away}`);
   await leave(server, east, 'east');
   t.is(await end('shards/amber/record'), `${refused}${away}`);
   const again = await openChild(t, server);
-  const told = await again.expect('claim');
-  tellAll(again);
+  const received = await again.expect('claim');
+  sendAll(again);
   await again.acknowledged(again.begin(exports));
   t.is(await end('shards/amber/record'), `${refused}the cache east has not heard yet that it was removed`);
-  again.socket.send({ ...told, path: ['id-of-east'], isYours: false });
+  again.socket.send({ ...received, path: ['id-of-east'], isYours: false });
   await again.acknowledged(again.begin(exports));
   t.is(await end('shards/amber/record'), '{"shard":"amber"}');
 
@@ -178,7 +178,7 @@ test('where a neighbour remembers a removal that was forgotten here, an old proc
   const end = ending(server);
   const east = await openChild(t, server);
   for (const shard of ['amber', 'birch'].map(shardName)) claim(east, shard, 3_000, true);
-  tellAll(east);
+  sendAll(east);
   await until(async () => (await shardsOf(server)).length === 2);
   await end('shards/amber/record');
   await end('shards/birch/record');
@@ -186,15 +186,15 @@ test('where a neighbour remembers a removal that was forgotten here, an old proc
 
   const old = await RawPusher.connect(server);
   t.teardown(() => old.socket.terminate());
-  old.hello({ incarnation: 2_000 });
+  old.hello({ term: 2_000 });
   t.is(await old.farewell(), 'fenced');
   await until(async () => (await shardsOf(server)).includes('amber removed'));
   const body = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'written' } };
   await server.client().create(exportsPath('birch'), body);
-  await until(async () => (await statusOf(server)).shards.some(({ shard, side }) => shard === 'birch' && side === 'local'));
+  await until(async () => (await statusOf(server)).shards.some(({ shard, via }) => shard === 'birch' && via === 'local'));
   for (;;) {
-    const told = await east.expect('claim');
-    if (told.shard === 'birch' && !told.removed && told.incarnation > 3_000) break;
+    const received = await east.expect('claim');
+    if (received.shard === 'birch' && !received.removed && received.term > 3_000) break;
   }
   claim(east, shardName('birch'), 3_000, true);
   await east.acknowledged(east.begin(exports));
@@ -207,7 +207,7 @@ test('in a tree whose caches have all forgotten a shard it is unknown to all, al
   const root = await tree.cache('root');
   const leaf = await tree.cache('leaf', { parent: root });
   const pusher = await openPusher(t, leaf);
-  await pusher.state(exports, [pushedExport('one')]);
+  await pusher.sync(exports, [pushedExport('one')]);
   await until(async () => (await names(root)).length === 1);
   t.regex(await ending(root)('shards/amber/record'), /it was not removed/);
 

@@ -50,8 +50,8 @@ async function holds(server: TestServer, count: number): Promise<boolean> {
 /** Held, shown, and neither current nor whole; nothing is gone. */
 async function mustBeHeld(t: ExecutionContext, server: TestServer, removes: number): Promise<void> {
   await until(() => isHeld(server));
-  await within(async () => (await statusOf(server))?.whole === false && (await statusOf(server))?.stated === 'earlier', 10_000);
-  t.like(await statusOf(server), { objects: many, whole: false, stated: 'earlier', held: { removes } });
+  await within(async () => (await statusOf(server))?.whole === false && (await statusOf(server))?.syncedIn === 'earlier', 10_000);
+  t.like(await statusOf(server), { objects: many, whole: false, syncedIn: 'earlier', held: { removes } });
 }
 
 async function confirm(server: TestServer): Promise<number> {
@@ -67,7 +67,7 @@ async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { 
   const east = await tree.cache('east', { parent: root, ...eastOptions });
   const leaf = await tree.cache('leaf', { parent: east });
   const pusher = await RawPusher.open(root);
-  await pusher.stateWhole(exports, exportsNamed(count));
+  await pusher.syncWhole(exports, exportsNamed(count));
   await until(() => holds(leaf, count));
   await until(async () => (await statusOf(leaf))?.whole === true);
   const restart = async (former: TestServer): Promise<TestServer> => {
@@ -114,7 +114,7 @@ test.serial('a cache whose own policy takes less holds on to the rest; confirmed
   t.is(await confirm(east), 200);
   await until(() => holds(east, published));
   await until(() => holds(leaf, published));
-  t.like(await statusOf(east), { inStep: true, stated: 'current', held: null });
+  t.like(await statusOf(east), { current: true, syncedIn: 'this-term', held: null });
 });
 
 for (const [what, offer, left] of [
@@ -174,7 +174,7 @@ for (const [end, mistake, good] of [
     policies[end] = good;
     const third = await restart(again);
     await until(async () => (await statusOf(third))?.whole === true);
-    t.like(await statusOf(third), { objects: many, held: null, stated: 'current' });
+    t.like(await statusOf(third), { objects: many, held: null, syncedIn: 'this-term' });
     await until(async () => (await statusOf(leaf))?.whole === true);
     t.true(await holds(leaf, many));
   });
@@ -205,7 +205,7 @@ test.serial('what is less than the share goes at once, and what a shard deletes 
   const kept = Array.from({ length: many + 5 }, (_, i) =>
     pushedExport(`k${i}`, { metadata: { name: `k${i}`, uid: `k-${i}`, labels: { tier: 'public' } } }),
   );
-  await pusher.state(exports, [...exportsNamed(many), ...kept]);
+  await pusher.sync(exports, [...exportsNamed(many), ...kept]);
   await until(() => holds(east, many + kept.length));
   t.false(await isHeld(east));
 
@@ -213,7 +213,7 @@ test.serial('what is less than the share goes at once, and what a shard deletes 
   await until(() => holds(east, published + kept.length));
   t.false(await isHeld(east));
 
-  await pusher.state(exports, []);
+  await pusher.sync(exports, []);
   await until(() => holds(east, 0));
   t.false(await isHeld(east));
 });
@@ -223,19 +223,19 @@ test.serial('a hold stays with its slice when the shard comes from another cache
   const tree = await aTree(t);
   const root = await tree.cache('root', { config: () => policies.root, flags: quick });
   const [east, west] = [await tree.cache('east', { parent: root }), await tree.cache('west', { parent: root })];
-  const first = await RawPusher.open(east, { incarnation: 1_000 });
-  await first.stateWhole(exports, exportsNamed(many));
+  const first = await RawPusher.open(east, { term: 1_000 });
+  await first.syncWhole(exports, exportsNamed(many));
   await until(() => holds(root, many));
 
   policies.root = above(all, "[{shards: ['*'], labels: {tier: public}}]");
   await mustBeHeld(t, root, many - published);
   const heldMs = performance.now();
   first.socket.terminate();
-  const second = await RawPusher.open(west, { incarnation: 2_000 });
-  await second.stateWhole(exports, exportsNamed(many));
-  const sideOf = async (): Promise<unknown> =>
-    (JSON.parse((await root.client().raw('GET', '/services/cache/status')).text) as StatusReport).shards[0]?.side;
-  await until(async () => (await sideOf()) === 'child/west');
+  const second = await RawPusher.open(west, { term: 2_000 });
+  await second.syncWhole(exports, exportsNamed(many));
+  const viaOf = async (): Promise<unknown> =>
+    (JSON.parse((await root.client().raw('GET', '/services/cache/status')).text) as StatusReport).shards[0]?.via;
+  await until(async () => (await viaOf()) === 'child/west');
   await mustBeHeld(t, root, many - published);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   await mustBeHeld(t, root, many - published);

@@ -2,16 +2,16 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import type { FrameOf } from '../../src/frames/frame.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { shardName } from '../support/objects.js';
-import { aClaim, aSlice, aStatement, mustPush } from '../support/pushes.js';
-import { aState } from './a-state.js';
+import { aClaim, aSlice, aFullSync, mustPush } from '../support/pushes.js';
+import { anUpsert } from './an-upsert.js';
 import { aClaimFrame } from './a-claim-frame.js';
 import { byesOf, TierRig } from './tier-rig.js';
 import { Gate } from './gate.js';
-import { claimToldTo, scriptedChild } from './scripted-child.js';
+import { claimSentTo, scriptedChild } from './scripted-child.js';
 
 const exports = aSlice();
 const amber = shardName('amber');
@@ -63,7 +63,7 @@ test('a child is read no further than the store has room for its claims', async 
   gate.shut();
   const before = counted.frames;
 
-  for (let i = 1; i <= 50_000; i++) child.send(aClaimFrame({ incarnation: i }));
+  for (let i = 1; i <= 50_000; i++) child.send(aClaimFrame({ term: i }));
   for (let i = 0; i < 20; i++) await rig.settle();
 
   t.log(`${counted.frames - before} claims were read and wait for a store that commits nothing`);
@@ -78,24 +78,24 @@ test('a shard that a child claimed with the highest number there may be has a pu
   t.teardown(() => [root, east].forEach(({ stop }) => stop()));
   const lane = root.store.lane();
   const ofRoot = aClaim({ origin: root.store.cacheId });
-  await mustPush(lane, [ofRoot, ...aStatement({}, [aState()])]);
+  await mustPush(lane, [ofRoot, ...aFullSync({}, [anUpsert()])]);
   await rig.advance(1_000);
   const { child } = await scriptedChild(rig, root);
-  child.send(aClaimFrame({ incarnation: 2 ** 42 + 2 ** 20, origin: 'id-of-west', path: ['id-of-west'] }));
+  child.send(aClaimFrame({ term: 2 ** 42 + 2 ** 20, origin: 'id-of-west', path: ['id-of-west'] }));
   await rig.advance(1_000);
-  t.is(root.known.shard(amber)?.side, childSide('west'));
+  t.is(root.known.shard(amber)?.via, childNeighbour('west'));
   child.terminate();
   await rig.advance(1_000);
 
   // Its process ends as fenced, and another is started.
-  const [given, next] = [2 ** 42 + 2 ** 20 + 1, { process: 'next', incarnation: 0, nowMs: 5 }];
+  const [given, next] = [2 ** 42 + 2 ** 20 + 1, { process: 'next', term: 0, nowMs: 5 }];
   await mustPush(lane, [
     { kind: 'acquire', shard: amber, ...next },
-    ...aStatement({}, [aState('one', { by: given }), aState('two', { by: given })], given),
+    ...aFullSync({}, [anUpsert('one', { by: given }), anUpsert('two', { by: given })], given),
   ]);
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
-  t.is(root.known.shard(amber)?.side, 'local');
+  t.is(root.known.shard(amber)?.via, 'local');
   t.true(root.known.isSynced(exports));
   t.is(east.known.shard(amber)?.origin, root.store.cacheId);
   t.true(east.known.isSynced(exports));
@@ -105,15 +105,15 @@ test('what a child makes up does not cross, whatever path it has', async (t) => 
   const rig = new TierRig();
   const root = await rig.cache('root', { policies: nothingUp });
   t.teardown(() => root.stop());
-  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root);
   const ids = [[], [root.store.cacheId], Array.from({ length: 64 }, () => root.store.cacheId), ['id-of-west', 'id-of-west']];
   for (const path of ids)
     for (const origin of [root.store.cacheId, 'id-of-west', ''])
-      for (const incarnation of [1, 1_000, 2 ** 40]) child.send(aClaimFrame({ path, origin, incarnation, isYours: true }));
+      for (const term of [1, 1_000, 2 ** 40]) child.send(aClaimFrame({ path, origin, term, isYours: true }));
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
 
-  t.is(root.known.shard(amber)?.side, 'local');
+  t.is(root.known.shard(amber)?.via, 'local');
   t.deepEqual(
     end.sent.filter(({ kind }) => ['begin', 'put', 'end', 'digest'].includes(kind)).map(({ kind }) => kind),
     [],
@@ -124,10 +124,10 @@ test('a child that claims a shard with this cache as its origin does not make it
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
-  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
   const { child, end } = await scriptedChild(rig, root);
 
-  child.send(aClaimFrame({ incarnation: 1_005, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
+  child.send(aClaimFrame({ term: 1_005, origin: root.store.cacheId, path: [root.store.cacheId, 'id-of-west'] }));
   for (let i = 0; i < 20; i++) await rig.advance(60_000);
   const claims = end.sent.filter((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
   t.true(claims.length < 10);
@@ -145,29 +145,29 @@ test('shards that are flipped cost another link no more than its pace', async (t
   const from = toEast.sent.length;
   const startedMs = performance.now();
   for (let ms = 1; ms <= 100; ms++) {
-    for (let i = 0; i < 1_000; i++) child.send(aClaimFrame({ shard: shardName(`s${i}`), incarnation: ms }));
+    for (let i = 0; i < 1_000; i++) child.send(aClaimFrame({ shard: shardName(`s${i}`), term: ms }));
     child.sent.length = 0;
     await rig.advance(1);
   }
   const tookMs = performance.now() - startedMs;
-  const told = toEast.sent.slice(from).filter(({ kind }) => kind === 'claim').length;
-  t.log(`${told} claims to the other link for 100,000; ${Math.round(tookMs)} ms in all, and ${root.store.published} revisions`);
-  t.true(told <= 4_000);
+  const received = toEast.sent.slice(from).filter(({ kind }) => kind === 'claim').length;
+  t.log(`${received} claims to the other link for 100,000; ${Math.round(tookMs)} ms in all, and ${root.store.published} revisions`);
+  t.true(received <= 4_000);
   await rig.advance(1_000);
   await rig.advance(1_000);
-  t.is(east.known.shard(shardName('s7'))?.incarnation, 100);
+  t.is(east.known.shard(shardName('s7'))?.term, 100);
 });
 
-for (const how of ['restate', 'claim'] as const)
+for (const how of ['resync', 'claim'] as const)
   test(`a child that asks for a slice again and again is given it at a pace: by ${how}`, async (t) => {
     const rig = new TierRig();
     const root = await rig.cache('root', {
       policies: { ...nothingUp, children: new Map([['*', { accept: aPolicy(), offer: everything }]]) },
     });
     t.teardown(() => root.stop());
-    await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aStatement({}, [aState()])]);
+    await mustPush(root.store.lane(), [aClaim({ origin: root.store.cacheId }), ...aFullSync({}, [anUpsert()])]);
     const { child, end } = await scriptedChild(rig, root);
-    const claim = claimToldTo({ end });
+    const claim = claimSentTo({ end });
     child.send({ ...claim, isYours: true });
     for (let i = 0; i < 300; i++) {
       const numbers = end.sent.flatMap((frame) =>
@@ -177,16 +177,16 @@ for (const how of ['restate', 'claim'] as const)
       );
       const sequence = numbers.at(-1);
       if (sequence !== undefined) child.send({ kind: 'ack', sequence, credit: { mutations: 200, bytes: 1_000_000 } });
-      if (how === 'restate') child.send({ kind: 'restate', slice: exports, reason: 'please' });
+      if (how === 'resync') child.send({ kind: 'resync', slice: exports, reason: 'please' });
       else for (const isYours of [false, true]) child.send({ ...claim, isYours });
       await rig.advance(10);
     }
     const begins = end.sent.filter(({ kind }) => kind === 'begin').length;
-    t.log(`${begins} statements in three seconds, ${byesOf(end).join()}`);
+    t.log(`${begins} syncs in three seconds, ${byesOf(end).join()}`);
     t.true(begins > 0 && begins < 20);
   });
 
-test.serial('what a child that is gone told as its path is forgotten', async (t) => {
+test.serial('what a child that is gone reported as its path is forgotten', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -211,20 +211,20 @@ test.serial('what a child that is gone told as its path is forgotten', async (t)
   t.true(grown < 20);
 });
 
-test('a child that tells of more and more slices that it holds fills nothing: what it tells again counts once', async (t) => {
+test('a child that reports on more and more slices that it holds fills nothing: what it sends again counts once', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
   const { child, end } = await scriptedChild(rig, root);
-  const tell = async (frame: number): Promise<void> => {
+  const report = async (frame: number): Promise<void> => {
     const slices = Array.from({ length: 10_000 }, (_, i) => aSlice({ identity: `i${frame}-${i}` }));
-    child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, edge: '', stated: 0 })), isLast: false });
+    child.send({ kind: 'resume', position: '', held: slices.map((slice) => ({ slice, filterHash: '', syncedTerm: 0 })), isLast: false });
     await rig.settle();
   };
 
-  for (let again = 0; again < 2; again += 1) for (let frame = 0; frame < 20; frame += 1) await tell(frame);
+  for (let again = 0; again < 2; again += 1) for (let frame = 0; frame < 20; frame += 1) await report(frame);
   t.deepEqual(byesOf(end), []);
-  await tell(20);
+  await report(20);
 
   t.deepEqual(byesOf(end), ['protocol']);
 });

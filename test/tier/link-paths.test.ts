@@ -1,11 +1,11 @@
 import test from 'ava';
 import type { CanonicalPath, ClusterName } from '../../src/domain/cluster.js';
-import type { LinkSide } from '../../src/domain/side.js';
-import { Edges } from '../../src/tier/edges.js';
+import type { Neighbour } from '../../src/domain/via.js';
+import { LinkFilters } from '../../src/tier/link-filters.js';
 import { LinkPaths } from '../../src/tier/link-paths.js';
-import { anObject, aPolicy, type WrittenRule } from '../support/edge-policies.js';
+import { anObject, aPolicy, type WrittenRule } from '../support/link-rules.js';
 import { aSlice } from '../support/pushes.js';
-import { put } from './an-inflow.js';
+import { put } from './a-link-receiver.js';
 
 const everything = { up: aPolicy({ types: ['*'] }), down: aPolicy({ types: ['*'] }) };
 const exports = aSlice();
@@ -15,7 +15,7 @@ const isAlways = (): boolean => true;
 /** `stored`: the paths that the store has, by logical cluster. */
 function somePaths(
   rule: WrittenRule,
-  { from = 'child/east', stored = new Map<string, string>() }: { from?: LinkSide; stored?: Map<string, string> } = {},
+  { from = 'child/east', stored = new Map<string, string>() }: { from?: Neighbour; stored?: Map<string, string> } = {},
 ) {
   const asked: (readonly ClusterName[])[] = [];
   const store = {
@@ -26,8 +26,8 @@ function somePaths(
     },
   };
   const own = aPolicy({ shards: ['*'], ...rule });
-  const edges = new Edges({ up: own, down: own }, everything, from);
-  return { paths: new LinkPaths({ store, from, edges: () => edges }), asked, stored };
+  const filters = new LinkFilters({ up: own, down: own }, everything, from);
+  return { paths: new LinkPaths({ store, from, filters: () => filters }), asked, stored };
 }
 
 /** A frame of objects of these logical clusters. */
@@ -78,7 +78,7 @@ test('what a link has brought tells the path until the store has it, and never l
   t.true(await isIn(4));
 });
 
-test('what is settled while a frame is taken still tells its path to the rest of that frame', async (t) => {
+test('what is settled while a frame is taken still sends its path to the rest of that frame', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme'));
   paths.accepts(saying('root:a'));

@@ -2,13 +2,13 @@ import test from 'ava';
 import type { ExecutionContext } from 'ava';
 import { emptyDigest, formatDigest } from '../../src/domain/digest.js';
 import type { Push } from '../../src/domain/push.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { shardName } from '../support/objects.js';
-import { aBegin, aClaim, anAssume, anEnd, aRetract, aSlice, aStatement, mustPush } from '../support/pushes.js';
+import { aBegin, aClaim, anAssume, anEnd, aRetract, aSlice, aFullSync, mustPush } from '../support/pushes.js';
 import { aClaimFrame } from './a-claim-frame.js';
-import { aState } from './a-state.js';
+import { anUpsert } from './an-upsert.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
 
@@ -32,9 +32,9 @@ function digestAt({ known }: RigCache): string {
   return known.slice(exports)?.digest ?? formatDigest(emptyDigest);
 }
 
-function stated(name: string): Push & { kind: 'state' } {
-  const push = aState(name);
-  if (push.kind !== 'state') throw new Error('it states an object');
+function synced(name: string): Push & { kind: 'upsert' } {
+  const push = anUpsert(name);
+  if (push.kind !== 'upsert') throw new Error('it states an object');
   return push;
 }
 
@@ -50,35 +50,38 @@ function last(rig: TierRig): readonly [ConnectionEnd, ConnectionEnd] {
 }
 
 /** Whether a frame of that kind tells something of a slice. */
-function isTold(kind: string): boolean {
+function isReported(kind: string): boolean {
   return ['put', 'delete', 'begin', 'end', 'digest'].includes(kind);
 }
 
-test('what is stated at a child is stated at its parent, with the same digest', async (t) => {
-  const { root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
+test('what is synced at a child is synced at its parent, with the same digest', async (t) => {
+  const { root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
 
   t.is(digestAt(root), digestAt(east));
-  t.like(root.known.shard(amber), { side: childSide('east'), incarnation: 1_000 });
+  t.like(root.known.shard(amber), { via: childNeighbour('east'), term: 1_000 });
   t.true(root.known.isSynced(exports));
 });
 
 test('a link on which nothing happens any more is told how far it is, so that it goes on from there', async (t) => {
-  const { rig, root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState()])]);
+  const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(5_000);
-  t.is((await root.store.links()).find(({ side }) => side === childSide('east'))?.position, east.store.format(east.store.published));
+  t.is(
+    (await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
+    east.store.format(east.store.published),
+  );
 
   last(rig)[0].terminate();
   await rig.advance(1_000);
   await rig.advance(5_000);
 
   t.is(rig.connections.length, 2);
-  t.deepEqual(kinds(last(rig)[0]).filter(isTold), []);
+  t.deepEqual(kinds(last(rig)[0]).filter(isReported), []);
 });
 
 test('a cache that comes to a store in which nothing has happened since is told how far it is', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east');
-  await mustPush(east.store.lane(), [aClaim(), ...aStatement({}, [aState()])]);
+  await mustPush(east.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
   east.stop();
   const root = await rig.cache('root');
   const back = await rig.cache('east', { disk: east.disk, urls: ['root'] });
@@ -86,43 +89,46 @@ test('a cache that comes to a store in which nothing has happened since is told 
 
   await rig.advance(5_000);
 
-  t.is((await root.store.links()).find(({ side }) => side === childSide('east'))?.position, back.store.format(back.store.published));
+  t.is(
+    (await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position,
+    back.store.format(back.store.published),
+  );
 });
 
 test('what changes while a link is down crosses once it is back, as changes', async (t) => {
-  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
   await rig.advance(5_000);
 
   last(rig)[0].terminate();
-  await mustPush(lane, [aState('three')]);
+  await mustPush(lane, [anUpsert('three')]);
   await rig.advance(1_000);
 
-  t.deepEqual(kinds(last(rig)[0]).filter(isTold), ['put']);
+  t.deepEqual(kinds(last(rig)[0]).filter(isReported), ['put']);
   t.is(digestAt(root), digestAt(east));
 });
 
 test('a change on a quiet link is one frame, with the position that it reaches, and one acknowledgement', async (t) => {
-  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState()])]);
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(5_000);
   const [down, up] = last(rig);
   const before = [down.sent.length, up.sent.length] as const;
 
-  await mustPush(lane, [aState('two')]);
+  await mustPush(lane, [anUpsert('two')]);
   await rig.advance(0);
 
   const position = east.store.format(east.store.published);
   t.like(down.sent.slice(before[0]), [{ kind: 'put', position }]);
   t.deepEqual(kinds(down).slice(before[0]), ['put']);
   t.deepEqual(kinds(up).slice(before[1]), ['ack']);
-  t.is((await root.store.links()).find(({ side }) => side === childSide('east'))?.position, position);
+  t.is((await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position, position);
 });
 
-test('behind what its log still holds, everything is stated anew, and nothing is lost', async (t) => {
-  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
+test('behind what its log still holds, everything is resynced, and nothing is lost', async (t) => {
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
   await rig.advance(5_000);
 
   last(rig)[0].terminate();
-  await mustPush(lane, [aState('three'), aState('four')]);
+  await mustPush(lane, [anUpsert('three'), anUpsert('four')]);
   east.store.compact(east.store.published - 1);
   await rig.advance(1_000);
 
@@ -131,7 +137,7 @@ test('behind what its log still holds, everything is stated anew, and nothing is
 });
 
 test('a slice that is not whole is told without an end, and ended once it is', async (t) => {
-  const { rig, root, east, lane } = await aPair(t, [aClaim(), aBegin(), aState()]);
+  const { rig, root, east, lane } = await aPair(t, [aClaim(), aBegin(), anUpsert()]);
 
   t.is(root.known.slice(exports)?.objects, 1);
   t.false(root.known.isSynced(exports));
@@ -142,23 +148,23 @@ test('a slice that is not whole is told without an end, and ended once it is', a
   t.is(digestAt(root), digestAt(east));
 });
 
-test('digests are compared now and then; where they differ the slice is stated again', async (t) => {
-  const { rig, root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState()])]);
+test('digests are compared now and then; where they differ the slice is synced again', async (t) => {
+  const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   const [fromEast] = last(rig);
   const before = fromEast.sent.length;
 
   await rig.advance(600_000);
 
-  t.deepEqual(kinds(fromEast, before).filter(isTold), ['digest']);
+  t.deepEqual(kinds(fromEast, before).filter(isReported), ['digest']);
   const [, fromRoot] = last(rig);
-  t.false(kinds(fromRoot).includes('restate'));
+  t.false(kinds(fromRoot).includes('resync'));
   t.is(digestAt(root), digestAt(east));
 });
 
 test('a cache that begins empty is ready once what its parent has is here, and not before', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
-  await mustPush(root.store.lane(), [aClaim(), ...aStatement({}, [aState()])]);
+  await mustPush(root.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
   const east = await rig.cache('east', { urls: ['root'] });
   t.teardown(() => [east, root].forEach(({ stop }) => stop()));
   t.false(east.tier.isReady);
@@ -181,7 +187,7 @@ test('what the parent says is whole is not here while the claim of its shard is 
   t.teardown(() => east.stop());
   await rig.settle();
 
-  const freshness = [{ slice: exports, connected: true, synced: true, lagMs: 0, whole: true }];
+  const freshness = [{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }];
   ends[0]?.send({ kind: 'report', sequence: 1, freshness, heartbeat: 1, isAll: true, isComplete: true });
   await rig.settle();
 
@@ -210,9 +216,9 @@ test('a shard counts as seen while it is connected, and from when the link opene
   const openedMs = rig.clock.now() - 50_000;
   ends[0]?.send({ kind: 'report', sequence: 1, freshness: [], heartbeat: 1, isAll: false, isComplete: true });
   await rig.advance(0);
-  const tell = async (connected: boolean): Promise<void> => {
+  const report = async (connected: boolean): Promise<void> => {
     reports += 1;
-    const freshness = [{ slice: exports, connected, synced: true, lagMs: 0, whole: true }];
+    const freshness = [{ slice: exports, connected, everSynced: true, lagMs: 0, whole: true }];
     ends[0]?.send({ kind: 'report', sequence: reports, freshness, heartbeat: reports, isAll: false, isComplete: true });
     await rig.settle();
   };
@@ -220,10 +226,10 @@ test('a shard counts as seen while it is connected, and from when the link opene
 
   t.is(east.tier.seenMs(amber, 'parent'), openedMs);
   ends[0]?.send(aClaimFrame());
-  await tell(true);
+  await report(true);
   await rig.advance(2_000);
   t.is(east.tier.seenMs(amber, 'parent'), rig.clock.now());
-  await tell(false);
+  await report(false);
   const awayMs = rig.clock.now();
   await rig.advance(7_000);
   t.is(east.tier.seenMs(amber, 'parent'), awayMs);
@@ -238,8 +244,11 @@ test('what is deleted while a link is down leaves the other end, also where its 
   t.teardown(() => [east, root].forEach(({ stop }) => stop()));
   await rig.settle();
   const lane = east.store.lane();
-  const at = (cluster: string, path: string): Push => aState('path', { cluster, path });
-  await mustPush(lane, [aClaim(), ...aStatement({}, [at('acme', 'root:tenant:a'), at('beta', 'root:tenant:b'), aState(), aState('two')])]);
+  const at = (cluster: string, path: string): Push => anUpsert('path', { cluster, path });
+  await mustPush(lane, [
+    aClaim(),
+    ...aFullSync({}, [at('acme', 'root:tenant:a'), at('beta', 'root:tenant:b'), anUpsert(), anUpsert('two')]),
+  ]);
   await rig.advance(5_000);
   t.is(root.known.slice(exports)?.objects, 4);
 
@@ -258,7 +267,7 @@ test('what a plain writer’s cache has lost is named to it once its parent has 
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
   const put = async (name: string): Promise<void> => {
-    const { key, body } = stated(name);
+    const { key, body } = synced(name);
     t.is((await east.store.submit({ kind: 'put', key, body, path: undefined, expect: 'absent' })).kind, 'written');
   };
   await put('one');
@@ -266,7 +275,7 @@ test('what a plain writer’s cache has lost is named to it once its parent has 
   const older = east.disk.copy();
   for (const name of ['lost', 'deleted']) await put(name);
   await rig.advance(5_000);
-  await east.store.submit({ kind: 'delete', key: stated('deleted').key, expect: 'any' });
+  await east.store.submit({ kind: 'delete', key: synced('deleted').key, expect: 'any' });
   await rig.advance(5_000);
   t.is(root.known.slice(exports)?.objects, 2);
 
@@ -284,7 +293,7 @@ test('what a plain writer’s cache has lost is named to it once its parent has 
 });
 
 test('what is let go of because a policy takes it no more is named to nobody', async (t) => {
-  const { rig, root, east } = await aPair(t, [aClaim(), ...aStatement({}, [aState(), aState('two')])]);
+  const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
 
   root.tier.changePolicies({ forward: aPolicy(), follow: aPolicy(), children: new Map() });
   await rig.settle();

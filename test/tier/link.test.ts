@@ -28,7 +28,7 @@ test('a link says who it is, and is open once it is welcome', async (t) => {
 
   await rig.settle();
 
-  t.like(rig.connections[0]?.[0].sent[0], { kind: 'hello', role: 'cache', name: 'east', incarnation: 1_000, route: [east.store.cacheId] });
+  t.like(rig.connections[0]?.[0].sent[0], { kind: 'hello', role: 'cache', name: 'east', term: 1_000, route: [east.store.cacheId] });
   t.like(east.tier.parent, { kind: 'open', url: 'root', cacheId: 'id-of-root' });
   east.stop();
 });

@@ -2,11 +2,11 @@ import test from 'ava';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
-import { Edges } from '../../src/tier/edges.js';
+import { LinkFilters } from '../../src/tier/link-filters.js';
 import { OutgoingClaims } from '../../src/tier/outgoing-claims.js';
 import { aShardState, FakePushes } from '../intake/fake-pushes.js';
 import { ManualClock } from '../store/manual-clock.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { shardName } from '../support/objects.js';
 import { aClaimFrame } from './a-claim-frame.js';
 
@@ -23,10 +23,10 @@ async function claimsOf(names: readonly string[], { isYours = false } = {}) {
     {
       known,
       connection: { send: (frame) => sent.push(frame) },
-      heldHere: { isTold: (shard) => held.has(shard), tellOf: (shard) => held.add(shard) },
+      heldHere: { isSent: (shard) => held.has(shard), sendOf: (shard) => held.add(shard) },
       claimFor: (_, shard) => (known.shard(shard) === undefined ? undefined : aClaimFrame({ shard, isYours })),
       clock,
-      rang: () => rings++,
+      notify: () => rings++,
     },
     'parent',
   );
@@ -38,7 +38,7 @@ async function claimsOf(names: readonly string[], { isYours = false } = {}) {
   return { claims, clock, rings: () => rings, sentNow, held };
 }
 
-test('every shard is told once, and again when something has changed', async (t) => {
+test('every shard is sent once, and again when something has changed', async (t) => {
   const { claims, sentNow } = await claimsOf(['amber', 'birch']);
 
   t.deepEqual(sentNow(), ['amber', 'birch']);
@@ -61,23 +61,23 @@ test('who is to send a shard hears first that it was not, and what is held of it
 
 test('a shard that changes all the time is told four times a second, and the last of it', async (t) => {
   const { claims, clock, rings, sentNow } = await claimsOf(['amber', 'birch']);
-  const told = Array.from({ length: 20 }, () => {
+  const sent = Array.from({ length: 20 }, () => {
     claims.add(shardName('amber'));
     return sentNow().filter((text) => text === 'amber').length;
   });
-  t.deepEqual(told.slice(0, 5), [1, 1, 1, 1, 0]);
-  t.false(told.slice(4).includes(1));
-  const rang = rings();
+  t.deepEqual(sent.slice(0, 5), [1, 1, 1, 1, 0]);
+  t.false(sent.slice(4).includes(1));
+  const notify = rings();
 
   clock.advance(1_000);
 
-  t.is(rings(), rang + 1);
+  t.is(rings(), notify + 1);
   t.deepEqual(sentNow(), ['amber']);
   clock.advance(1_000);
   t.deepEqual(sentNow(), []);
 });
 
-test('a thousand shards are told in more than one turn, and all of them', async (t) => {
+test('a thousand shards are sent in more than one turn, and all of them', async (t) => {
   const { sentNow } = await claimsOf(Array.from({ length: 1_000 }, (_, i) => `s-${i}`));
 
   const first = sentNow().length;
@@ -88,10 +88,10 @@ test('a thousand shards are told in more than one turn, and all of them', async 
 
 test('a child’s claim is heard for what is accepted from it, whatever crosses; a parent’s always', (t) => {
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
-  const edges = new Edges(accepts, { up: [], down: [] }, 'child/eu');
+  const filters = new LinkFilters(accepts, { up: [], down: [] }, 'child/eu');
 
-  t.true(edges.hearsClaim(shardName('amber'), 'child/eu'));
-  t.false(edges.hearsClaim(shardName('birch'), 'child/eu'));
-  t.true(edges.hearsClaim(shardName('birch'), 'parent'));
-  t.true(new Edges({ up: [], down: [] }, everything, 'parent').hearsClaim(shardName('birch'), 'parent'));
+  t.true(filters.hearsClaim(shardName('amber'), 'child/eu'));
+  t.false(filters.hearsClaim(shardName('birch'), 'child/eu'));
+  t.true(filters.hearsClaim(shardName('birch'), 'parent'));
+  t.true(new LinkFilters({ up: [], down: [] }, everything, 'parent').hearsClaim(shardName('birch'), 'parent'));
 });

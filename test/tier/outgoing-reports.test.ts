@@ -14,13 +14,13 @@ function setUp() {
     isComplete: true,
     lagMs: 0,
     published: 7,
-    synced: new Set<Slice>([exports, schemas]),
+    everSynced: new Set<Slice>([exports, schemas]),
     looks: 0,
   };
   const slices = new Map<Slice, ReportedSlice>();
   const marked = new Set<ReportedSlice>();
   const reports = new OutgoingReports({
-    isSynced: (slice) => state.synced.has(slice),
+    isSynced: (slice) => state.everSynced.has(slice),
     freshnessOf: () => {
       state.looks += 1;
       return { connected: state.connected, lagMs: state.lagMs, whole: state.whole };
@@ -57,7 +57,7 @@ function setUp() {
 
 function texts(reports: readonly Report[]): readonly string[] {
   return reports.flatMap(({ freshness }) =>
-    freshness.map(({ slice, connected, synced, lagMs }) => `${slice.resource.resource} ${connected} ${synced} ${lagMs}`),
+    freshness.map(({ slice, connected, everSynced, lagMs }) => `${slice.resource.resource} ${connected} ${everSynced} ${lagMs}`),
   );
 }
 
@@ -71,7 +71,7 @@ test('all of it is reported once, then what has changed; a heartbeat is answered
     [1],
   );
   t.deepEqual(answer(exports, schemas), [{ freshness: [], heartbeat: 2, isAll: false, isComplete: false }]);
-  state.synced.delete(schemas);
+  state.everSynced.delete(schemas);
   t.deepEqual(texts(answer(exports)), []);
   t.is(state.looks, 5);
   t.deepEqual(texts(answer(schemas)), ['apiresourceschemas true false 0']);
@@ -126,7 +126,7 @@ test('a report waits for the tail to have read on to what was published when it 
   t.like(take(9)[0], { heartbeat: 2 });
 });
 
-test('no report tells of more than 250 slices, and the last of a round answers', (t) => {
+test('no report reports on more than 250 slices, and the last of a round answers', (t) => {
   const { answer } = setUp();
   const slices = Array.from({ length: 501 }, (_, i) => aSlice({ shard: `s-${i}` }));
 
@@ -140,7 +140,7 @@ test('no report tells of more than 250 slices, and the last of a round answers',
   );
 });
 
-test('a slice is told as whole where it is whole here, and all of it crosses', (t) => {
+test('a slice is reported as whole where it is whole here, and all of it crosses', (t) => {
   const { state, answer } = setUp();
   const wholes = (): readonly boolean[] => answer(exports).flatMap(({ freshness }) => freshness.map(({ whole }) => whole));
 

@@ -3,7 +3,7 @@ import test from 'ava';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import type { Push, PushOutcome } from '../../src/domain/push.js';
-import { childSide } from '../../src/domain/side.js';
+import { childNeighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { Routes } from '../../src/tier/routes.js';
 import { aShardState, FakePushes } from '../intake/fake-pushes.js';
@@ -13,7 +13,7 @@ import { silent } from '../support/test-store.js';
 import { aClaimFrame } from './a-claim-frame.js';
 
 const amber = shardName('amber');
-const [east, west] = [childSide('east'), childSide('west')];
+const [east, west] = [childNeighbour('east'), childNeighbour('west')];
 
 /** Routes of a cache that knows these shards; the store decides as it is told, and nothing is published but by `publish`. */
 async function someRoutes(...states: readonly ShardState[]) {
@@ -46,7 +46,7 @@ async function someRoutes(...states: readonly ShardState[]) {
   /** What was asked for since, in words. */
   const askedNow = async (): Promise<readonly string[]> => {
     await turn();
-    return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.incarnation} ${push.side ?? 'nobody'}` : push.kind));
+    return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.term} ${push.via ?? 'nobody'}` : push.kind));
   };
   return { routes, clock, askedNow, changed, publish, allowed, store };
 }
@@ -58,23 +58,23 @@ test('what a child claims is asked for once, and told to all neighbours with its
   routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
   t.deepEqual(await askedNow(), [`5 ${east}`]);
   t.is(routes.claimFor('parent', amber), undefined);
-  publish(aShardState(amber, 5, { side: east }));
+  publish(aShardState(amber, 5, { via: east }));
 
   t.deepEqual(await askedNow(), []);
   t.deepEqual(changed, ['amber']);
-  t.like(routes.claimFor('parent', amber), { incarnation: 5, origin: 'far', path: ['far', 'eu', 'own'], reached: true, isYours: false });
+  t.like(routes.claimFor('parent', amber), { term: 5, origin: 'far', path: ['far', 'eu', 'own'], reached: true, isYours: false });
   t.like(routes.claimFor(east, amber), { isYours: true });
 });
 
 test('a link that goes down leaves the shard to another that reaches it, or unreached where it was', async (t) => {
-  const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { side: east }));
+  const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { via: east }));
   routes.hear(east, aClaimFrame());
   routes.hear(west, aClaimFrame({ path: ['far', 'us'] }));
   t.deepEqual(await askedNow(), []);
 
   routes.down(east);
   t.deepEqual(await askedNow(), [`5 ${west}`]);
-  publish(aShardState(amber, 5, { side: west }));
+  publish(aShardState(amber, 5, { via: west }));
   changed.length = 0;
   routes.down(west);
 
@@ -84,7 +84,7 @@ test('a link that goes down leaves the shard to another that reaches it, or unre
 });
 
 test('what leads back through this cache is no way, and makes nobody of who had it from there', async (t) => {
-  const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { side: east }));
+  const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { via: east }));
 
   routes.hear(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
   t.deepEqual(await askedNow(), []);
@@ -97,25 +97,25 @@ test('a claim that is far above all that is known is heard of a parent alone, an
   const { routes, askedNow, allowed, publish } = await someRoutes();
   const ahead = 2 ** 42 + 2 ** 20 + 1;
 
-  routes.hear(east, aClaimFrame({ incarnation: ahead }));
+  routes.hear(east, aClaimFrame({ term: ahead }));
   t.deepEqual(await askedNow(), []);
-  routes.hear(east, aClaimFrame({ incarnation: ahead - 1 }));
+  routes.hear(east, aClaimFrame({ term: ahead - 1 }));
   t.deepEqual(await askedNow(), [`${ahead - 1} ${east}`]);
-  routes.hear('parent', aClaimFrame({ incarnation: ahead }));
+  routes.hear('parent', aClaimFrame({ term: ahead }));
   t.deepEqual(await askedNow(), [`${ahead} parent`]);
-  publish(aShardState(amber, ahead, { side: east }));
+  publish(aShardState(amber, ahead, { via: east }));
   allowed.delete(east);
   routes.policiesChanged();
 
   t.deepEqual(await askedNow(), [`${ahead} parent`]);
-  routes.hear(east, aClaimFrame({ incarnation: ahead + 1 }));
+  routes.hear(east, aClaimFrame({ term: ahead + 1 }));
   t.deepEqual(await askedNow(), []);
 });
 
 test('a removal clears the shard behind its claim; what the store could not take is asked for again', async (t) => {
   const { routes, clock, askedNow, store } = await someRoutes(aShardState(amber, 5));
   store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the disk is full' } };
-  routes.hear(east, aClaimFrame({ incarnation: 6, removed: true }));
+  routes.hear(east, aClaimFrame({ term: 6, removed: true }));
   t.deepEqual(await askedNow(), ['6 nobody']);
 
   store.outcome = { kind: 'unchanged' };
@@ -141,7 +141,7 @@ test('closed, it asks a store that takes nothing no more', async (t) => {
 const unknown = unknownShard(amber);
 
 test('what links claim is counted for each, removals and what is told back left out', async (t) => {
-  const { routes } = await someRoutes(aShardState(amber, 5, { side: east }));
+  const { routes } = await someRoutes(aShardState(amber, 5, { via: east }));
   const [birch, cedar] = [shardName('birch'), shardName('cedar')];
   routes.hear(east, aClaimFrame());
   routes.hear(east, aClaimFrame({ shard: birch }));
@@ -172,7 +172,7 @@ test('what comes for a forgotten shard that a neighbour remembers is decided as 
     [aShardState(amber, 3, { origin: 'own' }), ['5 nobody']],
     [aShardState(amber, 7, { origin: 'own' }), []],
     [aShardState(amber, 1, { origin: 'own', plain: true }), ['6 local']],
-    [aShardState(amber, 4, { side: west }), ['5 nobody']],
+    [aShardState(amber, 4, { via: west }), ['5 nobody']],
   ] as const) {
     const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true, origin: 'far' }));
     routes.hear(east, aClaimFrame({ removed: true }));

@@ -30,8 +30,8 @@ async function acknowledge(child: ConnectionEnd): Promise<void> {
 }
 
 /** The first that it was told. */
-export function claimToldTo({ end }: Readonly<{ end: ConnectionEnd }>): FrameOf<'claim'> {
+export function claimSentTo({ end }: Readonly<{ end: ConnectionEnd }>): FrameOf<'claim'> {
   const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
-  if (claim === undefined) throw new Error('no claim was told');
+  if (claim === undefined) throw new Error('no claim was sent');
   return claim;
 }

@@ -5,16 +5,16 @@ import { addDigest, digestOf, emptyDigest, formatDigest } from '../../src/domain
 import type { Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
 import type { Snapshot } from '../../src/domain/ports.js';
-import { crossingChanges, crossingObjects } from '../../src/tier/crossing.js';
-import { Edge } from '../../src/tier/edge.js';
+import { filterChanges, filterObjects } from '../../src/tier/filtered-changes.js';
+import { LinkFilter } from '../../src/tier/link-filter.js';
 import { SliceWalk } from '../../src/tier/slice-walk.js';
-import { aPolicy, anObject } from '../support/edge-policies.js';
+import { aPolicy, anObject } from '../support/link-rules.js';
 import { aKey } from '../support/objects.js';
 import { aSlice } from '../support/pushes.js';
 import { FakeHistory } from './some-changes.js';
 
-const everything = new Edge(aPolicy({ types: ['*'] }), aPolicy({ types: ['*'] }));
-const gold = new Edge(aPolicy({ labels: 'tier=gold' }), aPolicy({ types: ['*'] }));
+const everything = new LinkFilter(aPolicy({ types: ['*'] }), aPolicy({ types: ['*'] }));
+const gold = new LinkFilter(aPolicy({ labels: 'tier=gold' }), aPolicy({ types: ['*'] }));
 const paths = { clustersAt: async () => [], pathsOf: async () => [] };
 
 /** What was there at that moment, in pages of two. */
@@ -41,8 +41,8 @@ function textOf({ name }: Key): string {
   return name;
 }
 
-async function tell(change: Change, edge: Edge, walk: SliceWalk, receiver: Receiver): Promise<void> {
-  for (const { left, came } of await crossingChanges([change], { edge, paths })) {
+async function report(change: Change, filter: LinkFilter, walk: SliceWalk, receiver: Receiver): Promise<void> {
+  for (const { left, came } of await filterChanges([change], { filter, paths })) {
     walk.note(change, left, came);
     if (came === undefined) receiver.delete(textOf(change.key));
     else receiver.set(textOf(change.key), came);
@@ -65,31 +65,31 @@ const anyStep = fc.oneof(
 test('W1, W2: whenever changes come between the pages, the other end holds what crosses, and the sum says so', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 12 }), fc.array(anyStep, { maxLength: 25 }), async (before, during) => {
-      for (const edge of [everything, gold]) {
+      for (const filter of [everything, gold]) {
         const history = new FakeHistory();
         const write = (step: Exclude<typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never, 'page'>): void => {
           const { name, tier, spec } = step;
           history.commit({ place: { name }, content: tier === undefined ? undefined : { labels: { tier }, rest: { spec } } });
         };
         for (const step of before) if (step !== 'page') write(step);
-        const walk = new SliceWalk(aSnapshot(history), { sums: edge === gold });
+        const walk = new SliceWalk(aSnapshot(history), { sums: filter === gold });
         const receiver: Receiver = new Map();
         const page = async (): Promise<void> => {
-          const crossing = await crossingObjects(await walk.page(), { slice: aSlice(), edge, paths });
+          const crossing = await filterObjects(await walk.page(), { slice: aSlice(), filter, paths });
           for (const object of crossing) if (walk.take(object)) receiver.set(textOf(object.key), object);
         };
         for (const step of during) {
           if (step !== 'page') {
             write(step);
             const change = history.all.at(-1);
-            if (change !== undefined) await tell(change, edge, walk, receiver);
+            if (change !== undefined) await report(change, filter, walk, receiver);
           } else if (!walk.isThrough) await page();
         }
         while (!walk.isThrough) await page();
 
-        const crosses = [...history.held.values()].filter((object) => edge.lets(object, undefined));
+        const crosses = [...history.held.values()].filter((object) => filter.lets(object, undefined));
         t.is(digestText(receiver.values()), digestText(crosses));
-        if (edge === gold) t.is(walk.sum && formatDigest(walk.sum), digestText(crosses));
+        if (filter === gold) t.is(walk.sum && formatDigest(walk.sum), digestText(crosses));
         else t.is(walk.sum, undefined);
       }
     }),

@@ -2,7 +2,7 @@
 import type { Key } from '../../src/domain/key.js';
 import type { Change, Commit, MovedPath } from '../../src/domain/change.js';
 import type { StoredObject } from '../../src/domain/object.js';
-import { anObject, type Content } from '../support/edge-policies.js';
+import { anObject, type Content } from '../support/link-rules.js';
 import { aKey, type Place } from '../support/objects.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Commits, History, Revisions, Subscription, LogChunk } from '../../src/domain/ports.js';
@@ -34,7 +34,7 @@ export class FakeHistory implements Pick<History, 'everyChange'>, Pick<Revisions
   /** One commit; without content the key is deleted. */
   commit(...written: readonly Written[]): void {
     const changes = written.map((each) => this.#change(each));
-    const commit: Commit = { revision: this.published, changes, movedPaths: [], unstated: new Set() };
+    const commit: Commit = { revision: this.published, changes, movedPaths: [], swept: new Set() };
     for (const listener of this.#listeners) listener(commit);
   }
 

@@ -10,7 +10,7 @@ const content = {};
 function aTail(history: FakeHistory, position = 0) {
   const rung = { times: 0 };
   const tail = new Tail(
-    { history, revisions: history, commits: history, isWanted: () => true, rang: () => void (rung.times += 1) },
+    { history, revisions: history, commits: history, isWanted: () => true, notify: () => void (rung.times += 1) },
     position,
   );
   return { tail, rung };
@@ -136,7 +136,7 @@ test('a shard that comes to be wanted in the middle of what was read without it 
   history.chunk = 100;
   for (const place of [{ name: 'a' }, { name: 'a' }, { name: 'b', shard: 'birch' }, { name: 'c' }]) history.commit({ place, content });
   const wanted = new Set(['amber']);
-  const parts = { history, revisions: history, commits: history, rang: () => {} };
+  const parts = { history, revisions: history, commits: history, notify: () => {} };
   const tail = new Tail({ ...parts, isWanted: ({ shard }) => wanted.has(shard) }, 0);
 
   t.deepEqual(revisions([await tail.next()]), [1]);

@@ -15,7 +15,7 @@ import { Tier, type TierOptions, type TierParts } from '../../src/tier/tier.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import { typeOf } from '../intake/a-session.js';
 import { ManualClock } from '../store/manual-clock.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { MemoryDisk } from '../support/memory-disk.js';
 import { MemoryStore } from '../support/memory-store.js';
 import { ConnectionEnd } from './connection-pair.js';
@@ -97,7 +97,7 @@ export class TierRig {
         pushers,
         sendPushersAway: () => {},
         removals: new HeldRemovals({ clock, log }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 }),
-        tellAbsent: async ({ cluster, name }) => void absent.push(`${cluster}|${name}`),
+        reportAbsent: async ({ cluster, name }) => void absent.push(`${cluster}|${name}`),
         intake: { typeOf, credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url) => this.#connect(url, name),
@@ -111,7 +111,7 @@ export class TierRig {
         readyGraceMs: 10_000,
         urls: [],
         name,
-        incarnation: 1_000,
+        term: 1_000,
         agent: 'rig',
         ...options,
       },
@@ -184,7 +184,7 @@ export function aHello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hell
     role: 'cache',
     name: 'east',
     process: '',
-    incarnation: 1_000,
+    term: 1_000,
     takesOver: false,
     route: ['id-of-east'],
     slices: [],
@@ -194,7 +194,7 @@ export function aHello(overrides: Partial<FrameOf<'hello'>> = {}): FrameOf<'hell
 }
 
 export function aWelcome(cacheId = 'id-of-root', overrides: Partial<FrameOf<'welcome'>> = {}): FrameOf<'welcome'> {
-  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, incarnation: 0, stated: [], credit, limits, ...overrides };
+  return { kind: 'welcome', protocol: 1, cacheId, epoch: 1, term: 0, synced: [], credit, limits, ...overrides };
 }
 
 const everythingText = JSON.stringify([{ types: ['*'] }]);

@@ -1,13 +1,13 @@
 import test from 'ava';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
 import type { LinkState } from '../../src/domain/push.js';
-import type { LinkSide } from '../../src/domain/side.js';
+import type { Neighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { treeReport, type TreeReportParts } from '../../src/tier/tree-report.js';
 import { aSlice } from '../intake/a-session.js';
 import { aShardState, FakePushes } from '../intake/fake-pushes.js';
 import { ManualClock } from '../store/manual-clock.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { aPolicy } from '../support/link-rules.js';
 import { shardName } from '../support/objects.js';
 
 const everything = '[{"types":["*"]}]';
@@ -17,15 +17,17 @@ const policies: LinkPolicies = {
   follow: [],
   children: new Map([['east', { accept: [], offer: aPolicy({ types: ['*'] }) }]]),
 };
-const progress = { slices: 5, inStep: 4, behind: 7, lagMs: 30, restated: 1, refused: 2 };
+const progress = { slices: 5, current: 4, behind: 7, lagMs: 30, resynced: 1, refused: 2 };
 
 function setUp() {
   const clock = new ManualClock();
   const pushes = new FakePushes();
-  const link = (side: LinkSide, cacheId: string, position: string): LinkState => ({ side, cacheId, position });
+  const link = (neighbour: Neighbour, cacheId: string, position: string): LinkState => ({ neighbour, cacheId, position });
   const report = async (tier: Partial<TreeReportParts['tier']> = {}) => {
     const known = await KnownShards.open(pushes);
-    const told = { presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasTold: false, isComplete: false }) };
+    const reported = {
+      presence: () => ({ isOpen: false, isUp: false, sinceMs: clock.now() - 900, hasReported: false, isComplete: false }),
+    };
     const alone = {
       name: undefined,
       route: ['c1'],
@@ -33,7 +35,7 @@ function setUp() {
       parent: undefined,
       children: [],
       policies,
-      freshness: told,
+      freshness: reported,
       claims: new Map(),
     };
     return treeReport({ tier: { ...alone, ...tier }, known, links: () => pushes.links(), clock });
@@ -41,7 +43,7 @@ function setUp() {
   return { clock, pushes, link, report };
 }
 
-test('a cache without neighbours is a root, and tells nothing else', async (t) => {
+test('a cache without neighbours is a root, and says nothing else', async (t) => {
   const { report } = setUp();
 
   t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, complete: true, parent: null, children: [] });
@@ -51,8 +53,8 @@ test('a parent that does not come is told with why, and with what the store has 
   const { clock, pushes, link, report } = setUp();
   const url = 'https://root:6443/services/cache/connect';
   pushes.linkStates.push(link('parent', 'c0', '41'));
-  pushes.shardStates.push(aShardState(amber, 3, { side: 'parent' }));
-  pushes.hold(aSlice('apiexports'), { edge: 'e' });
+  pushes.shardStates.push(aShardState(amber, 3, { via: 'parent' }));
+  pushes.hold(aSlice('apiexports'), { filterHash: 'e' });
   pushes.hold(aSlice('apiresourceschemas'));
 
   const parent = { kind: 'connecting', url, sinceMs: clock.now(), failures: 2, message: 'x'.repeat(500) } as const;
@@ -67,12 +69,12 @@ test('a parent that does not come is told with why, and with what the store has 
     connection: { kind: 'away', forMs: 900 },
     position: '41',
     sending: null,
-    receiving: { claims: 0, slices: 2, inStep: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
+    receiving: { claims: 0, slices: 2, current: 1, refused: 0, compared: 0, comparedAgoMs: null, differed: 0, unheard: 0 },
     policies: { own: { up: everything, down: '[]' }, other: null },
   });
 });
 
-test('an open link tells how far both ways are, what was compared, and the policies of both ends', async (t) => {
+test('an open link says how far both ways are, what was compared, and the policies of both ends', async (t) => {
   const { clock, report } = setUp();
   const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9, unheard: 2 };
   const session = { progress, received, otherPolicy: { up: [], down: policies.forward } };
@@ -89,12 +91,12 @@ test('an open link tells how far both ways are, what was compared, and the polic
     connection: { kind: 'connected', forMs: 5, peer: 'root:6443' },
     position: null,
     sending: progress,
-    receiving: { claims: 0, slices: 0, inStep: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, unheard: 2 },
+    receiving: { claims: 0, slices: 0, current: 0, refused: 9, compared: 3, comparedAgoMs: 40, differed: 1, unheard: 2 },
     policies: { own: { up: everything, down: '[]' }, other: { up: '[]', down: everything } },
   });
 });
 
-test('children are told in the order of their names, those that were here once included', async (t) => {
+test('children are reported in the order of their names, those that were here once included', async (t) => {
   const { clock, pushes, link, report } = setUp();
   pushes.linkStates.push(link('child/west', 'c8', '12'), link('parent', 'c0', ''));
   const session = {
@@ -102,7 +104,7 @@ test('children are told in the order of their names, those that were here once i
     received: { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 },
     otherPolicy: undefined,
   };
-  const here = { cacheId: 'c7', incarnation: 1, agent: 'strata', peer: '10.0.0.7', sinceMs: clock.now() - 60, session };
+  const here = { cacheId: 'c7', term: 1, agent: 'strata', peer: '10.0.0.7', sinceMs: clock.now() - 60, session };
 
   const { children } = await report({
     children: [

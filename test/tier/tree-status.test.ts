@@ -6,10 +6,10 @@ import { aSlice } from '../support/pushes.js';
 import { pushedExport, RawPusher } from '../support/raw-pusher.js';
 import { hurried, until, type TestServer } from '../support/test-server.js';
 import { aTree } from '../support/test-tree.js';
-import { formatEdgePolicy } from '../../src/domain/edge-policy.js';
-import { aPolicy } from '../support/edge-policies.js';
+import { formatLinkPolicy } from '../../src/domain/link-policy.js';
+import { aPolicy } from '../support/link-rules.js';
 
-const everything = formatEdgePolicy(aPolicy({ types: ['*'] }));
+const everything = formatLinkPolicy(aPolicy({ types: ['*'] }));
 
 async function statusOf(server: TestServer): Promise<StatusReport> {
   return parseStatusReport((await server.client().raw('GET', '/services/cache/status')).text);
@@ -25,15 +25,16 @@ function soon(condition: () => Promise<boolean>): Promise<void> {
   return until(condition, 20_000);
 }
 
-test('both ends of a link tell of it, and a shard is told where it is and where it comes to', async (t) => {
+test('both ends of a link report on it, and a shard is told where it is and where it comes to', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, clock: hurried(20) });
   const amber = await RawPusher.open(east);
-  await amber.state(aSlice(), [pushedExport('one')]);
-  amber.socket.send({ kind: 'status', freshness: [{ slice: aSlice(), connected: true, synced: true, lagMs: 0, whole: true }] });
-  const isTold = ({ shards: [shard] }: StatusReport): boolean => shard?.connection.kind === 'connected' && shard.slices[0]?.inStep === true;
-  await soon(async () => isTold(await statusOf(root)));
+  await amber.sync(aSlice(), [pushedExport('one')]);
+  amber.socket.send({ kind: 'status', freshness: [{ slice: aSlice(), connected: true, everSynced: true, lagMs: 0, whole: true }] });
+  const isReported = ({ shards: [shard] }: StatusReport): boolean =>
+    shard?.connection.kind === 'connected' && shard.slices[0]?.current === true;
+  await soon(async () => isReported(await statusOf(root)));
   await soon(async () => ((await statusOf(root)).tree?.children[0]?.receiving.compared ?? 0) > 0);
 
   const [above, below] = [await statusOf(root), await statusOf(east)];
@@ -42,18 +43,18 @@ test('both ends of a link tell of it, and a shard is told where it is and where 
   t.like(above.tree?.children[0], {
     name: 'east',
     cacheId: below.cache.id,
-    receiving: { slices: 1, inStep: 1, refused: 0, differed: 0 },
+    receiving: { slices: 1, current: 1, refused: 0, differed: 0 },
     connection: { kind: 'connected' },
   });
   t.deepEqual(above.tree?.children[0]?.policies, {
-    own: { up: formatEdgePolicy(aPolicy({ shards: ['*'] })), down: everything },
+    own: { up: formatLinkPolicy(aPolicy({ shards: ['*'] })), down: everything },
     other: { up: everything, down: everything },
   });
-  t.like(above.shards[0], { shard: 'amber', side: 'child/east', connection: { kind: 'connected', peer: 'east' } });
+  t.like(above.shards[0], { shard: 'amber', via: 'child/east', connection: { kind: 'connected', peer: 'east' } });
   t.like(below.tree, { name: 'east', route: [below.cache.id, above.cache.id], hops: 1, children: [] });
   t.like(below.tree?.parent, { url: root.url, cacheId: above.cache.id, failures: 0, connection: { kind: 'connected' } });
-  t.like(below.tree?.parent?.sending, { slices: 1, inStep: 1, behind: 0, refused: 0 });
-  t.like(below.shards[0], { side: 'local', connection: { kind: 'connected' } });
+  t.like(below.tree?.parent?.sending, { slices: 1, current: 1, behind: 0, refused: 0 });
+  t.like(below.shards[0], { via: 'local', connection: { kind: 'connected' } });
   t.is(above.shards[0]?.slices[0]?.digest, below.shards[0]?.slices[0]?.digest);
   t.is(await root.metric('strata_link_connected'), 1);
   t.is(await east.metric('strata_link_slices'), 1);
@@ -63,31 +64,31 @@ test('a cache that starts while its parent is away serves what its disk holds, a
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const amber = await RawPusher.open(root);
-  await amber.state(aSlice(), [pushedExport('one')]);
+  await amber.sync(aSlice(), [pushedExport('one')]);
   const flags = await tree.linkFlags('east', root);
   const east = await tree.cache('east', { parent: root });
-  await soon(async () => (await names(east)) === 'one' && (await statusOf(east)).shards[0]?.slices[0]?.synced === true);
+  await soon(async () => (await names(east)) === 'one' && (await statusOf(east)).shards[0]?.slices[0]?.everSynced === true);
 
   await root.stop();
   const again = await east.restart({ flags, config: "parent: {follow: [{types: ['*']}]}" });
   t.teardown(() => again.close());
   await soon(async () => ((await statusOf(again)).tree?.parent?.failures ?? 0) > 0);
 
-  const { cache, tree: told, shards } = await statusOf(again);
+  const { cache, tree: received, shards } = await statusOf(again);
   t.true(cache.ready);
   t.is(await names(again), 'one');
-  t.like(told?.parent, { connection: { kind: 'away' }, sending: null, receiving: { slices: 1, inStep: 1 } });
-  t.truthy(told?.parent?.position);
-  t.regex(told?.parent?.message ?? '', /./);
-  t.is(told?.hops, null);
-  t.like(shards[0], { side: 'parent', connection: { kind: 'away' }, slices: [{ synced: true, stated: 'current', inStep: true }] });
+  t.like(received?.parent, { connection: { kind: 'away' }, sending: null, receiving: { slices: 1, current: 1 } });
+  t.truthy(received?.parent?.position);
+  t.regex(received?.parent?.message ?? '', /./);
+  t.is(received?.hops, null);
+  t.like(shards[0], { via: 'parent', connection: { kind: 'away' }, slices: [{ everSynced: true, syncedIn: 'this-term', current: true }] });
 });
 
 test('rewriting the file of a running cache changes what crosses', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const amber = await RawPusher.open(root);
-  await amber.state(aSlice(), [pushedExport('one')]);
+  await amber.sync(aSlice(), [pushedExport('one')]);
   let config = 'parent: {follow: [{types: [secrets]}]}\nlink: {policyPoll: 100ms}';
   const east = await tree.cache('east', { parent: root, config: () => config });
   await soon(async () => (await statusOf(east)).tree?.parent?.policies.other !== null);

@@ -17,7 +17,7 @@ test('what a shard pushes at one leaf is listed at the other, and leaves there w
   const west = await tree.cache('west', { parent: root });
   const amber = await RawPusher.open(east);
 
-  await amber.state(aSlice(), [pushedExport('one'), pushedExport('two')]);
+  await amber.sync(aSlice(), [pushedExport('one'), pushedExport('two')]);
 
   await until(async () => (await names(west)).join() === 'one,two');
   t.deepEqual(await names(root), ['one', 'two']);

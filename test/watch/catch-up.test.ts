@@ -4,7 +4,7 @@ import type { History } from '../../src/domain/ports.js';
 import type { HubLimits } from '../../src/watch/hub.js';
 import { aScope } from '../support/objects.js';
 import { aHub, aWatch, selecting, type TestHub } from './a-hub.js';
-import { plainEvents, Reader, told, turns } from './plain-events.js';
+import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 type Counting = TestHub & Readonly<{ reads: { after: number; upTo: number }[] }>;
 
@@ -48,7 +48,7 @@ test('W8 those who stand at the same position read the log once, and share every
   const readers = Array.from({ length: 50 }, () => new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 0 }, representation }))));
   await drainAll(readers);
 
-  for (const { events } of readers) t.deepEqual(told(events), names(0, 30));
+  for (const { events } of readers) t.deepEqual(received(events), names(0, 30));
   assertReadOnce(t, reads, 0, 30);
   t.is(representation.encoded, 3);
 });
@@ -59,7 +59,7 @@ test('W8 those who stand at different positions read each stretch of the log onc
   const readers = Array.from({ length: 40 }, (_, i) => new Reader(hub.open(aWatch({ start: { kind: 'after', revision: i } }))));
   await drainAll(readers);
 
-  readers.forEach(({ events }, i) => t.deepEqual(told(events), names(i, 40)));
+  readers.forEach(({ events }, i) => t.deepEqual(received(events), names(i, 40)));
   assertReadOnce(t, reads, 0, 40);
 });
 
@@ -72,11 +72,11 @@ test('selectors and scopes of one type share the reading, and each gets its own 
   await drainAll([even, one, nothing]);
 
   t.deepEqual(
-    told(even.events),
+    received(even.events),
     names(0, 20).filter((_, i) => i % 2 === 1),
   );
-  t.deepEqual(told(one.events), ['ADDED n7@7']);
-  t.deepEqual(told(nothing.events), []);
+  t.deepEqual(received(one.events), ['ADDED n7@7']);
+  t.deepEqual(received(nothing.events), []);
   assertReadOnce(t, reads, 0, 20);
 });
 
@@ -87,17 +87,17 @@ test('W9 who does not take what it got is left behind after a while, and goes on
   await slow.step();
 
   await fast.drain();
-  t.deepEqual(told(fast.events), names(0, 10), 'it waits for the other one');
+  t.deepEqual(received(fast.events), names(0, 10), 'it waits for the other one');
   clock.advance(100);
   await fast.drain();
-  t.deepEqual(told(fast.events), names(0, 30));
+  t.deepEqual(received(fast.events), names(0, 30));
   store.commit({ put: { name: 'n31' } });
   await fast.drain();
-  t.is(told(fast.events).at(-1), 'ADDED n31@31');
+  t.is(received(fast.events).at(-1), 'ADDED n31@31');
 
-  t.deepEqual(told(slow.events), names(0, 10));
+  t.deepEqual(received(slow.events), names(0, 10));
   await slow.drain();
-  t.deepEqual(told(slow.events), names(0, 31));
+  t.deepEqual(received(slow.events), names(0, 31));
 });
 
 test('W9 one slow member and newcomers that are slow as well do not hold the others up for longer', async (t) => {
@@ -126,7 +126,7 @@ test('whoever leaves while the log is read leaves the others alone, and nothing 
   for (const watch of watches.slice(1)) watch.end();
   await drainAll(readers);
 
-  t.deepEqual(told(readers[0]?.events ?? []), names(0, 30));
+  t.deepEqual(received(readers[0]?.events ?? []), names(0, 30));
   t.true(readers.slice(1).every(({ ended }) => ended));
   watches[0]?.end();
   await drainAll(readers);
@@ -143,7 +143,7 @@ test('what cannot be read ends all who wait for it, each with its own error even
   await drainAll(readers);
 
   for (const { events, ended } of readers) {
-    t.deepEqual(told(events), [...names(0, 10), 'ERROR 410']);
+    t.deepEqual(received(events), [...names(0, 10), 'ERROR 410']);
     t.true(ended);
   }
 });

@@ -34,7 +34,7 @@ for (const [what, steps, expected] of [
   ['out → deleted', [put(outside), remove], 'nothing'],
   ['in → deleted → in', [put(inView), remove, put(inView)], 'ADDED of 3 at 3'],
 ] satisfies [string, Step[], string][]) {
-  test(`with a selector, ${what} is told as: ${expected}`, (t) => {
+  test(`with a selector, ${what} is reported as: ${expected}`, (t) => {
     t.is(shown(eventOf(changeOf(...steps), selecting('team=red'))), expected);
   });
 }

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { aKey, aScope } from '../support/objects.js';
 import { aHub, aWatch, hourMs, initial, selecting } from './a-hub.js';
-import { plainEvents, Reader, told } from './plain-events.js';
+import { plainEvents, Reader, received } from './plain-events.js';
 
 test('watches that see the same share every encoded byte: the very same buffer', async (t) => {
   const { hub, store } = aHub();
@@ -30,7 +30,7 @@ test('another selector is encoded for itself, and one that selects nothing is no
   for (const reader of readers) await reader.drain();
 
   t.deepEqual(
-    readers.map(({ events }) => told(events)),
+    readers.map(({ events }) => received(events)),
     [['ADDED one@1'], []],
   );
   t.deepEqual([red.encoded, blue.encoded], [1, 0]);
@@ -67,7 +67,7 @@ test('a live watch gets a bookmark each interval, at the published revision, tho
     await reader.drain();
   }
 
-  t.deepEqual(told(reader.events), ['BOOKMARK@1', 'BOOKMARK@2', 'BOOKMARK@3']);
+  t.deepEqual(received(reader.events), ['BOOKMARK@1', 'BOOKMARK@2', 'BOOKMARK@3']);
 });
 
 test('a bookmark comes two seconds before the deadline, and the watch ends at it', async (t) => {
@@ -97,7 +97,7 @@ test('a watch that did not ask for bookmarks gets none, ever', async (t) => {
   clock.advance(hourMs);
   await reader.drain();
 
-  t.deepEqual(told(reader.events), ['ADDED one@1']);
+  t.deepEqual(received(reader.events), ['ADDED one@1']);
   t.true(reader.ended);
 });
 
@@ -183,7 +183,7 @@ test('what concerns nobody does not make the next change wait', async (t) => {
   t.deepEqual(await reader.drain(), ['ADDED one@2']);
 });
 
-test('a bookmark tells how far the stream was handed out, an end hands out the rest, and who joins meanwhile gets nothing twice', async (t) => {
+test('a bookmark says how far the stream was handed out, an end hands out the rest, and who joins meanwhile gets nothing twice', async (t) => {
   const { hub, store, clock } = aHub({ flushIntervalMs: 60_001 });
   const open = hub.open(aWatch());
   const [reader, late] = [new Reader(open), new Reader(hub.open(aWatch({ start: initial })))];
@@ -199,8 +199,8 @@ test('a bookmark tells how far the stream was handed out, an end hands out the r
   open.end();
   await reader.drain();
 
-  t.deepEqual(told(reader.events), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2', 'ADDED c@3', 'ADDED d@4']);
-  t.deepEqual(told(late.events).slice(0, 3), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2!']);
+  t.deepEqual(received(reader.events), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2', 'ADDED c@3', 'ADDED d@4']);
+  t.deepEqual(received(late.events).slice(0, 3), ['ADDED a@1', 'ADDED b@2', 'BOOKMARK@2!']);
   t.true(reader.ended);
 });
 
@@ -211,8 +211,8 @@ test('what is absent is told to live watches of the key alone, behind what is pu
   store.commit({ put: { name: 'one' } });
   store.commit({ put: { name: 'two' } });
 
-  await hub.tellAbsent(aKey({ name: 'lost' }));
-  await hub.tellAbsent(aKey({ name: 'one' }));
+  await hub.reportAbsent(aKey({ name: 'lost' }));
+  await hub.reportAbsent(aKey({ name: 'one' }));
 
   t.deepEqual(await all?.drain(), ['ADDED one@1', 'ADDED two@2', 'DELETED lost@2']);
   t.deepEqual(await amber?.drain(), ['ADDED one@1', 'ADDED two@2', 'DELETED lost@2']);
@@ -225,7 +225,7 @@ test('what stands on another shard is not told to be absent: an informer would d
   await reader.drain();
   store.commit({ put: { name: 'one', shard: 'birch' } });
 
-  await hub.tellAbsent(aKey({ name: 'one', shard: 'amber' }));
+  await hub.reportAbsent(aKey({ name: 'one', shard: 'amber' }));
 
   t.deepEqual(await reader.drain(), ['ADDED one@1']);
 });
@@ -235,9 +235,9 @@ test('nothing is told to be absent that was written while it was looked up', asy
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
 
-  const telling = hub.tellAbsent(aKey({ name: 'again' }));
+  const sending = hub.reportAbsent(aKey({ name: 'again' }));
   store.commit({ put: { name: 'again' } });
-  await telling;
+  await sending;
 
   t.deepEqual(await reader.drain(), ['ADDED again@1']);
 });

@@ -1,6 +1,6 @@
 /**
  * The obvious store: every change in one array, every question answered by going through it. What the watch room needs of
- * the ports, with doors for a test: `commit` publishes at once, `between` runs wherever the real store gives the event
+ * the ports, with endpoints for a test: `commit` publishes at once, `between` runs wherever the real store gives the event
  * loop a turn, and `openSnapshots` counts what must be closed.
  */
 import type { Change, Commit } from '../../src/domain/change.js';
@@ -42,7 +42,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
   commit(...steps: readonly Step[]): Commit {
     const changes = steps.map((step) => this.#append(step));
     this.published += changes.length;
-    const commit = { revision: this.published, changes, movedPaths: [], unstated: new Set<Revision>() };
+    const commit = { revision: this.published, changes, movedPaths: [], swept: new Set<Revision>() };
     for (const listener of this.#listeners) listener(commit);
     return commit;
   }

@@ -47,7 +47,7 @@ function eventsIn(bytes: Uint8Array): readonly SeenEvent[] {
 }
 
 /** `ADDED one@3`, `BOOKMARK@7`, `BOOKMARK@7!` for the annotated one, `ERROR 410`. */
-export function told(events: readonly SeenEvent[]): readonly string[] {
+export function received(events: readonly SeenEvent[]): readonly string[] {
   return events.map(({ type, key, position, initialEventsEnd, code }) => {
     if (type === 'ERROR') return `ERROR ${code}`;
     const name = key.split('|').at(-1) ?? '';
@@ -87,7 +87,7 @@ export class Reader {
   /** Reads until nothing more comes. */
   async drain(): Promise<readonly string[]> {
     while (await this.step());
-    return told(this.events);
+    return received(this.events);
   }
 
   async leave(): Promise<void> {

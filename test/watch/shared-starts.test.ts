@@ -2,7 +2,7 @@ import test from 'ava';
 import { SharedStarts } from '../../src/watch/shared-starts.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aHub, aWatch, initial } from './a-hub.js';
-import { plainEvents, Reader, told, turns } from './plain-events.js';
+import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 function setUp() {
   const clock = new ManualClock();
@@ -55,7 +55,7 @@ test('informers that start together while somebody writes are sent the same byte
   clock.advance(50);
   for (const reader of readers) await reader.drain();
 
-  const [first, second, ...others] = readers.map(({ events }) => told(events));
+  const [first, second, ...others] = readers.map(({ events }) => received(events));
   t.true(first?.includes('BOOKMARK@6!'));
   t.true(second?.includes('BOOKMARK@16!'));
   for (const other of others) t.deepEqual(other, second);

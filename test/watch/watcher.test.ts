@@ -3,7 +3,7 @@ import type { Room } from '../../src/domain/room.js';
 import { aScope } from '../support/objects.js';
 import { aHub, aWatch, everything, initial, selecting } from './a-hub.js';
 import type { MemoryStore } from './memory-store.js';
-import { plainEvents, Reader, told, turns } from './plain-events.js';
+import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 const one = { put: { name: 'one' } };
 
@@ -191,7 +191,7 @@ test('a watch that is ended while live hands out what is queued, then ends', asy
   t.true(reader.ended);
 });
 
-test('W1 a watch that is ended while it catches up tells nothing behind what it has read: its client resumes there', async (t) => {
+test('W1 a watch that is ended while it catches up says nothing behind what it has read: its client resumes there', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch());
@@ -208,7 +208,7 @@ test('W1 a watch that is ended while it catches up tells nothing behind what it 
   t.true(reader.ended);
 });
 
-test('W1 a watch that is ended during its initial events tells nothing that would look like their end', async (t) => {
+test('W1 a watch that is ended during its initial events says nothing that would look like their end', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch({ start: initial }));
@@ -281,7 +281,7 @@ test('a key that left one shard and changed on another since the bookmark is in 
   store.commit({ put: { name: 'both', shard: 'amber' } }, { put: { name: 'both', shard: 'birch' } });
   store.commit({ delete: { name: 'both', shard: 'amber' } });
   const reader = new Reader(hub.open(aWatch({ start: { ...initial, forgetSince: 2 } })));
-  while (!told(reader.events).includes('ADDED both@2')) await reader.step();
+  while (!received(reader.events).includes('ADDED both@2')) await reader.step();
   store.commit({ put: { name: 'both', shard: 'birch' } });
 
   t.deepEqual(await reader.drain(), ['ADDED both@2', 'BOOKMARK@3!', 'MODIFIED both@4']);
@@ -306,7 +306,7 @@ test('what changes while a WatchList is told what is gone is judged as it stood 
   store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { put: { name: 'c' } });
   store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { delete: { name: 'c' } });
   const reader = new Reader(hub.open(aWatch({ start: { ...initial, forgetSince: 3 } })));
-  while (!told(reader.events).includes('BOOKMARK@6!')) await reader.step();
+  while (!received(reader.events).includes('BOOKMARK@6!')) await reader.step();
   store.commit({ put: { name: 'a' } }, { delete: { name: 'b' } }, { put: { name: 'c' } });
 
   const seen = await reader.drain();

@@ -58,7 +58,7 @@ for (const [accept, asked, expected] of [
   });
 }
 
-test('only the best clause tells whether metadata alone is wanted', (t) => {
+test('only the best clause says whether metadata alone is wanted', (t) => {
   t.true(asksPartial(partial('PartialObjectMetadataList')));
   t.true(asksPartial(`${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`));
   t.false(asksPartial(`application/json,${partial('PartialObjectMetadata')}`));

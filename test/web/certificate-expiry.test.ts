@@ -10,7 +10,7 @@ import { TestAuthority } from '../support/test-authority.js';
 
 const dayMs = 86_400_000;
 
-test('status, metrics and log tell when the serving certificate, the client CA and the certificate for the parent expire', async (t) => {
+test('status, metrics and log say when the serving certificate, the client CA and the certificate for the parent expire', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-expiry-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const authority = await TestAuthority.create(folder, { validityDays: 29 });

@@ -31,20 +31,20 @@ function following(
   client: KubeClient,
   path: string,
   headers: Record<string, string> = {},
-): { told: string[]; events: WatchEvent[]; done: Promise<void>; isOver: () => boolean } {
-  const told: string[] = [];
+): { received: string[]; events: WatchEvent[]; done: Promise<void>; isOver: () => boolean } {
+  const received: string[] = [];
   const events: WatchEvent[] = [];
   let over = false;
   const done = (async () => {
     for await (const event of client.watch(`${path}?watch=true`, { headers })) {
       events.push(event);
-      told.push(`${event.type} ${event.object.metadata.name ?? ''}`.trim());
+      received.push(`${event.type} ${event.object.metadata.name ?? ''}`.trim());
     }
     over = true;
   })();
   // A watch that is still open when its test is over is cut with its server.
   done.catch(() => {});
-  return { told, events, done, isOver: () => over };
+  return { received, events, done, isOver: () => over };
 }
 
 test('a type is unknown before it is declared, served while it is, and gone with its objects and watches afterwards', async (t) => {
@@ -64,11 +64,11 @@ test('a type is unknown before it is declared, served while it is, and gone with
   t.is(await statusOf(client, instances({ version: 'v2' })), 404);
 
   const watch = following(client, instances({ cluster: '*', shard: '*', identity: 'hash' }));
-  await until(() => watch.told.length === 2);
+  await until(() => watch.received.length === 2);
   await client.delete(declarations({ name: 'instances' }));
   await watch.done;
 
-  t.deepEqual(watch.told, ['ADDED a', 'ADDED b', 'DELETED a', 'DELETED b']);
+  t.deepEqual(watch.received, ['ADDED a', 'ADDED b', 'DELETED a', 'DELETED b']);
   t.is(await statusOf(client, instances({ cluster: '*', shard: '*', identity: 'hash' })), 404);
   t.is(await statusOf(client, instances()), 404);
 });
@@ -94,18 +94,18 @@ test('the wildcard view of metadata shows every identity, live: one that is decl
   await client.create(declarations(), aClusterCachedResource('first'));
   await client.create(instances({ identity: 'first' }), anInstance('a'));
   const watch = following(client, instances({ cluster: '*', shard: '*', version: 'v9', identity: 'first' }), partial);
-  await until(() => watch.told.length === 1);
+  await until(() => watch.received.length === 1);
 
   await client.create(declarations({ cluster: 'beta' }), aClusterCachedResource('second', { version: 'v2' }));
   await client.create(instances({ cluster: 'beta', identity: 'second', version: 'v2' }), {
     ...anInstance('b'),
     apiVersion: 'machines.svm.io/v2',
   });
-  await until(() => watch.told.length === 2);
+  await until(() => watch.received.length === 2);
   await client.delete(declarations({ name: 'instances' }));
-  await until(() => watch.told.length === 3);
+  await until(() => watch.received.length === 3);
 
-  t.deepEqual(watch.told, ['ADDED a', 'ADDED b', 'DELETED a']);
+  t.deepEqual(watch.received, ['ADDED a', 'ADDED b', 'DELETED a']);
   t.false(watch.isOver());
   const annotations = (object: KubeObject | undefined): Record<string, string> => ({ ...object?.metadata.annotations });
   t.like(annotations(watch.events[1]?.object), {
@@ -154,7 +154,7 @@ test('a shard that copies an identity changes nothing of what the shard it belon
   await client.create(declarations(), aClusterCachedResource('hash', { name: '0', kind: 'Copied', scope: 'Namespaced', version: 'v9' }));
 
   const bravo = await RawPusher.open(server, { name: 'bravo' });
-  await bravo.state(slice, [pushedObject(anInstance('a', { uid: 'a' }))], 'v1');
+  await bravo.sync(slice, [pushedObject(anInstance('a', { uid: 'a' }))], 'v1');
 
   const { items } = await client.list(instances({ cluster: '*', shard: 'bravo', identity: 'hash' }));
   t.deepEqual(
@@ -163,7 +163,7 @@ test('a shard that copies an identity changes nothing of what the shard it belon
   );
 });
 
-test('a type that comes back while its objects leave keeps what is stated meanwhile', async (t) => {
+test('a type that comes back while its objects leave keeps what is synced meanwhile', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const slice = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
@@ -177,7 +177,7 @@ test('a type that comes back while its objects leave keeps what is stated meanwh
 
   await client.delete(declarations({ name: 'instances' }));
   await client.create(declarations(), aClusterCachedResource('hash'));
-  await amber.state(slice, many.slice(-50), 'v1');
+  await amber.sync(slice, many.slice(-50), 'v1');
   await until(() => server.logged.some(({ event }) => event === 'type.removed'));
 
   t.is((await client.list(everything)).items.length, 50);

@@ -102,7 +102,7 @@ function aTable(options: Partial<TableOptions> = {}): ObjectForm {
     id: 'x',
     tableVersion: 'v1',
     includeObject: 'Metadata',
-    tellsVersion: false,
+    showsVersion: false,
     now: () => 0,
     ...options,
   });

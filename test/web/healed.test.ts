@@ -5,7 +5,7 @@ import { aPath, anApiExport } from '../support/objects.js';
 import { aServer } from '../support/test-server.js';
 
 async function watchList(client: KubeClient, path: string, query: Record<string, string>): Promise<readonly string[]> {
-  const told: string[] = [];
+  const received: string[] = [];
   const all = {
     allowWatchBookmarks: 'true',
     sendInitialEvents: 'true',
@@ -16,9 +16,11 @@ async function watchList(client: KubeClient, path: string, query: Record<string,
   for await (const { type, object } of client.watch(path, { query: all })) {
     const { name = '', annotations = {} } = object.metadata;
     if (type !== 'BOOKMARK' || annotations['k8s.io/initial-events-end'] === 'true')
-      told.push(`${type} ${name}${type === 'DELETED' ? ` ${annotations['kcp.io/shard']}/${annotations['kcp.io/cluster']}` : ''}`.trim());
+      received.push(
+        `${type} ${name}${type === 'DELETED' ? ` ${annotations['kcp.io/shard']}/${annotations['kcp.io/cluster']}` : ''}`.trim(),
+      );
   }
-  return told;
+  return received;
 }
 
 test('it is told what was deleted since, behind the bookmark; not what was recreated, nor what stands on another shard', async (t) => {
@@ -31,9 +33,9 @@ test('it is told what was deleted since, behind the bookmark; not what was recre
   await client.create(aPath({ shard: 'birch' }), anApiExport({ name: 'moves' }));
   await client.delete(aPath({ name: 'moves' }));
 
-  const told = await watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion });
+  const received = await watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion });
 
-  t.deepEqual(told, ['ADDED again', 'ADDED stays', 'ADDED moves', 'BOOKMARK', 'DELETED gone amber/acme']);
+  t.deepEqual(received, ['ADDED again', 'ADDED stays', 'ADDED moves', 'BOOKMARK', 'DELETED gone amber/acme']);
 });
 
 test('with a selector it is also told what has left it', async (t) => {
@@ -44,9 +46,9 @@ test('with a selector it is also told what has left it', async (t) => {
   await client.delete(aPath({ name: 'gone' }));
   await client.mergePatch(aPath({ name: 'stays' }), { spec: { changed: true } });
 
-  const told = await watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion, labelSelector: 'team=red' });
+  const received = await watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion, labelSelector: 'team=red' });
 
-  t.deepEqual([...told].sort(), ['ADDED stays', 'BOOKMARK', 'DELETED gone amber/acme', 'DELETED leaves amber/acme']);
+  t.deepEqual([...received].sort(), ['ADDED stays', 'BOOKMARK', 'DELETED gone amber/acme', 'DELETED leaves amber/acme']);
 });
 
 test('in a large logical cluster no object that changed is told to be gone, while others go on changing', async (t) => {
@@ -57,14 +59,14 @@ test('in a large logical cluster no object that changed is told to be gone, whil
   await Promise.all(names.slice(500).map((name) => client.mergePatch(aPath({ name }), { spec: { changed: true } })));
   await client.delete(aPath({ name: 'n599' }));
 
-  const [told] = await Promise.all([
+  const [received] = await Promise.all([
     watchList(client, aPath({ shard: '*', cluster: '*' }), { resourceVersion }),
     Promise.all(names.slice(0, 50).map((name) => client.mergePatch(aPath({ name }), { spec: { changed: true } }))),
   ]);
 
   t.deepEqual(
-    told.filter((event) => event.startsWith('DELETED')),
+    received.filter((event) => event.startsWith('DELETED')),
     ['DELETED n599 amber/acme'],
   );
-  t.is(told.filter((event) => event.startsWith('ADDED')).length, 599);
+  t.is(received.filter((event) => event.startsWith('ADDED')).length, 599);
 });

@@ -38,23 +38,23 @@ test('a canonical path that leads nowhere is 404, one that leads to several clus
 test('a watch of a canonical path ends cleanly when the path leads elsewhere, and goes on when something else happens', async (t) => {
   const client = (await aServer(t)).client();
   const made = await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
-  const told: string[] = [];
+  const received: string[] = [];
   const watched = (async () => {
     for await (const { type, object } of client.watch(`${aPath({ cluster: 'root:org' })}?watch=true`))
-      told.push(`${type} ${object.metadata.name}`);
+      received.push(`${type} ${object.metadata.name}`);
   })();
-  await until(() => told.length === 1);
+  await until(() => received.length === 1);
 
   await client.create(aPath({ cluster: 'acme' }), anApiExport({ name: 'two' }));
   await client.create(aPath({ cluster: 'beta' }), atPath('root:else'));
-  await until(() => told.length === 2);
+  await until(() => received.length === 2);
   await client.replace(aPath({ cluster: 'acme', name: 'one' }), {
     ...made,
     metadata: { ...made.metadata, annotations: { 'kcp.io/path': 'root:moved' } },
   });
   await watched;
 
-  t.deepEqual(told.slice(0, 2), ['ADDED one', 'ADDED two']);
+  t.deepEqual(received.slice(0, 2), ['ADDED one', 'ADDED two']);
 });
 
 test('a write takes no canonical path, and no wildcard for its place', async (t) => {

@@ -139,16 +139,16 @@ for (const [version, more, expected] of [
     const { client, at } = await known;
     const options = `allowWatchBookmarks=true&timeoutSeconds=1&${query(versions[version](at), more)}`;
 
-    const told: string[] = [];
+    const received: string[] = [];
     for await (const { type, object } of client.watch(`${aPath()}?watch=true&${options}`)) {
       const { name = '', resourceVersion = '', annotations = {} } = object.metadata;
       const isEnd = annotations['k8s.io/initial-events-end'] === 'true';
-      if (type === 'ERROR') told.push(`ERROR ${String(object['code'])} ${String(object['reason'])}`);
+      if (type === 'ERROR') received.push(`ERROR ${String(object['code'])} ${String(object['reason'])}`);
       else if (type !== 'BOOKMARK' || isEnd)
-        told.push(`${type}${name === '' ? '' : ` ${name}`}@${revisionOf(resourceVersion, at)}${isEnd ? '!' : ''}`);
+        received.push(`${type}${name === '' ? '' : ` ${name}`}@${revisionOf(resourceVersion, at)}${isEnd ? '!' : ''}`);
     }
 
-    t.is(told.join(', '), expected);
+    t.is(received.join(', '), expected);
   });
 }
 

@@ -31,7 +31,7 @@ class StuckResponse extends Writable {
 const pieceBytes = 128 * 1024;
 const ports = { limits: { pieceBytesMax: pieceBytes } } as unknown as KubePorts;
 
-/** Pieces of that length; `state` tells how many were asked for and whether the list was closed. */
+/** Pieces of that length; `state` says how many were asked for and whether the list was closed. */
 function pieces(count: number): { list: AsyncGenerator<Uint8Array>; state: { asked: number; closed: boolean } } {
   const state = { asked: 0, closed: false };
   async function* all(): AsyncGenerator<Uint8Array> {

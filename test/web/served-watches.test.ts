@@ -55,7 +55,7 @@ test.serial(
   async (t) => {
     const { client } = await aServer(t, '--bookmark-interval=200ms');
     await client.create(aPath(), anApiExport());
-    const told = async (query: Readonly<Record<string, string>>): Promise<readonly string[]> => {
+    const received = async (query: Readonly<Record<string, string>>): Promise<readonly string[]> => {
       const events: string[] = [];
       for await (const { type, object } of client.watch(aPath(), { query: { allowWatchBookmarks: 'true', timeoutSeconds: '1', ...query } }))
         events.push(`${type}${object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true' ? ' that ends them' : ''}`);
@@ -64,8 +64,8 @@ test.serial(
     const asked = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' };
 
     for (const from of [{}, { resourceVersion: '0' }]) {
-      t.deepEqual(await told(from), ['ADDED', 'BOOKMARK'], JSON.stringify(from));
-      t.deepEqual(await told({ ...from, ...asked }), ['ADDED', 'BOOKMARK that ends them', 'BOOKMARK'], JSON.stringify(from));
+      t.deepEqual(await received(from), ['ADDED', 'BOOKMARK'], JSON.stringify(from));
+      t.deepEqual(await received({ ...from, ...asked }), ['ADDED', 'BOOKMARK that ends them', 'BOOKMARK'], JSON.stringify(from));
     }
   },
 );

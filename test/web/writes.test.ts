@@ -124,12 +124,12 @@ test('a PUT needs the version it replaces, and one that changes nothing moves no
   t.deepEqual(await client.replace(path('one'), stored), stored);
   const changed = await client.replace(path('one'), { ...stored, spec: { a: 1 } });
   t.is((await client.raw('PUT', path('one'), { body: { ...stored, spec: { a: 2 } } })).status, 409);
-  const told: string[] = [];
+  const received: string[] = [];
   for await (const { type, object } of client.watch(
     `${path()}?watch=true&timeoutSeconds=1&resourceVersion=${stored.metadata.resourceVersion}`,
   ))
-    told.push(`${type}@${object.metadata.resourceVersion}`);
-  t.deepEqual(told, [`MODIFIED@${changed.metadata.resourceVersion}`]);
+    received.push(`${type}@${object.metadata.resourceVersion}`);
+  t.deepEqual(received, [`MODIFIED@${changed.metadata.resourceVersion}`]);
 });
 
 test('a delete keeps its preconditions, needs no Content-Type, and heeds no finalizer (W15, W16)', async (t) => {

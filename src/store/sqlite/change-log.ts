@@ -98,7 +98,7 @@ export class ChangeLog {
     return { changes, upTo: rows.length < rowsMax ? upTo : (rows.at(-1)?.revision ?? upTo) };
   }
 
-  /** The change a row tells of; undefined for a put whose row was compacted while it was read. */
+  /** The change a row reports on; undefined for a put whose row was compacted while it was read. */
   change(row: ChangeRow, key: Key): Change | undefined {
     const { revision, replaced } = row;
     const previous = once(() => this.#rows.object(replaced));

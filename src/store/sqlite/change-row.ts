@@ -108,7 +108,7 @@ export function soundBody(row: BodyRow): Body | undefined {
   return body;
 }
 
-/** Gives SQL the functions that rows are copied with: in a migration, and when an object is stated again. */
+/** Gives SQL the functions that rows are copied with: in a migration, and when an object is written again. */
 export function teachChecksums(database: Connection): void {
   type Names = [shard: string, cluster: string, namespace: string, name: string];
   const rowChecksum = (revision: Revision, resource: number, kind: number, replaced: Revision, ...names: Names): number => {

@@ -19,7 +19,7 @@ import type { Connection } from './database.js';
 import { readMeta } from './meta.js';
 import type { Version } from './rows.js';
 import type { Counted, SliceTable } from './slice-table.js';
-import type { Statements } from './statements.js';
+import type { Syncs } from './syncs.js';
 
 export type Place = [resource: number, shard: string, cluster: string, namespace: string, name: string];
 
@@ -31,18 +31,18 @@ const versionsPerMilestone = 16;
 
 export class ChangeWriter {
   readonly #slices: SliceTable;
-  readonly #surveys: Statements;
+  readonly #underWay: Syncs;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #resources = new Map<string, number>();
   #revision: Revision;
   #logBytes: number;
-  #restated: Byproduct[] = [];
+  #rewritten: Byproduct[] = [];
   #moves: PathMove[] = [];
   #before: Readonly<{ revision: Revision; logBytes: number }>;
 
-  constructor(database: Connection, slices: SliceTable, surveys: Statements) {
+  constructor(database: Connection, slices: SliceTable, underWay: Syncs) {
     this.#slices = slices;
-    this.#surveys = surveys;
+    this.#underWay = underWay;
     this.#statements = prepare(database);
     this.#revision = readMeta(database, 'revision');
     this.#logBytes = readMeta(database, 'log_bytes');
@@ -57,9 +57,9 @@ export class ChangeWriter {
     return this.#logBytes;
   }
 
-  /** Survivors stated again since `open`. */
-  get restated(): readonly Byproduct[] {
-    return this.#restated;
+  /** Survivors written again since `open`. */
+  get rewritten(): readonly Byproduct[] {
+    return this.#rewritten;
   }
 
   /** Where canonical paths of logical clusters moved since `open`. */
@@ -70,7 +70,7 @@ export class ChangeWriter {
   /** Begins a commit. */
   open(): void {
     this.#before = { revision: this.#revision, logBytes: this.#logBytes };
-    this.#restated = [];
+    this.#rewritten = [];
     this.#moves = [];
   }
 
@@ -141,7 +141,7 @@ export class ChangeWriter {
     this.#statements.appendDelete.run(revision, resource, held.revision, ...names, checksum, held.born);
     this.#statements.removeCurrent.run(...place);
     this.#slices.count(key, resource, undefined, held);
-    this.#restateSurvivor(key, resource);
+    this.#rewriteSurvivor(key, resource);
     this.#removePath(key, revision);
     return revision;
   }
@@ -158,20 +158,20 @@ export class ChangeWriter {
     return id;
   }
 
-  /** Informers' keys have no shard (R21): when a namesake elsewhere survives, it is stated again so that they end with it (D4). */
-  #restateSurvivor(key: Key, resource: number): void {
+  /** Informers' keys have no shard (R21): when a namesake elsewhere survives, it is written again so that they end with it (D4). */
+  #rewriteSurvivor(key: Key, resource: number): void {
     const survivor = this.#statements.survivor.get(key.cluster, resource, key.namespace, key.name);
     if (survivor === undefined) return;
     const { shard, revision: replaced } = survivor;
     const revision = this.#next();
-    const bytes = this.#statements.restate.get({ revision, replaced });
+    const bytes = this.#statements.rewrite.get({ revision, replaced });
     if (bytes === undefined) throw new Unsound(`revision ${replaced} is not the row that was written`);
     this.#logBytes += bytes;
     const { versions } = this.#age(survivor, revision);
     this.#statements.moveCurrent.run(revision, versions, resource, shard, key.cluster, key.namespace, key.name);
     this.#slices.count({ shard, resource: key.resource }, resource, undefined, undefined);
-    this.#surveys.restated(shard, resource, replaced, revision);
-    this.#restated.push({ key: { ...key, shard }, revision, replaced });
+    this.#underWay.rewritten(shard, resource, replaced, revision);
+    this.#rewritten.push({ key: { ...key, shard }, revision, replaced });
   }
 
   /** The life of a key goes on with that revision. */
@@ -246,7 +246,7 @@ function prepare(database: Connection) {
       database.prepare(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)
                VALUES (?, ?, ${tombstone}, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, 0, NULL)`),
     // Only what is sound is copied.
-    restate: pluck<
+    rewrite: pluck<
       [{ revision: Revision; replaced: Revision }],
       number
     >(/*sql*/ `INSERT INTO changes (revision, resource, kind, replaced, shard, cluster, namespace, name, checksum, born, version, metadata_start, metadata_end, annotations_at, revision_at, body_checksum, body)

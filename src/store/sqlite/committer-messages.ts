@@ -45,8 +45,8 @@ export type Committed = Readonly<{
   revision: Revision;
   /** One for each of the batch, in order. */
   decided: readonly Decided[];
-  /** Survivors that were stated again because their namesakes on another shard were deleted. */
-  restated: readonly Byproduct[];
+  /** Survivors that were written again because their namesakes on another shard were deleted. */
+  rewritten: readonly Byproduct[];
   /** What ends and removals have deleted. */
   swept: readonly Byproduct[];
   moves: readonly PathMove[];

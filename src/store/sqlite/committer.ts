@@ -2,7 +2,7 @@
  * The only writer (D3): one transaction per batch, with the decision on each mutation and push inside it, in queue order.
  *
  * I3 A batch is durable before anyone hears of it. A batch that fails leaves no trace: what is held in
- *    memory is as before, and statements under way are forgotten, for some of what they heard is lost. So are the removals that
+ *    memory is as before, and syncs under way are forgotten, for some of what they heard is lost. So are the removals that
  *    were in the batch: whoever asked is told.
  */
 import assert from 'node:assert/strict';
@@ -17,14 +17,14 @@ import { Fence } from './fence.js';
 import { beginEpoch, readEpochs } from './life.js';
 import { LinkTable } from './link-table.js';
 import { SliceTable } from './slice-table.js';
-import { Statements } from './statements.js';
+import { Syncs } from './syncs.js';
 import { Sweep } from './sweep.js';
 
 export class Committer {
   readonly #database: Connection;
   readonly #momentIntervalMs: number;
   readonly #statements: ReturnType<typeof prepare>;
-  readonly #underWay = new Statements();
+  readonly #underWay = new Syncs();
   readonly #fence: Fence;
   readonly #links: LinkTable;
   readonly #slices: SliceTable;
@@ -97,16 +97,16 @@ export class Committer {
   }
 
   #committed(done: Pick<Committed, 'decided' | 'slices' | 'begun'>): Committed {
-    const { revision, written, restated, moves, logBytes } = this.#writer;
+    const { revision, written, rewritten, moves, logBytes } = this.#writer;
     const { swept } = this.#decider;
     const asked = done.decided.filter(({ kind }) => kind === 'written').length;
-    assert.equal(written, asked + restated.length + swept.length, 'I2');
+    assert.equal(written, asked + rewritten.length + swept.length, 'I2');
     this.#epoch = done.begun ?? this.#epoch;
     const [shards, links] = [this.#fence.changed, this.#links.changed];
     this.#slices.keep();
     this.#fence.keep();
     this.#links.keep();
-    return { revision, ...done, restated, swept, moves, shards, links, logBytes };
+    return { revision, ...done, rewritten, swept, moves, shards, links, logBytes };
   }
 
   #nextEpoch(nowMs: number): Epoch | undefined {

@@ -2,8 +2,8 @@
  * Decides what the committer is asked, one after the other, inside its transaction: what a mutation or a push comes to, given who
  * has the shard, what the key holds and what is under way.
  *
- * I20 Only who has a shard speaks for it, in queue order (fence.ts). Where a shard changes its side, what was stated of it no longer
- *     counts and statements under way are forgotten; its objects stay until the new side has ended its own statement.
+ * I20 Only who has a shard speaks for it, in queue order (fence.ts). Where a shard changes its via, what was synced of it no longer
+ *     counts and syncs under way are forgotten; its objects stay until the new via has ended its own sync.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';
@@ -11,14 +11,14 @@ import { decide, type Mutation } from '../../domain/mutation.js';
 import type { Push } from '../../domain/push.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
-import type { Side } from '../../domain/side.js';
+import type { Via } from '../../domain/via.js';
 import type { ChangeWriter } from './change-writer.js';
 import type { Asked, Sweeping } from './asked.js';
 import type { Byproduct, Decided } from './committer-messages.js';
 import type { Fence } from './fence.js';
 import type { LinkTable } from './link-table.js';
 import type { SliceTable } from './slice-table.js';
-import type { SliceRange, Statements, Walk } from './statements.js';
+import type { SliceRange, Syncs, Walk } from './syncs.js';
 import { littleMax, type Sweep } from './sweep.js';
 
 export type DeciderParts = Readonly<{
@@ -27,7 +27,7 @@ export type DeciderParts = Readonly<{
   slices: SliceTable;
   writer: ChangeWriter;
   sweep: Sweep;
-  underWay: Statements;
+  underWay: Syncs;
 }>;
 
 type Spoken = Extract<Push, { by: unknown }>;
@@ -65,7 +65,7 @@ export class Decider {
       case 'acquire':
         return this.#acquire(asked);
       case 'claim':
-        return this.#sided(asked.shard, () => this.#parts.fence.claim(asked)) ?? unchanged;
+        return this.#moved(asked.shard, () => this.#parts.fence.claim(asked)) ?? unchanged;
       case 'clear':
         return this.#clear(asked);
       case 'drop':
@@ -95,29 +95,29 @@ export class Decider {
     const held = writer.held(place);
     const verdict = decide(mutation, held?.revision);
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
-    this.#sided(key.shard, () => fence.settle(key.shard));
+    this.#moved(key.shard, () => fence.settle(key.shard));
     if (mutation.kind === 'put') return written(writer.put(key, place, mutation.body, mutation.path, held), held?.revision);
     assert(held !== undefined, 'what is deleted is there');
     return written(writer.delete(key, place, held), held.revision);
   }
 
-  /** A pusher that comes for its shard begins anew: a statement that another connection left unfinished is none of its own. */
+  /** A pusher that comes for its shard begins anew: a sync that another connection left unfinished is none of its own. */
   #acquire(arrival: PushOf<'acquire'>): Decided {
     const { fence, underWay } = this.#parts;
     const { shard } = arrival;
-    const decided = this.#sided(shard, () => fence.acquire(arrival));
+    const decided = this.#moved(shard, () => fence.acquire(arrival));
     if (decided.kind === 'acquired') underWay.forgetRange({ shard });
     return decided;
   }
 
-  /** What was told by the side that a shard had is no start for another one. */
-  #sided<T>(shard: ShardName, change: () => T): T {
+  /** What was told by the neighbour that a shard had is no start for another one. */
+  #moved<T>(shard: ShardName, change: () => T): T {
     const { fence, slices, underWay } = this.#parts;
-    const sideNow = (): Side | undefined => fence.known(shard)?.side;
-    const before = sideNow();
+    const viaNow = (): Via | undefined => fence.known(shard)?.via;
+    const before = viaNow();
     const result = change();
-    if (sideNow() === before) return result;
-    slices.doubtAll(shard);
+    if (viaNow() === before) return result;
+    slices.invalidateAll(shard);
     underWay.forgetRange({ shard });
     return result;
   }
@@ -131,16 +131,16 @@ export class Decider {
     switch (push.kind) {
       case 'begin':
         return this.#begin(push);
-      case 'state':
-        return this.#state(push);
+      case 'upsert':
+        return this.#upsert(push);
       case 'keep':
         return this.#keep(push);
       case 'retract':
         return this.#retract(push);
       case 'end':
         return this.#end(push, undefined);
-      case 'doubt':
-        return this.#doubt(push);
+      case 'invalidate':
+        return this.#invalidate(push);
       case 'compare':
         return this.#compare(push);
       default:
@@ -151,12 +151,12 @@ export class Decider {
   #begin({ slice }: PushOf<'begin'>): Decided {
     const { slices, writer, underWay } = this.#parts;
     const resource = writer.resource(slice.resource);
-    slices.doubt(slice, resource);
+    slices.invalidate(slice, resource);
     underWay.begin(slice.shard, resource, writer.revision);
     return unchanged;
   }
 
-  #state({ key, body, path }: PushOf<'state'>): Decided {
+  #upsert({ key, body, path }: PushOf<'upsert'>): Decided {
     const { writer, underWay } = this.#parts;
     const place = writer.place(key);
     const { held, isSame } = writer.compare(place, body);
@@ -180,10 +180,10 @@ export class Decider {
     return held === undefined ? unchanged : written(writer.delete(key, place, held), held.revision);
   }
 
-  #doubt({ slice, edge }: PushOf<'doubt'>): Decided {
+  #invalidate({ slice, filterHash }: PushOf<'invalidate'>): Decided {
     const { slices, writer, underWay } = this.#parts;
     const resource = writer.resource(slice.resource);
-    slices.doubt(slice, resource, edge);
+    slices.invalidate(slice, resource, filterHash);
     underWay.forget(slice.shard, resource);
     return unchanged;
   }
@@ -192,7 +192,7 @@ export class Decider {
     const { slices, writer } = this.#parts;
     const resource = writer.resource(slice.resource);
     const own = slices.digestOf(slice, resource);
-    return own === digest ? unchanged : { kind: 'differs', digest: own, isInStep: slices.edgeOf(slice, resource) !== '' };
+    return own === digest ? unchanged : { kind: 'differs', digest: own, isCurrent: slices.hashOf(slice, resource) !== '' };
   }
 
   #resume(push: Sweeping, walk: number): Decided {
@@ -203,80 +203,80 @@ export class Decider {
 
   #end(push: PushOf<'end'>, resumed: number | undefined): Decided {
     const { slices, writer, underWay } = this.#parts;
-    const { slice, edge } = push;
+    const { slice, filterHash } = push;
     const id = writer.resource(slice.resource);
-    const statement = underWay.running(slice.shard, id);
-    if (statement === undefined && resumed === undefined && edge !== '' && slices.edgeOf(slice, id) === edge) return this.#stated(push, id);
-    // A statement with another walk, or none, is another one, which began meanwhile.
-    if (statement === undefined || (resumed !== undefined && statement.walk?.number !== resumed)) return unbegun;
+    const sync = underWay.running(slice.shard, id);
+    if ((sync ?? resumed) === undefined && filterHash !== '' && slices.hashOf(slice, id) === filterHash) return this.#synced(push, id);
+    // A full sync with another walk, or none, is another one, which began meanwhile.
+    if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) return unbegun;
     if (push.isSame === true) {
       underWay.forget(slice.shard, id);
-      return this.#stated(push, id);
+      return this.#synced(push, id);
     }
-    statement.walk ??= underWay.walk(statement.survey, [{ id, slice }]);
+    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }]);
     // What held little before this commit is followed by others of its lane: it must be through.
     const held = slices.objectsOf(slice, id);
-    const decided = this.#step(statement.walk, held <= littleMax + this.#asked ? held : 0);
+    const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
     underWay.forget(slice.shard, id);
-    this.#stated(push, id);
+    this.#synced(push, id);
     return decided;
   }
 
-  #stated({ slice, by, edge, incarnation }: PushOf<'end'>, id: number): Decided {
+  #synced({ slice, by, filterHash, term }: PushOf<'end'>, id: number): Decided {
     const { fence, slices } = this.#parts;
     const known = fence.known(slice.shard);
-    assert(known !== undefined, 'whoever ends a statement has the shard');
-    slices.state(slice, id, incarnation ?? known.incarnation, by.kind === 'link' ? edge : '');
+    assert(known !== undefined, 'whoever ends a sync has the shard');
+    slices.sync(slice, id, term ?? known.term, by.kind === 'link' ? filterHash : '');
     return { kind: 'swept', removed: 0 };
   }
 
   #clear({ shard, fence, nowMs, onlyRemoved = false }: PushOf<'clear'>): Decided {
     if (onlyRemoved && this.#parts.fence.known(shard)?.removed !== true) return unchanged;
-    if (fence) this.#sided(shard, () => this.#parts.fence.remove(shard, nowMs));
+    if (fence) this.#moved(shard, () => this.#parts.fence.remove(shard, nowMs));
     return this.#beginRemoval({ shard });
   }
 
   #assume({ shard }: PushOf<'assume'>): Decided {
     const { fence, slices } = this.#parts;
     const known = fence.known(shard);
-    if (known?.side === 'local' && known.plain) slices.assume(shard, known.incarnation);
+    if (known?.via === 'local' && known.plain) slices.assume(shard, known.term);
     return unchanged;
   }
 
-  #meet({ side, cacheId }: PushOf<'meet'>): Decided {
+  #meet({ neighbour, cacheId }: PushOf<'meet'>): Decided {
     const { fence, links, slices, underWay } = this.#parts;
-    const met = links.meet(side, cacheId);
+    const met = links.meet(neighbour, cacheId);
     if (met.kind === 'bound' || met.kind === 'full') return met;
     if (met.kind === 'same') return unchanged;
-    for (const shard of fence.of(side)) {
-      if (side === 'parent' && met.kind === 'another') this.#sided(shard, () => fence.leaveSide(shard));
-      slices.leaveStep(shard);
+    for (const shard of fence.of(neighbour)) {
+      if (neighbour === 'parent' && met.kind === 'another') this.#moved(shard, () => fence.leaveVia(shard));
+      slices.makeStale(shard);
       underWay.forgetRange({ shard });
     }
     return unchanged;
   }
 
-  /** Without a position no slice that comes over the link is in step with it. */
-  #reach({ side, position }: PushOf<'reach'>): Decided {
+  /** Without a position no slice that comes over the link is current with it. */
+  #reach({ neighbour, position }: PushOf<'reach'>): Decided {
     const { fence, links, slices } = this.#parts;
-    links.reach(side, position);
-    if (position === '') for (const shard of fence.of(side)) slices.leaveStep(shard);
+    links.reach(neighbour, position);
+    if (position === '') for (const shard of fence.of(neighbour)) slices.makeStale(shard);
     return unchanged;
   }
 
-  #leave({ side }: PushOf<'leave'>): Decided {
+  #leave({ neighbour }: PushOf<'leave'>): Decided {
     const { fence, links } = this.#parts;
-    links.leave(side);
-    for (const shard of fence.of(side)) this.#sided(shard, () => fence.leaveSide(shard));
+    links.leave(neighbour);
+    for (const shard of fence.of(neighbour)) this.#moved(shard, () => fence.leaveVia(shard));
     return unchanged;
   }
 
-  /** Objects that are written or stated while the removal is under way stay: they are of the life after it. */
+  /** Objects that are written or synced while the removal is under way stay: they are of the life after it. */
   #beginRemoval(range: SliceRange): Decided {
     const { slices, writer, underWay } = this.#parts;
     underWay.forgetRange(range);
-    slices.forgetStated(range);
+    slices.forgetSynced(range);
     return this.#remove(underWay.beginRemoval(range, writer.revision, slices.held(range)));
   }
 

@@ -1,15 +1,15 @@
 /**
- * Which side and which incarnation has a shard, and which shards were removed: the table `shards`, held in memory as well. Decided
- * in the committer, in queue order, so that nothing of an older process, or of a side that has lost the shard, slips in behind a
+ * Which via and which term has a shard, and which shards were removed: the table `shards`, held in memory as well. Decided
+ * in the committer, in queue order, so that nothing of an older process, or of a neighbour that has lost the shard, slips in behind a
  * newer claim. Which of two claims has it, and what a pusher is given that comes, is judged in domain/claim.ts.
  *
- *   known                      a pusher of 7     a link of side S   a plain write
- *   nothing                    fenced            fenced             makes it local, plain, incarnation 1
+ *   known                      a pusher of 7     a link at S        a plain write
+ *   nothing                    fenced            fenced             makes it local, plain, term 1
  *   local, 7                   passes            fenced             passes
  *   local, another             fenced            fenced             passes
- *   side S, whatever number    fenced            passes             refused, or takes it with the next incarnation
- *   nobody's, of another cache fenced            fenced             refused, or takes it with the next incarnation
- *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next incarnation
+ *   via S, whatever number     fenced            passes             refused, or takes it with the next term
+ *   nobody's, of another cache fenced            fenced             refused, or takes it with the next term
+ *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next term
  *
  * I14 The order of what is known of a shard never falls (R1), until that is forgotten. Bound: one entry per shard that was ever claimed, written to
  * or removed, and not forgotten.
@@ -28,7 +28,7 @@ import {
 } from '../../domain/claim.js';
 import type { PushOutcome, Speaker } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
-import type { Side } from '../../domain/side.js';
+import type { Via } from '../../domain/via.js';
 import type { Connection } from './database.js';
 import { readCacheId } from './meta.js';
 
@@ -59,7 +59,7 @@ export class Fence {
     const state = arrived(this.#own, known, arrival);
     if (state === undefined) return { kind: 'fenced', holder: known };
     if (state !== known) this.#set(state);
-    return { kind: 'acquired', incarnation: state.incarnation };
+    return { kind: 'acquired', term: state.term };
   }
 
   /** Undefined when the claim takes the shard, or stands. */
@@ -83,10 +83,10 @@ export class Fence {
     return isElsewhere(this.#shards.get(shard), this.#own);
   }
 
-  /** A plain writer, which has no incarnation, writes: unless the shard is local already, it becomes so. */
+  /** A plain writer, which has no term, writes: unless the shard is local already, it becomes so. */
   settle(shard: ShardName): void {
     const known = this.#shards.get(shard);
-    if (known?.side === 'local') return;
+    if (known?.via === 'local') return;
     this.#set(writtenPlainly(this.#own, known, shard));
   }
 
@@ -104,15 +104,15 @@ export class Fence {
     return undefined;
   }
 
-  /** Another cache is on the side of the shard: it is nobody's until somebody tells of it. */
-  leaveSide(shard: ShardName): void {
+  /** Another cache is on the via of the shard: it is nobody's until somebody reports on it. */
+  leaveVia(shard: ShardName): void {
     const known = this.#shards.get(shard);
-    if (known !== undefined) this.#set({ ...known, side: undefined });
+    if (known !== undefined) this.#set({ ...known, via: undefined });
   }
 
-  /** The shards of a side. */
-  of(side: Side): readonly ShardName[] {
-    return [...this.#shards.values()].flatMap((state) => (state.side === side ? [state.shard] : []));
+  /** The shards of a neighbour. */
+  of(via: Via): readonly ShardName[] {
+    return [...this.#shards.values()].flatMap((state) => (state.via === via ? [state.shard] : []));
   }
 
   /** What the commit under way has changed. */
@@ -133,10 +133,10 @@ export class Fence {
   }
 
   #set(state: ShardState): void {
-    const { shard, incarnation, process, removed, origin, side, plain } = state;
+    const { shard, term, process, removed, origin, via, plain } = state;
     this.#note(shard);
     this.#shards.set(shard, state);
-    this.#statements.set.run(shard, incarnation, process, removed ? 1 : 0, origin, side ?? '', plain ? 1 : 0);
+    this.#statements.set.run(shard, term, process, removed ? 1 : 0, origin, via ?? '', plain ? 1 : 0);
   }
 
   #note(shard: ShardName): void {
@@ -145,28 +145,28 @@ export class Fence {
 }
 
 export function readShards(database: Connection): readonly ShardState[] {
-  type Row = Omit<ShardState, 'side' | 'removed' | 'plain'> & { side: Side | ''; removed: number; plain: number };
+  type Row = Omit<ShardState, 'via' | 'removed' | 'plain'> & { via: Via | ''; removed: number; plain: number };
   return database
-    .prepare<[], Row>(/*sql*/ `SELECT shard, term AS incarnation, process, removed, origin, side, plain FROM shards`)
+    .prepare<[], Row>(/*sql*/ `SELECT shard, term, process, removed, origin, via, plain FROM shards`)
     .all()
-    .map(({ side, removed, plain, ...known }) => ({
+    .map(({ via, removed, plain, ...known }) => ({
       ...known,
-      side: side === '' ? undefined : side,
+      via: via === '' ? undefined : via,
       removed: removed !== 0,
       plain: plain !== 0,
     }));
 }
 
-function speaksFor(by: Speaker, { side, incarnation, removed }: ShardState): boolean {
-  if (by.kind === 'link') return side === by.side;
-  return side === 'local' && !removed && incarnation === by.incarnation;
+function speaksFor(by: Speaker, { via, term, removed }: ShardState): boolean {
+  if (by.kind === 'link') return via === by.neighbour;
+  return via === 'local' && !removed && term === by.term;
 }
 
 function prepare(database: Connection) {
   return {
     remove: database.prepare(/*sql*/ `DELETE FROM shards WHERE shard = ?`),
-    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, term, process, removed, origin, side, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
+    set: database.prepare(/*sql*/ `INSERT INTO shards (shard, term, process, removed, origin, via, plain) VALUES (?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (shard) DO UPDATE SET term = excluded.term, process = excluded.process,
-                 removed = excluded.removed, origin = excluded.origin, side = excluded.side, plain = excluded.plain`),
+                 removed = excluded.removed, origin = excluded.origin, via = excluded.via, plain = excluded.plain`),
   };
 }

@@ -8,7 +8,7 @@
  * take several commits. Between them the job is put back in front. The end of a slice that holds little is through at once (sweep.ts), and
  * nothing waits for it. A pusher that comes for the shard that an `end` goes over is sent ahead of that once more: if it has the shard, the `end` is
  * void and nothing waits for it. It is answered in its own place. A link's claims keep their places: what came before them is true of the
- * incarnation before.
+ * term before.
  *
  *   jobs  [ acquire, again ][ end, resumed ][ 40 pushes ][ acquire ]
  */
@@ -159,7 +159,7 @@ export function askedOf(part: Part): readonly Asked[] {
 /** Bytes that wait with it: its body and an allowance for its key. */
 export function sizeOf(item: Mutation | Push): number {
   const keyBytes = 256;
-  return keyBytes + (item.kind === 'put' || item.kind === 'state' ? item.body.bytes.length : 0);
+  return keyBytes + (item.kind === 'put' || item.kind === 'upsert' ? item.body.bytes.length : 0);
 }
 
 /** Whether a push may take more than one commit. */

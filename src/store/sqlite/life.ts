@@ -50,7 +50,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
 
 /** A store of an older schema may have had no id when it was migrated: what is local has its origin here. */
 function noteOrigins(database: Connection): void {
-  database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE side = 'local' AND origin = ''`).run(readCacheId(database));
+  database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE via = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
 /** Within a transaction: the epoch that counts from `firstRevision` on. */

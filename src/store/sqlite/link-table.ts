@@ -1,5 +1,5 @@
 /**
- * The links of this cache: which cache is at the other end of each, and up to where that has told everything (the table `links`,
+ * The links of this cache: which cache is at the other end of each, and up to where that has sent everything (the table `links`,
  * held in memory as well).
  *
  * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 No two children have one id: the one that
@@ -7,7 +7,7 @@
  *     is met, and those that are known come in as ever.
  */
 import { leftLink, linksMax, type LinkState } from '../../domain/push.js';
-import { childOf, type LinkSide } from '../../domain/side.js';
+import { childOf, type Neighbour } from '../../domain/via.js';
 import type { Connection } from './database.js';
 
 /** `first`: there was none before. */
@@ -17,42 +17,42 @@ export type Meeting = Readonly<
 
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
-  readonly #links: Map<LinkSide, LinkState>;
+  readonly #links: Map<Neighbour, LinkState>;
   /** What the commit under way has changed, as it was. */
-  readonly #before = new Map<LinkSide, LinkState | undefined>();
+  readonly #before = new Map<Neighbour, LinkState | undefined>();
 
   constructor(database: Connection) {
     this.#statements = prepare(database);
-    this.#links = new Map(readLinks(database).map((state) => [state.side, state]));
+    this.#links = new Map(readLinks(database).map((state) => [state.neighbour, state]));
   }
 
-  meet(side: LinkSide, cacheId: string): Meeting {
-    const known = this.#links.get(side);
+  meet(neighbour: Neighbour, cacheId: string): Meeting {
+    const known = this.#links.get(neighbour);
     if (known?.cacheId === cacheId) return { kind: 'same' };
-    if (side !== 'parent') {
+    if (neighbour !== 'parent') {
       const name = this.#childWith(cacheId);
       if (name !== undefined) return { kind: 'bound', name };
       if (known === undefined && this.#links.size >= linksMax) return { kind: 'full' };
     }
-    this.#set({ side, cacheId, position: '' });
+    this.#set({ neighbour, cacheId, position: '' });
     return { kind: known === undefined ? 'first' : 'another' };
   }
 
   /** What a link that was forgotten reaches is nothing. */
-  reach(side: LinkSide, position: string): void {
-    const known = this.#links.get(side);
+  reach(neighbour: Neighbour, position: string): void {
+    const known = this.#links.get(neighbour);
     if (known !== undefined && known.position !== position) this.#set({ ...known, position });
   }
 
-  leave(side: LinkSide): void {
-    this.#note(side);
-    this.#links.delete(side);
-    this.#statements.remove.run(side);
+  leave(neighbour: Neighbour): void {
+    this.#note(neighbour);
+    this.#links.delete(neighbour);
+    this.#statements.remove.run(neighbour);
   }
 
   /** What the commit under way has changed. */
   get changed(): readonly LinkState[] {
-    return [...this.#before.keys()].map((side) => this.#links.get(side) ?? leftLink(side));
+    return [...this.#before.keys()].map((neighbour) => this.#links.get(neighbour) ?? leftLink(neighbour));
   }
 
   keep(): void {
@@ -60,38 +60,39 @@ export class LinkTable {
   }
 
   undo(): void {
-    for (const [side, before] of this.#before) {
-      if (before === undefined) this.#links.delete(side);
-      else this.#links.set(side, before);
+    for (const [neighbour, before] of this.#before) {
+      if (before === undefined) this.#links.delete(neighbour);
+      else this.#links.set(neighbour, before);
     }
     this.#before.clear();
   }
 
   #childWith(cacheId: string): string | undefined {
-    for (const state of this.#links.values()) if (state.cacheId === cacheId && state.side !== 'parent') return childOf(state.side);
+    for (const state of this.#links.values())
+      if (state.cacheId === cacheId && state.neighbour !== 'parent') return childOf(state.neighbour);
     return undefined;
   }
 
   #set(state: LinkState): void {
-    const { side, cacheId, position } = state;
-    this.#note(side);
-    this.#links.set(side, state);
-    this.#statements.set.run(side, cacheId, position);
+    const { neighbour, cacheId, position } = state;
+    this.#note(neighbour);
+    this.#links.set(neighbour, state);
+    this.#statements.set.run(neighbour, cacheId, position);
   }
 
-  #note(side: LinkSide): void {
-    if (!this.#before.has(side)) this.#before.set(side, this.#links.get(side));
+  #note(neighbour: Neighbour): void {
+    if (!this.#before.has(neighbour)) this.#before.set(neighbour, this.#links.get(neighbour));
   }
 }
 
 export function readLinks(database: Connection): readonly LinkState[] {
-  return database.prepare<[], LinkState>(/*sql*/ `SELECT side, cache_id AS cacheId, position FROM links`).all();
+  return database.prepare<[], LinkState>(/*sql*/ `SELECT neighbour, cache_id AS cacheId, position FROM links`).all();
 }
 
 function prepare(database: Connection) {
   return {
-    remove: database.prepare(/*sql*/ `DELETE FROM links WHERE side = ?`),
-    set: database.prepare(/*sql*/ `INSERT INTO links (side, cache_id, position) VALUES (?, ?, ?)
-               ON CONFLICT (side) DO UPDATE SET cache_id = excluded.cache_id, position = excluded.position`),
+    remove: database.prepare(/*sql*/ `DELETE FROM links WHERE neighbour = ?`),
+    set: database.prepare(/*sql*/ `INSERT INTO links (neighbour, cache_id, position) VALUES (?, ?, ?)
+               ON CONFLICT (neighbour) DO UPDATE SET cache_id = excluded.cache_id, position = excluded.position`),
   };
 }

@@ -32,7 +32,7 @@ export class Publication {
 
   of(
     batch: readonly Part[],
-    { decided, restated, swept, moves }: Pick<Committed, 'decided' | 'restated' | 'swept' | 'moves'>,
+    { decided, rewritten, swept, moves }: Pick<Committed, 'decided' | 'rewritten' | 'swept' | 'moves'>,
   ): { changes: readonly Change[]; answers: readonly Answer[] } {
     this.#moves = new Map(moves.map(({ revision, before, after }) => [revision, { before, after }]));
     const changes: Change[] = [];
@@ -47,8 +47,8 @@ export class Publication {
       return { kind: 'pushes', part, outcomes: part.asked.map((asked) => this.#pushOutcomeOf(asked, decision(), changes)) };
     });
     for (const { key, revision, replaced } of swept) changes.push(this.#changeOf(key, undefined, revision, replaced));
-    for (const each of restated) changes.push(this.#restated(each));
-    return { changes: swept.length + restated.length === 0 ? changes : changes.toSorted((a, b) => a.revision - b.revision), answers };
+    for (const each of rewritten) changes.push(this.#rewritten(each));
+    return { changes: swept.length + rewritten.length === 0 ? changes : changes.toSorted((a, b) => a.revision - b.revision), answers };
   }
 
   #outcomeOf({ mutation }: MutationJob, decision: Decided, changes: Change[]): Outcome {
@@ -67,7 +67,7 @@ export class Publication {
     if (decision.kind !== 'written') return decision;
     assert('key' in asked, 'what writes has a key');
     const { revision, replaced } = decision;
-    changes.push(this.#changeOf(asked.key, asked.kind === 'state' ? asked.body : undefined, revision, replaced));
+    changes.push(this.#changeOf(asked.key, asked.kind === 'upsert' ? asked.body : undefined, revision, replaced));
     return { kind: 'written', revision };
   }
 
@@ -84,10 +84,10 @@ export class Publication {
     return movedPath === undefined ? change : { ...change, movedPath };
   }
 
-  #restated({ key, revision, replaced }: Byproduct): Change {
+  #rewritten({ key, revision, replaced }: Byproduct): Change {
     const resource = this.#rows.resourceIds(key.resource)[0] ?? 0;
     const change = this.#changeLog.change({ ...key, resource, kind: put, revision, replaced }, key);
-    assert(change !== undefined, 'a survivor that was restated is there');
+    assert(change !== undefined, 'a survivor that was written again is there');
     return change;
   }
 }

@@ -49,7 +49,7 @@ export class Rows {
     const columns = revision > 0 ? this.#statements.body.get(revision) : undefined;
     if (columns === undefined) return undefined;
     const row = bodyRowOf(columns);
-    const body = this.#told(() => soundBody(row));
+    const body = this.#received(() => soundBody(row));
     if (body === undefined) return undefined;
     const object: StoredObject = { key: this.key(row), revision, resourceVersion: format(revision), body };
     recent.add(object);
@@ -72,7 +72,7 @@ export class Rows {
 
   /** The rows, each as it was written, and of that type if one is named. */
   sound<Row extends SummedRow>(rows: readonly Row[], resource?: number): readonly Row[] {
-    return this.#told(() => {
+    return this.#received(() => {
       for (const row of rows)
         if (sound(row).resource !== (resource ?? row.resource))
           throw new Unsound(`revision ${row.revision} stands in the index of another type`);
@@ -117,12 +117,12 @@ export class Rows {
   }
 
   #fail(problem: string): never {
-    return this.#told(() => {
+    return this.#received(() => {
       throw new Unsound(problem);
     });
   }
 
-  #told<T>(read: () => T): T {
+  #received<T>(read: () => T): T {
     try {
       return read();
     } catch (error) {

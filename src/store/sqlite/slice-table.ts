@@ -1,26 +1,34 @@
 /**
- * What each slice holds and how far it is stated: the table `slices`, held in memory as well and written once per commit and slice
+ * What each slice holds and how far it is synced: the table `slices`, held in memory as well and written once per commit and slice
  * that the commit touched.
  *
  * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their digests, whoever wrote them. A
- *     slice that holds nothing and was never stated has no row. Bound: one row per shard and type.
+ *     slice that holds nothing and was never synced has no row. Bound: one row per shard and type.
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../domain/digest.js';
-import { isForgotten, type Incarnation, type SliceState } from '../../domain/push.js';
+import { isForgotten, type Term, type SliceState } from '../../domain/push.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
-import type { NumberedSlice, SliceRange } from './statements.js';
+import type { NumberedSlice, SliceRange } from './syncs.js';
 
 /** What a change has put into a slice, or taken out. */
 export type Counted = Readonly<{ bytes: number; digest: Digest }>;
 
-type Facts = { objects: number; bytes: number; digest: Digest; changedMs: number; stated: Incarnation; synced: boolean; edge: string };
+type Facts = {
+  objects: number;
+  bytes: number;
+  digest: Digest;
+  changedMs: number;
+  syncedTerm: Term;
+  everSynced: boolean;
+  filterHash: string;
+};
 
 type Row = Facts & { readonly id: number; readonly slice: Slice };
 
-const nothing: Facts = { objects: 0, bytes: 0, digest: emptyDigest, changedMs: 0, stated: 0, synced: false, edge: '' };
+const nothing: Facts = { objects: 0, bytes: 0, digest: emptyDigest, changedMs: 0, syncedTerm: 0, everSynced: false, filterHash: '' };
 
 export class SliceTable {
   readonly #statements: ReturnType<typeof prepare>;
@@ -54,41 +62,41 @@ export class SliceTable {
     row.digest = subtractDigest(row.digest, taken.digest);
   }
 
-  /** `edge`: of the link that has stated it; '' for a pusher. */
-  state(slice: Slice, id: number, incarnation: Incarnation, edge: string): void {
+  /** `filterHash`: of the link that has synced it; '' for a pusher. */
+  sync(slice: Slice, id: number, term: Term, filterHash: string): void {
     const row = this.#touch(slice, id);
-    row.stated = incarnation;
-    row.synced = true;
-    row.edge = edge;
+    row.syncedTerm = term;
+    row.everSynced = true;
+    row.filterHash = filterHash;
   }
 
-  /** The slice counts as not stated and as out of step, but with `edge`. */
-  doubt({ shard }: Slice, id: number, edge = ''): void {
+  /** The slice counts as not synced and as stale, but with `filterHash`. */
+  invalidate({ shard }: Slice, id: number, filterHash = ''): void {
     const known = this.#rows.get(shard)?.get(id);
-    if (known !== undefined) this.#doubt(known, edge);
+    if (known !== undefined) this.#invalidate(known, filterHash);
   }
 
-  /** So do all of a shard, for they come from another side now. */
-  doubtAll(shard: ShardName): void {
-    for (const row of this.#in({ shard })) this.#doubt(row);
+  /** So do all of a shard, for they come from another neighbour now. */
+  invalidateAll(shard: ShardName): void {
+    for (const row of this.#in({ shard })) this.#invalidate(row);
   }
 
-  /** All slices of the shard are out of step with the link they come over. */
-  leaveStep(shard: ShardName): void {
-    for (const row of this.#in({ shard })) if (row.edge !== '') this.#touch(row.slice, row.id).edge = '';
+  /** All slices of the shard are stale with the link they come over. */
+  makeStale(shard: ShardName): void {
+    for (const row of this.#in({ shard })) if (row.filterHash !== '') this.#touch(row.slice, row.id).filterHash = '';
   }
 
-  /** All slices of the shard count as stated by this incarnation, though nobody said so. */
-  assume(shard: ShardName, incarnation: Incarnation): void {
+  /** All slices of the shard count as synced by this term, though nobody said so. */
+  assume(shard: ShardName, term: Term): void {
     for (const row of this.#in({ shard })) {
-      const { slice, id, stated, synced, edge } = row;
+      const { slice, id, syncedTerm, everSynced, filterHash } = row;
       // What this very commit has emptied again is no slice.
-      if (!isForgotten(row) && (stated !== incarnation || !synced)) this.state(slice, id, incarnation, edge);
+      if (!isForgotten(row) && (syncedTerm !== term || !everSynced)) this.sync(slice, id, term, filterHash);
     }
   }
 
-  edgeOf({ shard }: Slice, id: number): string {
-    return this.#rows.get(shard)?.get(id)?.edge ?? '';
+  hashOf({ shard }: Slice, id: number): string {
+    return this.#rows.get(shard)?.get(id)?.filterHash ?? '';
   }
 
   objectsOf({ shard }: Slice, id: number): number {
@@ -99,10 +107,11 @@ export class SliceTable {
     return formatDigest(this.#rows.get(shard)?.get(id)?.digest ?? emptyDigest);
   }
 
-  /** All of the range counts as never stated. */
-  forgetStated(range: SliceRange): void {
-    for (const { slice, id, stated, synced, edge } of this.#in(range)) {
-      if (stated !== 0 || synced || edge !== '') Object.assign(this.#touch(slice, id), { stated: 0, synced: false, edge: '' });
+  /** All of the range counts as never synced. */
+  forgetSynced(range: SliceRange): void {
+    for (const { slice, id, syncedTerm, everSynced, filterHash } of this.#in(range)) {
+      if (syncedTerm !== 0 || everSynced || filterHash !== '')
+        Object.assign(this.#touch(slice, id), { syncedTerm: 0, everSynced: false, filterHash: '' });
     }
   }
 
@@ -116,20 +125,20 @@ export class SliceTable {
 
   /** Writes what the commit has touched, and tells it. */
   write(): readonly SliceState[] {
-    const told: SliceState[] = [];
+    const changed: SliceState[] = [];
     for (const row of this.#before.keys()) {
-      const { id, slice, objects, bytes, digest, changedMs, stated, synced, edge } = row;
+      const { id, slice, objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash } = row;
       assert(objects >= 0 && bytes >= 0, 'I15');
       if (isForgotten(row)) {
         this.#statements.remove.run(slice.shard, id);
         this.#rows.get(slice.shard)?.delete(id);
       } else {
         const { high, low } = digest;
-        this.#statements.set.run(slice.shard, id, objects, bytes, high, low, changedMs, stated, synced ? 1 : 0, edge);
+        this.#statements.set.run(slice.shard, id, objects, bytes, high, low, changedMs, syncedTerm, everSynced ? 1 : 0, filterHash);
       }
-      told.push(stateOf(row));
+      changed.push(stateOf(row));
     }
-    return told;
+    return changed;
   }
 
   keep(): void {
@@ -144,8 +153,8 @@ export class SliceTable {
     this.#before.clear();
   }
 
-  #doubt({ slice, id, stated, edge: before }: Row, edge = ''): void {
-    if (stated !== 0 || before !== edge) Object.assign(this.#touch(slice, id), { stated: 0, edge });
+  #invalidate({ slice, id, syncedTerm, filterHash: before }: Row, filterHash = ''): void {
+    if (syncedTerm !== 0 || before !== filterHash) Object.assign(this.#touch(slice, id), { syncedTerm: 0, filterHash });
   }
 
   #in(range: SliceRange): readonly Row[] {
@@ -162,8 +171,8 @@ export class SliceTable {
       return row;
     }
     if (!this.#before.has(known)) {
-      const { objects, bytes, digest, changedMs, stated, synced, edge } = known;
-      this.#before.set(known, { objects, bytes, digest, changedMs, stated, synced, edge });
+      const { objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash } = known;
+      this.#before.set(known, { objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash });
     }
     return known;
   }
@@ -179,37 +188,37 @@ export function readSlices(database: Connection): readonly SliceState[] {
   return readRows(database).map(stateOf);
 }
 
-function stateOf({ slice, objects, bytes, digest, changedMs, stated, synced, edge }: Row): SliceState {
-  return { slice, objects, bytes, digest: formatDigest(digest), changedMs, stated, synced, edge };
+function stateOf({ slice, objects, bytes, digest, changedMs, syncedTerm, everSynced, filterHash }: Row): SliceState {
+  return { slice, objects, bytes, digest: formatDigest(digest), changedMs, syncedTerm, everSynced, filterHash };
 }
 
 function readRows(database: Connection): readonly Row[] {
-  type Read = Omit<Facts, 'synced' | 'digest'> &
-    Digest & { id: number; shard: ShardName; group: string; resource: string; identity: string; synced: number };
+  type Read = Omit<Facts, 'everSynced' | 'digest'> &
+    Digest & { id: number; shard: ShardName; group: string; resource: string; identity: string; everSynced: number };
   return database
     .prepare<
       [],
       Read
     >(/*sql*/ `SELECT s.shard, s.resource AS id, r.api_group AS "group", r.resource, r.identity, s.objects, s.bytes, s.digest_high AS high, s.digest_low AS low,
-                 s.changed_ms AS changedMs, s.stated, s.synced, s.edge
+                 s.changed_ms AS changedMs, s.synced_term AS syncedTerm, s.ever_synced AS everSynced, s.filter_hash AS filterHash
                FROM slices AS s CROSS JOIN resources AS r ON r.id = s.resource`)
     .all()
-    .map(({ id, shard, group, resource, identity, synced, high, low, ...facts }) => ({
+    .map(({ id, shard, group, resource, identity, everSynced, high, low, ...facts }) => ({
       ...facts,
       id,
       slice: { shard, resource: { group, resource, identity } },
       digest: { high, low },
-      synced: synced !== 0,
+      everSynced: everSynced !== 0,
     }));
 }
 
 function prepare(database: Connection) {
   return {
-    set: database.prepare(/*sql*/ `INSERT INTO slices (shard, resource, objects, bytes, digest_high, digest_low, changed_ms, stated, synced, edge)
+    set: database.prepare(/*sql*/ `INSERT INTO slices (shard, resource, objects, bytes, digest_high, digest_low, changed_ms, synced_term, ever_synced, filter_hash)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (shard, resource) DO UPDATE SET objects = excluded.objects, bytes = excluded.bytes,
                  digest_high = excluded.digest_high, digest_low = excluded.digest_low, changed_ms = excluded.changed_ms,
-                 stated = excluded.stated, synced = excluded.synced, edge = excluded.edge`),
+                 synced_term = excluded.synced_term, ever_synced = excluded.ever_synced, filter_hash = excluded.filter_hash`),
     remove: database.prepare(/*sql*/ `DELETE FROM slices WHERE shard = ? AND resource = ?`),
   };
 }

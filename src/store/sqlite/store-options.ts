@@ -24,7 +24,7 @@ export type StoreParts = Readonly<{
   observe: StoreObserver;
 }>;
 
-/** What the store tells of itself, for metrics. */
+/** What the store reports on itself, for metrics. */
 export type StoreObserver = Readonly<{
   committed: (decided: Readonly<{ written: number; refused: number }>, elapsedMs: number) => void;
   compacted: (revision: Revision, elapsedMs: number) => void;

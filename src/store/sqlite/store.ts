@@ -40,7 +40,7 @@ import { Publication } from './publication.js';
 import { Reader } from './reader.js';
 import { RecentObjects } from './recent-objects.js';
 import { Rows } from './rows.js';
-import { ShardBook } from './shard-book.js';
+import { ShardRegistry } from './shard-registry.js';
 import { SqliteSnapshot } from './snapshot.js';
 import type { StoreLimits, StoreParts } from './store-options.js';
 import { sweepDeletesMax } from './sweep.js';
@@ -74,7 +74,7 @@ export class SqliteStore implements Store {
   readonly #listeners = new Set<(commit: Commit) => void>();
   readonly #failure = deferred<Error>();
   readonly #closed = deferred<void>();
-  readonly #book: ShardBook;
+  readonly #registry: ShardRegistry;
   #inFlight: readonly Part[] = [];
   #published: Revision;
   #compacted: Revision;
@@ -113,12 +113,12 @@ export class SqliteStore implements Store {
       { rows: this.#rows, walks: this.#walks, published: () => this.#published },
       { commitMax: Math.max(limits.queue.batchMutationsMax, sweepDeletesMax) },
     );
-    this.#book = new ShardBook(reader);
+    this.#registry = new ShardRegistry(reader);
     const queueLimits = { ...limits.queue, batchBytesMax: Math.min(limits.queue.batchBytesMax, commitBytesMax(limits.history)) };
     this.#queue = new MutationQueue(queueLimits, {
       send: (batch) => this.#send(batch),
       soon: setImmediate,
-      objectsOf: (slice) => this.#book.objectsOf(slice),
+      objectsOf: (slice) => this.#registry.objectsOf(slice),
     });
     worker.on('message', (message: FromCommitter) => this.#receive(message));
     worker.on('error', (error) => this.#fail(error));
@@ -198,19 +198,19 @@ export class SqliteStore implements Store {
   }
 
   async shards(): Promise<readonly ShardState[]> {
-    return this.#book.shards;
+    return this.#registry.shards;
   }
 
   async slices(): Promise<readonly SliceState[]> {
-    return this.#book.slices;
+    return this.#registry.slices;
   }
 
   async links(): Promise<readonly LinkState[]> {
-    return this.#book.links;
+    return this.#registry.links;
   }
 
   follow(listener: Parameters<Pushes['follow']>[0]): Subscription {
-    return this.#book.follow(listener);
+    return this.#registry.follow(listener);
   }
 
   subscribe(listener: (commit: Commit) => void): Subscription {
@@ -339,15 +339,15 @@ export class SqliteStore implements Store {
     assert(committed.revision >= this.#published, 'I11');
     this.#published = committed.revision;
     this.#logBytes = committed.logBytes;
-    this.#book.publish(committed);
+    this.#registry.publish(committed);
     for (const change of changes) {
       if (change.kind === 'put') this.#recent.publish(change.object);
       else this.#recent.forget(change.key);
     }
-    this.#book.tell(committed);
+    this.#registry.notify(committed);
     const { revision, moves, swept } = committed;
     const movedPaths = moves.flatMap(({ before, after }) => [before, after].filter((path) => path !== undefined));
-    const commit: Commit = { revision, changes, movedPaths, unstated: new Set(swept.map((each) => each.revision)) };
+    const commit: Commit = { revision, changes, movedPaths, swept: new Set(swept.map((each) => each.revision)) };
     if (changes.length > 0) for (const listener of this.#listeners) listener(commit);
     for (const answer of answers) {
       if (answer.kind === 'mutation') answer.job.answer(answer.outcome);
@@ -393,7 +393,7 @@ export class SqliteStore implements Store {
   /** Removals that the life before has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
-    const shards = halfRemoved(this.#book.shards, this.#book.slices);
+    const shards = halfRemoved(this.#registry.shards, this.#registry.slices);
     if (shards.length === 0) return;
     void this.#queue
       .lane()

@@ -1,8 +1,8 @@
 /**
- * Removes, in steps, what a survey did not hear of: the `end` of a statement, and the removal of a shard or a type. Between two steps
+ * Removes, in steps, what marks did not hear of: the `end` of a sync, and the removal of a shard or a type. Between two steps
  * other mutations commit.
  *
- * What a statement's slice held before its commit began may be so little that its end is through in one step, whatever that commit has
+ * What a sync's slice held before its commit began may be so little that its end is through in one step, whatever that commit has
  * added to it: then others of its lane follow in the same commit (lane.ts).
  *
  * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on behind the
@@ -14,7 +14,7 @@ import type { Revision } from '../../domain/revision.js';
 import type { ChangeWriter } from './change-writer.js';
 import type { Byproduct } from './committer-messages.js';
 import type { Connection } from './database.js';
-import type { NumberedSlice, Walk } from './statements.js';
+import type { NumberedSlice, Walk } from './syncs.js';
 
 /** Keys looked at in one step: about two milliseconds of the committer's time. */
 const sweepRowsMax = 2_000;
@@ -62,7 +62,7 @@ export class Sweep {
     const rows = this.#statements.page.all(current.id, current.slice.shard, ...walk.after, pageRows);
     for (const row of rows) {
       if (removed.length === deletesMax) return;
-      if (walk.survey.isUnstated(row[3])) removed.push(this.#remove(current, row));
+      if (walk.marks.isUnmarked(row[3])) removed.push(this.#remove(current, row));
       walk.after = [row[0], row[1], row[2]];
     }
     if (rows.length === pageRows) return;

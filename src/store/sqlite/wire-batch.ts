@@ -5,12 +5,12 @@
  *   text     shard·cluster·namespace·name·version·path·shard·cluster …           nothing where there is none
  *   cuts     where each of them ends
  *   numbers  kind resource expect start end marks×4     │ kind resource …          expect: 0 absent, -1 any; of a push its speaker;
- *   bytes    body │ body │ …                                                         of a claim its incarnation; of a clear its time
- *   sides    parent │ child/eu │ …                        each once
+ *   bytes    body │ body │ …                                                         of a claim its term; of a clear its time
+ *   neighbours  parent │ child/eu │ …                     each once
  *
- * A speaker is a pusher's incarnation or, below 0, a link: -1 is the first of the sides. What has no body uses `start` for the walk
+ * A speaker is a pusher's term or, below 0, a link: -1 is the first of the neighbours. What has no body uses `start` for the walk
  * it resumes, 0 when it is new; an end uses `end` to say that all is the same, and what follows for its claim; a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
- * for what it was given and `start` for its time; a claim `end` to say that it removes or is a plain writer's, and what follows for its side, -1 for none. The text
+ * for what it was given and `start` for its time; a claim `end` to say that it removes or is a plain writer's, and what follows for its via, -1 for none. The text
  * that these, ends, compares, meets and reaches have besides stands in the place of the cluster, a claim's process in that of the namespace.
  * Mutations that take their shard are of kinds behind all others.
  */
@@ -21,14 +21,14 @@ import type { Mutation } from '../../domain/mutation.js';
 import type { Body } from '../../domain/object.js';
 import type { Push, Speaker } from '../../domain/push.js';
 import { formatResource, type Resource } from '../../domain/resource.js';
-import type { LinkSide, Side } from '../../domain/side.js';
+import type { Neighbour, Via } from '../../domain/via.js';
 import type { Slice } from '../../domain/slice.js';
 import { ownBuffer } from '../../domain/text-edits.js';
 import type { Asked, Sweeping } from './asked.js';
 
 export type WireBatch = Readonly<{
   resources: readonly Resource[];
-  sides: readonly Side[];
+  vias: readonly Via[];
   text: string;
   cuts: Uint32Array;
   numbers: Float64Array;
@@ -48,7 +48,7 @@ const isPlain = 2;
 const same = 1;
 
 const kinds = [
-  ...(['put', 'delete', 'acquire', 'claim', 'begin', 'state', 'keep', 'retract', 'end', 'doubt', 'compare'] as const),
+  ...(['put', 'delete', 'acquire', 'claim', 'begin', 'upsert', 'keep', 'retract', 'end', 'invalidate', 'compare'] as const),
   ...(['meet', 'reach', 'clear', 'drop', 'assume', 'leave', 'forget'] as const),
 ];
 
@@ -60,14 +60,14 @@ export function packBatch(batch: readonly Asked[]): WireBatch {
 
 /** The same again; bodies are views of the batch's buffer. */
 export function unpackBatch(batch: WireBatch): readonly Asked[] {
-  const speakerOf = speakers(batch.sides);
+  const speakerOf = speakers(batch.vias);
   return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i, speakerOf));
 }
 
 class Packer {
   readonly #resources = new Map<string, number>();
   readonly #distinct: Resource[] = [];
-  readonly #sides: Side[] = [];
+  readonly #vias: Via[] = [];
   readonly #texts: string[] = [];
   readonly #cuts: Uint32Array;
   #characters = 0;
@@ -86,7 +86,7 @@ class Packer {
 
   packed(): WireBatch {
     const text = this.#texts.join('');
-    return { resources: this.#distinct, sides: this.#sides, text, cuts: this.#cuts, numbers: this.#numbers, bytes: this.#bytes };
+    return { resources: this.#distinct, vias: this.#vias, text, cuts: this.#cuts, numbers: this.#numbers, bytes: this.#bytes };
   }
 
   add(asked: Asked): void {
@@ -100,7 +100,7 @@ class Packer {
     switch (asked.kind) {
       case 'put':
         return this.#body(asked.key, asked, taking(asked, kind), asked.expect === 'absent' ? absent : asked.expect);
-      case 'state':
+      case 'upsert':
         return this.#body(asked.key, asked, kind, this.#speaker(asked.by));
       case 'delete':
         return this.#names(asked.key, taking(asked, kind), asked.expect === 'any' ? any : asked.expect);
@@ -109,32 +109,32 @@ class Packer {
         return this.#names(asked.key, kind, this.#speaker(asked.by));
       case 'begin':
         return this.#slice(asked.slice, '', kind, this.#speaker(asked.by), 0);
-      case 'doubt':
-        return this.#slice(asked.slice, asked.edge ?? '', kind, this.#speaker(asked.by), 0);
+      case 'invalidate':
+        return this.#slice(asked.slice, asked.filterHash ?? '', kind, this.#speaker(asked.by), 0);
       case 'compare':
         return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
-        this.#slice(asked.slice, asked.edge, kind, this.#speaker(asked.by), walk);
+        this.#slice(asked.slice, asked.filterHash, kind, this.#speaker(asked.by), walk);
         if (asked.isSame === true) this.#numbers[this.#at + 4] = same;
-        this.#numbers[this.#at + 5] = asked.incarnation ?? 0;
+        this.#numbers[this.#at + 5] = asked.term ?? 0;
         return;
       case 'acquire':
         this.#say(asked.shard, asked.process);
-        return this.#put(kind, 0, asked.incarnation, asked.nowMs, 0);
+        return this.#put(kind, 0, asked.term, asked.nowMs, 0);
       case 'claim':
         this.#say(asked.shard, asked.origin, asked.process);
-        this.#put(kind, 0, asked.incarnation, 0, (asked.removed ? isRemoved : 0) | (asked.plain ? isPlain : 0));
-        this.#numbers[this.#at + 5] = asked.side === undefined ? -1 : this.#side(asked.side);
+        this.#put(kind, 0, asked.term, 0, (asked.removed ? isRemoved : 0) | (asked.plain ? isPlain : 0));
+        this.#numbers[this.#at + 5] = asked.via === undefined ? -1 : this.#via(asked.via);
         return;
       case 'meet':
         this.#say('', asked.cacheId);
-        return this.#put(kind, 0, this.#side(asked.side), 0, 0);
+        return this.#put(kind, 0, this.#via(asked.neighbour), 0, 0);
       case 'reach':
         this.#say('', asked.position);
-        return this.#put(kind, 0, this.#side(asked.side), 0, 0);
+        return this.#put(kind, 0, this.#via(asked.neighbour), 0, 0);
       case 'leave':
         this.#say('');
-        return this.#put(kind, 0, this.#side(asked.side), 0, 0);
+        return this.#put(kind, 0, this.#via(asked.neighbour), 0, 0);
       case 'assume':
       case 'forget':
         this.#say(asked.shard);
@@ -179,12 +179,12 @@ class Packer {
   }
 
   #speaker(by: Speaker): number {
-    return by.kind === 'pusher' ? by.incarnation : -1 - this.#side(by.side);
+    return by.kind === 'pusher' ? by.term : -1 - this.#via(by.neighbour);
   }
 
-  #side(side: Side): number {
-    const known = this.#sides.indexOf(side);
-    return known < 0 ? this.#sides.push(side) - 1 : known;
+  #via(via: Via): number {
+    const known = this.#vias.indexOf(via);
+    return known < 0 ? this.#vias.push(via) - 1 : known;
   }
 
   #say(shard: string, cluster = '', namespace = '', name = '', version = '', path = ''): void {
@@ -213,7 +213,7 @@ class Packer {
   }
 }
 
-function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch, i: number, speakerOf: (value: number) => Speaker): Asked {
+function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch, i: number, speakerOf: (value: number) => Speaker): Asked {
   const number = (slot: number): number => numbers[i * numbersEach + slot] ?? 0;
   const text = (slot: number): string => all.slice(cuts[i * textsEach + slot - 1] ?? 0, cuts[i * textsEach + slot]);
   const takes = number(0) >= kinds.length;
@@ -222,14 +222,14 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   const expect = number(2);
   const shard = text(0) as Key['shard'];
   assert(kind !== undefined, 'a batch is of known kinds');
-  if (kind === 'acquire') return { kind, shard, process: text(1), incarnation: expect, nowMs: number(3) };
+  if (kind === 'acquire') return { kind, shard, process: text(1), term: expect, nowMs: number(3) };
   if (kind === 'claim') {
     const [removed, plain] = [(number(4) & isRemoved) !== 0, (number(4) & isPlain) !== 0];
-    return { kind, shard, incarnation: expect, process: text(2), removed, origin: text(1), side: sides[number(5)], plain };
+    return { kind, shard, term: expect, process: text(2), removed, origin: text(1), via: vias[number(5)], plain };
   }
-  if (kind === 'meet') return { kind, side: linkAt(sides, expect), cacheId: text(1) };
-  if (kind === 'reach') return { kind, side: linkAt(sides, expect), position: text(1) };
-  if (kind === 'leave') return { kind, side: linkAt(sides, expect) };
+  if (kind === 'meet') return { kind, neighbour: linkAt(vias, expect), cacheId: text(1) };
+  if (kind === 'reach') return { kind, neighbour: linkAt(vias, expect), position: text(1) };
+  if (kind === 'leave') return { kind, neighbour: linkAt(vias, expect) };
   if (kind === 'assume' || kind === 'forget') return { kind, shard };
   if (kind === 'clear') {
     const [fence, onlyRemoved] = [number(4) === fences, number(4) === onlyIfRemoved];
@@ -239,12 +239,13 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   assert(resource !== undefined, 'a slice and a key are of a type');
   if (kind === 'drop') return resumed({ kind, resource }, number(3));
   if (kind === 'begin') return { kind, slice: { shard, resource }, by: speakerOf(expect) };
-  if (kind === 'doubt') return { kind, slice: { shard, resource }, by: speakerOf(expect), ...(text(1) === '' ? {} : { edge: text(1) }) };
+  if (kind === 'invalidate')
+    return { kind, slice: { shard, resource }, by: speakerOf(expect), ...(text(1) === '' ? {} : { filterHash: text(1) }) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
   if (kind === 'end') {
     const isSame = number(4) === same ? { isSame: true } : {};
-    const claimed = number(5) === 0 ? {} : { incarnation: number(5) };
-    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), edge: text(1), ...isSame, ...claimed }, number(3));
+    const claimed = number(5) === 0 ? {} : { term: number(5) };
+    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), filterHash: text(1), ...isSame, ...claimed }, number(3));
   }
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
@@ -254,26 +255,26 @@ function unpack({ resources, sides, text: all, cuts, numbers, bytes }: WireBatch
   const marks = { metadataStart: number(5), metadataEnd: number(6), annotationsAt: number(7), revisionAt: number(8) };
   const body: Body = { bytes: bytes.subarray(number(3), number(4)), version: text(4), marks };
   const path = text(5) === '' ? undefined : (text(5) as Path);
-  if (kind === 'state') return { kind, key, body, path, by: speakerOf(expect) };
+  if (kind === 'upsert') return { kind, key, body, path, by: speakerOf(expect) };
   return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...(takes && { takes }) };
 }
 
 /** Neighbours most often have one speaker: they share it. */
-function speakers(sides: readonly Side[]): (value: number) => Speaker {
+function speakers(vias: readonly Via[]): (value: number) => Speaker {
   let last: Readonly<{ value: number; speaker: Speaker }> | undefined;
   return (value) => {
     if (last?.value !== value) {
-      const speaker: Speaker = value < 0 ? { kind: 'link', side: linkAt(sides, -1 - value) } : { kind: 'pusher', incarnation: value };
+      const speaker: Speaker = value < 0 ? { kind: 'link', neighbour: linkAt(vias, -1 - value) } : { kind: 'pusher', term: value };
       last = { value, speaker };
     }
     return last.speaker;
   };
 }
 
-function linkAt(sides: readonly Side[], at: number): LinkSide {
-  const side = sides[at];
-  assert(side !== undefined && side !== 'local', 'a link has a side of its own');
-  return side;
+function linkAt(vias: readonly Via[], at: number): Neighbour {
+  const via = vias[at];
+  assert(via !== undefined && via !== 'local', 'a link has a neighbour of its own');
+  return via;
 }
 
 function taking({ takes }: Mutation, kind: number): number {
@@ -285,5 +286,5 @@ function resumed(push: Sweeping, walk: number): Asked {
 }
 
 function bodyBytes(asked: Asked): number {
-  return asked.kind === 'put' || asked.kind === 'state' ? asked.body.bytes.length : 0;
+  return asked.kind === 'put' || asked.kind === 'upsert' ? asked.body.bytes.length : 0;
 }

@@ -136,7 +136,7 @@ test.serial(
     const client = known.server.client({ http2: true });
 
     const startedMs = performance.now();
-    // Each is of one name, so that what it gets tells whether it is live: its own object, once more.
+    // Each is of one name, so that what it gets says whether it is live: its own object, once more.
     const targets = Array.from(
       { length: 10_000 },
       (_, i) => `${everything}?watch=true&fieldSelector=metadata.name%3Dn${i}&resourceVersion=${metadata.resourceVersion}`,

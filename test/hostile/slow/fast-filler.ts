@@ -1,4 +1,4 @@
-/** Fills a server with what one pusher tells of one slice, as fast as it is acknowledged: a history of many thousand changes within seconds. */
+/** Fills a server with what one pusher reports on one slice, as fast as it is acknowledged: a history of many thousand changes within seconds. */
 import type { Slice } from '../../../src/domain/slice.js';
 import type { PushedObject } from '../../../src/frames/frame.js';
 import { RawPusher, sliceOf, type PushTarget } from '../../support/raw-pusher.js';
@@ -25,7 +25,7 @@ export class FastFiller {
   ): Promise<FastFiller> {
     const pusher = await RawPusher.open(server, { name: shard });
     const slice = sliceOf(resource, { shard, group });
-    await pusher.state(slice, []);
+    await pusher.sync(slice, []);
     return new FastFiller(pusher, slice, version);
   }
 

@@ -38,12 +38,12 @@ test('S6 20,000 keys that are gone are told within 5 s of the bookmark while oth
   };
   const startedMs = performance.now();
   let [bookmarkMs, healedMs] = [NaN, NaN];
-  const told = new Set<string>();
+  const received = new Set<string>();
   for await (const { type, object } of server.client({ http2: true }).watch(everything, { query })) {
     if (type === 'BOOKMARK' && Number.isNaN(bookmarkMs)) bookmarkMs = performance.now();
-    if (type === 'DELETED') told.add(object.metadata.name ?? '');
-    if (told.size >= goneCount && Number.isNaN(healedMs)) healedMs = performance.now();
-    if (told.size === goneCount + goingCount) break;
+    if (type === 'DELETED') received.add(object.metadata.name ?? '');
+    if (received.size >= goneCount && Number.isNaN(healedMs)) healedMs = performance.now();
+    if (received.size === goneCount + goingCount) break;
   }
   await going;
 

@@ -1,0 +1,281 @@
+/**
+ * What one end of a link lets cross, one way: allow rules. An object crosses if any rule matches, and a rule matches if all that it
+ * names does; an empty policy lets nothing through. A path prefix matches itself and what is below it, by whole segments.
+ *
+ * Rules come from a configuration file, and from the cache at the other end as JSON text, which is not trusted. A rule is kept in one
+ * form, lists sorted and without repetition, so that the same meaning has the same text.
+ *
+ * P1 What is not understood is a problem, never skipped: a name left out of a rule would let more through.
+ * P2 parse(format(policy)) is the same policy, and format(parse(text)) comes to rest after one turn.
+ * Bounds: rulesMax rules, listMax members of a list, typesMax types in all, termsMax labels or annotations in one rule, policyCharactersMax of text.
+ */
+import { parseCanonicalPath, parseClusterName, type ClusterName } from './cluster.js';
+import { formatRequirement, parseLabelSelector, type Requirement } from './label-selector.js';
+import { labelKeyFlaws, labelValueFlaws } from './label-syntax.js';
+import { formatGroupResource } from './resource.js';
+import { parseShardName, type ShardName } from './shard.js';
+
+export type LinkPolicy = readonly LinkRule[];
+
+export type LinkRule = Readonly<{
+  /** Undefined, here and below: whatever it is. */
+  types: readonly TypePattern[] | undefined;
+  /** '*': every shard, written out; not the same as undefined in what a cache accepts from a child. */
+  shards: readonly ShardName[] | '*' | undefined;
+  clusters: readonly ClusterName[] | undefined;
+  pathPrefix: string | undefined;
+  labels: readonly Requirement[];
+  annotations: readonly AnnotationTerm[];
+}>;
+
+/** `identity` undefined: every one, and the built-in type, which has none. */
+export type TypePattern = Readonly<{ group: string; resource: string; identity: string | undefined }>;
+
+/** `value` undefined: it is there, whatever it says. */
+export type AnnotationTerm = Readonly<{ key: string; value: string | undefined }>;
+
+/** Names of keys and places in lists, from the whole to the part. */
+export type KeyPath = readonly (string | number)[];
+
+export type PolicyProblem = Readonly<{ path: KeyPath; message: string }>;
+
+export type ParsedLinkPolicy =
+  | Readonly<{ kind: 'parsed'; policy: LinkPolicy }>
+  | Readonly<{ kind: 'wrong'; problems: readonly [PolicyProblem, ...PolicyProblem[]] }>;
+
+export const linkPolicyBounds = Object.freeze({
+  rulesMax: 256,
+  listMax: 1000,
+  typesMax: 4096,
+  termsMax: 64,
+  policyCharactersMax: 256 * 1024,
+});
+
+/** More would help nobody, and a hostile text could bring a hundred thousand. */
+const problemsMax = 100;
+const quotedCharactersMax = 80;
+/** A group, a resource and an identity, none of them longer than a name may be. */
+const typeCharactersMax = 3 * 253;
+const typePattern = /^([a-z0-9][a-z0-9-]*)(?:\.([a-z0-9][a-z0-9.-]*))?(?::([A-Za-z0-9][A-Za-z0-9-]*))?$/;
+const ruleKeys = ['types', 'shards', 'clusters', 'pathPrefix', 'labels', 'annotations'];
+const acceptsType = "a type such as apiexports.apis.kcp.io, secrets or instances.machines.svm.io:IDENTITY, or '*' for every type";
+const acceptsShard = "the name of a shard, or '*' for every shard";
+
+/** Reads a rule, a list of rules, or nothing at all, which lets nothing through. `path` is where the value stands, for the problems. */
+export function parseLinkPolicy(value: unknown, path: KeyPath = []): ParsedLinkPolicy {
+  const reader = new PolicyReader();
+  const policy = reader.policy(value, path);
+  const [first, ...others] = reader.problems;
+  if (first !== undefined) return { kind: 'wrong', problems: [first, ...others] };
+  const types = policy.reduce((sum, rule) => sum + (rule.types?.length ?? 0), 0);
+  const { typesMax } = linkPolicyBounds;
+  if (types > typesMax)
+    return { kind: 'wrong', problems: [{ path, message: `names ${types} types in all; at most ${typesMax} are taken` }] };
+  return isTooLong(formatLinkPolicy(policy)) ? tooLong(path) : { kind: 'parsed', policy };
+}
+
+/** Reads what `formatLinkPolicy` of the cache at the other end wrote. */
+export function parseLinkPolicyText(text: string): ParsedLinkPolicy {
+  if (isTooLong(text)) return tooLong([]);
+  try {
+    return parseLinkPolicy(JSON.parse(text));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return { kind: 'wrong', problems: [{ path: [], message: 'is no JSON' }] };
+  }
+}
+
+/** The one text for policies with the same rules, in whatever order and however often. */
+export function formatLinkPolicy(policy: LinkPolicy): string {
+  return `[${sorted(policy.map(formatRule)).join()}]`;
+}
+
+/** The path that a prefix or an annotation names; unlike a canonical path in a URL it may be of one segment. Undefined when it is none. */
+export function parsePathPrefix(text: string): string | undefined {
+  return text.startsWith('system:') ? undefined : (parseCanonicalPath(text) ?? parseClusterName(text));
+}
+
+export function formatTypePattern({ group, resource, identity }: TypePattern): string {
+  return `${formatGroupResource({ group, resource })}${identity === undefined ? '' : `:${identity}`}`;
+}
+
+/** What makes two sets of labels asked for the same: sorted, each once. */
+export function formatRequirements(requirements: readonly Requirement[]): string {
+  return sorted(requirements.map(formatRequirement)).join();
+}
+
+/** `types` is always there, so that no rule is empty; members that are undefined are left out. */
+function formatRule({ types, shards, clusters, pathPrefix, labels, annotations }: LinkRule): string {
+  return JSON.stringify({
+    types: types?.map(formatTypePattern) ?? ['*'],
+    shards: shards === '*' ? ['*'] : shards,
+    clusters,
+    pathPrefix,
+    labels: labels.length === 0 ? undefined : formatRequirements(labels),
+    annotations: annotations.length === 0 ? undefined : Object.fromEntries(annotations.map(({ key, value }) => [key, value ?? '*'])),
+  });
+}
+
+class PolicyReader {
+  readonly problems: PolicyProblem[] = [];
+
+  policy(value: unknown, path: KeyPath): LinkPolicy {
+    if (value === undefined || value === null) return [];
+    if (!Array.isArray(value)) return this.#present([this.#rule(value, path)]);
+    const { rulesMax } = linkPolicyBounds;
+    if (value.length <= rulesMax) return this.#present(value.map((rule: unknown, index) => this.#rule(rule, [...path, index])));
+    this.#report(path, `has ${value.length} rules; at most ${rulesMax} are taken`);
+    return [];
+  }
+
+  /** Each of them, or undefined with at least one problem reported. */
+  #rule(value: unknown, path: KeyPath): LinkRule | undefined {
+    if (!isMapping(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
+    const names = Object.keys(value);
+    for (const name of names.filter((name) => !ruleKeys.includes(name)))
+      this.#report([...path, name], `unknown key ${quote(name)}; a rule may name ${ruleKeys.join(', ')}`);
+    if (names.length === 0) return this.#report(path, "an empty rule is a mistake; types: ['*'] lets everything through");
+
+    const types = this.#every(this.#list(value, 'types', path, parseType, acceptsType), [...path, 'types']);
+    return {
+      types: types === '*' ? undefined : types,
+      shards: this.#every(this.#list(value, 'shards', path, parseShard, acceptsShard), [...path, 'shards']),
+      clusters: this.#list(value, 'clusters', path, parseClusterName, 'the name of a logical cluster'),
+      pathPrefix: this.#text(value, 'pathPrefix', path, parsePathPrefix, 'a canonical path such as root:tenant-a'),
+      labels: this.#labels(value, path),
+      annotations: this.#annotations(value, path),
+    };
+  }
+
+  #list<Value>(
+    rule: Mapping,
+    name: string,
+    rulePath: KeyPath,
+    parse: (text: string) => Value | undefined,
+    accepts: string,
+  ): readonly Value[] | undefined {
+    if (!Object.hasOwn(rule, name)) return undefined;
+    const path = [...rulePath, name];
+    const given = rule[name];
+    if (!Array.isArray(given) || given.length === 0) return this.#report(path, 'must be a list that is not empty');
+    const { listMax } = linkPolicyBounds;
+    if (given.length > listMax) return this.#report(path, `has ${given.length} members; at most ${listMax} are taken`);
+
+    const values = new Map<string, Value>();
+    given.forEach((member: unknown, index) => {
+      const value = this.#parsed(member, [...path, index], parse, accepts);
+      if (value !== undefined) values.set(JSON.stringify(value), value);
+    });
+    return sorted([...values.keys()]).flatMap((text) => values.get(text) ?? []);
+  }
+
+  #every<Value>(list: readonly (Value | '*')[] | undefined, path: KeyPath): readonly Value[] | '*' | undefined {
+    if (list?.includes('*') !== true) return list?.flatMap((value) => (value === '*' ? [] : [value]));
+    if (list.length > 1) this.#report(path, "'*' stands alone");
+    return '*';
+  }
+
+  #text(rule: Mapping, name: string, path: KeyPath, parse: (text: string) => string | undefined, accepts: string): string | undefined {
+    return Object.hasOwn(rule, name) ? this.#parsed(rule[name], [...path, name], parse, accepts) : undefined;
+  }
+
+  #labels(rule: Mapping, rulePath: KeyPath): readonly Requirement[] {
+    if (!Object.hasOwn(rule, 'labels')) return [];
+    const given = rule['labels'];
+    const path = [...rulePath, 'labels'];
+    const { length: problemsBefore } = this.problems;
+    const requirements = typeof given === 'string' ? this.#selector(given, path) : this.#equals(given, path);
+    if (requirements === undefined) return [];
+    const { termsMax, listMax } = linkPolicyBounds;
+    if (requirements.length === 0 && this.problems.length === problemsBefore) this.#report(path, 'must not be empty');
+    if (requirements.length > termsMax) this.#report(path, `asks for ${requirements.length} labels; at most ${termsMax} are taken`);
+    if (requirements.some((requirement) => 'values' in requirement && requirement.values.length > listMax))
+      this.#report(path, `names more than ${listMax} values of one label`);
+    const byText = new Map(requirements.map((requirement) => [formatRequirement(requirement), requirement]));
+    return sorted([...byText.keys()]).flatMap((text) => byText.get(text) ?? []);
+  }
+
+  #selector(text: string, path: KeyPath): readonly Requirement[] | undefined {
+    const selector = parseLabelSelector(text);
+    return selector.kind === 'parsed' ? selector.value : this.#report(path, `is no label selector: ${shorten(selector.refusal.message)}`);
+  }
+
+  #equals(given: unknown, path: KeyPath): readonly Requirement[] | undefined {
+    if (!isMapping(given)) return this.#report(path, 'must be a label selector, or a mapping of labels to values');
+    return Object.entries(given).flatMap(([key, value]): readonly Requirement[] => {
+      const flaw = labelKeyFlaws(key)[0] ?? (typeof value === 'string' ? labelValueFlaws(value)[0] : notText);
+      if (flaw === undefined && typeof value === 'string') return [{ kind: 'in', key, values: [value] }];
+      this.#report([...path, key], `${quote(key)}: ${flaw}`);
+      return [];
+    });
+  }
+
+  #annotations(rule: Mapping, rulePath: KeyPath): readonly AnnotationTerm[] {
+    if (!Object.hasOwn(rule, 'annotations')) return [];
+    const given = rule['annotations'];
+    const path = [...rulePath, 'annotations'];
+    const { termsMax } = linkPolicyBounds;
+    const count = isMapping(given) ? Object.keys(given).length : 0;
+    if (!isMapping(given) || count === 0) return this.#report(path, 'must be a mapping of annotations to values, which is not empty') ?? [];
+    if (count > termsMax) return this.#report(path, `asks for ${count} annotations; at most ${termsMax} are taken`) ?? [];
+    const terms = Object.entries(given).flatMap(([key, value]): readonly AnnotationTerm[] => {
+      const flaw = labelKeyFlaws(key.toLowerCase())[0] ?? (typeof value === 'string' ? undefined : notText);
+      if (flaw === undefined && typeof value === 'string') return [{ key, value: value === '*' ? undefined : value }];
+      this.#report([...path, key], `${quote(key)}: ${flaw}`);
+      return [];
+    });
+    return terms.toSorted((left, right) => (left.key < right.key ? -1 : 1));
+  }
+
+  #parsed<Value>(given: unknown, path: KeyPath, parse: (text: string) => Value | undefined, accepts: string): Value | undefined {
+    if (typeof given !== 'string') return this.#report(path, `must be ${accepts}; ${notText}`);
+    return parse(given) ?? this.#report(path, `${quote(given)}: must be ${accepts}`);
+  }
+
+  #present(rules: readonly (LinkRule | undefined)[]): LinkPolicy {
+    return rules.filter((rule) => rule !== undefined);
+  }
+
+  #report(path: KeyPath, message: string): undefined {
+    if (this.problems.length < problemsMax) this.problems.push({ path, message });
+  }
+}
+
+type Mapping = Readonly<Record<string, unknown>>;
+
+/** YAML reads a bare 12 or true as something else, and has then forgotten how it was written. */
+const notText = 'must be a text, in quotes if it looks like a number';
+
+function parseType(text: string): TypePattern | '*' | undefined {
+  if (text === '*') return text;
+  const [, resource, group = '', identity] = text.length > typeCharactersMax ? [] : (typePattern.exec(text) ?? []);
+  return resource === undefined ? undefined : { group: group === 'core' ? '' : group, resource, identity };
+}
+
+function parseShard(text: string): ShardName | '*' | undefined {
+  return text === '*' ? text : parseShardName(text);
+}
+
+function isMapping(value: unknown): value is Mapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isTooLong(text: string): boolean {
+  return text.length > linkPolicyBounds.policyCharactersMax;
+}
+
+function tooLong(path: KeyPath): ParsedLinkPolicy {
+  return { kind: 'wrong', problems: [{ path, message: `is longer than ${linkPolicyBounds.policyCharactersMax} characters in all` }] };
+}
+
+function sorted(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)].sort();
+}
+
+function quote(text: string): string {
+  return JSON.stringify(shorten(text));
+}
+
+function shorten(text: string): string {
+  return text.length > quotedCharactersMax ? `${text.slice(0, quotedCharactersMax)}…` : text;
+}

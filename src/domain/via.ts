@@ -1,0 +1,30 @@
+/**
+ * Where a cache's truth about a shard comes from: its own pushers, one child, or the parent. A child is known by the name that
+ * its certificate gives it, which outlives its disk.
+ */
+export type Neighbour = 'parent' | `child/${string}`;
+
+export type Via = 'local' | Neighbour;
+
+export function childNeighbour(name: string): Neighbour {
+  return `child/${name}`;
+}
+
+/** The name of the child that a neighbour is; undefined for the others. */
+export function childOf(via: Via): string | undefined {
+  return via.startsWith('child/') ? via.slice('child/'.length) : undefined;
+}
+
+/**
+ * Whether what a cache has of a shard goes to the cache at the other end of a link. The table of the tree: nothing goes back to
+ * the neighbour it came from, and nothing of the parent's goes up, for that is the neighbour it came from (G11).
+ *
+ *   shard's via    to the parent   to child d
+ *   local          yes             yes
+ *   child/c        yes             if d is not c
+ *   parent         no              yes
+ *   none           no              no
+ */
+export function flows(via: Via | undefined, to: Neighbour): boolean {
+  return via !== undefined && via !== to;
+}

@@ -1,0 +1,71 @@
+/**
+ * Plain writers have no session and claim nothing. So this cache has to see for itself when one was last heard of, and whether the shard that
+ * one writes to lives elsewhere.
+ *
+ *   the shard's via              a plain write
+ *   none, local                  goes ahead; with none, the shard becomes local
+ *   a link, seen within holdMs   is refused, and told where the shard is; so is one that is of another cache and nobody's yet
+ *   a link, away for holdMs      takes the shard over
+ *
+ * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
+ * asks for the neighbour once more.
+ */
+import { isElsewhere, wayTo } from '../domain/claim.js';
+import type { Refusal } from '../domain/errors.js';
+import type { Clock } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import { childOf, type Neighbour } from '../domain/via.js';
+import type { KnownShards } from './known-shards.js';
+import { lastChangeMs } from './last-change.js';
+
+/** What links report on a shard that lives behind one: when somebody was known to have it, in milliseconds since 1970. */
+export type SeenElsewhere = (shard: ShardName, neighbour: Neighbour) => number;
+
+/** `own`: the id of this cache. `runningSinceMs`: see RunningSince. */
+export type PlainOriginParts = Readonly<{
+  own: string;
+  known: KnownShards;
+  clock: Clock;
+  seenMs: SeenElsewhere;
+  runningSinceMs: () => number;
+}>;
+
+export class PlainOrigin {
+  readonly #parts: PlainOriginParts;
+  readonly #holdMs: number;
+  /** When a plain writer last wrote to a shard, whether or not that changed anything. Of shards that are known. */
+  readonly #heardMs = new Map<ShardName, number>();
+
+  constructor(parts: PlainOriginParts, { holdMs }: Readonly<{ holdMs: number }>) {
+    this.#parts = parts;
+    this.#holdMs = holdMs;
+  }
+
+  /** A plain writer asks for something of the shard's: the same PUT again is a sign of life as well. */
+  hear(shard: ShardName): void {
+    if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
+  }
+
+  /** When one did, in milliseconds of the clock; since when any could be heard, when none has. */
+  heardMs(shard: ShardName): number {
+    return Math.max(this.#heardMs.get(shard) ?? 0, this.#parts.runningSinceMs());
+  }
+
+  /** Whether a write is to take the shard over, or why it may not go ahead. */
+  judge(shard: ShardName): Readonly<{ kind: 'writes'; takes: boolean }> | Readonly<{ kind: 'refused'; refusal: Refusal }> {
+    const { own, known, clock, seenMs, runningSinceMs } = this.#parts;
+    const state = known.shard(shard);
+    if (state === undefined || !isElsewhere(state, own)) return { kind: 'writes', takes: false };
+    const neighbour = wayTo(state);
+    const nowMs = clock.now();
+    const lastSeenMs = Math.max(runningSinceMs(), lastChangeMs(known.slicesOf(shard), nowMs), seenMs(shard, neighbour));
+    if (nowMs - lastSeenMs >= this.#holdMs) return { kind: 'writes', takes: true };
+    return { kind: 'refused', refusal: writtenElsewhere(shard, neighbour) };
+  }
+}
+
+function writtenElsewhere(shard: ShardName, neighbour: Neighbour): Refusal {
+  const child = childOf(neighbour);
+  const where = child === undefined ? 'a cache above or beside this one' : `the child ${child} or a cache below it`;
+  return { reason: 'Conflict', message: `the shard ${shard} is written at ${where}`, details: { retryAfterSeconds: 1 } };
+}

@@ -1,0 +1,71 @@
+/** Opens the endpoint for pushers and caches, with what is taken from both. */
+import type { Duplex } from 'node:stream';
+import type { Settings } from './config/settings.js';
+import type { Log } from './diagnostics/log.js';
+import type { Metrics } from './diagnostics/metrics.js';
+import type { Catalogue } from './domain/catalogue.js';
+import type { Refusal } from './domain/errors.js';
+import type { Clock } from './domain/ports.js';
+import type { Resource } from './domain/resource.js';
+import type { ShardName } from './domain/shard.js';
+import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
+import { Endpoint, type EndpointParts } from './intake/endpoint.js';
+import type { HeldRemovals } from './intake/held-removals.js';
+import type { PushSessions } from './intake/push-sessions.js';
+import type { Standbys } from './intake/standbys.js';
+import type { SqliteStore } from './store/sqlite/store.js';
+import type { Tier } from './tier/tier.js';
+import { failure } from './web/status.js';
+
+/**
+ * Of what a pusher or a child does not take: below the first it is read from and sent to again, beyond the second, which is room for some
+ * of the largest frames, it is cut off.
+ */
+const bufferedBytesLow = 64 * 1024;
+const bufferedBytesMax = 16 * 1024 * 1024;
+/** How long a pusher may take to close its side. */
+const closeGraceMs = 2_000;
+export function openEndpoint(
+  settings: Settings,
+  parts: Readonly<{
+    store: SqliteStore;
+    sessions: PushSessions;
+    standbys: Standbys;
+    removals: HeldRemovals;
+    context: PushContext;
+    tier: Tier;
+    clock: Clock;
+    log: Log;
+    metrics: Metrics;
+  }>,
+): Endpoint {
+  const { clock, tier } = parts;
+  const acceptor = new SocketAcceptor({ clock }, { ...settings, bufferedBytesLow, bufferedBytesMax, closeGraceMs });
+  const refuse = (socket: Duplex, refusal: Refusal): void => {
+    const { code, text, retryAfterSeconds } = failure(refusal);
+    refuseUpgrade(socket, code, text, retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) });
+  };
+  const accept: EndpointParts['accept'] = (request, socket, head) => acceptor.accept(request, socket, head);
+  return new Endpoint(
+    { ...parts, accept, refuse, acceptCache: (connection, greeting) => tier.accept(connection, greeting) },
+    {
+      pushersMax: settings.pushSessionsMax,
+      childrenMax: settings.linkChildrenMax,
+      sessionsPerCallerMax: settings.pushSessionsPerCallerMax,
+      helloTimeoutMs: settings.helloTimeoutMs,
+    },
+  );
+}
+
+type PushContext = EndpointParts['context'];
+
+/** What is taken from pushers and caches alike. */
+export function pushContext(settings: Settings, catalogue: Catalogue): PushContext {
+  const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
+  return {
+    typeOf: (resource: Resource, shard: ShardName) => catalogue.find(resource, shard),
+    limits: { frameBytesMax, frameMutationsMax, bodyBytesMax },
+    credit: { mutations: settings.pushMutationsMax, bytes: settings.pushBytesMax },
+    systemClusters: new Set(settings.systemClusters),
+  };
+}

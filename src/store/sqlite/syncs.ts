@@ -1,0 +1,106 @@
+/**
+ * What the committer remembers of syncs and removals under way. None of it is on disk: a restart forgets it, a failed commit
+ * forgets syncs, and an `end` then finds that it never began.
+ *
+ * I17 A removal keeps the revision it began at for as long as it takes: what was written or synced since stays. Only the failure of
+ *     a commit that it was part of ends it early. Two removals of one shard go their own ways.
+ *
+ * Bound: one sync per slice and one removal per lane, each with its marks.
+ */
+import type { Revision } from '../../domain/revision.js';
+import type { ShardName } from '../../domain/shard.js';
+import type { Slice } from '../../domain/slice.js';
+import { Marks } from './marks.js';
+
+/** A slice, and the id that the tables know its type by. */
+export type NumberedSlice = Readonly<{ id: number; slice: Slice }>;
+
+/** All slices of a shard, or of a type. */
+export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
+
+/** Goes over the objects of its slices in key order and removes what its marks did not hear of. */
+export type Walk = {
+  /** By which it is resumed: above 0, and no other's. */
+  readonly number: number;
+  readonly marks: Marks;
+  /** What is still to be gone over; the first one behind `after`. */
+  readonly slices: NumberedSlice[];
+  after: readonly [cluster: string, namespace: string, name: string];
+};
+
+export type Sync = { readonly marks: Marks; walk: Walk | undefined };
+
+export class Syncs {
+  readonly #syncs = new Map<ShardName, Map<number, Sync>>();
+  readonly #removals = new Map<number, Readonly<{ range: SliceRange; walk: Walk }>>();
+  /** The removals that are part of the commit under way. */
+  readonly #moved = new Set<number>();
+  #walks = 0;
+
+  /** Begins a commit. */
+  open(): void {
+    this.#moved.clear();
+  }
+
+  /** The commit under way has failed: `revision` is still the last one. */
+  undo(revision: Revision): void {
+    this.#syncs.clear();
+    for (const number of this.#moved) this.#removals.delete(number);
+    for (const { walk } of this.#removals.values()) walk.marks.undo(revision);
+  }
+
+  /** Replaces the one that is under way. */
+  begin(shard: ShardName, resource: number, start: Revision): void {
+    const ofShard = this.#syncs.get(shard) ?? new Map<number, Sync>();
+    this.#syncs.set(shard, ofShard.set(resource, { marks: new Marks(start), walk: undefined }));
+  }
+
+  running(shard: ShardName, resource: number): Sync | undefined {
+    return this.#syncs.get(shard)?.get(resource);
+  }
+
+  forget(shard: ShardName, resource: number): void {
+    this.#syncs.get(shard)?.delete(resource);
+  }
+
+  forgetRange(range: SliceRange): void {
+    if ('shard' in range) this.#syncs.delete(range.shard);
+    else for (const ofShard of this.#syncs.values()) ofShard.delete(range.resource);
+  }
+
+  walk(marks: Marks, slices: readonly NumberedSlice[]): Walk {
+    this.#walks += 1;
+    return { number: this.#walks, marks, slices: [...slices], after: ['', '', ''] };
+  }
+
+  removal(number: number): Walk | undefined {
+    this.#moved.add(number);
+    return this.#removals.get(number)?.walk;
+  }
+
+  beginRemoval(range: SliceRange, start: Revision, slices: readonly NumberedSlice[]): Walk {
+    const walk = this.walk(new Marks(start), slices);
+    this.#removals.set(walk.number, { range, walk });
+    this.#moved.add(walk.number);
+    return walk;
+  }
+
+  endRemoval({ number }: Walk): void {
+    this.#removals.delete(number);
+  }
+
+  confirm(shard: ShardName, resource: number, revision: Revision): void {
+    for (const marks of this.#marksOf(shard, resource)) marks.confirm(revision);
+  }
+
+  rewritten(shard: ShardName, resource: number, from: Revision, to: Revision): void {
+    for (const marks of this.#marksOf(shard, resource)) marks.rewrite(from, to);
+  }
+
+  *#marksOf(shard: ShardName, resource: number): Iterable<Marks> {
+    const sync = this.running(shard, resource);
+    if (sync !== undefined) yield sync.marks;
+    for (const { range, walk } of this.#removals.values())
+      if ('shard' in range ? range.shard === shard : range.resource === resource) yield walk.marks;
+  }
+}

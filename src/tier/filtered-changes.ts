@@ -1,0 +1,97 @@
+/**
+ * What of objects and changes crosses a link: its link filter, asked with the canonical paths that objects do not name themselves.
+ *
+ * A change tells the other end what it must hold: a put of what crosses now, a delete of what crossed before and does no more. An
+ * object can leave a link filter without being deleted at its origin, as it can leave a watch's selector.
+ */
+import type { Change } from '../domain/change.js';
+import type { CanonicalPath } from '../domain/cluster.js';
+import type { Key } from '../domain/key.js';
+import type { StoredObject } from '../domain/object.js';
+import type { CanonicalPaths } from '../domain/ports.js';
+import type { Slice } from '../domain/slice.js';
+import type { LinkFilter } from './link-filter.js';
+
+/** What crosses of a change's key behind it, and what crossed before; that is not looked at where the whole slice crosses. */
+export type FilteredChange = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
+
+/**
+ * A memory of a pure function: children with one link filter (equal-filters.ts) are given the same commits and the same chunks of the log. Where paths are
+ * asked for, the answer depends on when.
+ */
+const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
+
+type PathAt = (key: Key) => CanonicalPath | undefined;
+
+/** The objects that cross, in their order. All are of one slice. */
+export async function filterObjects(
+  objects: readonly StoredObject[],
+  { slice, filter, paths }: Readonly<{ slice: Slice; filter: LinkFilter; paths: CanonicalPaths }>,
+): Promise<readonly StoredObject[]> {
+  if (filter.isWhole(slice)) return objects;
+  const pathAt = await readPaths(
+    objects.map(({ key }) => key),
+    { filter, paths },
+  );
+  return objects.filter((object) => filter.lets(object, pathAt(object.key)));
+}
+
+/**
+ * What each change means for the other end, in their order; those that mean nothing are left out. `last` ends what they were read with,
+ * and may have moved the canonical path of its logical cluster, or taken it along: up to it that path was another.
+ */
+export async function filterChanges(
+  changes: readonly Change[],
+  { filter, paths, last }: Readonly<{ filter: LinkFilter; paths: CanonicalPaths; last?: Change | undefined }>,
+): Promise<readonly FilteredChange[]> {
+  if (filter.asksPaths) return findCrossings(changes, { filter, paths, last });
+  const byFilter = found.get(changes) ?? new WeakMap<LinkFilter, readonly FilteredChange[]>();
+  const crossings = byFilter.get(filter) ?? (await findCrossings(changes, { filter, paths, last }));
+  found.set(changes, byFilter.set(filter, crossings));
+  return crossings;
+}
+
+async function findCrossings(
+  changes: readonly Change[],
+  { filter, paths, last }: Readonly<{ filter: LinkFilter; paths: CanonicalPaths; last: Change | undefined }>,
+): Promise<readonly FilteredChange[]> {
+  const pathAt = await readPaths(
+    changes.map(({ key }) => key),
+    { filter, paths },
+  );
+  const pathBefore = beforeMove(pathAt, last);
+  return changes.flatMap((change): readonly FilteredChange[] => {
+    const { key } = change;
+    const object = change.kind === 'put' ? change.object : undefined;
+    if (filter.isWhole(key)) return [{ change, left: undefined, came: object }];
+    const path = change === last ? pathAt(key) : pathBefore(key);
+    const came = object !== undefined && filter.lets(object, path) ? object : undefined;
+    if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
+    const previous = change.previous();
+    const left = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
+    // What it was is gone where compaction was faster: then it may have crossed, and to delete what is not there does no harm.
+    const isNothing = came === undefined && left === undefined && previous !== undefined;
+    return isNothing ? [] : [{ change, left, came }];
+  });
+}
+
+function beforeMove(pathAt: PathAt, last: Change | undefined): PathAt {
+  const moved = last?.movedPath;
+  if (last === undefined || moved === undefined) return pathAt;
+  return (key) => (placeOf(key) === placeOf(last.key) ? moved.before : pathAt(key));
+}
+
+async function readPaths(
+  keys: readonly Key[],
+  { filter, paths }: Readonly<{ filter: LinkFilter; paths: CanonicalPaths }>,
+): Promise<PathAt> {
+  const asked = new Map(keys.filter((key) => filter.asksPath(key)).map((key) => [placeOf(key), key]));
+  if (asked.size === 0) return () => undefined;
+  const found = await paths.pathsOf([...asked.values()]);
+  const known = new Map([...asked.keys()].map((place, i) => [place, found[i]]));
+  return (key) => known.get(placeOf(key));
+}
+
+function placeOf({ shard, cluster }: Key): string {
+  return `${shard}|${cluster}`;
+}

@@ -1,0 +1,46 @@
+/** What the sending half of a link stands on, and its bounds. */
+import type { BoundedLog } from '../diagnostics/bounded-log.js';
+import type { Log } from '../diagnostics/log.js';
+import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
+import type { Neighbour } from '../domain/via.js';
+import type { Slice } from '../domain/slice.js';
+import type { FrameConnection } from '../frames/frame-connection.js';
+import type { Credit, FrameLimits, HeldSlice } from '../frames/frame.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { LinkSenderBounds } from './link-sender-queue.js';
+import type { FreshnessOf } from './outgoing-reports.js';
+import type { OutgoingClaimsParts } from './outgoing-claims.js';
+
+export type LinkSenderParts = Readonly<{
+  store: Objects & Revisions & Commits & CanonicalPaths & Pushes;
+  /** The change log, as all links of this cache read it. */
+  history: Pick<History, 'everyChange'>;
+  known: KnownShards;
+  /** Whether all of a slice is here, if anything of it ever comes here. */
+  isSynced: (slice: Slice) => boolean;
+  connection: FrameConnection;
+  freshnessOf: FreshnessOf;
+  /** Whether all neighbours this cache ever had, but for one, are there and know all shards behind them. */
+  isComplete: (but: Neighbour) => boolean;
+  clock: Clock;
+  random: () => number;
+  /** Gives the event loop back. */
+  turn: () => Promise<void>;
+  log: Log;
+  /** For what a peer can cause as often as it likes. */
+  boundedLog: BoundedLog;
+}> &
+  Pick<OutgoingClaimsParts, 'heldHere' | 'claimFor'>;
+
+export type LinkSenderOptions = LinkSenderBounds &
+  Readonly<{
+    /** How often a link over which nothing crosses is told how far everything was told. */
+    progressIntervalMs: number;
+    /** How long the other end may acknowledge nothing of what is under way to it. */
+    ackTimeoutMs: number;
+    /** How often the digests of all slices are told. */
+    digestIntervalMs: number;
+  }>;
+
+/** What the other end has said of itself. */
+export type Receiver = Readonly<{ position: string; held: readonly HeldSlice[]; credit: Credit; limits: FrameLimits }>;

@@ -1,0 +1,14 @@
+/** Objects and changes as the frames of a link tell them. */
+import type { Change } from '../domain/change.js';
+import type { StoredObject } from '../domain/object.js';
+import type { Outgoing } from '../sender/source.js';
+
+/** `sourceVersion` is the revision here, for whoever reads along: positions go by `progress`. */
+export function outgoingObject({ key: { cluster, namespace, name }, body, resourceVersion }: StoredObject): Outgoing {
+  return { kind: 'put', version: body.version, object: { cluster, namespace, name, sourceVersion: resourceVersion, body: body.bytes } };
+}
+
+/** Undefined `came`: it does not cross any more, whether or not it was deleted. */
+export function outgoingChange({ key: { cluster, namespace, name } }: Pick<Change, 'key'>, came: StoredObject | undefined): Outgoing {
+  return came === undefined ? { kind: 'delete', key: { cluster, namespace, name } } : outgoingObject(came);
+}

@@ -1,0 +1,155 @@
+/**
+ * What the caches at the other ends of links report on the freshness of their shards' slices, and since when each is connected.
+ *
+ * F1 A link that is down, or has not answered a heartbeat for `answerAgeMsMax`, makes every shard behind it not connected, and changes nothing else.
+ * Bound: one entry per neighbour and slice.
+ * A shard is connected while one of its slices is; since when is known from what was reported, one `note` after the other.
+ */
+import type { Clock } from '../domain/ports.js';
+import type { ShardName } from '../domain/shard.js';
+import type { Neighbour } from '../domain/via.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { SliceFreshness } from '../frames/frame.js';
+import { answerAgeMsMax } from './heartbeat.js';
+import type { Report } from './outgoing-reports.js';
+
+/**
+ * `isOpen`: there is a connection. `isUp`: what is reported is of now; `sinceMs`: since when it is so. `hasReported`: everything was reported once.
+ * `isComplete`: every shard is known that anybody knows who is behind it.
+ */
+export type NeighbourPresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasReported: boolean; isComplete: boolean }>;
+
+/** One connection of a neighbour, which another one may have taken the place of. */
+export type OpenNeighbour = Readonly<{
+  /** `askedMs`: when everything that was at the other end is here, where the report answers a heartbeat. Answers the slices that were taken note of. */
+  note: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
+  /** It is not open any more. */
+  down: () => void;
+}>;
+
+/** Of one side; what a peer reports on more is passed over. */
+const slicesMax = 200_000;
+
+type ShardReports = { connectedSlices: number; sinceMs: number };
+
+type NeighbourReports = {
+  isOpen: boolean;
+  /** Since when it is open, or not. */
+  sinceMs: number;
+  /** When everything that was at the other end then is here. */
+  asOfMs: number;
+  hasReported: boolean;
+  isComplete: boolean;
+  readonly slices: Map<string, SliceFreshness>;
+  readonly shards: Map<ShardName, ShardReports>;
+};
+
+export class ReportedFreshness {
+  readonly #neighbours = new Map<Neighbour, NeighbourReports>();
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #startedMs: number;
+
+  /** `neighbours`: those that were there before this process started. */
+  constructor(clock: Pick<Clock, 'now'>, neighbours: Iterable<Neighbour> = []) {
+    this.#clock = clock;
+    this.#startedMs = clock.now();
+    for (const neighbour of neighbours) this.up(neighbour).down();
+  }
+
+  /** A link is open. */
+  up(neighbour: Neighbour): OpenNeighbour {
+    const reported: NeighbourReports = {
+      isOpen: true,
+      sinceMs: this.#clock.now(),
+      asOfMs: -Infinity,
+      hasReported: false,
+      isComplete: false,
+      slices: new Map(),
+      shards: new Map(),
+    };
+    this.#neighbours.set(neighbour, reported);
+    return {
+      note: (report, askedMs) => note(reported, report, { askedMs, nowMs: this.#clock.now() }),
+      down: () => {
+        reported.isOpen = false;
+        reported.sinceMs = this.#clock.now();
+      },
+    };
+  }
+
+  /** Nothing is expected of it any more. */
+  forget(neighbour: Neighbour): void {
+    this.#neighbours.delete(neighbour);
+  }
+
+  /** Every neighbour that was ever up, here or before this process started. */
+  get neighbours(): Iterable<Neighbour> {
+    return this.#neighbours.keys();
+  }
+
+  presence(neighbour: Neighbour): NeighbourPresence {
+    const reported = this.#neighbours.get(neighbour);
+    if (reported === undefined) return { isOpen: false, isUp: false, sinceMs: this.#startedMs, hasReported: false, isComplete: false };
+    const { isOpen, sinceMs, asOfMs, hasReported, isComplete } = reported;
+    const isUp = isOpen && this.#clock.now() - asOfMs <= answerAgeMsMax;
+    return {
+      isOpen,
+      isUp,
+      sinceMs: isOpen && !isUp ? Math.max(sinceMs, asOfMs) : sinceMs,
+      hasReported,
+      isComplete: isUp && hasReported && isComplete,
+    };
+  }
+
+  /** A shard of which nothing was sent is away for as long as the link is open or down. */
+  shard(neighbour: Neighbour, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
+    const { isUp, sinceMs } = this.presence(neighbour);
+    const reported = this.#neighbours.get(neighbour)?.shards.get(shard);
+    if (reported === undefined) return { connected: false, sinceMs };
+    const wasConnected = reported.connectedSlices > 0;
+    return isUp || !wasConnected ? { connected: wasConnected, sinceMs: reported.sinceMs } : { connected: false, sinceMs };
+  }
+
+  /** Undefined when nothing was told of it. */
+  slice(neighbour: Neighbour, slice: Slice): Omit<SliceFreshness, 'slice'> | undefined {
+    const freshness = this.#neighbours.get(neighbour)?.slices.get(formatSlice(slice));
+    return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
+  }
+
+  /** The slices that a neighbour said are whole there. */
+  syncedAt(neighbour: Neighbour): readonly Slice[] {
+    return [...(this.#neighbours.get(neighbour)?.slices.values() ?? [])].filter(({ everSynced }) => everSynced).map(({ slice }) => slice);
+  }
+}
+
+function note(
+  reported: NeighbourReports,
+  { freshness, isAll, isComplete }: Omit<Report, 'heartbeat'>,
+  { askedMs, nowMs }: Readonly<{ askedMs: number | undefined; nowMs: number }>,
+): readonly Slice[] {
+  if (isAll) reported.hasReported = true;
+  reported.isComplete = isComplete;
+  if (askedMs !== undefined) reported.asOfMs = askedMs;
+  const noted: Slice[] = [];
+  for (const each of freshness) {
+    const name = formatSlice(each.slice);
+    const before = reported.slices.get(name);
+    if (reported.slices.size >= slicesMax && before === undefined) continue;
+    noteShard(reported.shards, each, { wasConnected: before?.connected === true, nowMs });
+    reported.slices.set(name, each);
+    noted.push(each.slice);
+  }
+  return noted;
+}
+
+function noteShard(
+  shards: Map<ShardName, ShardReports>,
+  { slice: { shard }, connected }: SliceFreshness,
+  { wasConnected, nowMs }: Readonly<{ wasConnected: boolean; nowMs: number }>,
+): void {
+  const reported = shards.get(shard) ?? { connectedSlices: 0, sinceMs: nowMs };
+  shards.set(shard, reported);
+  const before = reported.connectedSlices;
+  reported.connectedSlices += Number(connected) - Number(wasConnected);
+  if (before > 0 !== reported.connectedSlices > 0) reported.sinceMs = nowMs;
+}

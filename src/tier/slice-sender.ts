@@ -1,0 +1,275 @@
+/**
+ * Tells slices as wholes: their syncs, their ends, and their digests, a page at a time.
+ *
+ * S1 At most `syncsMax` are read side by side, a page each in turn, so that a large one does not hold up the others; a digest is
+ *    read only when nothing else is to be done.
+ * S2 What the other end may have all of is compared before it is synced, if it is many objects: most often it comes back to them.
+ * S3 What declares types is sent before what may be of them, which the other end would have to put aside.
+ */
+import { emptyDigest, formatDigest } from '../domain/digest.js';
+import type { MovedPath } from '../domain/change.js';
+import { Refused } from '../domain/errors.js';
+import type { Key } from '../domain/key.js';
+import type { CanonicalPaths, Objects, Revisions, Snapshot } from '../domain/ports.js';
+import { scopeOfSlice } from '../domain/scope.js';
+import { snapshotPages } from '../domain/snapshot-pages.js';
+import type { Slice } from '../domain/slice.js';
+import { Comparisons } from './comparisons.js';
+import type { SliceSyncs } from './slice-syncs.js';
+import { filterObjects } from './filtered-changes.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { LinkSenderQueue } from './link-sender-queue.js';
+import type { FrameOf } from '../frames/frame.js';
+import type { SliceSync } from './slice-sync.js';
+import { SliceWalk } from './slice-walk.js';
+import type { Tail } from './tail.js';
+import { outgoingChange, outgoingObject } from './outgoing-change.js';
+
+export type SliceSenderParts = Readonly<{
+  store: Objects & Revisions & CanonicalPaths;
+  known: KnownShards;
+  queue: LinkSenderQueue;
+  syncs: SliceSyncs;
+  tail: Tail;
+  /** Tells the position, if it has moved. */
+  progress: () => void;
+  /** The slice is to be resynced, after a while. */
+  resync: (sync: SliceSync, afterMs: number, reason: string) => void;
+}>;
+
+const syncsMax = 4;
+const stalePerTurn = 256;
+
+export class SliceSender {
+  readonly #parts: SliceSenderParts;
+  readonly #syncing: SliceSync[] = [];
+  readonly #comparisons: Comparisons;
+  readonly #digestsDue = new Set<SliceSync>();
+  readonly #stale = new Set<SliceSync>();
+  #checked: SliceSync | undefined;
+
+  constructor(parts: SliceSenderParts) {
+    this.#parts = parts;
+    this.#comparisons = new Comparisons(parts);
+  }
+
+  /** Ends a slice that is due for it. False: none is. */
+  end(): boolean {
+    const { syncs, queue, store, tail, progress } = this.#parts;
+    const due = syncs.takeDue(tail.position);
+    if (due === undefined) return false;
+    // A slice current goes on from the position, which must not lie before what its sync has sent.
+    progress();
+    const { sync, term } = due;
+    const { slice, filterHash } = sync;
+    const revision = store.format(tail.position);
+    const isFirst = sync.phase === 'sent';
+    const isSame = isFirst && sync.isSame ? { isSame: true } : {};
+    queue.frame(sync, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, filterHash, ...isSame, term }));
+    sync.step('ended');
+    sync.endedFor = term;
+    if (!isFirst) return true;
+    sync.pace.synced();
+    this.#digestsDue.add(sync);
+    return true;
+  }
+
+  /** Tells of some slices that they are stale; of all, before the position may pass them. False: none is. */
+  invalidate(max = stalePerTurn): boolean {
+    const { syncs, queue, store, tail } = this.#parts;
+    const revision = store.format(tail.position);
+    const invalidated = syncs.takeStale(max);
+    for (const sync of invalidated) queue.frame(sync, (sequence) => ({ kind: 'begin', sequence, slice: sync.slice, revision }));
+    return invalidated.length > 0;
+  }
+
+  /** Reads on in what is to be synced. False: nothing is. */
+  async walk(): Promise<boolean> {
+    const { syncs, tail } = this.#parts;
+    if (this.#goOn()) return true;
+    while (this.#syncing.length < syncsMax) {
+      const isDeclaring = this.#syncing.some(({ declaresTypes }) => declaresTypes);
+      const sync = syncs.takeWaiting(tail.position, isDeclaring ? 'declaring' : undefined);
+      if (sync === undefined) break;
+      if (this.#comparisons.isFor(sync)) {
+        this.#comparisons.ask(sync, this.#snapshot(sync));
+        this.#syncing.push(sync);
+      } else this.#begin(sync);
+    }
+    const sync = this.#syncing.shift();
+    if (sync !== undefined) {
+      if (sync.phase === 'syncing' && (await this.#page(sync))) this.#syncing.push(sync);
+      if (sync.phase === 'comparing' && (await this.#comparisons.page(sync))) this.#syncing.push(sync);
+      return true;
+    }
+    if (this.#checked === undefined) return false;
+    if (!(await this.#page(this.#checked))) this.#checked = undefined;
+    return true;
+  }
+
+  /** Tells the digest of a slice whose turn it is, or begins to read it. False: none is due. Asked when all changes are sent. */
+  digest(): boolean {
+    const { syncs, known, queue } = this.#parts;
+    for (const sync of this.#digestsDue) {
+      const { slice } = sync;
+      // What is refused of it is not known before all of it is acknowledged.
+      if (queue.isUnderWay(sync)) continue;
+      this.#digestsDue.delete(sync);
+      if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#checked) continue;
+      const sum = sync.walk?.sum;
+      sync.closeWalk();
+      if (sync.isRefused) continue;
+      if (sum !== undefined) this.#sendDigest(sync, formatDigest(sum));
+      else if (syncs.filter.isWhole(slice)) this.#sendDigest(sync, known.slice(slice)?.digest ?? formatDigest(emptyDigest));
+      else if (!syncs.filter.covers(slice)) this.#sendDigest(sync, formatDigest(emptyDigest));
+      else this.#check(sync);
+      return true;
+    }
+    return false;
+  }
+
+  /** What the other end held of a slice at its begin. */
+  learnSummary(summary: FrameOf<'summary'>): void {
+    this.#comparisons.learn(summary);
+  }
+
+  /** All digests are due. */
+  checkAll(): void {
+    for (const sync of this.#parts.syncs.all) this.#digestsDue.add(sync);
+  }
+
+  /**
+   * Changes of the slice were judged behind what is published, by canonical paths as they are now: what was deleted before its path moved
+   * may have crossed and not have been sent. Where a path does move, the slice is resynced.
+   */
+  invalidatePaths(slice: Slice): void {
+    const { syncs } = this.#parts;
+    const sync = syncs.of(slice);
+    if (sync === undefined || !syncs.filter.asksPath(slice)) return;
+    sync.walk?.giveUpSum();
+    this.#stale.add(sync);
+  }
+
+  /** A logical cluster's canonical path has moved: what of it crosses now and did not, or the other way round, is told. */
+  async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
+    const { syncs, queue, store, tail } = this.#parts;
+    const { filter } = syncs;
+    for (const sync of [...syncs.ofShard(shard)].filter(({ sendsChanges, slice }) => sendsChanges && filter.asksPath(slice))) {
+      if (this.#stale.delete(sync) && !sync.isToBeSynced) {
+        this.#parts.resync(sync, sync.pace.wantedMs(), 'a canonical path has moved');
+        continue;
+      }
+      sync.walk?.giveUpSum();
+      const snapshot = store.snapshot({ ...scopeOfSlice(sync.slice), cluster }, tail.position);
+      for await (const objects of snapshotPages(snapshot)) {
+        const flipped = objects.filter((object) => filter.lets(object, before) !== filter.lets(object, after));
+        const outgoing = flipped.map((object) => outgoingChange(object, filter.lets(object, after) ? object : undefined));
+        if (sync.sendsChanges) queue.objects(sync, outgoing);
+      }
+    }
+  }
+
+  #begin(sync: SliceSync): void {
+    const { syncs, queue, store, tail } = this.#parts;
+    const { slice } = sync;
+    const { filter } = syncs;
+    const isCovered = filter.covers(slice);
+    const snapshot = isCovered ? this.#snapshot(sync) : undefined;
+    const revision = store.format(tail.position);
+    queue.frame(
+      sync,
+      (sequence) => ({ kind: 'begin', sequence, slice, revision }),
+      () => (sync.objects = 0),
+    );
+    sync.closeComparison();
+    sync.isRefused = false;
+    syncs.marked.add(sync);
+    sync.isSame = false;
+    sync.step('begun');
+    if (snapshot !== undefined) {
+      sync.walk = new SliceWalk(snapshot, { sums: !filter.isWhole(slice) });
+      this.#syncing.push(sync);
+      return;
+    }
+    sync.step('walked');
+    syncs.mayBeDue(sync);
+  }
+
+  /** Goes on with what was compared. False: there is none, or no room for it. */
+  #goOn(): boolean {
+    const compared = this.#comparisons.take(this.#syncing.length < syncsMax);
+    if (compared === undefined) return false;
+    const { sync, isSame } = compared;
+    sync.closeComparison();
+    if (!isSame) {
+      this.#begin(sync);
+      return true;
+    }
+    sync.isSame = true;
+    sync.step('walked');
+    this.#parts.syncs.mayBeDue(sync);
+    return true;
+  }
+
+  #snapshot(sync: SliceSync): Snapshot {
+    const { syncs, store, tail } = this.#parts;
+    try {
+      return store.snapshot(scopeOfSlice(sync.slice), tail.position);
+    } catch (error) {
+      syncs.want(sync);
+      throw error;
+    }
+  }
+
+  #check(sync: SliceSync): void {
+    const { store, tail } = this.#parts;
+    sync.walk = new SliceWalk(store.snapshot(scopeOfSlice(sync.slice), tail.position), { sums: true });
+    this.#checked = sync;
+  }
+
+  /** One page. False: there is no further one. */
+  async #page(sync: SliceSync): Promise<boolean> {
+    const { syncs, queue, store } = this.#parts;
+    const { walk, slice } = sync;
+    if (walk === undefined) return false;
+    const page = await this.#read(sync, walk);
+    if (page === undefined || sync.walk !== walk) return false;
+    const filtered = await filterObjects(page, { slice, filter: syncs.filter, paths: store });
+    if (sync.walk !== walk) return false;
+    const unsent = filtered.filter((object) => walk.take(object));
+    const isSyncing = sync.phase === 'syncing';
+    if (isSyncing) queue.objects(sync, unsent.map(outgoingObject));
+    if (walk.isOverrun) {
+      if (isSyncing) this.#parts.resync(sync, sync.pace.failedMs(), 'too many of its keys have changed meanwhile');
+      else sync.closeWalk();
+      return false;
+    }
+    if (!walk.isThrough) return true;
+    if (isSyncing) {
+      sync.step('walked');
+      syncs.mayBeDue(sync);
+      return false;
+    }
+    if (walk.sum !== undefined && !sync.isRefused) this.#sendDigest(sync, formatDigest(walk.sum));
+    sync.closeWalk();
+    return false;
+  }
+
+  /** Undefined: the snapshot was held for too long, and what was to come of it has to wait. */
+  async #read(sync: SliceSync, walk: SliceWalk) {
+    try {
+      return await walk.page();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (sync.walk !== walk) return undefined;
+      if (sync.phase === 'syncing') this.#parts.resync(sync, sync.pace.failedMs(), 'its snapshot is gone');
+      else sync.closeWalk();
+      return undefined;
+    }
+  }
+
+  #sendDigest(sync: SliceSync, value: string): void {
+    const { slice } = sync;
+    this.#parts.queue.frame(sync, (sequence) => ({ kind: 'digest', sequence, slice, value }));
+  }
+}

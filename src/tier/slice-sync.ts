@@ -1,0 +1,120 @@
+/** One slice on its way over a link: how far it is (sync-phase.ts), and what is remembered of it meanwhile. */
+import assert from 'node:assert/strict';
+import { isDeclaring } from '../domain/declaration.js';
+import type { Term } from '../domain/push.js';
+import type { Slice } from '../domain/slice.js';
+import type { ResyncPace } from '../sender/resync-pace.js';
+import { nextPhase, type SyncEvent, type SyncPhase } from './sync-phase.js';
+import type { SliceComparison } from './slice-comparison.js';
+import type { SliceWalk } from './slice-walk.js';
+
+/** Of all slices of one link. Whoever asks for it often, a status report or a scrape, must not look at each. */
+export type SyncTally = { slices: number; current: number; refused: number };
+
+export class SliceSync {
+  readonly slice: Slice;
+  readonly pace: ResyncPace;
+  /** What both ends' policies come to for it. */
+  filterHash: string;
+  /** The claim that `end` was last given for: the other end may have refused an earlier one, and all that came with it. */
+  endedFor: Term = 0;
+  /** It was whole, and what made it so is being told. */
+  isEnding = false;
+  /** Put since `begin`. */
+  objects = 0;
+  /** Its freshness as it was sent last. */
+  freshness = '';
+  /** Of its sync, or of its digest. */
+  walk: SliceWalk | undefined;
+  comparison: SliceComparison | undefined;
+  /** The other end was found to have all of it at its begin. */
+  isSame = false;
+  readonly #tally: SyncTally;
+  #phase: SyncPhase;
+  #isRefused = false;
+  #cancelDelay: (() => void) | undefined;
+
+  constructor(
+    slice: Slice,
+    { filterHash, phase, pace, tally }: Readonly<{ filterHash: string; phase: SyncPhase; pace: ResyncPace; tally: SyncTally }>,
+  ) {
+    this.slice = slice;
+    this.filterHash = filterHash;
+    this.pace = pace;
+    this.#phase = phase;
+    this.#tally = tally;
+    this.#count(1);
+  }
+
+  /** Its objects declare the types of others. */
+  get declaresTypes(): boolean {
+    return isDeclaring(this.slice.resource);
+  }
+
+  get phase(): SyncPhase {
+    return this.#phase;
+  }
+
+  /** Whether changes of it are sent. */
+  get sendsChanges(): boolean {
+    return this.#phase !== 'new';
+  }
+
+  get isToBeSynced(): boolean {
+    return this.#phase === 'new' || this.#phase === 'waiting';
+  }
+
+  step(event: SyncEvent): void {
+    const phase = nextPhase(this.#phase, event);
+    assert(phase !== undefined, `a slice that is ${this.#phase} cannot be ${event}`);
+    this.#count(-1);
+    this.#phase = phase;
+    this.#count(1);
+  }
+
+  /** Something of it was not taken, so that the digests cannot agree. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  set isRefused(isRefused: boolean) {
+    this.#count(-1);
+    this.#isRefused = isRefused;
+    this.#count(1);
+  }
+
+  /** What is to come after a while; it takes the place of what was to come before. */
+  delay(cancel: () => void): void {
+    this.#cancelDelay?.();
+    this.#cancelDelay = cancel;
+  }
+
+  closeWalk(): void {
+    this.walk?.close();
+    this.walk = undefined;
+  }
+
+  closeComparison(): void {
+    this.comparison?.close();
+    this.comparison = undefined;
+  }
+
+  close(): void {
+    this.closeWalk();
+    this.closeComparison();
+    this.#cancelDelay?.();
+    this.#cancelDelay = undefined;
+  }
+
+  /** It does not cross this link any more. */
+  leave(): void {
+    this.close();
+    this.#count(-1);
+  }
+
+  #count(by: 1 | -1): void {
+    this.#tally.slices += by;
+    if (this.#phase === 'current') this.#tally.current += by;
+    if (this.#isRefused) this.#tally.refused += by;
+  }
+}

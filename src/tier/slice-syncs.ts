@@ -1,0 +1,321 @@
+/**
+ * All slices on their way over a link: which there are, which are to be synced, and which may be due for their `end`.
+ *
+ *   the other end has the shard from here       a slice sync for every slice that the link filter covers, or that the other end holds
+ *   … and is current with it                    it goes on from the link's position; otherwise it is synced
+ *   it has it from elsewhere, or does not know  no slice sync
+ *
+ * Y1 A slice that the link filter does not cover any more is synced as empty, so that the other end lets go of it.
+ * Bound: one slice sync per slice that crosses, and `heldMax` that the other end says it holds and nobody knows here.
+ */
+import type { Clock } from '../domain/ports.js';
+import type { Neighbour } from '../domain/via.js';
+import type { Term } from '../domain/push.js';
+import type { Revision } from '../domain/revision.js';
+import type { ShardName } from '../domain/shard.js';
+import { formatSlice, isSameSlice, type Slice } from '../domain/slice.js';
+import type { FrameOf, HeldSlice } from '../frames/frame.js';
+import { ResyncPace } from '../sender/resync-pace.js';
+import type { LinkFilter } from './link-filter.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import { SliceSync, type SyncTally } from './slice-sync.js';
+import { TakenShards } from './taken-shards.js';
+import type { News } from './freshness-news.js';
+import { WaitingSyncs } from './waiting-syncs.js';
+
+export type SliceSyncsParts = Readonly<{
+  known: KnownShards;
+  /** Whether all of a slice is here, if anything of it ever comes here. */
+  isSynced: (slice: Slice) => boolean;
+  published: () => Revision;
+  clock: Clock;
+  random: () => number;
+  notify: () => void;
+}>;
+
+/** It was whole at the revision `from`, for this term. */
+type PendingEnd = Readonly<{ sync: SliceSync; term: Term; from: Revision }>;
+
+/** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
+export const shardsPerTurn = 8;
+/** Slices that the other end may say it holds. */
+export const heldMax = 200_000;
+
+export class SliceSyncs {
+  readonly #parts: SliceSyncsParts;
+  readonly #taken: TakenShards;
+  /** Of shards that the other end has chosen to have from here: it may say so as often as it likes. */
+  readonly #paces = new Map<ShardName, ResyncPace>();
+  readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
+  /** What the other end holds, until it is on its way or the shard is not ours to send. */
+  readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
+  /** Told of since the opening, and not known here: what is sent again as its shard comes and goes counts once. */
+  readonly #foreign = new Set<string>();
+  readonly #waiting = new WaitingSyncs();
+  readonly #due = new Set<SliceSync>();
+  /** In the order in which they were found to be whole. */
+  readonly #ending: PendingEnd[] = [];
+  readonly #invalidations = new Set<SliceSync>();
+  /** How many there are, how many of them the other end is current with, and of how many it did not take something. */
+  readonly tally: SyncTally = { slices: 0, current: 0, refused: 0 };
+  /** Those whose freshness is to be looked at: they are new, or it may have changed. Whoever looks at one takes it out. */
+  readonly marked = new Set<SliceSync>();
+  /** At the opening alone: later the link's position has moved on without what was no slice sync yet. */
+  #canResume: boolean;
+  /** Asked for last, while it is one of them. */
+  #last: SliceSync | undefined;
+  #filter: LinkFilter;
+
+  constructor(
+    parts: SliceSyncsParts,
+    { to, filter, held, canResume }: Readonly<{ to: Neighbour; filter: LinkFilter; held: readonly HeldSlice[]; canResume: boolean }>,
+  ) {
+    this.#parts = parts;
+    this.#taken = new TakenShards(parts.known, to, held);
+    this.#filter = filter;
+    this.#canResume = canResume;
+    for (const each of held) this.#noteHeld(each);
+  }
+
+  /** Takes up all that is known, giving the event loop back between shards. Nothing is sent before. */
+  async open(turn: () => Promise<void>): Promise<void> {
+    await this.#followAll(turn);
+    this.#canResume = false;
+  }
+
+  /** The other end holds these. False: of more than it may, nothing is known here. */
+  hold(held: readonly HeldSlice[]): boolean {
+    for (const each of held) {
+      this.#noteHeld(each);
+      this.followSlice(each.slice);
+      if (this.#parts.known.slice(each.slice) === undefined) this.#foreign.add(formatSlice(each.slice));
+    }
+    return this.#foreign.size <= heldMax;
+  }
+
+  /** The other end has chosen where it has a shard from. Answers for how long what it takes from here has to wait. */
+  learnChoice(claim: FrameOf<'claim'>): number {
+    const { shard, isYours } = claim;
+    const hadIt = this.#taken.has(shard);
+    this.#taken.learnChoice(claim);
+    if (!isYours) this.#held.delete(shard);
+    this.followShard(shard);
+    if (hadIt || !this.#taken.has(shard)) return 0;
+    const pace = this.#paces.get(shard) ?? new ResyncPace(this.#parts);
+    this.#paces.set(shard, pace);
+    const afterMs = pace.wantedMs();
+    pace.synced();
+    if (afterMs > 0) for (const sync of this.ofShard(shard)) this.want(sync, afterMs);
+    return afterMs;
+  }
+
+  get filter(): LinkFilter {
+    return this.#filter;
+  }
+
+  get all(): Iterable<SliceSync> {
+    return this.#each();
+  }
+
+  /** Changes come slice by slice as a rule. */
+  of(slice: Slice): SliceSync | undefined {
+    const last = this.#last;
+    if (last !== undefined && isSameSlice(last.slice, slice)) return last;
+    return (this.#last = this.#byShard.get(slice.shard)?.get(formatSlice(slice)));
+  }
+
+  hasShard(shard: ShardName): boolean {
+    return this.#byShard.has(shard);
+  }
+
+  ofShard(shard: ShardName): Iterable<SliceSync> {
+    return this.#byShard.get(shard)?.values() ?? [];
+  }
+
+  /** The next one to be synced, which is taken; undefined when none may be (waiting-syncs.ts). */
+  takeWaiting(position: Revision, of?: 'declaring'): SliceSync | undefined {
+    const sync = this.#waiting.take(position, of);
+    // Its own `begin` comes now.
+    if (sync !== undefined) this.#invalidations.delete(sync);
+    return sync;
+  }
+
+  /**
+   * One whose `end` is to be given now, with the claim it is given for: what made it whole was published when it was first seen to be, and
+   * everything up to there is told, `position` being how far that is.
+   */
+  takeDue(position: Revision): PendingEnd | undefined {
+    for (const sync of this.#due) this.#prepareEnd(sync);
+    this.#due.clear();
+    for (let first = this.#ending[0]; first !== undefined && first.from <= position; first = this.#ending[0]) {
+      this.#ending.shift();
+      const { sync, term } = first;
+      sync.isEnding = false;
+      if (this.of(sync.slice) !== sync || !this.#wantsEnd(sync)) continue;
+      if (this.#termOf(sync) === term) return first;
+      this.#prepareEnd(sync);
+    }
+    return undefined;
+  }
+
+  /** Some that the other end must be told are stale, before it is told how far this end is: changes of them may have been passed over. */
+  takeStale(max: number): readonly SliceSync[] {
+    const taken = [...this.#invalidations].slice(0, max);
+    for (const sync of taken) this.#invalidations.delete(sync);
+    return taken;
+  }
+
+  mayBeDue(sync: SliceSync): void {
+    this.#due.add(sync);
+  }
+
+  /** Who reports on these here has come, gone or told something; what is whole here may have become so, or not. */
+  hear({ shards, slices }: News): void {
+    for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
+    for (const slice of slices) {
+      const sync = this.of(slice);
+      if (sync !== undefined) this.marked.add(sync);
+    }
+  }
+
+  /** The slice is to be synced, after a while. */
+  want(sync: SliceSync, afterMs = 0): void {
+    if (sync.phase === 'current') this.#invalidations.add(sync);
+    sync.close();
+    sync.step('wanted');
+    this.#leaveSets(sync);
+    if (afterMs === 0) return this.#wait(sync);
+    sync.delay(
+      this.#parts.clock.after(afterMs, () => {
+        this.#wait(sync);
+        this.#parts.notify();
+      }),
+    );
+  }
+
+  /** All that are told are to be synced: the log does not reach back to where the link is. The other end is told so of all at once. */
+  wantAll(): void {
+    for (const sync of this.#each()) if (!sync.isToBeSynced) this.want(sync);
+    this.#invalidations.clear();
+  }
+
+  /** The policies have changed: what concerns a slice may have, and then it is resynced. Nothing is sent before that is known of all. */
+  async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
+    this.#filter = filter;
+    for (const ofShard of this.#byShard.values()) {
+      for (const sync of ofShard.values()) {
+        const hash = filter.hashOf(sync.slice);
+        if (hash === sync.filterHash) continue;
+        sync.filterHash = hash;
+        this.want(sync);
+        this.marked.add(sync);
+      }
+      await turn();
+    }
+    await this.#followAll(turn);
+  }
+
+  /** Something has changed of the shard. */
+  followShard(shard: ShardName): void {
+    const { known } = this.#parts;
+    if (!this.#taken.has(shard)) return this.#dropShard(shard);
+    for (const resource of known.resourcesOf(shard)) this.followSlice({ shard, resource });
+    for (const { slice } of this.#held.get(shard)?.values() ?? []) this.followSlice(slice);
+    for (const sync of this.ofShard(shard)) this.#changed(sync);
+  }
+
+  /** Something has changed of the slice; where nobody syncs slices, what is so of one may end all of its shard (known-shards.ts). */
+  followSlice(slice: Slice): void {
+    const sync = this.of(slice) ?? this.#add(slice);
+    if (sync !== undefined) this.#changed(sync);
+    if (this.#parts.known.shard(slice.shard)?.plain === true) for (const each of this.ofShard(slice.shard)) this.#changed(each);
+  }
+
+  close(): void {
+    for (const sync of this.#each()) sync.leave();
+    this.#byShard.clear();
+    this.#last = undefined;
+    this.marked.clear();
+    this.#due.clear();
+    this.#waiting.clear();
+  }
+
+  async #followAll(turn: () => Promise<void>): Promise<void> {
+    let shards = 0;
+    for (const { shard } of this.#parts.known.shards) {
+      this.followShard(shard);
+      shards += 1;
+      if (shards % shardsPerTurn === 0) await turn();
+    }
+  }
+
+  /** Whether it is whole here may have changed. */
+  #changed(sync: SliceSync): void {
+    this.#due.add(sync);
+    this.marked.add(sync);
+  }
+
+  #noteHeld(held: HeldSlice): void {
+    const { shard } = held.slice;
+    this.#held.set(shard, (this.#held.get(shard) ?? new Map<string, HeldSlice>()).set(formatSlice(held.slice), held));
+  }
+
+  #add(slice: Slice): SliceSync | undefined {
+    const { clock, random } = this.#parts;
+    if (!this.#taken.has(slice.shard)) return undefined;
+    const held = this.#held.get(slice.shard)?.get(formatSlice(slice));
+    if (held === undefined && !this.#filter.covers(slice)) return undefined;
+    const filterHash = this.#filter.hashOf(slice);
+    const isCurrent = this.#canResume && held?.filterHash === filterHash;
+    const phase = isCurrent ? 'current' : held === undefined ? 'new' : 'waiting';
+    const sync = new SliceSync(slice, { filterHash, phase, pace: new ResyncPace({ clock, random }), tally: this.tally });
+    if (isCurrent) sync.endedFor = held.syncedTerm;
+    else this.#wait(sync);
+    if (!isCurrent && this.#canResume && held !== undefined && held.filterHash !== '') this.#invalidations.add(sync);
+    this.#held.get(slice.shard)?.delete(formatSlice(slice));
+    const ofShard = this.#byShard.get(slice.shard) ?? new Map<string, SliceSync>();
+    this.#byShard.set(slice.shard, ofShard.set(formatSlice(slice), sync));
+    return sync;
+  }
+
+  #prepareEnd(sync: SliceSync): void {
+    if (sync.isEnding || !this.#wantsEnd(sync)) return;
+    sync.isEnding = true;
+    this.#ending.push({ sync, term: this.#termOf(sync), from: this.#parts.published() });
+  }
+
+  #wantsEnd(sync: SliceSync): boolean {
+    const isNew = sync.endedFor !== this.#termOf(sync);
+    if (sync.phase !== 'sent' && !(sync.phase === 'current' && isNew)) return false;
+    // For another claim than the other end knows of it would be given in vain.
+    return this.#taken.isAgreed(sync.slice.shard) && this.#parts.isSynced(sync.slice);
+  }
+
+  #termOf({ slice }: SliceSync): Term {
+    return this.#parts.known.shard(slice.shard)?.term ?? 0;
+  }
+
+  #wait(sync: SliceSync): void {
+    this.#waiting.add(sync, this.#parts.published());
+  }
+
+  #dropShard(shard: ShardName): void {
+    for (const sync of this.ofShard(shard)) {
+      sync.leave();
+      this.#leaveSets(sync);
+      this.#invalidations.delete(sync);
+      this.marked.delete(sync);
+    }
+    this.#byShard.delete(shard);
+    this.#last = undefined;
+  }
+
+  #leaveSets(sync: SliceSync): void {
+    this.#due.delete(sync);
+    this.#waiting.delete(sync);
+  }
+
+  *#each(): Iterable<SliceSync> {
+    for (const ofShard of this.#byShard.values()) yield* ofShard.values();
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Names to the other end of a link what its syncs did not name, and what was let go of here for that.
+ *
+ * The other end may have lost these objects with its disk. It does not know their names any more, and the informers of kcp at it keep what a relist lacks
+ * (R24): kcp would take them for written, for ever. Told their names, it sends its watches that they are gone, and kcp creates them again.
+ * Bound: nothing is named while `bufferedMax` bytes wait for the network.
+ */
+import type { Commit } from '../domain/change.js';
+import { parseClusterName } from '../domain/cluster.js';
+import type { Key } from '../domain/key.js';
+import type { Commits, Subscription } from '../domain/ports.js';
+import type { Neighbour } from '../domain/via.js';
+import { formatSlice, type Slice } from '../domain/slice.js';
+import type { FrameOf, PushedKey } from '../frames/frame.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { LinkSession } from './link-session.js';
+
+const bufferedMax = 512 * 1024;
+const keysPerFrame = 256;
+/** Looked up in one turn of the event loop. */
+const keysPerTurn = 64;
+
+export type SweptParts = Readonly<{
+  store: Commits;
+  known: Pick<KnownShards, 'shard'>;
+  /** Undefined while the link is not open. */
+  sessionOf: (neighbour: Neighbour) => Pick<LinkSession, 'brings' | 'send' | 'bufferedBytes'> | undefined;
+}>;
+
+export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription {
+  return store.subscribe((commit) => {
+    for (const { slice, keys } of sweptOf(commit)) {
+      const via = known.shard(slice.shard)?.via;
+      const session = via === undefined || via === 'local' ? undefined : sessionOf(via);
+      // What this end's own policy lets nothing of in it has let go of by itself.
+      if (session?.brings(slice) !== true) continue;
+      for (let at = 0; at < keys.length && session.bufferedBytes < bufferedMax; at += keysPerFrame)
+        session.send({ kind: 'swept', slice, keys: keys.slice(at, at + keysPerFrame) });
+    }
+  });
+}
+
+export type SweptTakenParts = Readonly<{
+  known: Pick<KnownShards, 'shard'>;
+  /** Tells those who watch this cache that a key holds nothing, if that is so. */
+  reportAbsent: (key: Key) => Promise<void>;
+  turn: () => Promise<void>;
+}>;
+
+/** A pusher syncs everything again where something was lost; a plain writer writes only what it takes for absent. */
+export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, reportAbsent, turn }: SweptTakenParts): Promise<void> {
+  const shard = known.shard(slice.shard);
+  if (shard?.via !== 'local' || !shard.plain) return;
+  for (const [at, { cluster: text, namespace, name }] of keys.entries()) {
+    const cluster = parseClusterName(text);
+    if (cluster !== undefined) await reportAbsent({ ...slice, cluster, namespace, name });
+    if (at % keysPerTurn === keysPerTurn - 1) await turn();
+  }
+}
+
+function sweptOf({ changes, swept }: Commit): Iterable<Readonly<{ slice: Slice; keys: readonly PushedKey[] }>> {
+  const found = new Map<string, { slice: Slice; keys: PushedKey[] }>();
+  if (swept.size === 0) return [];
+  for (const { key, revision } of changes) {
+    if (!swept.has(revision)) continue;
+    const { shard, resource, cluster, namespace, name } = key;
+    const slice = { shard, resource };
+    const of = found.get(formatSlice(slice)) ?? { slice, keys: [] };
+    found.set(formatSlice(slice), of);
+    of.keys.push({ cluster, namespace, name });
+  }
+  return found.values();
+}

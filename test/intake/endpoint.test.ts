@@ -1,0 +1,437 @@
+/** Pushers against the real server, over TLS: who is let in, what becomes of what they say, and what others see of it. */
+import { request } from 'node:https';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../src/clock.js';
+import type { Clock } from '../../src/domain/ports.js';
+import type { FrameOf } from '../../src/frames/frame.js';
+import { UpgradeRefused } from '../../src/frames/upgrade-refused.js';
+import type { StatusReport } from '../../src/domain/status.js';
+import { aClusterCachedResource, aPath } from '../support/objects.js';
+import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
+import { aServer, TestServer, until } from '../support/test-server.js';
+
+const exports = sliceOf('apiexports');
+const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
+
+async function amberCertificate(server: TestServer) {
+  return server.authority.issue({ user: 'amber-agent', groups: ['strata'], uris: ['strata://shard/amber'] });
+}
+
+async function names(server: TestServer): Promise<readonly string[]> {
+  const { items } = await server.client().list(everywhere);
+  return items.map(({ metadata }) => `${metadata.annotations?.['kcp.io/shard']} ${metadata.name}`).toSorted();
+}
+
+async function revision(server: TestServer): Promise<string | undefined> {
+  return (await server.client().list(everywhere)).metadata.resourceVersion;
+}
+
+async function status(server: TestServer): Promise<StatusReport> {
+  return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
+}
+
+async function refusedWith(t: ExecutionContext, connecting: Promise<unknown>): Promise<number | undefined> {
+  const error = await t.throwsAsync(connecting, { instanceOf: UpgradeRefused });
+  return error?.httpCode;
+}
+
+test('what a shard states and tells is listed, and leaves when it says so', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server, { as: await amberCertificate(server) });
+
+  await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
+  t.deepEqual(await names(server), ['amber one', 'amber two']);
+  await pusher.acknowledged(pusher.delete(exports, ['one', 'absent']));
+  t.deepEqual(await names(server), ['amber two']);
+  const [object] = (await server.client().list(everywhere)).items;
+  t.like(object?.metadata, { uid: 'uid-of-two', annotations: { 'kcp.io/shard': 'amber', 'kcp.io/cluster': 'acme' } });
+});
+
+test('a sync of what is there already gives no revision and raises no event; what it leaves out is deleted once, and only at its end', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  await pusher.sync(exports, [pushedExport('one'), pushedExport('two'), pushedExport('three')]);
+  const before = await revision(server);
+  const stop = new AbortController();
+  t.teardown(() => stop.abort());
+  const events = server.client().watch(everywhere, { query: { watch: 'true', resourceVersion: before ?? '' }, signal: stop.signal });
+
+  await pusher.sync(exports, [pushedExport('three'), { ...pushedExport('two'), body: undefined }, pushedExport('one')]);
+  t.is(await revision(server), before);
+  pusher.begin(exports);
+  await pusher.acknowledged(pusher.put(exports, [pushedExport('two'), pushedExport('one', { spec: { changed: true } })]));
+  t.deepEqual(await names(server), ['amber one', 'amber three', 'amber two']);
+  await pusher.acknowledged(pusher.end(exports, 2));
+  t.deepEqual(await names(server), ['amber one', 'amber two']);
+
+  const seen = [(await events.next()).value, (await events.next()).value];
+  t.deepEqual(
+    seen.map((event) => `${event?.type} ${event?.object.metadata.name}`),
+    ['MODIFIED one', 'DELETED three'],
+  );
+});
+
+test('a sync that breaks off removes nothing', async (t) => {
+  const server = await aServer(t);
+  const first = await RawPusher.open(server, { term: 1 });
+  await first.sync(exports, [pushedExport('one'), pushedExport('two')]);
+  first.begin(exports);
+  await first.acknowledged(first.put(exports, [pushedExport('one')]));
+  first.socket.terminate();
+
+  const second = await RawPusher.connect(server);
+  second.hello({ term: 1 });
+  const welcome = await second.expect('welcome');
+
+  t.deepEqual(welcome.synced, [], 'it must be resynced');
+  t.deepEqual(await names(server), ['amber one', 'amber two']);
+});
+
+test('a process that comes back goes on where it was; a new process syncs everything', async (t) => {
+  const server = await aServer(t);
+  const first = await RawPusher.open(server, { term: 5 });
+  await first.sync(exports, [pushedExport('one')]);
+  first.socket.terminate();
+
+  const same = await RawPusher.connect(server);
+  same.hello({ term: 5, position: first.position });
+  t.deepEqual((await same.expect('welcome')).synced, [exports]);
+  await same.acknowledged(same.put(exports, [pushedExport('two')]));
+  const next = await RawPusher.connect(server);
+  next.hello({ term: 8 });
+  t.deepEqual((await next.expect('welcome')).synced, []);
+  t.deepEqual(await names(server), ['amber one', 'amber two']);
+});
+
+test('of two processes of one shard the later one has it: the older is sent away, stays out, and changes nothing (F14)', async (t) => {
+  const server = await aServer(t);
+  const older = await RawPusher.open(server, { term: 5 });
+  await older.sync(exports, [pushedExport('one')]);
+
+  const later = await RawPusher.open(server, { term: 8 });
+  t.is(await older.farewell(), 'fenced');
+  const again = await RawPusher.connect(server);
+  again.hello({ term: 5 });
+  t.is(await again.farewell(), 'fenced');
+  await later.sync(exports, [pushedExport('two')]);
+  t.deepEqual(await names(server), ['amber two']);
+});
+
+test('the same process that connects again takes the place of its old connection', async (t) => {
+  const server = await aServer(t);
+  const before = await RawPusher.open(server, { term: 5 });
+
+  const after = await RawPusher.open(server, { term: 5 });
+
+  t.is(await before.farewell(), 'replaced');
+  await after.sync(exports, [pushedExport('one')]);
+  t.deepEqual(await names(server), ['amber one']);
+});
+
+test('a certificate lets its own shard in and no other, and writes nothing of another (F18, F31)', async (t) => {
+  const server = await aServer(t);
+  const birch = await RawPusher.open(server, { name: 'birch' });
+  const birchExports = sliceOf('apiexports', { shard: 'birch' });
+  await birch.sync(birchExports, [pushedExport('theirs')]);
+  const as = await amberCertificate(server);
+
+  const asBirch = await RawPusher.connect(server, as);
+  asBirch.hello({ name: 'birch' });
+  t.is(await asBirch.farewell(), 'forbidden');
+  const amber = await RawPusher.open(server, { as });
+  amber.delete(birchExports, ['theirs']);
+  t.is(await amber.farewell(), 'forbidden');
+  const hostile = await RawPusher.open(server, { as });
+  hostile.begin(exports);
+  const last = hostile.put(exports, [
+    pushedExport('a', { cluster: 'root:org' }),
+    pushedExport('b', { cluster: 'system:admin' }),
+    pushedExport('c', { metadata: { name: 'c', uid: 'u', annotations: { 'kcp.io/shard': 'birch' } } }),
+    pushedExport('good'),
+  ]);
+  const refusals = (await hostile.acknowledged(last)).map((frame) => frame.kind === 'refuse' && frame.reason);
+  t.deepEqual(refusals, ['BadRequest', 'Forbidden', 'Forbidden']);
+
+  t.deepEqual(await names(server), ['amber good', 'birch theirs']);
+  t.true((await server.metric('strata_refusals_total')) >= 5);
+  const logged = server.logged.filter(({ event }) => event === 'push.refused');
+  t.is(logged.length, 3);
+  t.notRegex(JSON.stringify(logged), /uid-of|apiVersion/, 'no bodies in logs');
+  const sent = await server.client({ as }).raw('POST', aPath({ shard: 'birch' }), { body: pushedExport('x') });
+  t.is(sent.status, 403);
+});
+
+test('who shows no certificate, an expired one, another authority’s or one that speaks for nobody gets no websocket (F31)', async (t) => {
+  const server = await aServer(t);
+  const other = await TestServer.start();
+  t.teardown(() => other.close());
+  const uris = ['strata://shard/amber'];
+
+  const expired = await server.authority.issue({ user: 'old', groups: ['strata'], uris, validityDays: -1 });
+  const foreign = await other.authority.issue({ user: 'foreign', groups: ['strata'], uris });
+  const nobody = await server.authority.issue({ user: 'amber', groups: ['strata'] });
+  const grouped = await server.authority.issue({ user: 'amber', groups: ['others'], uris });
+
+  for (const as of [expired, foreign, nobody, grouped]) t.is(await refusedWith(t, RawPusher.connect(server, as)), 403);
+  t.is(server.logged.filter(({ event }) => event === 'push.upgrade-refused').length, 4);
+});
+
+test('a session ends with its certificate', async (t) => {
+  const dayMs = 86_400_000;
+  /** What is more than a day off is so at once. */
+  const clock: Clock = {
+    now: () => systemClock.now(),
+    wallMs: () => systemClock.wallMs(),
+    after: (ms, task) => systemClock.after(ms > dayMs ? 300 : ms, task),
+  };
+  const server = await aServer(t, { clock });
+
+  const pusher = await RawPusher.connect(server, await amberCertificate(server));
+  pusher.hello();
+
+  t.is(await pusher.farewell(), 'forbidden');
+});
+
+test('a page in a browser cannot push in its user’s name, and nothing else is upgraded', async (t) => {
+  const server = await aServer(t);
+  const upgrade = async (path: string, headers: Record<string, string>): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const { master, certificate } = server;
+      const asked = request(`${server.url}${path}`, {
+        ca: certificate,
+        cert: master.certificate,
+        key: master.key,
+        headers: {
+          connection: 'Upgrade',
+          upgrade: 'websocket',
+          'sec-websocket-version': '13',
+          'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+          'sec-websocket-protocol': 'strata.v1',
+          ...headers,
+        },
+      });
+      asked.once('upgrade', (response, socket) => (socket.destroy(), resolve(response.statusCode)));
+      asked.once('response', (response) => (response.resume(), resolve(response.statusCode)));
+      asked.once('error', reject);
+      asked.end();
+    });
+
+  t.is(await upgrade('/services/cache/connect', {}), 101);
+  t.is(await upgrade('/services/cache/connect', { origin: 'https://evil.example' }), 403);
+  t.is(await upgrade('/services/cache/other', {}), 404);
+  t.is(await upgrade('/services/cache/connect', { 'sec-websocket-protocol': 'chat' }), 400);
+});
+
+test('there are no more sessions than configured, in all and of one caller, and room again when one goes', async (t) => {
+  const server = await aServer(t, { flags: { 'push-sessions-max': '3', 'link-children-max': '1', 'push-sessions-per-caller-max': '2' } });
+  const as = await amberCertificate(server);
+  const first = await RawPusher.connect(server, as);
+  await RawPusher.connect(server, as);
+  await until(async () => (await server.metric('strata_push_sessions')) === 2);
+
+  t.is(await refusedWith(t, RawPusher.connect(server, as)), 503);
+  await RawPusher.connect(server);
+  await until(async () => (await server.metric('strata_push_sessions')) === 3);
+  t.is(await refusedWith(t, RawPusher.connect(server)), 503);
+  first.socket.close('shutdown', 'bye');
+  await until(async () => (await server.metric('strata_push_sessions')) === 2);
+  await t.notThrowsAsync(RawPusher.open(server, { as }));
+});
+
+test('children do not keep pushers out, nor pushers children; who may be either hears in answer to the hello that there is no room', async (t) => {
+  const server = await aServer(t, { flags: { 'push-sessions-max': '1', 'link-children-max': '1' } });
+  const ofChild = (name: string) => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
+  const asChild = (name: string): FrameOf<'hello'> => ({
+    kind: 'hello',
+    protocol: 1,
+    role: 'cache',
+    name,
+    process: '',
+    term: 1,
+    takesOver: false,
+    route: [`id-of-${name}`],
+    slices: [],
+    agent: 'raw',
+    credit: { mutations: 100, bytes: 1_000_000 },
+    limits: { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 },
+  });
+  const as = await amberCertificate(server);
+
+  await RawPusher.open(server, { as });
+  t.is(await refusedWith(t, RawPusher.connect(server, as)), 503);
+  const either = await RawPusher.connect(server);
+  either.socket.send(asChild('north'));
+  await either.expect('welcome');
+  t.is(await refusedWith(t, RawPusher.connect(server, await ofChild('east'))), 503);
+  t.is(await refusedWith(t, RawPusher.connect(server)), 503);
+  either.socket.close('shutdown', 'bye');
+
+  const second = await eventually(() => RawPusher.connect(server));
+  second.hello({ name: 'birch' });
+  t.is(await second.farewell(), 'unavailable');
+  const east = await eventually(async () => RawPusher.connect(server, await ofChild('east')));
+  east.socket.send(asChild('east'));
+  await t.notThrowsAsync(east.expect('welcome'));
+});
+
+/** Once there is room again. */
+async function eventually<T>(connect: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await connect();
+    } catch (error) {
+      if (!(error instanceof UpgradeRefused)) throw error;
+    }
+  }
+}
+
+test('who does not say hello in time, says something else, or sends junk is sent away, and the others go on (F19, F21)', async (t) => {
+  const server = await aServer(t, { flags: { 'hello-timeout': '2s' } });
+  const good = await RawPusher.open(server, { name: 'birch' });
+  const silent = await RawPusher.connect(server);
+  const early = await RawPusher.connect(server);
+  early.begin(exports);
+
+  t.is(await early.farewell(), 'protocol');
+  t.is(await silent.farewell(), 'timeout');
+  const birchExports = sliceOf('apiexports', { shard: 'birch' });
+  await good.sync(birchExports, [pushedExport('one')]);
+  t.deepEqual(await names(server), ['birch one']);
+});
+
+test('numbers that are lost on the way end in a restatement, not in a gap (F13)', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
+  pusher.skip(3);
+
+  const others = await pusher.acknowledged(pusher.delete(exports, ['one']));
+
+  t.like(others, [{ kind: 'resync', slice: exports }]);
+  t.deepEqual(await names(server), ['amber one', 'amber two'], 'the delete behind the gap is not applied');
+  await pusher.sync(exports, [pushedExport('two')]);
+  t.deepEqual(await names(server), ['amber two']);
+});
+
+test('a type may be declared by what the session itself has just pushed, and goes with it', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  const declaring = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
+  const declared = sliceOf('instances', { group: 'machines.svm.io', identity: 'hash' });
+  const declaration = aClusterCachedResource('hash') as { metadata: Record<string, unknown> };
+  const instance = { apiVersion: 'machines.svm.io/v1', kind: 'Instance', metadata: { name: 'i1', uid: 'u' }, spec: {} };
+
+  pusher.begin(declaring);
+  pusher.put(declaring, [pushedObject({ ...declaration, metadata: { ...declaration.metadata, uid: 'ccr' } })], 'v1alpha1');
+  pusher.end(declaring, 1);
+  await pusher.sync(declared, [pushedObject(instance)], 'v1');
+  const path = '/services/cache/shards/*/clusters/*/apis/machines.svm.io/v1/instances:hash';
+  t.is((await server.client().list(path)).items.length, 1);
+  await pusher.acknowledged(pusher.delete(declaring, ['instances']));
+  await until(async () => (await server.client().raw('GET', path)).status === 404);
+  const refused = await pusher.acknowledged(pusher.put(declared, [pushedObject(instance)], 'v1'));
+  t.like(refused, [{ kind: 'refuse', reason: 'NotFound' }]);
+});
+
+test('keys and members that JavaScript knows are kept like any others (F20)', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server);
+  const text = `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u","labels":{"constructor":"prototype"}},"spec":{"__proto__":{"x":1},"constructor":{"prototype":9007199254740993}}}`;
+
+  await pusher.sync(exports, [{ ...pushedExport('one'), body: new TextEncoder().encode(text) }]);
+
+  const { text: read } = await server.client().raw('GET', aPath({ name: 'one' }));
+  t.true(read.includes('"spec":{"__proto__":{"x":1},"constructor":{"prototype":9007199254740993}}'));
+  t.is(({} as Record<string, unknown>)['x'], undefined);
+});
+
+test('status and metrics say how fresh each type of each shard is', async (t) => {
+  const server = await aServer(t);
+  await server.client().raw('POST', aPath({ shard: 'birch' }), { body: JSON.parse(new TextDecoder().decode(pushedExport('theirs').body)) });
+  const pusher = await RawPusher.open(server, { term: 77 });
+  await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
+  pusher.socket.send({ kind: 'status', freshness: [{ slice: exports, connected: true, everSynced: true, lagMs: 3, whole: true }] });
+  await until(async () => (await status(server)).shards[0]?.slices[0]?.lagMs === 3);
+
+  const { shards } = await status(server);
+
+  t.like(shards[0], { shard: 'amber', term: 77, removed: false, connection: { kind: 'connected' } });
+  t.like(shards[0]?.slices[0], { resource: 'apiexports', everSynced: true, syncedIn: 'this-term', objects: 2, sourceConnected: true });
+  t.like(shards[1], { shard: 'birch', connection: { kind: 'plain' } });
+  t.is(await server.metric('strata_slice_objects'), 3);
+  t.is(await server.metric('strata_shard_connected'), 1);
+  pusher.socket.terminate();
+  await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
+});
+
+test('a shard that is removed leaves with one DELETED for each object, its old process stays out, and a new one brings it back (F16)', async (t) => {
+  const server = await aServer(t);
+  const client = server.client();
+  const pusher = await RawPusher.open(server, { term: 5 });
+  const many = Array.from({ length: 600 }, (_, i) => pushedExport(`n${i}`));
+  pusher.begin(exports);
+  for (let i = 0; i < many.length; i += 100) pusher.put(exports, many.slice(i, i + 100));
+  await pusher.acknowledged(pusher.end(exports, many.length));
+  const stop = new AbortController();
+  t.teardown(() => stop.abort());
+  const events = client.watch(everywhere, {
+    query: { watch: 'true', resourceVersion: (await revision(server)) ?? '' },
+    signal: stop.signal,
+  });
+
+  const { status: code, text } = await client.raw('DELETE', '/services/cache/shards/amber');
+  t.is(code, 200);
+  t.deepEqual(JSON.parse(text), { shard: 'amber', objectsRemoved: 600 });
+  const gone = new Set<string | undefined>();
+  for (let i = 0; i < 600; i += 1) {
+    const { value } = await events.next();
+    t.is(value?.type, 'DELETED');
+    gone.add(value?.object.metadata.name);
+  }
+  t.is(gone.size, 600);
+  t.is(await pusher.farewell(), 'fenced');
+  const old = await RawPusher.connect(server);
+  old.hello({ term: 5 });
+  t.is(await old.farewell(), 'fenced');
+  t.is((await client.raw('DELETE', '/services/cache/shards/cedar')).status, 404);
+
+  const restarted = await server.restart();
+  t.teardown(() => restarted.close());
+  t.true((await status(restarted)).shards.find(({ shard }) => shard === 'amber')?.removed);
+  const back = await RawPusher.open(restarted, { term: Date.now() + 1_000 });
+  await back.sync(exports, [pushedExport('one')]);
+  t.deepEqual(await names(restarted), ['amber one']);
+});
+
+test('a pusher that was acknowledged what the cache does not know syncs everything, and nothing counts as synced until then', async (t) => {
+  const server = await aServer(t);
+  const first = await RawPusher.open(server, { term: 5 });
+  await first.sync(exports, [pushedExport('one')]);
+  first.socket.terminate();
+  const lost = String(BigInt(first.position!) + 1n);
+
+  for (const position of [lost, undefined, '', 'x', '0', '1', `0${first.position}`]) {
+    const again = await RawPusher.connect(server);
+    again.hello({ term: 5, position });
+    t.deepEqual((await again.expect('welcome')).synced, [], String(position));
+    const amber = (await status(server)).shards.find(({ shard }) => shard === 'amber');
+    t.is(amber?.slices[0]?.syncedIn, 'earlier', String(position));
+    await again.sync(exports, [pushedExport('one')]);
+    again.socket.terminate();
+  }
+});
+
+test('a server that stops sends its pushers away, and what was acknowledged is there when it is back', async (t) => {
+  const server = await aServer(t);
+  const pusher = await RawPusher.open(server, { term: 5 });
+  await pusher.sync(exports, [pushedExport('one')]);
+
+  const [reason, restarted] = await Promise.all([pusher.farewell(), server.restart()]);
+  t.teardown(() => restarted.close());
+
+  t.is(reason, 'shutdown');
+  const back = await RawPusher.connect(restarted);
+  back.hello({ term: 5, position: pusher.position });
+  t.deepEqual((await back.expect('welcome')).synced, [exports]);
+  t.deepEqual(await names(restarted), ['amber one']);
+});

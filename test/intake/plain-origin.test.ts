@@ -1,0 +1,80 @@
+import test from 'ava';
+import type { ShardState } from '../../src/domain/claim.js';
+import { PlainOrigin } from '../../src/intake/plain-origin.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { shardName } from '../support/objects.js';
+import { aSlice } from '../support/pushes.js';
+import { aShardState, FakePushes } from './fake-pushes.js';
+
+const amber = shardName('amber');
+const holdMs = 30_000;
+
+async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardState; changedMs?: number }>) {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  if (shard !== undefined) pushes.shardStates.push(shard);
+  pushes.hold(aSlice(), { changedMs: changedMs === 0 ? 0 : clock.now() + changedMs });
+  const seen = { ms: 0 };
+  const known = await KnownShards.open(pushes);
+  const startedMs = clock.now();
+  const plainOrigin = new PlainOrigin({ own: 'here', known, clock, seenMs: () => seen.ms, runningSinceMs: () => startedMs }, { holdMs });
+  const judged = (): string => {
+    const judgement = plainOrigin.judge(amber);
+    return judgement.kind === 'refused' ? judgement.refusal.reason : judgement.takes ? 'takes' : 'writes';
+  };
+  return { clock, seen, judged, plainOrigin };
+}
+
+test('a shard that is nobody’s or local is written to, whoever was seen', async (t) => {
+  for (const shard of [undefined, aShardState(amber, 5), aShardState(amber, 5, { removed: true })]) {
+    const { judged, clock } = await aPlainOrigin(shard === undefined ? {} : { shard });
+
+    t.is(judged(), 'writes');
+    clock.advance(holdMs);
+    t.is(judged(), 'writes');
+  }
+});
+
+test('a shard behind a link is refused for as long as the hold, then taken over', async (t) => {
+  const { judged, clock } = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
+
+  t.is(judged(), 'Conflict');
+  clock.advance(holdMs - 1);
+  t.is(judged(), 'Conflict');
+  clock.advance(1);
+  t.is(judged(), 'takes');
+});
+
+test('a change that came, or somebody who was seen, renews the hold', async (t) => {
+  const changed = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }), changedMs: 10_000 });
+  const seen = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
+
+  for (const { clock } of [changed, seen]) clock.advance(holdMs + 9_999);
+  seen.seen.ms = seen.clock.now() - 1;
+
+  t.is(changed.judged(), 'Conflict');
+  t.is(seen.judged(), 'Conflict');
+  changed.clock.advance(1);
+  t.is(changed.judged(), 'takes');
+});
+
+test('a change of before, under a clock that was hours ahead, holds nobody up for as long', async (t) => {
+  const { judged, clock } = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }), changedMs: 3 * 3_600_000 });
+
+  t.is(judged(), 'Conflict');
+  clock.advance(holdMs);
+  t.is(judged(), 'takes');
+});
+
+test('who is refused hears where the shard is written', async (t) => {
+  const parent = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
+  const child = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
+  const message = ({ plainOrigin }: typeof parent): string => {
+    const judgement = plainOrigin.judge(amber);
+    return judgement.kind === 'refused' ? judgement.refusal.message : '';
+  };
+
+  t.regex(message(parent), /above or beside/);
+  t.regex(message(child), /child east/);
+});

@@ -1,0 +1,141 @@
+import { setImmediate } from 'node:timers';
+import test from 'ava';
+import type { Frame } from '../../src/frames/frame.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { SliceSyncs } from '../../src/tier/slice-syncs.js';
+import { LinkFilter } from '../../src/tier/link-filter.js';
+import { LinkSenderQueue } from '../../src/tier/link-sender-queue.js';
+import type { SliceSync } from '../../src/tier/slice-sync.js';
+import { SliceSender } from '../../src/tier/slice-sender.js';
+import { snapshotPages } from '../../src/domain/snapshot-pages.js';
+import { Summary } from '../../src/domain/summary.js';
+import { Tail } from '../../src/tier/tail.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aPolicy } from '../support/link-rules.js';
+import { MemoryDisk } from '../support/memory-disk.js';
+import { MemoryStore } from '../support/memory-store.js';
+import { aClaim, aFullSync, aSlice, mustPush, firstTerm } from '../support/pushes.js';
+import { aClaimFrame } from './a-claim-frame.js';
+import { aKey, aScope } from '../support/objects.js';
+import { anUpsert } from './an-upsert.js';
+
+const everything = aPolicy({ types: ['*'] });
+const page = { rowsMax: 1, bytesMax: 1_000_000 };
+
+/** A teller of a store that holds these objects of one slice, a page each. */
+async function aSliceSender(...names: readonly string[]) {
+  const clock = new ManualClock();
+  const parts = { clock, soon: (task: () => void) => void setImmediate(task), random: () => 0.5 };
+  const store = new MemoryStore(
+    MemoryDisk.blank(() => 0.5),
+    parts,
+    { page },
+  );
+  await mustPush(store.lane(), [
+    aClaim(),
+    ...aFullSync(
+      {},
+      names.map((name) => anUpsert(name)),
+    ),
+  ]);
+  const known = await KnownShards.open(store);
+  const credit = { mutations: 10_000, bytes: 10_000_000 };
+  const limits = { frameBytesMax: 1_000_000, frameMutationsMax: 100, bodyBytesMax: 100_000 };
+  const queue = new LinkSenderQueue(
+    { clock, tooLarge: () => {} },
+    { credit, limits },
+    { batchMutationsMax: 100, batchBytesMax: 1_000_000 },
+  );
+  const notify = (): void => {};
+  const syncs = new SliceSyncs(
+    { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, notify },
+    { to: 'parent', filter: new LinkFilter(everything, everything), held: [], canResume: false },
+  );
+  const tail = new Tail({ history: store, revisions: store, commits: store, isWanted: () => true, notify }, store.published);
+  syncs.learnChoice(aClaimFrame({ term: firstTerm, origin: store.cacheId, isYours: true }));
+  await syncs.open(async () => {});
+  const resynced: string[] = [];
+  const resync = (sync: SliceSync, afterMs: number, reason: string): void => {
+    resynced.push(reason);
+    syncs.want(sync, afterMs);
+  };
+  const sliceSender = new SliceSender({ store, known, queue, syncs, tail, progress: () => {}, resync });
+  const sent = (): readonly string[] => {
+    const frames: Frame[] = [];
+    for (let frame = queue.take(); frame !== undefined; frame = queue.take()) frames.push(frame);
+    return frames.map((frame) => (frame.kind === 'put' ? `put ${frame.objects.map(({ name }) => name).join()}` : frame.kind));
+  };
+  const acknowledge = (sequence: number): boolean => queue.acknowledge(sequence, credit);
+  return { sliceSender, syncs, clock, sent, acknowledge, queue, store, resynced };
+}
+
+test('a slice is told from its begin to its end, a page in turn, and its digest once all of it is acknowledged', async (t) => {
+  const { sliceSender, sent, acknowledge } = await aSliceSender('one', 'two');
+
+  t.true(await sliceSender.walk());
+  t.deepEqual(sent(), ['begin', 'put one']);
+  t.false(sliceSender.end());
+  t.true(await sliceSender.walk());
+  t.deepEqual(sent(), ['put two']);
+  t.true(sliceSender.end());
+  t.deepEqual(sent(), ['end']);
+  t.false(sliceSender.digest());
+  acknowledge(4);
+  t.true(sliceSender.digest());
+  t.deepEqual(sent(), ['digest']);
+  t.false(await sliceSender.walk());
+  t.false(sliceSender.digest());
+});
+
+test('a slice of which too many keys have changed before its last page is begun again, after a while', async (t) => {
+  const { sliceSender, syncs, clock, sent, resynced } = await aSliceSender('one', 'two');
+  await sliceSender.walk();
+  const sync = syncs.of(aSlice());
+
+  for (let i = 0; i <= 200_000; i++) sync?.walk?.note({ key: { ...aKey(), name: `o-${i}` } }, undefined, undefined);
+  await sliceSender.walk();
+
+  t.is(sync?.phase, 'waiting');
+  t.is(sync?.walk, undefined);
+  t.deepEqual(resynced, ['too many of its keys have changed meanwhile']);
+  sent();
+  t.false(await sliceSender.walk());
+  clock.advance(60_000);
+  t.true(await sliceSender.walk());
+  t.deepEqual(sent(), ['begin', 'put one']);
+});
+
+test('a slice of many objects that is resynced is compared first: nothing of it is sent if the other end has it, all of it otherwise', async (t) => {
+  const names = Array.from({ length: 128 }, (_, i) => `n${i}`);
+  const { sliceSender, syncs, sent, queue, store } = await aSliceSender(...names);
+  const sync = syncs.of(aSlice());
+  if (sync === undefined) throw new Error('there is no slice sync');
+  const walk = async (): Promise<void> => {
+    while (await sliceSender.walk()) sent();
+  };
+  await walk();
+  const own = new Summary();
+  for await (const objects of snapshotPages(store.snapshot(aScope(), store.published))) own.add(objects);
+  const value = own.format();
+
+  for (const [summary, phase, isSame] of [
+    [value, 'sent', true],
+    ['128:another', 'syncing', false],
+    ['', 'syncing', false],
+  ] as const) {
+    sent();
+    syncs.want(sync);
+    await sliceSender.walk();
+    const begin = queue.take();
+    if (begin?.kind !== 'begin') throw new Error('it is to begin');
+    t.true(begin.compares);
+    sliceSender.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence + 1, value });
+    while (sync.phase === 'comparing' && sync.comparison?.isRead === false) await sliceSender.walk();
+    t.is(sync.phase, 'comparing', 'another begin is meant');
+
+    sliceSender.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence, value: summary });
+    await sliceSender.walk();
+
+    t.like(sync, { phase, isSame });
+  }
+});

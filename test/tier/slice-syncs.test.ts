@@ -1,0 +1,378 @@
+import test from 'ava';
+import type { ShardState } from '../../src/domain/claim.js';
+import type { SliceState } from '../../src/domain/push.js';
+import { flows, type Neighbour } from '../../src/domain/via.js';
+import { formatSlice, type Slice } from '../../src/domain/slice.js';
+import type { HeldSlice } from '../../src/frames/frame.js';
+import { KnownShards } from '../../src/intake/known-shards.js';
+import { SliceSyncs } from '../../src/tier/slice-syncs.js';
+import { LinkFilter } from '../../src/tier/link-filter.js';
+import type { SliceSync } from '../../src/tier/slice-sync.js';
+import { aShardState, FakePushes } from '../intake/fake-pushes.js';
+import { ManualClock } from '../store/manual-clock.js';
+import { aPolicy, type WrittenRule } from '../support/link-rules.js';
+import { shardName } from '../support/objects.js';
+import { aSlice } from '../support/pushes.js';
+import { aClaimFrame } from './a-claim-frame.js';
+
+const amber = shardName('amber');
+const exports = aSlice();
+const schemas = aSlice({ resource: 'apiresourceschemas' });
+const declarations = aSlice({ group: 'cache.kcp.io', resource: 'clustercachedresources' });
+const everything: WrittenRule = { types: ['*'] };
+const noSchemas: WrittenRule = { types: ['apiexports.apis.kcp.io'] };
+
+function aFilter(...rules: readonly WrittenRule[]): LinkFilter {
+  return new LinkFilter(aPolicy(...rules), aPolicy(everything));
+}
+
+function heldAt(filter: LinkFilter, slice: Slice, syncedTerm = 5): HeldSlice {
+  return { slice, filterHash: filter.hashOf(slice), syncedTerm };
+}
+
+type RigOptions = Readonly<{
+  shard?: ShardState;
+  slices?: readonly Slice[];
+  held?: readonly HeldSlice[];
+  filter?: LinkFilter;
+  to?: Neighbour;
+  canResume?: boolean;
+}>;
+
+/** Courses, and the store they follow. */
+async function someSyncs({
+  shard,
+  slices = [],
+  held = [],
+  filter = aFilter(everything),
+  to = 'parent',
+  canResume = true,
+}: RigOptions = {}) {
+  const clock = new ManualClock();
+  const pushes = new FakePushes();
+  pushes.shardStates.push(shard ?? aShardState(amber, 5));
+  for (const slice of slices) pushes.hold(slice, { syncedTerm: 5 });
+  const known = await KnownShards.open(pushes);
+  const rung = { times: 0 };
+  const store = { published: 0 };
+  const notify = (): void => void (rung.times += 1);
+  const syncs = new SliceSyncs(
+    { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, notify },
+    { to, filter, held, canResume },
+  );
+  /** The other end has it from here, if it can. */
+  const hear = (state: ShardState): number => syncs.learnChoice(aClaimFrame({ ...state, isYours: flows(state.via, to) }));
+  hear(shard ?? aShardState(amber, 5));
+  await syncs.open(async () => {});
+  const report = (shards: readonly ShardState[], states: readonly Partial<SliceState>[] = []): void => {
+    const full = states.map((state) => {
+      pushes.hold(state.slice ?? exports, state);
+      return pushes.sliceStates.find(({ slice }) => formatSlice(slice) === formatSlice(state.slice ?? exports));
+    });
+    const received = full.filter((state) => state !== undefined);
+    for (const listener of pushes.listeners) listener({ shards, slices: received });
+    for (const state of shards) syncs.followShard(state.shard);
+    for (const state of shards) hear(state);
+    for (const { slice } of received) syncs.followSlice(slice);
+  };
+  const phases = (): Readonly<Record<string, string>> =>
+    Object.fromEntries([...syncs.all].map(({ slice, phase }) => [slice.resource.resource, phase]));
+  return { syncs, clock, report, phases, rung, filter, store };
+}
+
+/** Until nothing waits; each is synced at once, and told to be ended when it is due. */
+function syncAll(syncs: SliceSyncs): readonly string[] {
+  const synced: string[] = [];
+  for (let sync = syncs.takeWaiting(0); sync !== undefined; sync = syncs.takeWaiting(0)) {
+    synced.push(sync.slice.resource.resource);
+    sync.step('begun');
+    sync.step('walked');
+    syncs.mayBeDue(sync);
+  }
+  return synced;
+}
+
+function endAll(syncs: SliceSyncs): readonly string[] {
+  const ended: string[] = [];
+  for (let due = syncs.takeDue(0); due !== undefined; due = syncs.takeDue(0)) {
+    ended.push(`${due.sync.slice.resource.resource} for ${due.term}`);
+    due.sync.step('ended');
+    due.sync.endedFor = due.term;
+  }
+  return ended;
+}
+
+function only(syncs: SliceSyncs): SliceSync {
+  const [sync] = syncs.all;
+  if (sync === undefined) throw new Error('there is no slice sync');
+  return sync;
+}
+
+test('a slice is told wherever its shard’s side lets it flow, if the link filter covers it or the other end holds it', async (t) => {
+  const narrow = aFilter(noSchemas);
+  const table: readonly (readonly [string, RigOptions, Readonly<Record<string, string>>])[] = [
+    ['local, up', { slices: [exports] }, { apiexports: 'new' }],
+    ['of a child, up', { slices: [exports], shard: aShardState(amber, 5, { via: 'child/c' }) }, { apiexports: 'new' }],
+    ['of the parent, up', { slices: [exports], shard: aShardState(amber, 5, { via: 'parent' }) }, {}],
+    ['of the parent, down', { slices: [exports], shard: aShardState(amber, 5, { via: 'parent' }), to: 'child/c' }, { apiexports: 'new' }],
+    ['of that very child', { slices: [exports], shard: aShardState(amber, 5, { via: 'child/c' }), to: 'child/c' }, {}],
+    ['of nobody', { slices: [exports], shard: aShardState(amber, 5, { removed: true }), held: [heldAt(narrow, exports)] }, {}],
+    ['not covered', { slices: [schemas], filter: narrow }, {}],
+    [
+      'not covered, but held',
+      { slices: [schemas], filter: narrow, held: [heldAt(aFilter(everything), schemas)] },
+      { apiresourceschemas: 'waiting' },
+    ],
+    ['not known, but held', { held: [{ slice: exports, filterHash: '', syncedTerm: 0 }] }, { apiexports: 'waiting' }],
+    ['held, of a shard that is not known', { held: [{ slice: aSlice({ shard: 'birch' }), filterHash: '', syncedTerm: 0 }] }, {}],
+  ];
+  for (const [what, options, expected] of table) {
+    const { phases } = await someSyncs(options);
+
+    t.deepEqual(phases(), expected, what);
+  }
+});
+
+test('a slice goes on by changes where the other end is current with the same link filter, and the log reaches back', async (t) => {
+  const filter = aFilter(everything);
+  const table: readonly (readonly [string, RigOptions, string])[] = [
+    ['current', { held: [heldAt(filter, exports)] }, 'current'],
+    ['another link filter', { held: [heldAt(aFilter({ labels: 'tier' }), exports)] }, 'waiting'],
+    ['stale', { held: [{ slice: exports, filterHash: '', syncedTerm: 0 }] }, 'waiting'],
+    ['not held', {}, 'new'],
+    ['behind the log', { held: [heldAt(filter, exports)], canResume: false }, 'waiting'],
+  ];
+  for (const [what, options, expected] of table) {
+    const { phases } = await someSyncs({ slices: [exports], filter, ...options });
+
+    t.deepEqual(phases(), { apiexports: expected }, what);
+  }
+});
+
+test('changes of a slice that waits to be synced are told if the other end may have something of it', async (t) => {
+  const { syncs } = await someSyncs({ slices: [exports, schemas], held: [{ slice: exports, filterHash: '', syncedTerm: 0 }] });
+  const [held, fresh] = [syncs.of(exports), syncs.of(schemas)];
+  t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, false]);
+
+  syncAll(syncs);
+  syncs.wantAll();
+
+  t.deepEqual([held?.phase, fresh?.phase], ['waiting', 'waiting']);
+  t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, true]);
+});
+
+test('what comes to be held, or known, once the link has moved on is synced', async (t) => {
+  const { syncs, phases, report, filter } = await someSyncs({ slices: [] });
+
+  syncs.hold([heldAt(filter, exports)]);
+  report([], [{ slice: schemas }]);
+
+  t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'new' });
+});
+
+test('an end is given while the slice is synced here, again for each term, and never twice for one', async (t) => {
+  const { syncs, report } = await someSyncs({ slices: [exports] });
+  syncAll(syncs);
+
+  t.deepEqual(endAll(syncs), ['apiexports for 5']);
+  report([], [{ slice: exports, syncedTerm: 5, objects: 9 }]);
+  t.deepEqual(endAll(syncs), []);
+  report([aShardState(amber, 6)]);
+  t.deepEqual(endAll(syncs), []);
+  report([], [{ slice: exports, syncedTerm: 6 }]);
+  t.deepEqual(endAll(syncs), ['apiexports for 6']);
+});
+
+test('a slice that goes on by changes is ended for a newer term alone', async (t) => {
+  const filter = aFilter(everything);
+  const same = await someSyncs({ slices: [exports], filter, held: [heldAt(filter, exports, 5)] });
+  const newer = await someSyncs({ slices: [exports], filter, held: [heldAt(filter, exports, 4)] });
+
+  t.deepEqual(endAll(same.syncs), []);
+  t.deepEqual(endAll(newer.syncs), ['apiexports for 5']);
+});
+
+test('a slice that is not synced is told, and ended once it is', async (t) => {
+  const { syncs, report, phases } = await someSyncs({ slices: [] });
+  report([], [{ slice: exports, syncedTerm: 0 }]);
+
+  t.deepEqual(syncAll(syncs), ['apiexports']);
+  t.deepEqual(endAll(syncs), []);
+  t.deepEqual(phases(), { apiexports: 'sent' });
+  report([], [{ slice: exports, syncedTerm: 5 }]);
+  t.deepEqual(endAll(syncs), ['apiexports for 5']);
+});
+
+test('what a plain writer wrote ends, once it counts as synced, also the slices of which it wrote nothing', async (t) => {
+  const shard = aShardState(amber, 5, { plain: true });
+  const { syncs, report } = await someSyncs({ shard, held: [{ slice: schemas, filterHash: '', syncedTerm: 0 }] });
+  report([], [{ slice: exports, syncedTerm: 0 }]);
+  syncAll(syncs);
+  t.deepEqual(endAll(syncs), []);
+
+  report([], [{ slice: exports, syncedTerm: 5 }]);
+
+  t.deepEqual([...endAll(syncs)].toSorted(), ['apiexports for 5', 'apiresourceschemas for 5']);
+});
+
+test('an end is given behind everything that was published when the slice was found to be whole', async (t) => {
+  const { syncs, store } = await someSyncs({ slices: [exports] });
+  store.published = 10;
+  syncAll(syncs);
+
+  t.is(syncs.takeDue(9), undefined);
+  store.published = 20;
+  t.is(syncs.takeDue(9), undefined);
+  t.is(syncs.takeDue(10)?.sync.slice.resource.resource, 'apiexports');
+});
+
+test('what was current and is to be synced is marked stale first, once; so is what the other end takes to be current with another link filter', async (t) => {
+  const { syncs } = await someSyncs({ slices: [exports], held: [{ slice: exports, filterHash: 'another', syncedTerm: 5 }] });
+  t.deepEqual(
+    syncs.takeStale(2).map(({ slice }) => slice.resource.resource),
+    ['apiexports'],
+  );
+  t.deepEqual(syncs.takeStale(1), []);
+  syncAll(syncs);
+  endAll(syncs);
+  t.deepEqual(syncs.takeStale(1), []);
+
+  syncs.want(only(syncs), 1_000);
+
+  t.deepEqual(syncs.takeStale(1), [only(syncs)]);
+  t.deepEqual(syncs.takeStale(1), []);
+  t.is(syncs.takeWaiting(0), undefined);
+});
+
+test('Y1: a slice that the link filter does not cover any more is synced as empty; one that changes how it is covered is resynced', async (t) => {
+  const { syncs, phases } = await someSyncs({ slices: [exports, schemas] });
+  syncAll(syncs);
+  endAll(syncs);
+
+  await syncs.changeFilter(aFilter(noSchemas), async () => {});
+
+  t.deepEqual(phases(), { apiexports: 'current', apiresourceschemas: 'waiting' });
+  t.false(syncs.filter.covers(schemas));
+  await syncs.changeFilter(aFilter({ ...noSchemas, labels: 'tier' }), async () => {});
+  t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'waiting' });
+});
+
+test('a link filter that comes to cover a slice brings it along', async (t) => {
+  const { syncs, phases } = await someSyncs({ slices: [exports, schemas], filter: aFilter(noSchemas) });
+  t.deepEqual(phases(), { apiexports: 'new' });
+
+  await syncs.changeFilter(aFilter(everything), async () => {});
+
+  t.deepEqual(phases(), { apiexports: 'new', apiresourceschemas: 'new' });
+});
+
+test('a shard that moves to the link’s own side is told no more; when it comes back, all of it is synced', async (t) => {
+  const filter = aFilter(everything);
+  const { syncs, report, phases } = await someSyncs({
+    slices: [exports],
+    filter,
+    held: [heldAt(filter, exports), heldAt(filter, schemas)],
+  });
+
+  report([aShardState(amber, 6, { via: 'parent' })]);
+
+  t.deepEqual(phases(), {});
+  t.is(syncs.takeWaiting(0), undefined);
+  t.is(syncs.takeDue(0), undefined);
+  report([aShardState(amber, 7)]);
+  t.deepEqual(phases(), { apiexports: 'new' });
+});
+
+test('those that declare types are synced first, the others in the order they came', async (t) => {
+  const { syncs } = await someSyncs({ slices: [exports, schemas, declarations] });
+
+  t.deepEqual(syncAll(syncs), ['clustercachedresources', 'apiexports', 'apiresourceschemas']);
+});
+
+test('what is of a declared type is synced once all is told that was published when it came: its declaration may be a change', async (t) => {
+  const ofDeclared = aSlice({ group: 'machines.svm.io', resource: 'instances', identity: 'A1' });
+  const { syncs, store, report } = await someSyncs();
+  store.published = 7;
+
+  report([], [{ slice: ofDeclared }, { slice: exports }]);
+
+  t.is(syncs.takeWaiting(6)?.slice.resource.resource, 'apiexports');
+  t.is(syncs.takeWaiting(6), undefined);
+  t.is(syncs.takeWaiting(7)?.slice.resource.resource, 'instances');
+  t.is(syncs.takeWaiting(7), undefined);
+});
+
+test('what is wanted after a while waits until then, and rings; what is wanted at once does not wait for it', async (t) => {
+  const { syncs, clock, rung, phases } = await someSyncs({ slices: [exports] });
+  syncAll(syncs);
+  const sync = only(syncs);
+
+  syncs.want(sync, 1_000);
+  t.is(syncs.takeWaiting(0), undefined);
+  t.deepEqual(phases(), { apiexports: 'waiting' });
+  clock.advance(1_000);
+  t.is(rung.times, 1);
+  t.is(syncs.takeWaiting(0), sync);
+
+  syncs.want(sync, 1_000);
+  syncs.want(sync);
+  t.is(syncs.takeWaiting(0), sync);
+  clock.advance(1_000);
+  t.is(syncs.takeWaiting(0), undefined);
+});
+
+test('a shard that the other end takes from here again and again is synced after a while, and it is known how long that is', async (t) => {
+  const { syncs, clock } = await someSyncs({ slices: [exports], canResume: false });
+  const choose = (isYours: boolean): number => syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours }));
+
+  const waits = [1, 2, 3].map(() => (choose(false), choose(true)));
+
+  t.deepEqual(waits, [500, 1_000, 2_000]);
+  t.is(syncs.takeWaiting(0), undefined);
+  clock.advance(2_000);
+  t.is(syncs.takeWaiting(0)?.slice.resource.resource, 'apiexports');
+});
+
+test('behind the log, all that are told are wanted', async (t) => {
+  const filter = aFilter(everything);
+  const { syncs } = await someSyncs({ slices: [exports, schemas], filter, held: [heldAt(filter, exports)] });
+  syncs.wantAll();
+
+  t.deepEqual([...syncAll(syncs)].toSorted(), ['apiexports', 'apiresourceschemas']);
+});
+
+test('closed, nothing of it is left to come', async (t) => {
+  const { syncs, clock } = await someSyncs({ slices: [exports] });
+  syncAll(syncs);
+  syncs.want(only(syncs), 1_000);
+
+  syncs.close();
+
+  t.is(clock.pending, 0);
+  t.deepEqual([...syncs.all], []);
+});
+
+test('slices are counted as they move, are refused, are resynced and leave', async (t) => {
+  const { syncs, report } = await someSyncs({ slices: [exports, schemas] });
+  t.deepEqual(syncs.tally, { slices: 2, current: 0, refused: 0 });
+  syncAll(syncs);
+  endAll(syncs);
+  t.deepEqual(syncs.tally, { slices: 2, current: 2, refused: 0 });
+
+  const sync = syncs.of(exports);
+  if (sync === undefined) throw new Error('there is no slice sync');
+  sync.isRefused = true;
+  sync.isRefused = true;
+  syncs.want(sync);
+  t.deepEqual(syncs.tally, { slices: 2, current: 1, refused: 1 });
+  report([aShardState(amber, 6, { via: 'parent' })]);
+  t.deepEqual(syncs.tally, { slices: 0, current: 0, refused: 0 });
+});
+
+test('a slice that was asked for last and has left is not found any more', async (t) => {
+  const { syncs, report } = await someSyncs({ slices: [exports] });
+  t.truthy(syncs.of(exports));
+
+  report([aShardState(amber, 6, { via: 'parent' })]);
+  t.is(syncs.of(exports), undefined);
+});
