@@ -12,6 +12,7 @@ import { refuseUpgrade, SocketAcceptor } from './frames/accept-socket.js';
 import { Endpoint, type EndpointParts } from './intake/endpoint.js';
 import type { HeldRemovals } from './intake/held-removals.js';
 import type { PushSessions } from './intake/push-sessions.js';
+import type { IntakeRules } from './intake/receiver-state.js';
 import type { Standbys } from './intake/standbys.js';
 import type { SqliteStore } from './store/sqlite/store.js';
 import type { Tier } from './tier/tier.js';
@@ -32,7 +33,7 @@ export function openEndpoint(
     sessions: PushSessions;
     standbys: Standbys;
     removals: HeldRemovals;
-    context: PushContext;
+    rules: IntakeRules;
     tier: Tier;
     clock: Clock;
     log: Log;
@@ -57,10 +58,8 @@ export function openEndpoint(
   );
 }
 
-type PushContext = EndpointParts['context'];
-
 /** What is taken from pushers and caches alike. */
-export function pushContext(settings: Settings, catalogue: Catalogue): PushContext {
+export function intakeRules(settings: Settings, catalogue: Catalogue): IntakeRules {
   const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
   return {
     typeOf: (resource: Resource, shard: ShardName) => catalogue.find(resource, shard),

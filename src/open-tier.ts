@@ -13,7 +13,7 @@ import type { LinkState } from './domain/push.js';
 import type { Clock, Store, Watches } from './domain/ports.js';
 import { connectSocket, defaultConnectOptions, type ClientIdentity } from './frames/connect-socket.js';
 import { connectPath } from './frames/socket-options.js';
-import type { SessionContext } from './intake/session-state.js';
+import type { IntakeRules } from './intake/receiver-state.js';
 import type { HeldRemovals } from './intake/held-removals.js';
 import type { KnownShards } from './intake/known-shards.js';
 import type { PushSessions } from './intake/push-sessions.js';
@@ -30,7 +30,7 @@ export type OpenTierParts = Readonly<{
   sessions: PushSessions;
   removals: HeldRemovals;
   watches: Pick<Watches, 'reportAbsent'>;
-  context: Pick<SessionContext, 'typeOf' | 'limits' | 'credit' | 'systemClusters'>;
+  rules: IntakeRules;
   clock: Clock;
   random: () => number;
   log: Log;
@@ -55,7 +55,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       ...parts,
       turn,
       boundedLog: new BoundedLog({ clock, log }),
-      intake: parts.context,
+      rules: parts.rules,
       childShards: new ChildShards(parts.known, settings.linkShardsPerChildMax),
       pushers: sessions,
       reportAbsent: (key) => parts.watches.reportAbsent(key),

@@ -19,7 +19,7 @@ import type { Reloadable, Reloaded } from './domain/reloaded.js';
 import type { TreeStatus } from './domain/status.js';
 import { describeServer } from './describe-server.js';
 import { openCertificates } from './open-certificates.js';
-import { openEndpoint, pushContext } from './open-endpoint.js';
+import { openEndpoint, intakeRules } from './open-endpoint.js';
 import { openTier } from './open-tier.js';
 import { heavyLimits } from './heavy/heavy-limits.js';
 import { HeavyThread } from './heavy/heavy-thread.js';
@@ -118,7 +118,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
   );
   const sessions = new PushSessions(store, clock.now());
   const known = await KnownShards.open(store);
-  const context = pushContext(settings, catalogue);
+  const rules = intakeRules(settings, catalogue);
   const removals = new HeldRemovals(
     { clock, log },
     { percentMax: settings.removalHoldPercent, removesMin: settings.removalHoldMin, graceMs: settings.removalHoldGraceMs },
@@ -135,7 +135,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     sessions,
     removals,
     watches: hub,
-    context,
+    rules,
     clock,
     random,
     log,
@@ -162,7 +162,7 @@ export async function startServer(settings: Settings, { log, clock, random, watc
     { own: store.cacheId, known, sessions, seenMs, isReached: (shard) => tier.isReached(shard), clock },
     { holdMs: settings.parentHoldMs },
   );
-  const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, context, tier, clock, log, metrics });
+  const endpoint = openEndpoint(settings, { store, sessions, standbys, removals, rules, tier, clock, log, metrics });
   const removal = new ShardRemoval(
     {
       objects: store,

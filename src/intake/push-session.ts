@@ -1,9 +1,16 @@
 /**
- * Runs one pusher's session (session.ts decides): reads frames one at a time, has the store decide them in order, and
- * acknowledges as they become durable.
+ * One pusher's session, from its hello to the end of its connection. Frames are read one at a time.
  *
- * Nothing is read while the store has no room or the peer does not take its acknowledgements, so a session holds one frame and
- * its credit at most.
+ *   phase      frame                                        the store says
+ *   coming     hello: acquire its shard, or wait for it     acquired: welcome ▶ open · fenced, unavailable: bye ▶ over
+ *   open       put delete begin end: to the receiver        receiver-step.ts
+ *              status: freshness · types: slices it does not name are removed
+ *              bye ▶ over; any other: bye ▶ over
+ *
+ * SESSION-1 A session writes for its own shard alone, in the term that it was given; the store fences both once more.
+ * SESSION-2 What this store has acknowledged and lost, because it was rolled back, the pusher resyncs: its last position shows it.
+ * Bounds: a frame, and the credit of what is not settled yet: nothing is read while the store has no room or the peer does not take its
+ * acknowledgements.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
@@ -12,23 +19,22 @@ import { shown } from '../diagnostics/shown.js';
 import type { Caller } from '../domain/caller.js';
 import type { ShardState } from '../domain/claim.js';
 import type { Clock, PushLane, Pushes, Revisions, StoreIdentity, Subscription } from '../domain/ports.js';
-import type { Term, Push, PushOutcome } from '../domain/push.js';
+import type { Push, PushOutcome, Term } from '../domain/push.js';
 import { isResourceVersion } from '../domain/revision.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
-import { unreachable } from '../domain/errors.js';
 import { BadFrame } from '../frames/bad-frame.js';
 import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Frame, FrameOf } from '../frames/frame.js';
+import { protocolVersion, type Frame, type FrameOf } from '../frames/frame.js';
 import { Acks } from './acks.js';
-import { partsOf } from './frame-parts.js';
-import type { Holder, PushSessions } from './push-sessions.js';
 import type { HeldRemovals } from './held-removals.js';
-import { removeUnnamed } from './unnamed-slices.js';
-import { greeting, step } from './session.js';
+import type { Holder, PushSessions } from './push-sessions.js';
+import { Receiver, type OwnEffect } from './receiver.js';
+import type { IntakeRules, ReceiverContext } from './receiver-state.js';
+import { byeTo, comingOf, type Coming } from './session.js';
 import type { Standbys } from './standbys.js';
-import type { SessionContext, SessionEffect, SessionEvent, SessionState, Work } from './session-state.js';
+import { removeUnnamed } from './unnamed-slices.js';
 
 export type PushSessionParts = Readonly<{
   store: Pushes & StoreIdentity & Revisions;
@@ -39,27 +45,34 @@ export type PushSessionParts = Readonly<{
   log: BoundedLog;
   metrics: Pick<Metrics, 'refusals' | 'framesReceived' | 'pushes'>;
   standbys: Standbys;
-  /** All of a step's context but the caller. */
-  context: Omit<SessionContext, 'mayWriteFor'>;
+  rules: IntakeRules;
 }>;
+
+type Held = Readonly<{ shard: ShardName; holder: Holder; lane: PushLane; following: Subscription }>;
+
+/** What policies say of a link is no matter of a pusher's. */
+const noPolicy = { takes: () => true, accepts: () => true, holds: () => true, isHeld: () => false };
+
+/** What the store has made of a hello. `synced`: slices of the shard that this term has synced, if all that it was acknowledged is here. */
+type Decided = Readonly<{ outcome: PushOutcome; synced: readonly Slice[] }>;
 
 export class PushSession {
   readonly #connection: FrameConnection;
   readonly #acks: Acks;
   readonly #parts: PushSessionParts;
-  readonly #mayWriteFor: SessionContext['mayWriteFor'];
+  readonly #mayWriteFor: (shard: ShardName) => boolean;
   readonly #user: string;
   #agent: string | undefined;
-  #state: SessionState = greeting;
+  #isOver = false;
   #saidBye = false;
-  #held: Readonly<{ shard: ShardName; holder: Holder; lane: PushLane }> | undefined;
+  /** From when the store has given it its shard. */
+  #held: Held | undefined;
+  /** From when it is welcome. */
+  #receiver: Receiver | undefined;
   /** What its shard has; undefined: it has not said so. */
   #named: ReadonlySet<string> | undefined;
-  #following: Subscription | undefined;
-  /** Settles when everything before it has. */
-  #settled: Promise<void> = Promise.resolve();
 
-  constructor(connection: FrameConnection, caller: Caller, mayWriteFor: SessionContext['mayWriteFor'], parts: PushSessionParts) {
+  constructor(connection: FrameConnection, caller: Caller, mayWriteFor: (shard: ShardName) => boolean, parts: PushSessionParts) {
     this.#connection = connection;
     this.#acks = new Acks((ack) => connection.send(ack), turn);
     this.#parts = parts;
@@ -71,13 +84,13 @@ export class PushSession {
   async run(hello: FrameOf<'hello'>, frames: AsyncIterator<Frame>): Promise<void> {
     this.#agent = shown(hello.agent);
     try {
-      await this.#takeFrame(hello);
-      while (this.#state.phase !== 'ended') {
+      await this.#greet(hello);
+      while (!this.#isOver) {
         await this.#connection.drained();
         const { done, value } = await frames.next();
         if (done === true) break;
         this.#parts.metrics.framesReceived.add(1, { kind: value.kind });
-        await this.#takeFrame(value);
+        await this.#take(value);
       }
       // The peer said bye, or has gone already.
       if (!this.#saidBye) this.#connection.close('shutdown', 'the session is over');
@@ -88,7 +101,7 @@ export class PushSession {
       }
       this.bye('protocol', error.message);
     } finally {
-      await this.#settled;
+      await this.#receiver?.close();
       await this.#connection.closed;
       this.#leave();
     }
@@ -97,53 +110,91 @@ export class PushSession {
   bye(reason: ByeReason, message: string, retryAfterMs?: number): void {
     if (this.#saidBye) return;
     this.#saidBye = true;
-    this.#state = { phase: 'ended' };
+    this.#end();
     this.#parts.log.info('push.ended', { ...this.#who(), reason, message });
     this.#connection.close(reason, message, retryAfterMs);
   }
 
-  async #takeFrame(frame: Frame): Promise<void> {
-    for (const part of partsOf(frame, this.#parts.context.limits)) {
-      await this.#take({ kind: 'frame', frame: part });
-      // A pusher that never pauses would keep the others waiting.
-      await turn();
+  #end(): void {
+    this.#isOver = true;
+    this.#receiver?.end();
+  }
+
+  async #greet(hello: FrameOf<'hello'>): Promise<void> {
+    const coming = comingOf(hello, this.#mayWriteFor);
+    if (coming.kind === 'bye') return this.#refuse(coming);
+    const decided = await this.#acquire(coming);
+    if (decided === undefined || this.#isOver) return;
+    const { outcome, synced } = decided;
+    if (outcome.kind !== 'acquired') return this.#refuse(byeTo(coming, outcome));
+    const { cacheId, epoch } = this.#parts.store;
+    const { credit, limits } = this.#parts.rules;
+    const { term } = outcome;
+    this.#receiver = this.#receive(coming, term, synced);
+    this.#connection.send({ kind: 'welcome', protocol: protocolVersion, cacheId, epoch, term, synced, credit, limits });
+  }
+
+  async #take(frame: Frame): Promise<void> {
+    const [held, receiver] = [this.#held, this.#receiver];
+    if (held === undefined || receiver === undefined) return;
+    const { shard } = held;
+    switch (frame.kind) {
+      case 'put':
+      case 'delete':
+      case 'begin':
+      case 'end':
+        if (frame.slice.shard === shard) return receiver.take(frame);
+        return this.#refuse({ reason: 'forbidden', message: `a session of the shard ${shard} says nothing of another` });
+      case 'status': {
+        const own = frame.freshness.filter(({ slice }) => slice.shard === shard);
+        this.#parts.sessions.note(shard, own, this.#parts.clock.now());
+        return turn();
+      }
+      case 'types':
+        this.#named = new Set(frame.slices.filter((slice) => slice.shard === shard).map(formatSlice));
+        // A slice that is named again must be resynced.
+        await receiver.happen({ kind: 'named', slices: this.#named });
+        await this.#removeUnnamed();
+        return turn();
+      case 'bye':
+        return this.#end();
+      default:
+        return this.bye('protocol', `${frame.kind} is no frame of a shard’s session`);
     }
   }
 
-  async #take(event: SessionEvent): Promise<void> {
-    const { state, effects } = step(this.#state, event, {
-      ...this.#parts.context,
-      mayWriteFor: this.#mayWriteFor,
-    });
-    this.#state = state;
-    for (const effect of effects) await this.#run(effect);
+  #receive(coming: Coming, term: Term, synced: readonly Slice[]): Receiver {
+    const context: ReceiverContext = { ...this.#parts.rules, ...noPolicy, by: { kind: 'pusher', term } };
+    const parts = {
+      lane: this.#parts.sessions.lane(coming.shard),
+      turn,
+      metrics: this.#parts.metrics,
+      context: () => context,
+      run: (effect: OwnEffect) => this.#run(effect, coming),
+      failed: () => this.#connection.terminate(),
+    };
+    return new Receiver(parts, synced);
   }
 
-  async #run(effect: SessionEffect): Promise<void> {
+  #run(effect: OwnEffect, coming: Coming): void {
     switch (effect.kind) {
       case 'send':
         return effect.frame.kind === 'ack' ? this.#acknowledge(effect.frame) : this.#connection.send(effect.frame);
-      case 'acquire':
-        return this.#acquire(effect);
-      case 'push':
-        return this.#push(effect.work);
-      case 'again':
-        await this.#settled;
-        return this.#take({ kind: 'frame', frame: effect.frame });
       case 'refused':
         this.#parts.metrics.refusals.add(1, { reason: effect.refusal.reason });
         return this.#parts.log.warn('push.refused', { ...this.#who(), ...refusalFields(effect) });
-      case 'freshness':
-        return this.#held && this.#parts.sessions.note(this.#held.shard, effect.freshness, this.#parts.clock.now());
-      case 'types':
-        this.#named = effect.named;
-        return this.#removeUnnamed();
+      case 'fenced':
+        return this.#refuse(byeTo(coming, effect));
       case 'bye':
-        if (effect.reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
-        return this.bye(effect.reason, effect.message, effect.retryAfterMs);
+        return this.#refuse(effect);
       default:
-        return unreachable(effect);
+        throw new Error(`a pusher causes no ${effect.kind}`);
     }
+  }
+
+  #refuse({ reason, message, retryAfterMs }: Readonly<{ reason: ByeReason; message: string; retryAfterMs?: number | undefined }>): void {
+    if (reason === 'forbidden') this.#parts.metrics.refusals.add(1, { reason: 'Forbidden' });
+    this.bye(reason, message, retryAfterMs);
   }
 
   async #removeUnnamed(): Promise<void> {
@@ -151,7 +202,7 @@ export class PushSession {
     const { shard, lane, holder } = this.#held;
     const { store, removals, log } = this.#parts;
     // What it sent before is decided, and shows in what the slices hold.
-    await this.#settled;
+    await this.#receiver?.settled;
     const by = { kind: 'pusher', term: holder.term } as const;
     const isNamed = (slice: Slice): boolean => this.#named?.has(formatSlice(slice)) ?? true;
     const failed = await removeUnnamed({ shard, by, isNamed }, { store, lane, removals, log });
@@ -163,28 +214,28 @@ export class PushSession {
     this.#acks.add({ ...ack, position: store.format(store.published) });
   }
 
-  /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. */
-  async #acquire(effect: SessionEffect & { kind: 'acquire' }): Promise<void> {
-    const { shard, term, takesOver } = effect;
-    if (term > 0 || takesOver) return this.#take(await this.#enter(effect));
-    const enter = (removed: ShardState | undefined): Promise<SessionEvent> | SessionEvent =>
-      removed === undefined ? this.#enter(effect) : this.#decided({ kind: 'fenced', holder: removed });
-    const decided = await this.#parts.standbys.inTurn(effect, enter, {
+  /** One that has had the shard before has it still, or is fenced; another waits for whoever has it. Undefined: it is gone before that. */
+  async #acquire(coming: Coming): Promise<Decided | undefined> {
+    const { shard, term, takesOver } = coming;
+    if (term > 0 || takesOver) return this.#enter(coming);
+    const enter = async (removed: ShardState | undefined): Promise<Decided> =>
+      removed === undefined ? this.#enter(coming) : { outcome: { kind: 'fenced', holder: removed }, synced: [] };
+    return this.#parts.standbys.inTurn(coming, enter, {
       waits: () => {
         this.#parts.log.info('push.standby', { ...this.#who(), shard });
         this.#connection.send({ kind: 'standby' });
       },
       gone: this.#connection.closed,
     });
-    if (decided !== undefined) return this.#take(decided);
   }
 
-  async #enter({ shard, process, term: named, position }: SessionEffect & { kind: 'acquire' }): Promise<SessionEvent> {
+  async #enter(coming: Coming): Promise<Decided> {
+    const { shard, process, term: named, position } = coming;
     const { sessions, removals, clock, log } = this.#parts;
     const lane = sessions.lane(shard);
     const [outcome] = await lane.push([{ kind: 'acquire', shard, process, term: named, nowMs: clock.wallMs() }]);
     if (outcome === undefined) throw new Error('the store decides every push');
-    if (outcome.kind !== 'acquired' || this.#state.phase !== 'coming') return this.#decided(outcome);
+    if (outcome.kind !== 'acquired' || this.#isOver) return { outcome, synced: [] };
     const { term } = outcome;
     const holder: Holder = {
       process,
@@ -192,22 +243,17 @@ export class PushSession {
       peer: this.#connection.peer,
       silentSinceMs: () => this.#connection.silentSinceMs(),
       bye: (...why) => this.bye(...why),
-      dropped: (resource) => void this.#take({ kind: 'dropped', resource }),
+      dropped: (resource) => void this.#receiver?.happen({ kind: 'dropped', slices: [{ shard, resource }] }),
     };
-    this.#held = { shard, holder, lane };
-    // Before anything else is published: what takes the shard away from now on finds it here.
-    sessions.enter(shard, holder, clock.now());
-    this.#following = removals.follow((slice) => {
+    const following = removals.follow((slice) => {
       if (slice.shard === shard) this.#removeUnnamed().catch(() => this.#connection.terminate());
     });
+    this.#held = { shard, holder, lane, following };
+    // Before anything else is published: what takes the shard away from now on finds it here.
+    sessions.enter(shard, holder, clock.now());
     const synced = await this.#synced(shard, term, { position, lane });
     log.info('push.connected', { ...this.#who(), syncedTerm: synced.length });
-    return this.#decided(outcome, synced);
-  }
-
-  #decided(outcome: PushOutcome, synced: readonly Slice[] = []): SessionEvent {
-    const { cacheId, epoch } = this.#parts.store;
-    return { kind: 'decided', outcome, synced, cacheId, epoch };
+    return { outcome, synced };
   }
 
   /** Slices that this term has synced here. None, and it is noted so, when some of what it was acknowledged is lost. */
@@ -225,25 +271,10 @@ export class PushSession {
     return [];
   }
 
-  /** Resolves once the store has room for it; acknowledged when it and all before it are settled. */
-  async #push(work: Work): Promise<void> {
-    const lane = this.#held?.lane;
-    if (lane === undefined) throw new Error('a session pushes once it holds its shard');
-    if (work.pushes.length > 0) await lane.room();
-    const decided = work.pushes.length > 0 ? lane.push(work.pushes) : Promise.resolve([]);
-    const before = this.#settled;
-    this.#settled = (async () => {
-      await before;
-      const outcomes = await decided;
-      for (const { kind } of outcomes) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
-      await this.#take({ kind: 'settled', work, outcomes });
-    })();
-  }
-
   #leave(): void {
     if (this.#held === undefined) return;
-    const { shard, holder } = this.#held;
-    this.#following?.cancel();
+    const { shard, holder, following } = this.#held;
+    following.cancel();
     this.#parts.sessions.leave(shard, holder, this.#parts.clock.now());
     this.#parts.log.info('push.disconnected', this.#who());
   }
@@ -255,7 +286,7 @@ export class PushSession {
 }
 
 /** Who, what and why; never a body. */
-function refusalFields({ slice, key, refusal }: SessionEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
+function refusalFields({ slice, key, refusal }: OwnEffect & { kind: 'refused' }): Readonly<Record<string, unknown>> {
   const [reason, message] = [refusal.reason, shown(refusal.message)];
   const place = { cluster: key && shown(key.cluster), namespace: key && shown(key.namespace), name: key && shown(key.name) };
   return { slice: formatSlice(slice), ...place, reason, message };

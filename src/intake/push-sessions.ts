@@ -13,7 +13,7 @@ import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 import type { ByeReason } from '../frames/bye.js';
 import type { SliceFreshness, SliceReport } from '../frames/frame.js';
-import { displaced } from './displaced.js';
+import { displaced } from './session.js';
 
 /** A session as the others see it. */
 export type Holder = Readonly<{

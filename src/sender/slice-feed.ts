@@ -16,7 +16,7 @@ import { formatSlice, type Slice } from '../domain/slice.js';
 import type { Frame, PushedKey } from '../frames/frame.js';
 import { batchFrame, cutBatch, outgoingBytes, outgoingKey, type Batch, type BatchBounds, type Pending } from './batch.js';
 import type { Notifier } from './notifier.js';
-import { LackingObjects } from './lacking-objects.js';
+import { LackingObjects } from '../domain/lacking-objects.js';
 import { OpenSource } from './open-source.js';
 import type { SliceKnowledge } from './resume.js';
 import { ResyncPace } from './resync-pace.js';

@@ -6,7 +6,7 @@
  *
  * L1 Only what is let in tells a path: what the policy refuses makes nothing else acceptable.
  * L2 An object that is refused for its path alone may be let in once an object sends another one. Its slice waits until then, and is asked for
- *    anew as soon as such an object is let in, or with the next connection: it is not current (link-receiver-step.ts).
+ *    anew as soon as such an object is let in, or with the next connection: it is not current (intake/receiver-step.ts).
  * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster; what is beyond them waits for
  * the next connection.
  */

@@ -1,44 +1,43 @@
 /**
- * Runs the receiving half of a link (link-receiver-step.ts decides): has the store decide in order what came, and acknowledges as it becomes
- * durable. Nothing is read while the store has no room.
+ * The receiving half of a link: a receiver (intake/receiver.ts), and what only links have: policies and paths by which objects are let in, summaries,
+ * reports of freshness, and work of this end on what it holds.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Metrics } from '../diagnostics/metrics.js';
 import { shown } from '../diagnostics/shown.js';
 import { unreachable } from '../domain/errors.js';
-import type { Clock, Objects, PushLane, Revisions } from '../domain/ports.js';
-import type { Push, PushOutcome } from '../domain/push.js';
+import type { CanonicalPaths, Clock, Objects, PushLane, Revisions } from '../domain/ports.js';
+import type { Push } from '../domain/push.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
+import type { Neighbour } from '../domain/via.js';
 import type { FrameConnection } from '../frames/frame-connection.js';
-import type { Credit, FrameOf } from '../frames/frame.js';
+import type { FrameOf } from '../frames/frame.js';
 import { Acks } from '../intake/acks.js';
-import { creditOf } from '../intake/frame-credit.js';
-import { putParts, turnMax } from '../intake/frame-parts.js';
+import { Receiver, type OwnEffect } from '../intake/receiver.js';
+import type { IntakeRules, NumberedFrame, ReceiverContext } from '../intake/receiver-state.js';
 import { Heartbeat } from './heartbeat.js';
-import type { LinkPaths } from './link-paths.js';
+import type { HeldRemovals } from '../intake/held-removals.js';
+import type { KnownShards } from '../intake/known-shards.js';
+import type { LinkFilters } from './link-filters.js';
+import { LinkPaths } from './link-paths.js';
 import type { PolicyRemovals } from './policy-removals.js';
-import { newLinkReceiver, step } from './link-receiver-step.js';
-import type {
-  LinkReceiverContext,
-  LinkReceiverEffect,
-  LinkReceiverEvent,
-  LinkReceiverState,
-  LinkWork,
-  NumberedFrame,
-} from './link-receiver-state.js';
 import { Summaries } from './summaries.js';
 
-const nothing: Credit = { mutations: 0, bytes: 0 };
 const unheardMax = 1_000;
 /** Stands for those beyond them, for as long as the link is open: no shard has this name. */
 const others = '*';
 
 export type LinkReceiverParts = Readonly<{
-  store: Objects & Revisions;
+  neighbour: Neighbour;
+  /** As they are now; undefined before the policies of both ends are known: nothing is let in. */
+  filters: () => LinkFilters | undefined;
+  known: KnownShards;
+  removals: Pick<HeldRemovals, 'isHeld'>;
+  rules: IntakeRules;
+  store: Objects & Revisions & CanonicalPaths;
   connection: FrameConnection;
   lane: PushLane;
   clock: Clock;
-  paths: LinkPaths;
   policyRemovals: Pick<PolicyRemovals, 'holdsEnd'>;
   turn: () => Promise<void>;
   log: BoundedLog;
@@ -55,28 +54,37 @@ export type LinkReceiverTally = Readonly<{ compared: number; comparedMs: number;
 
 export class LinkReceiver {
   readonly #parts: LinkReceiverParts;
-  readonly #context: () => LinkReceiverContext;
+  readonly #paths: LinkPaths;
+  readonly #receiver: Receiver;
   readonly #acks: Acks;
   readonly #heartbeat: Heartbeat;
-  #state: LinkReceiverState = newLinkReceiver();
   readonly #summaries: Summaries;
-  #isOver = false;
   /** Shards whose last claims were not heard. */
   readonly #unheard = new Set<string>();
-  /** What was taken since the event loop turned last. */
-  #taken: Credit = nothing;
   #tally: LinkReceiverTally = { compared: 0, comparedMs: 0, differed: 0, refused: 0, unheard: 0 };
   /** Settles when what was to be taken before is in the queue of the store. */
   #last: Promise<void> = Promise.resolve();
-  /** Settles when everything before it has. */
-  #settled: Promise<void> = Promise.resolve();
 
-  /** `context` is asked anew for each step: policies and types change. */
-  constructor(parts: LinkReceiverParts, context: () => LinkReceiverContext) {
+  constructor(parts: LinkReceiverParts) {
     this.#parts = parts;
-    this.#context = context;
-    this.#heartbeat = new Heartbeat({ clock: parts.clock, send: (number) => parts.connection.send({ kind: 'heartbeat', number }) });
-    this.#acks = new Acks((ack) => parts.connection.send(ack), parts.turn);
+    const { connection, clock, turn, neighbour, filters, known, removals, rules } = parts;
+    this.#paths = new LinkPaths({ store: parts.store, from: neighbour, filters });
+    const context: ReceiverContext = {
+      ...rules,
+      by: { kind: 'link', neighbour },
+      takes: (slice) => filters()?.takes(slice, neighbour) ?? false,
+      accepts: (object) => this.#paths.accepts(object),
+      holds: (slice) => known.slice(slice) !== undefined,
+      isHeld: (slice) => removals.isHeld(slice),
+    };
+    this.#receiver = new Receiver({
+      ...parts,
+      context: () => context,
+      run: (effect) => this.#run(effect),
+      failed: () => connection.terminate(),
+    });
+    this.#heartbeat = new Heartbeat({ clock, send: (number) => connection.send({ kind: 'heartbeat', number }) });
+    this.#acks = new Acks((ack) => connection.send(ack), turn);
     this.#summaries = new Summaries(parts);
   }
 
@@ -86,7 +94,7 @@ export class LinkReceiver {
 
   /** From now on the other end is asked how fresh everything is; only once it was sent what is held here. */
   ask(): void {
-    if (!this.#isOver) this.#heartbeat.ask();
+    if (!this.#receiver.isOver) this.#heartbeat.ask();
   }
 
   /** Resolves once the store has room for it. */
@@ -99,107 +107,67 @@ export class LinkReceiver {
     if (why === undefined || removed) this.#unheard.delete(shard);
     else this.#unheard.add(this.#unheard.size < unheardMax ? shard : others);
     if (why === undefined) return;
-    const { log, metrics } = this.#parts;
+    const { log, metrics, neighbour } = this.#parts;
     metrics.claimsUnheard.add(1);
     this.#tally = { ...this.#tally, unheard: this.#tally.unheard + 1 };
-    log.warn('link.claim-not-heard', { shard, neighbour: this.#context().from, why });
+    log.warn('link.claim-not-heard', { shard, neighbour, why });
   }
 
   /** What this end does to what it holds, once all that was taken is decided; nothing is taken meanwhile. */
   exclusively(task: (own: OwnWork) => Promise<void>): Promise<void> {
-    const push = async (pushes: readonly Push[]): Promise<void> => {
-      const { decided } = await this.#give(pushes);
-      this.#then(async () => void (await decided));
-    };
-    const askAgain = (slice: Slice): void =>
-      this.#parts.connection.send({ kind: 'resync', slice, reason: 'the policy of this cache has changed' });
+    const push = (pushes: readonly Push[]): Promise<void> => this.#receiver.push(pushes);
+    const askAgain = (slice: Slice): void => this.#resync(slice, 'the policy of this cache has changed');
     return this.#inTurn(async () => {
-      await this.#settled;
-      if (!this.#isOver) await task({ push, askAgain });
+      await this.#receiver.settled;
+      if (!this.#receiver.isOver) await task({ push, askAgain });
     });
-  }
-
-  async #takeWhole(frame: NumberedFrame): Promise<void> {
-    const { paths } = this.#parts;
-    if (frame.kind === 'put' && frame.objects.length <= this.#context().limits.frameMutationsMax) await paths.read(frame);
-    if (frame.kind === 'begin') paths.begun(frame.slice);
-    const isHeld = frame.kind === 'end' && this.#state.slices.of(frame.slice)?.phase === 'syncing' && (await this.#holds(frame));
-    for (const part of frame.kind === 'put' ? putParts(frame, this.#context().limits) : [frame]) {
-      if (this.#isOver) return;
-      await this.#take({ kind: 'frame', frame: part, isHeld });
-      await this.#pauseAfter(part);
-    }
-    this.#askAgain();
   }
 
   /** Types were declared. */
   declared(): void {
-    if (this.#state.slices.size > 0) void this.#take({ kind: 'declared' });
+    void this.#receiver.happen({ kind: 'declared' });
   }
 
   /** A type is gone, and what was held of these slices with it. */
   dropped(slices: readonly Slice[]): void {
-    void this.#take({ kind: 'dropped', slices });
+    void this.#receiver.happen({ kind: 'dropped', slices });
   }
 
   /** Nothing more is taken; resolves when what was is decided. */
   async close(): Promise<void> {
-    this.#isOver = true;
+    this.#receiver.end();
     this.#heartbeat.close();
     await this.#summaries.close();
-    // What was given out may give out more.
-    for (let settled: Promise<void> | undefined; settled !== this.#settled;) {
-      settled = this.#settled;
-      await settled;
-    }
+    await this.#receiver.close();
   }
 
-  #holds(end: FrameOf<'end'>): Promise<boolean> {
-    return this.#parts.policyRemovals.holdsEnd(end, () => this.#settled);
+  async #takeWhole(frame: NumberedFrame): Promise<void> {
+    const { policyRemovals, rules } = this.#parts;
+    const isComing = (slice: Slice): boolean => this.#receiver.phaseOf(slice) === 'syncing';
+    if (frame.kind === 'put' && frame.objects.length <= rules.limits.frameMutationsMax) await this.#paths.read(frame);
+    if (frame.kind === 'begin') this.#paths.begun(frame.slice);
+    const isHeld = frame.kind === 'end' && isComing(frame.slice) && (await policyRemovals.holdsEnd(frame, () => this.#receiver.settled));
+    await this.#receiver.take(frame, isHeld);
+    // What was refused for its path is let in where an object has brought another one since.
+    for (const slice of this.#paths.takeDue(isComing)) this.#resync(slice, 'the path of a logical cluster was not known here');
   }
 
-  /** What was refused for its path is let in where an object has sent another one since. */
-  #askAgain(): void {
-    const isComing = (slice: Slice): boolean => this.#state.slices.of(slice)?.phase === 'syncing';
-    for (const slice of this.#parts.paths.takeDue(isComing))
-      this.#parts.connection.send({ kind: 'resync', slice, reason: 'the path of a logical cluster was not known here' });
-  }
-
-  /** Small frames that come together go into one commit; a cache that never paused would keep the others waiting. */
-  async #pauseAfter(frame: NumberedFrame): Promise<void> {
-    const more = creditOf(frame);
-    const [mutations, bytes] = [this.#taken.mutations + more.mutations, this.#taken.bytes + more.bytes];
-    const isFull = mutations >= turnMax.mutations || bytes >= turnMax.bytes;
-    this.#taken = isFull ? nothing : { mutations, bytes };
-    if (isFull) await this.#parts.turn();
-  }
-
-  async #take(event: LinkReceiverEvent): Promise<void> {
-    if (this.#isOver) return;
-    const { state, effects } = step(this.#state, event, this.#context());
-    this.#state = state;
-    for (const effect of effects) await this.#run(effect);
-  }
-
-  async #run(effect: LinkReceiverEffect): Promise<void> {
+  #run(effect: OwnEffect): void {
     const { connection, log, metrics } = this.#parts;
     switch (effect.kind) {
       case 'send':
-        return effect.frame.kind === 'ack' ? this.#acks.add(effect.frame) : connection.send(effect.frame);
-      case 'push':
-        return this.#push(effect.work);
-      case 'again':
-        await this.#settled;
-        return this.#take({ kind: 'frame', frame: effect.frame });
+        if (effect.frame.kind !== 'ack') return connection.send(effect.frame);
+        this.#paths.settled(effect.frame.sequence);
+        return this.#acks.add(effect.frame);
       case 'refused': {
         const { slice, key, refusal } = effect;
         metrics.refusals.add(1, { reason: refusal.reason });
         this.#tally = { ...this.#tally, refused: this.#tally.refused + 1 };
         return log.warn('link.refused-here', {
           slice: formatSlice(slice),
-          cluster: shown(key.cluster),
-          namespace: shown(key.namespace),
-          name: shown(key.name),
+          cluster: key && shown(key.cluster),
+          namespace: key && shown(key.namespace),
+          name: key && shown(key.name),
           reason: refusal.reason,
           message: refusal.message,
         });
@@ -210,12 +178,13 @@ export class LinkReceiver {
         return log.warn('link.slice-parked', { slice: formatSlice(effect.slice) });
       case 'reported':
         return this.#takeReport(effect.report);
-      case 'differs':
-        metrics.digestsDiffered.add(1);
-        return log.warn('link.digest-differs', { slice: formatSlice(effect.slice) });
+      case 'compared':
+        return this.#noteComparison(effect);
       case 'bye':
-        this.#isOver = true;
+        this.#receiver.end();
         return connection.close(effect.reason, effect.message, effect.retryAfterMs);
+      case 'fenced':
+        throw new Error('no link is fenced');
       default:
         return unreachable(effect);
     }
@@ -226,42 +195,22 @@ export class LinkReceiver {
     this.#parts.reported({ ...report, isComplete }, this.#heartbeat.answered(report.heartbeat));
   }
 
-  async #push(work: LinkWork): Promise<void> {
-    const outcomes = work.pushes.length > 0 ? await this.#give(work.pushes) : { decided: Promise.resolve([]) };
-    this.#then(async () => {
-      const decided = await outcomes.decided;
-      for (const { kind } of decided) if (kind !== 'unavailable') this.#parts.metrics.pushes.add(1, { outcome: kind });
-      if (work.pushes.some(({ kind }) => kind === 'compare')) this.#countComparison(decided);
-      this.#parts.paths.settled(work.last);
-      await this.#take({ kind: 'settled', work, outcomes: decided });
-    });
-  }
-
-  #countComparison(decided: readonly PushOutcome[]): void {
-    const isDifferent = decided.some((outcome) => outcome.kind === 'differs' && outcome.isCurrent);
-    if (!isDifferent && !decided.every(({ kind }) => kind === 'unchanged')) return;
+  #noteComparison({ slice, isSame }: OwnEffect & { kind: 'compared' }): void {
+    const { clock, log, metrics } = this.#parts;
     const { compared, differed } = this.#tally;
-    const comparedMs = this.#parts.clock.now();
-    this.#tally = { ...this.#tally, compared: compared + 1, comparedMs, differed: differed + (isDifferent ? 1 : 0) };
+    this.#tally = { ...this.#tally, compared: compared + 1, comparedMs: clock.now(), differed: differed + (isSame ? 0 : 1) };
+    if (isSame) return;
+    metrics.digestsDiffered.add(1);
+    log.warn('link.digest-differs', { slice: formatSlice(slice) });
   }
 
-  /** Resolves once it is in the queue, with what resolves when it is decided. */
-  async #give(pushes: readonly Push[]): Promise<Readonly<{ decided: Promise<readonly PushOutcome[]> }>> {
-    const { lane } = this.#parts;
-    await lane.room();
-    return { decided: lane.push(pushes) };
+  #resync(slice: Slice, reason: string): void {
+    this.#parts.connection.send({ kind: 'resync', slice, reason });
   }
 
   #inTurn(task: () => Promise<void>): Promise<void> {
     const done = this.#last.then(task);
     this.#last = done.catch(() => {});
     return done;
-  }
-
-  #then(task: () => Promise<void>): void {
-    const before = this.#settled;
-    this.#settled = before.then(task);
-    // Whoever closes awaits it; a fault on the way cuts the connection off.
-    this.#settled.catch(() => this.#parts.connection.terminate());
   }
 }

@@ -5,7 +5,7 @@ import type { ByeReason } from '../frames/bye.js';
 import type { Credit, FrameLimits, FrameOf } from '../frames/frame.js';
 import type { EqualFilters } from './equal-filters.js';
 import type { HeldRemovals } from '../intake/held-removals.js';
-import type { LinkReceiverContextParts } from './link-receiver-context.js';
+import type { IntakeRules } from '../intake/receiver-state.js';
 import type { LinkReceiverParts } from './link-receiver.js';
 import type { LinkSenderParts } from './link-sender-options.js';
 import type { Routes } from './routes.js';
@@ -13,7 +13,7 @@ import type { Routes } from './routes.js';
 export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' | 'heldHere'> &
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
-    intake: LinkReceiverContextParts['intake'];
+    rules: IntakeRules;
     /** The store takes the other end for who it says it is. */
     met: () => void;
     removals: HeldRemovals;

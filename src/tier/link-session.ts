@@ -20,8 +20,6 @@ import { capCredit, creditMax } from './credit.js';
 import { heldMax } from './slice-syncs.js';
 import { LinkFilters, formatEndPolicy, parseEndPolicy, type EndPolicy } from './link-filters.js';
 import { HeldSlices } from './held-slices.js';
-import { linkReceiverContext } from './link-receiver-context.js';
-import { LinkPaths } from './link-paths.js';
 import { whyNotMet, type LinkEnd, type LinkPeer, type LinkSessionParts } from './link-session-parts.js';
 import { LinkReceiver, type LinkReceiverTally, type LinkReceiverParts } from './link-receiver.js';
 import { LinkSender } from './link-sender.js';
@@ -36,7 +34,6 @@ export class LinkSession {
   readonly #parts: LinkSessionParts;
   readonly #peer: LinkPeer;
   readonly #options: LinkSenderOptions;
-  readonly #paths: LinkPaths;
   readonly #linkReceiver: LinkReceiver;
   readonly #uncovered: UncoveredSlices;
   readonly #stop = new AbortController();
@@ -66,18 +63,18 @@ export class LinkSession {
     this.#peer = peer;
     this.#own = policy;
     this.#options = options;
-    this.#heldHere = new HeldSlices({ ...parts, connection }, peer.neighbour);
-    this.#paths = new LinkPaths({ store: parts.store, from: peer.neighbour, filters: () => this.#filters });
+    const { neighbour } = peer;
+    this.#heldHere = new HeldSlices({ ...parts, connection }, neighbour);
     const filters = (): LinkFilters | undefined => (this.#stop.signal.aborted ? undefined : this.#filters);
-    const policyRemovals = new PolicyRemovals(parts, peer.neighbour, filters);
-    const receiverParts = { ...parts, connection, paths: this.#paths, policyRemovals, lane, log: parts.boundedLog };
-    this.#linkReceiver = new LinkReceiver(receiverParts, () => this.#context());
+    const policyRemovals = new PolicyRemovals(parts, neighbour, filters);
+    const receiverParts = { ...parts, neighbour, connection, filters, policyRemovals, lane, log: parts.boundedLog };
+    this.#linkReceiver = new LinkReceiver(receiverParts);
     const owned = (work: Promise<void>): Promise<void> => this.#owned(work);
     this.#uncovered = new UncoveredSlices({
       ...parts,
       linkReceiver: this.#linkReceiver,
       policyRemovals,
-      neighbour: peer.neighbour,
+      neighbour,
       filters,
       owned,
     });
@@ -298,10 +295,5 @@ export class LinkSession {
 
   #sendPolicy(): void {
     this.#connection.send({ kind: 'policy', ...formatEndPolicy(this.#own) });
-  }
-
-  #context() {
-    const { known, removals, intake } = this.#parts;
-    return linkReceiverContext({ from: this.#peer.neighbour, filters: this.#filters, known, paths: this.#paths, removals, intake });
   }
 }

@@ -269,8 +269,8 @@ export class Tier {
 
   #linkToParent(): Link {
     const { name, term, agent } = this.#options;
-    const { store, intake } = this.#parts;
-    const hello = { name, cacheId: store.cacheId, term, agent, credit: intake.credit, limits: intake.limits };
+    const { store, rules } = this.#parts;
+    const hello = { name, cacheId: store.cacheId, term, agent, credit: rules.credit, limits: rules.limits };
     const open = (connection: FrameConnection, peer: LinkPeer): LinkSession =>
       this.#open({ connection, lane: this.#parentLane }, peer, parentPolicy(this.#policies));
     return new Link({ ...this.#parts, open }, { ...this.#options, hello });
@@ -314,8 +314,8 @@ export class Tier {
   }
 
   #welcome(): FrameOf<'welcome'> {
-    const { store, intake } = this.#parts;
-    const { credit, limits } = intake;
+    const { store, rules } = this.#parts;
+    const { credit, limits } = rules;
     return {
       kind: 'welcome',
       protocol: protocolVersion,

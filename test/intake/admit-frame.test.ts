@@ -3,7 +3,7 @@ import type { Push } from '../../src/domain/push.js';
 import type { FrameOf, PushedObject } from '../../src/frames/frame.js';
 import { admitFrame, type AdmittedFrame } from '../../src/intake/admit-frame.js';
 import { arena } from '../../src/intake/arena.js';
-import { apiExports, pushed, typeOf } from './a-session.js';
+import { apiExports, pushed, typeOf } from './a-receiver.js';
 
 const by = { kind: 'link', neighbour: 'parent' } as const;
 

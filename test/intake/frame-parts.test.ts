@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Frame } from '../../src/frames/frame.js';
 import { partsOf } from '../../src/intake/frame-parts.js';
-import { apiExports, aContext, begin } from './a-session.js';
+import { apiExports, aContext, begin } from './a-receiver.js';
 
 function putOf(sizes: readonly number[]): Frame & { kind: 'put' } {
   const objects = sizes.map((size, i) => ({

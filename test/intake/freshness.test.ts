@@ -10,7 +10,7 @@ import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
 import { aParentStatus, aTreeStatus } from '../support/status-report.js';
 import { silent } from '../support/test-store.js';
-import { aSlice, apiExports, schemas } from './a-session.js';
+import { aSlice, apiExports, schemas } from './a-receiver.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');

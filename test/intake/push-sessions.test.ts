@@ -1,7 +1,7 @@
 import test from 'ava';
 import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
 import { shardName } from '../support/objects.js';
-import { apiExports } from './a-session.js';
+import { apiExports } from './a-receiver.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');

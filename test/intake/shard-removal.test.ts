@@ -7,7 +7,7 @@ import { ShardRemoval, type ShardRemovalPolicy } from '../../src/intake/shard-re
 import { ManualClock } from '../store/manual-clock.js';
 import { aBody, aKey, shardName } from '../support/objects.js';
 import { silent } from '../support/test-store.js';
-import { aSlice } from './a-session.js';
+import { aSlice } from './a-receiver.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const [amber, birch] = [shardName('amber'), shardName('birch')];

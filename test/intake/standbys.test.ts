@@ -5,7 +5,7 @@ import { PushSessions, type Holder } from '../../src/intake/push-sessions.js';
 import { Standbys } from '../../src/intake/standbys.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { shardName } from '../support/objects.js';
-import { apiExports } from './a-session.js';
+import { apiExports } from './a-receiver.js';
 import { aShardState, FakePushes } from './fake-pushes.js';
 
 const amber = shardName('amber');

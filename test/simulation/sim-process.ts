@@ -119,7 +119,7 @@ export class SimProcess implements PartyPlace {
         sendPushersAway,
         removals,
         reportAbsent: () => Promise.resolve(),
-        intake: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
+        rules: { typeOf: (resource, shard) => catalogue.find(resource, shard), credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url, signal) => world.network.connect(name, url, signal),
       },

@@ -5,7 +5,7 @@ import { LinkFilters } from '../../src/tier/link-filters.js';
 import { LinkPaths } from '../../src/tier/link-paths.js';
 import { anObject, aPolicy, type WrittenRule } from '../support/link-rules.js';
 import { aSlice } from '../support/pushes.js';
-import { put } from './a-link-receiver.js';
+import { put } from '../intake/a-receiver.js';
 
 const everything = { up: aPolicy({ types: ['*'] }), down: aPolicy({ types: ['*'] }) };
 const exports = aSlice();

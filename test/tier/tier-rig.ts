@@ -13,7 +13,7 @@ import { defaultSenderBounds } from '../../src/sender/sender-options.js';
 import { ChildShards } from '../../src/tier/child-shards.js';
 import { Tier, type TierOptions, type TierParts } from '../../src/tier/tier.js';
 import type { LinkPolicies } from '../../src/domain/link-policies.js';
-import { typeOf } from '../intake/a-session.js';
+import { typeOf } from '../intake/a-receiver.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/link-rules.js';
 import { MemoryDisk } from '../support/memory-disk.js';
@@ -98,7 +98,7 @@ export class TierRig {
         sendPushersAway: () => {},
         removals: new HeldRemovals({ clock, log }, { percentMax: 50, removesMin: 100, graceMs: 3_600_000 }),
         reportAbsent: async ({ cluster, name }) => void absent.push(`${cluster}|${name}`),
-        intake: { typeOf, credit, limits, systemClusters: new Set() },
+        rules: { typeOf, credit, limits, systemClusters: new Set() },
         childShards: new ChildShards(known, 1_000),
         connect: (url) => this.#connect(url, name),
       },

@@ -4,7 +4,7 @@ import type { LinkState } from '../../src/domain/push.js';
 import type { Neighbour } from '../../src/domain/via.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { treeReport, type TreeReportParts } from '../../src/tier/tree-report.js';
-import { aSlice } from '../intake/a-session.js';
+import { aSlice } from '../intake/a-receiver.js';
 import { aShardState, FakePushes } from '../intake/fake-pushes.js';
 import { ManualClock } from '../store/manual-clock.js';
 import { aPolicy } from '../support/link-rules.js';

@@ -4,8 +4,10 @@
  *
  * Bound: `keysMax` objects. Beyond them, and for keys of more than `keyCharactersMax`, a slice lacks something until it begins anew.
  */
-import type { PushedKey } from '../frames/frame.js';
-import { formatSlice, type Slice } from '../domain/slice.js';
+import { formatSlice, type Slice } from './slice.js';
+
+/** Of one slice; as it was sent, so not parsed. */
+type ObjectName = Readonly<{ cluster: string; namespace: string; name: string }>;
 
 const keysMax = 1_000;
 const keyCharactersMax = 1_024;
@@ -22,7 +24,7 @@ export class LackingObjects {
   }
 
   /** An object was refused. `order`: rises with what is told, where who hears of refusals hears later of what was taken before. */
-  add(slice: Slice, key: PushedKey, order = 0): void {
+  add(slice: Slice, key: ObjectName, order = 0): void {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name) ?? new Map<string, number>();
     this.#keys.set(name, keys);
@@ -34,7 +36,7 @@ export class LackingObjects {
   }
 
   /** An object was taken, or is gone, behind what was refused of it. */
-  remove(slice: Slice, key: PushedKey, order = Infinity): void {
+  remove(slice: Slice, key: ObjectName, order = Infinity): void {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name);
     const text = textOf(key);
@@ -53,6 +55,6 @@ export class LackingObjects {
   }
 }
 
-function textOf({ cluster, namespace, name }: PushedKey): string {
+function textOf({ cluster, namespace, name }: ObjectName): string {
   return `${cluster}|${namespace}/${name}`;
 }

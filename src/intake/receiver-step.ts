@@ -1,0 +1,300 @@
+/**
+ * What a pusher or the cache at the other end of a link sends goes to the store in the order it came, as a pure step: an event and what was
+ * before go in; the next state and what is to be done come out.
+ *
+ *   frame               what becomes of it
+ *   begin               puts of the slice are counted; one that compares is answered with a summary of what is held behind it
+ *   put, delete         each mutation is admitted or refused by itself
+ *   end                 the count is right: to the store · else the slice is stale and asked for again, and nothing is removed
+ *   … that is held      the slice is stale, and nothing is removed; no digest of it is compared (held-removals.ts)
+ *   … after refusals    to the store, as stale: not all of it is here
+ *   … not taken here    puts are refused, everything else is dropped: what is held of it is not the other end's (RECEIVE-5)
+ *   progress, digest    to the store, behind everything before them; the position of a put or delete with its mutations
+ *   report              holds once everything before it is settled
+ *
+ * What differs:                 a pusher                                        a link
+ *   a slice without a begin     asked for, unless its term synced it here       its changes are taken; the store knows whether it is current
+ *   a type nobody declares      refused, mutation by mutation                   parked: dropped until the type is declared, then asked for
+ *   a refused object            says so in its status                           makes the slice stale until it is taken
+ *   fenced in the store         ends the session                                was sent before the other end heard of the present claim
+ *
+ * RECEIVE-1 Mutations are numbered without a gap; anything else ends the connection, and the next one goes on from what is durable.
+ * RECEIVE-2 A number is acknowledged when everything up to it is durable, refused or dropped. That frees credit.
+ * RECEIVE-3 What is refused touches that mutation alone: the cache keeps the version of the object that it accepted last.
+ * RECEIVE-4 A stale slice holds up no other. It is asked for once, when its type is known.
+ * RECEIVE-5 What the policy of this end takes nothing of, the other end cannot remove; its own policy change does (tier/uncovered-slices.ts).
+ * Bounds: the credit, of what is not settled yet; `slicesMax`.
+ */
+import type { Refusal } from '../domain/errors.js';
+import { LackingObjects } from '../domain/lacking-objects.js';
+import type { Push } from '../domain/push.js';
+import { formatResource } from '../domain/resource.js';
+import type { Slice } from '../domain/slice.js';
+import { unavailableRetryMs, type ByeReason } from '../frames/bye.js';
+import type { FrameOf, PushedKey } from '../frames/frame.js';
+import { admitFrame } from './admit-frame.js';
+import { arena } from './arena.js';
+import { creditOf, exceeds } from './frame-credit.js';
+import { ReceiverSlices, type ReceiverSlice } from './receiver-slices.js';
+import { refusal, resync, settledEffects, type ReceiverEffect } from './receiver-effects.js';
+import type { NumberedFrame, ReceiverContext, ReceiverEvent, ReceiverState, Work } from './receiver-state.js';
+
+type Stepped = Readonly<{ state: ReceiverState; effects: readonly ReceiverEffect[] }>;
+type SliceFrame = Exclude<NumberedFrame, { kind: 'progress' | 'report' }>;
+
+/** Of a connection that begins. `synced`: slices of a pusher's shard that it has synced in full here. */
+export function newReceiver(synced: readonly Slice[] = []): ReceiverState {
+  return { next: 1, slices: new ReceiverSlices(synced), lacking: new LackingObjects(), unsettled: { mutations: 0, bytes: 0 } };
+}
+
+/** Remembered in one connection. */
+const slicesMax = 50_000;
+/** What the place annotations may add to a body; one that grows more gets a buffer of its own. */
+const growthBytesMax = 96;
+const taken = 'what was refused of it was taken';
+const notTaken: Refusal = { reason: 'Forbidden', message: 'the policy of this cache takes nothing of that slice' };
+
+export function step(state: ReceiverState, event: ReceiverEvent, context: ReceiverContext): Stepped {
+  switch (event.kind) {
+    case 'frame':
+      return takeNumbered(state, event, context);
+    case 'settled':
+      return settle(state, event, context);
+    case 'dropped':
+      for (const slice of event.slices)
+        if (!isPusher(context) || state.slices.of(slice) !== undefined) state.slices.set({ slice, phase: 'stale', isAsked: false });
+      return askForDeclared(state, context);
+    case 'declared':
+      return askForDeclared(state, context);
+    case 'named':
+      state.slices.keep(event.slices);
+      return { state, effects: [] };
+  }
+}
+
+const isPusher = ({ by }: ReceiverContext): boolean => by.kind === 'pusher';
+
+function takeNumbered(
+  state: ReceiverState,
+  { frame, isHeld = false }: ReceiverEvent & { kind: 'frame' },
+  context: ReceiverContext,
+): Stepped {
+  const { mutations, bytes } = creditOf(frame);
+  if (mutations > context.limits.frameMutationsMax)
+    return bye(state, 'protocol', `a frame holds ${mutations} mutations, more than were allowed`);
+  if (frame.sequence !== state.next) return bye(state, 'protocol', `${frame.sequence} came where ${state.next} was to come`);
+  if (exceeds(state.unsettled, { mutations, bytes }, context.credit))
+    return bye(state, 'protocol', 'more was sent than there was credit for');
+
+  const slice = frame.kind === 'progress' || frame.kind === 'report' ? undefined : frame.slice;
+  const unsettled = { mutations: state.unsettled.mutations + mutations, bytes: state.unsettled.bytes + bytes };
+  const counted: ReceiverState = { ...state, next: frame.sequence + mutations, unsettled };
+  const compares = frame.kind === 'begin' && frame.compares === true && !isPusher(context);
+  const work: Work = { pushes: [], slice, last: counted.next - 1, mutations, bytes, compares };
+  if (frame.kind === 'progress') return push(counted, work, reachOf(frame.position, context));
+  if (frame.kind === 'report') return push(counted, { ...work, report: frame }, []);
+  const isDeclared = context.typeOf(frame.slice.resource, frame.slice.shard) !== undefined;
+  if (!isDeclared && state.unsettled.mutations > 0) return { state, effects: [{ kind: 'again', frame }] };
+  if (isDeclared) return withPosition(takeSlice(counted, frame, { work, isHeld }, context), frame, context);
+  const stepped = isPusher(context) ? refuseUndeclared(counted, frame, work, context) : park(counted, frame.slice, work, context);
+  return withPosition(stepped, frame, context);
+}
+
+function reachOf(position: string, { by }: ReceiverContext): readonly Push[] {
+  return by.kind === 'link' ? [{ kind: 'reach', neighbour: by.neighbour, position }] : [];
+}
+
+/** The position that a frame names is reached by the commit that has the frame's own mutations, whatever becomes of them. */
+function withPosition({ state, effects }: Stepped, frame: SliceFrame, context: ReceiverContext): Stepped {
+  if ((frame.kind !== 'put' && frame.kind !== 'delete') || frame.position === undefined) return { state, effects };
+  const reach = reachOf(frame.position, context);
+  const reached = (work: Work): ReceiverEffect => ({ kind: 'push', work: { ...work, pushes: [...work.pushes, ...reach] } });
+  return { state, effects: effects.map((effect) => (effect.kind === 'push' ? reached(effect.work) : effect)) };
+}
+
+/** What is sent of a slice whose type is known. */
+function takeSlice(
+  state: ReceiverState,
+  frame: SliceFrame,
+  { work, isHeld }: Readonly<{ work: Work; isHeld: boolean }>,
+  context: ReceiverContext,
+): Stepped {
+  const { slice } = frame;
+  const { by } = context;
+  const known = state.slices.of(slice);
+  // What it lets nothing in of it lets nobody remove either.
+  if (frame.kind !== 'put' && !context.takes(slice)) {
+    state.slices.delete(slice);
+    return push(state, work, []);
+  }
+  if (frame.kind === 'begin') {
+    if (known === undefined && state.slices.size >= slicesMax) return bye(state, 'protocol', 'too many slices are being synced');
+    state.slices.set({ slice, phase: 'syncing', objects: 0, hasLacked: known?.phase === 'syncing' && known.hasLacked });
+    state.lacking.clear(slice);
+    return push(state, work, [{ kind: 'begin', slice, by }]);
+  }
+  if (known?.phase === 'stale') return drop(state, known, work);
+  if (known === undefined && isPusher(context)) return askAnew(state, slice, { work, reason: 'it was not synced yet' }, context);
+  switch (frame.kind) {
+    case 'end':
+      if (!isHeld) return end(state, frame, { known, work }, context);
+      state.slices.delete(slice);
+      return push(state, work, [{ kind: 'invalidate', slice, by }]);
+    case 'digest':
+      if (context.isHeld(slice)) return push(state, work, []);
+      return push(state, work, [{ kind: 'compare', slice, by, digest: frame.value }]);
+    default:
+      return admit(state, frame, { known, work }, context);
+  }
+}
+
+type Known = Readonly<{ known: ReceiverSlice | undefined; work: Work }>;
+
+/** What was sent before the sender heard that the slice is asked for. */
+function drop(state: ReceiverState, { slice, isAsked }: ReceiverSlice & { phase: 'stale' }, work: Work): Stepped {
+  state.slices.set({ slice, phase: 'stale', isAsked: true });
+  const { effects } = push(state, work, []);
+  return { state, effects: isAsked ? effects : [...effects, resync(slice, 'it is not current here')] };
+}
+
+/** Not all of it is here. A link's changes are taken all the same, because the store knows that the slice is stale. */
+function askAnew(
+  state: ReceiverState,
+  slice: Slice,
+  { work, reason }: Readonly<{ work: Work; reason: string }>,
+  context: ReceiverContext,
+): Stepped {
+  if (isPusher(context)) state.slices.set({ slice, phase: 'stale', isAsked: true });
+  else state.slices.delete(slice);
+  const { effects } = push(state, work, [{ kind: 'invalidate', slice, by: context.by }]);
+  return { state, effects: [...effects, resync(slice, reason)] };
+}
+
+function end(
+  state: ReceiverState,
+  { slice, count, filterHash, isSame, term }: FrameOf<'end'>,
+  { known, work }: Known,
+  context: ReceiverContext,
+): Stepped {
+  const isBegun = known?.phase === 'syncing';
+  if (isBegun && known.objects !== count)
+    return askAnew(state, slice, { work, reason: `${known.objects} objects came of the ${count} that were sent` }, context);
+  if (!isBegun && isPusher(context)) return askAnew(state, slice, { work, reason: 'it ended without having begun' }, context);
+  const { by } = context;
+  if (by.kind === 'pusher') {
+    state.slices.set({ slice, phase: 'synced' });
+    return push(state, work, [{ kind: 'end', slice, by, filterHash: '' }]);
+  }
+  state.slices.delete(slice);
+  const lacks = state.lacking.lacks(slice);
+  const said = { ...(isSame === true ? { isSame } : {}), ...(term === undefined ? {} : { term }) };
+  const { effects } = push(state, work, [{ kind: 'end', slice, by, filterHash: lacks ? '' : filterHash, ...said }]);
+  // The other end knows what was refused, and not that it was taken since.
+  const isMended = isBegun && known.hasLacked && !lacks;
+  return { state, effects: isMended ? [...effects, resync(slice, taken)] : effects };
+}
+
+function admit(state: ReceiverState, frame: FrameOf<'put' | 'delete'>, { known, work }: Known, context: ReceiverContext): Stepped {
+  const { by, takes, accepts, typeOf, limits, systemClusters } = context;
+  const { slice, sequence } = frame;
+  const { shard, resource } = slice;
+  const type = typeOf(resource, shard);
+  const isPut = frame.kind === 'put';
+  if (isPut && known?.phase === 'syncing') state.slices.set({ ...known, objects: known.objects + frame.objects.length });
+  if (type === undefined || (isPut && !takes(slice))) {
+    const keys = isPut ? frame.objects : frame.keys;
+    return { state, effects: [...keys.flatMap((key, i) => refusal(slice, key, sequence + i, notTaken)), { kind: 'push', work }] };
+  }
+  const { pushes, refused } = admitFrame(frame, {
+    type,
+    resource,
+    version: isPut ? frame.version : '',
+    shard,
+    by,
+    bodyBytesMax: limits.bodyBytesMax,
+    systemClusters,
+    allocate: arena(work.bytes + work.mutations * growthBytesMax),
+    accepts,
+  });
+  const effects = refused.flatMap((each) => refusal(slice, each.key, each.sequence, each.refusal));
+  const change = isPusher(context) ? undefined : noteRefused(state, frame, new Set(refused.map(({ key }) => key)));
+  if (change === undefined) return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes } }] };
+  // It becomes stale with the commit that lacks something; the sync that is asked for ends it as what it is.
+  const invalidations: readonly Push[] = change === 'lacks' ? [{ kind: 'invalidate', slice, by }] : [];
+  const asks = resync(slice, change === 'lacks' ? 'something of it was refused' : taken);
+  return { state, effects: [...effects, { kind: 'push', work: { ...work, pushes: [...pushes, ...invalidations] } }, asks] };
+}
+
+/** What is lacking of the slice has come to be, or to be no more, behind its end. In a sync its end says so. */
+function noteRefused(
+  { slices, lacking }: ReceiverState,
+  frame: FrameOf<'put' | 'delete'>,
+  refused: ReadonlySet<PushedKey>,
+): 'lacks' | 'whole' | undefined {
+  const { slice } = frame;
+  const lacked = lacking.lacks(slice);
+  // An object without its body is too large for this end: what is held of it is not what there is.
+  const bodiless = frame.kind === 'put' ? frame.objects.filter(({ body }) => body === undefined) : [];
+  const missing = new Set<PushedKey>([...refused, ...bodiless]);
+  for (const key of frame.kind === 'put' ? frame.objects : frame.keys)
+    if (missing.has(key)) lacking.add(slice, key);
+    else lacking.remove(slice, key);
+  const lacks = lacking.lacks(slice);
+  const open = slices.of(slice);
+  if (open?.phase === 'syncing' && lacks) slices.set({ ...open, hasLacked: true });
+  if (lacks === lacked || open?.phase === 'syncing') return undefined;
+  return lacks ? 'lacks' : 'whole';
+}
+
+function park(state: ReceiverState, slice: Slice, work: Work, { by, holds }: ReceiverContext): Stepped {
+  const known = state.slices.of(slice);
+  if (known?.phase === 'stale') {
+    if (known.isAsked) state.slices.set({ ...known, isAsked: false });
+    return push(state, work, []);
+  }
+  if (state.slices.size >= slicesMax) return bye(state, 'protocol', 'slices of too many types that are not known here');
+  const invalidations: readonly Push[] = holds(slice) ? [{ kind: 'invalidate', slice, by }] : [];
+  state.slices.set({ slice, phase: 'stale', isAsked: false });
+  return { state, effects: [{ kind: 'parked', slice }, ...push(state, work, invalidations).effects] };
+}
+
+function refuseUndeclared(state: ReceiverState, frame: SliceFrame, work: Work, { by }: ReceiverContext): Stepped {
+  const { slice, sequence } = frame;
+  const refused: Refusal = { reason: 'NotFound', message: `the type ${formatResource(slice.resource)} is not served here` };
+  const keys = frame.kind === 'put' ? frame.objects : frame.kind === 'delete' ? frame.keys : [undefined];
+  // What is refused here is missing when the type is back, whether or not its objects went meanwhile.
+  const known = state.slices.of(slice);
+  if (known !== undefined) state.slices.set({ slice, phase: 'stale', isAsked: false });
+  const isCurrent = known !== undefined && known.phase !== 'stale';
+  const { effects } = push(state, work, isCurrent ? [{ kind: 'invalidate', slice, by }] : []);
+  return { state, effects: [...keys.flatMap((key, i) => refusal(slice, key, sequence + i, refused)), ...effects] };
+}
+
+function settle(state: ReceiverState, { work, outcomes }: ReceiverEvent & { kind: 'settled' }, context: ReceiverContext): Stepped {
+  const failed = outcomes.find((outcome) => outcome.kind === 'unavailable');
+  if (failed !== undefined) return bye(state, 'unavailable', failed.refusal.message, unavailableRetryMs);
+  const fenced = outcomes.find((outcome) => outcome.kind === 'fenced');
+  if (fenced !== undefined && isPusher(context)) return { state, effects: [{ kind: 'fenced', holder: fenced.holder }] };
+  const { mutations, bytes } = state.unsettled;
+  const settled: ReceiverState = { ...state, unsettled: { mutations: mutations - work.mutations, bytes: bytes - work.bytes } };
+  const ack: ReceiverEffect = { kind: 'send', frame: { kind: 'ack', sequence: work.last, credit: context.credit } };
+  const { slice } = work;
+  const isUnbegun = outcomes.some(({ kind }) => kind === 'unbegun');
+  if (slice !== undefined && isUnbegun && isPusher(context)) state.slices.set({ slice, phase: 'stale', isAsked: true });
+  return { state: settled, effects: [ack, ...settledEffects(work, outcomes)] };
+}
+
+/** What waited for its type, and has one now. What is still under way is from before: it would be taken for changes of what is not here. */
+function askForDeclared(state: ReceiverState, { typeOf }: ReceiverContext): Stepped {
+  const known = state.slices.waiting(({ resource, shard }) => typeOf(resource, shard) !== undefined);
+  for (const slice of known) state.slices.set({ slice, phase: 'stale', isAsked: true });
+  return { state, effects: known.map((slice) => resync(slice, 'its type is declared now')) };
+}
+
+function push(state: ReceiverState, work: Work, pushes: readonly Push[]): Stepped {
+  return { state, effects: [{ kind: 'push', work: { ...work, pushes } }] };
+}
+
+function bye(state: ReceiverState, reason: ByeReason, message: string, retryAfterMs?: number): Stepped {
+  return { state, effects: [{ kind: 'bye', reason, message, retryAfterMs }] };
+}

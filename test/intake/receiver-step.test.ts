@@ -1,0 +1,627 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { PushOutcome } from '../../src/domain/push.js';
+import type { ReceiverSlice } from '../../src/intake/receiver-slices.js';
+import {
+  aContext,
+  apiExports,
+  aPusherContext,
+  aSlice,
+  begin,
+  digest,
+  end,
+  everyType,
+  instances,
+  progress,
+  pushed,
+  put,
+  remove,
+  schemas,
+  SteppedReceiver,
+  textsOf,
+} from './a-receiver.js';
+
+type Sender = 'pusher' | 'link';
+type Phase = ReceiverSlice['phase'] | 'unknown';
+type SliceEvent = 'begin' | 'put' | 'delete' | 'end' | 'wrong end' | 'digest' | 'dropped' | 'declared' | 'unbegun';
+type Row = Readonly<Partial<Record<SliceEvent, readonly [next: Phase, ...effects: string[]]>>>;
+
+/** What each event comes to in each phase of its slice. */
+const tables: Readonly<Record<Sender, Readonly<Partial<Record<Phase, Row>>>>> = {
+  link: {
+    unknown: {
+      begin: ['syncing', 'push begin'],
+      put: ['unknown', 'push upsert'],
+      delete: ['unknown', 'push retract'],
+      end: ['unknown', 'push end'],
+      'wrong end': ['unknown', 'push end'],
+      digest: ['unknown', 'push compare'],
+      dropped: ['stale', 'send resync'],
+      declared: ['unknown'],
+      unbegun: ['unknown', 'send ack 1', 'send resync'],
+    },
+    syncing: {
+      begin: ['syncing', 'push begin'],
+      put: ['syncing', 'push upsert'],
+      delete: ['syncing', 'push retract'],
+      end: ['unknown', 'push end'],
+      'wrong end': ['unknown', 'push invalidate', 'send resync'],
+      digest: ['syncing', 'push compare'],
+      dropped: ['stale', 'send resync'],
+      declared: ['syncing'],
+    },
+    stale: {
+      begin: ['syncing', 'push begin'],
+      put: ['stale', 'push', 'send resync'],
+      delete: ['stale', 'push', 'send resync'],
+      end: ['stale', 'push', 'send resync'],
+      'wrong end': ['stale', 'push', 'send resync'],
+      digest: ['stale', 'push', 'send resync'],
+      dropped: ['stale', 'send resync'],
+      declared: ['stale', 'send resync'],
+    },
+  },
+  pusher: {
+    unknown: {
+      begin: ['syncing', 'push begin'],
+      put: ['stale', 'push invalidate', 'send resync'],
+      delete: ['stale', 'push invalidate', 'send resync'],
+      end: ['stale', 'push invalidate', 'send resync'],
+      dropped: ['unknown'],
+      declared: ['unknown'],
+    },
+    synced: {
+      begin: ['syncing', 'push begin'],
+      put: ['synced', 'push upsert'],
+      delete: ['synced', 'push retract'],
+      end: ['stale', 'push invalidate', 'send resync'],
+      dropped: ['stale', 'send resync'],
+      declared: ['synced'],
+      unbegun: ['stale', 'send ack 1', 'send resync'],
+    },
+    syncing: {
+      begin: ['syncing', 'push begin'],
+      put: ['syncing', 'push upsert'],
+      delete: ['syncing', 'push retract'],
+      end: ['synced', 'push end'],
+      'wrong end': ['stale', 'push invalidate', 'send resync'],
+      dropped: ['stale', 'send resync'],
+      declared: ['syncing'],
+    },
+    stale: {
+      begin: ['syncing', 'push begin'],
+      put: ['stale', 'push', 'send resync'],
+      delete: ['stale', 'push', 'send resync'],
+      end: ['stale', 'push', 'send resync'],
+      'wrong end': ['stale', 'push', 'send resync'],
+      dropped: ['stale', 'send resync'],
+      declared: ['stale', 'send resync'],
+    },
+  },
+};
+
+/** A receiver whose slice is in that phase, with one object put since its begin; `stale`: its type was gone, and is back. */
+function inPhase(sender: Sender, phase: Phase): SteppedReceiver {
+  const contextOf = sender === 'link' ? aContext : aPusherContext;
+  const receiver = new SteppedReceiver(
+    contextOf({ typeOf: phase === 'stale' ? () => undefined : everyType }),
+    phase === 'synced' || (phase === 'stale' && sender === 'pusher') ? [apiExports] : [],
+  );
+  if (phase === 'syncing') receiver.frame(begin(1), put(2, [pushed('one')]));
+  if (phase === 'stale') receiver.frame(begin(1));
+  receiver.settleAll();
+  receiver.context = contextOf({ typeOf: everyType });
+  return receiver;
+}
+
+function phaseOf(receiver: SteppedReceiver): Phase {
+  return receiver.state.slices.of(apiExports)?.phase ?? 'unknown';
+}
+
+function happen(receiver: SteppedReceiver, event: SliceEvent) {
+  const { next } = receiver.state;
+  switch (event) {
+    case 'begin':
+      return receiver.frame(begin(next));
+    case 'put':
+      return receiver.frame(put(next, [pushed('two')]));
+    case 'delete':
+      return receiver.frame(remove(next, ['two']));
+    case 'end':
+      return receiver.frame(end(next, 1));
+    case 'wrong end':
+      return receiver.frame(end(next, 7));
+    case 'digest':
+      return receiver.frame(digest(next));
+    case 'dropped':
+      return receiver.take({ kind: 'dropped', slices: [apiExports] });
+    case 'declared':
+      return receiver.take({ kind: 'declared' });
+    case 'unbegun': {
+      const work = { pushes: [], slice: apiExports, last: 1, mutations: 0, bytes: 0, compares: false };
+      return receiver.take({ kind: 'settled', work, outcomes: [{ kind: 'unbegun' }] });
+    }
+  }
+}
+
+for (const sender of ['link', 'pusher'] as const)
+  for (const phase of ['unknown', 'synced', 'syncing', 'stale'] as const)
+    for (const [event, expected] of Object.entries(tables[sender][phase] ?? {}))
+      test(`a ${sender}'s slice that is ${phase} goes on as the table says: ${event}`, (t) => {
+        const receiver = inPhase(sender, phase);
+
+        const effects = happen(receiver, event as SliceEvent);
+
+        t.deepEqual([phaseOf(receiver), ...textsOf(effects)], [...expected]);
+      });
+
+test('RECEIVE-1: a number that is not the next one ends the connection, and takes nothing along', (t) => {
+  for (const sequence of [0, 2, -1, 1.5, Number.MAX_SAFE_INTEGER]) {
+    for (const frame of [
+      put(sequence, [pushed('one')]),
+      remove(sequence, ['one']),
+      begin(sequence),
+      end(sequence, 0),
+      digest(sequence),
+      progress(sequence),
+    ]) {
+      const receiver = new SteppedReceiver();
+
+      t.deepEqual(textsOf(receiver.frame(frame)), ['bye protocol'], `${frame.kind} ${sequence}`);
+      t.is(receiver.state.next, 1);
+    }
+  }
+});
+
+test('numbers count mutations: those of a frame stand for all that is in it', (t) => {
+  const receiver = new SteppedReceiver();
+
+  receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three', 'four', 'five']), end(7, 2), progress(8));
+
+  t.is(receiver.state.next, 9);
+  t.deepEqual(
+    receiver.works.map(({ last }) => last),
+    [1, 3, 6, 7, 8],
+  );
+});
+
+test('the position of a put or delete is reached with what it came with, whatever becomes of that', (t) => {
+  const open = new SteppedReceiver();
+  t.deepEqual(textsOf(open.frame({ ...put(1, [pushed('one')]), position: '9' })), ['push upsert reach']);
+  t.deepEqual(textsOf(open.frame({ ...remove(2, ['one']), position: '10' })), ['push retract reach']);
+  t.deepEqual(
+    open.works.map(({ pushes }) => pushes.at(-1)),
+    ['9', '10'].map((position) => ({ kind: 'reach', neighbour: 'parent', position })),
+  );
+
+  const closed = new SteppedReceiver(aContext({ takes: () => false }));
+  t.deepEqual(textsOf(closed.frame({ ...put(1, [pushed('one')]), position: '9' })), ['send refuse 1', 'refused', 'push reach']);
+
+  const parked = new SteppedReceiver(aContext({ typeOf: () => undefined, holds: () => false }));
+  t.deepEqual(textsOf(parked.frame({ ...put(1, [pushed('one')]), position: '9' })), ['parked', 'push reach']);
+  t.deepEqual(textsOf(parked.frame({ ...put(2, [pushed('one')]), position: '10' })), ['again']);
+  parked.settle();
+  t.deepEqual(textsOf(parked.frame({ ...put(2, [pushed('one')]), position: '10' })), ['push reach']);
+});
+
+test('RECEIVE-2: what is settled is acknowledged up to its last number, and frees its credit', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));
+
+  t.deepEqual(textsOf(receiver.settle({ kind: 'written', revision: 3 })), ['send ack 2']);
+  t.is(receiver.state.unsettled.mutations, 1);
+  t.deepEqual(textsOf(receiver.settle()), ['send ack 3']);
+  t.deepEqual(receiver.state.unsettled, { mutations: 0, bytes: 0 });
+});
+
+test('what a link sent and is fenced, unbegun or differs is acknowledged all the same; what can be mended is asked for anew', (t) => {
+  const fenced = new SteppedReceiver();
+  fenced.frame(put(1, [pushed('one')]));
+  t.deepEqual(textsOf(fenced.settle({ kind: 'fenced', holder: undefined })), ['send ack 1']);
+
+  const unbegun = new SteppedReceiver();
+  unbegun.frame(end(1, 0));
+  t.deepEqual(textsOf(unbegun.settle({ kind: 'unbegun' })), ['send ack 1', 'send resync']);
+
+  const differs = new SteppedReceiver();
+  differs.frame(digest(1));
+  t.deepEqual(textsOf(differs.settle({ kind: 'differs', digest: '1', isCurrent: true })), ['send ack 1', 'differs', 'send resync']);
+});
+
+test('a store that takes nothing ends the connection, without an acknowledgement', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame(put(1, [pushed('one')]));
+
+  t.deepEqual(textsOf(receiver.settle({ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'full' } })), [
+    'bye unavailable',
+  ]);
+});
+
+test('more than there was credit for, or than a frame may hold, ends the connection', (t) => {
+  const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `o-${i}`);
+  const tooMany = new SteppedReceiver();
+  t.deepEqual(textsOf(tooMany.frame(remove(1, names(11)))), ['bye protocol']);
+
+  const unsettled = new SteppedReceiver();
+  unsettled.frame(remove(1, names(10)), remove(11, names(9)), progress(20));
+  t.deepEqual(textsOf(unsettled.frame(progress(21))), ['bye protocol']);
+
+  const settled = new SteppedReceiver();
+  settled.frame(remove(1, names(10)), remove(11, names(10)));
+  settled.settle();
+  t.deepEqual(textsOf(settled.frame(progress(21))), ['push reach']);
+
+  const heavy = new SteppedReceiver(aContext({ credit: { mutations: 20, bytes: 100 } }));
+  t.deepEqual(textsOf(heavy.frame(put(1, [pushed('one'), pushed('two')]))), ['bye protocol']);
+});
+
+test('RECEIVE-4: a type that nobody declares parks its slice, once, behind what might declare it; others go on', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame(put(1, [pushed('one')]));
+
+  t.deepEqual(textsOf(receiver.frame(begin(2, instances))), ['again']);
+  t.is(receiver.state.next, 2);
+  receiver.settleAll();
+  t.deepEqual(textsOf(receiver.frame(begin(2, instances))), ['parked', 'push invalidate']);
+  receiver.settleAll();
+  t.deepEqual(textsOf(receiver.frame(put(3, [pushed('one')], instances))), ['push']);
+  t.deepEqual(textsOf(receiver.settle()), ['send ack 3']);
+  t.deepEqual(textsOf(receiver.frame(put(4, [pushed('two')]))), ['push upsert']);
+});
+
+test('what waited for its declaration is asked for once it is there', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame(begin(1, instances));
+  receiver.settleAll();
+  t.deepEqual(receiver.take({ kind: 'declared' }), []);
+
+  receiver.context = aContext({ typeOf: everyType });
+
+  t.deepEqual(textsOf(receiver.take({ kind: 'declared' })), ['send resync']);
+  t.deepEqual(receiver.take({ kind: 'declared' }), []);
+});
+
+test('what the policy of this end does not take is refused one by one, counted, and removes nothing', (t) => {
+  const receiver = new SteppedReceiver(aContext({ takes: () => false }));
+
+  const effects = receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), remove(4, ['three']), digest(5), end(6, 2));
+
+  t.deepEqual(textsOf(effects), ['push', 'send refuse 2', 'refused', 'send refuse 3', 'refused', 'push', 'push', 'push', 'push']);
+});
+
+test('an object that the policy of this end does not let in is refused by its number, whatever the other end let out', (t) => {
+  const receiver = new SteppedReceiver(aContext({ accepts: ({ key }) => key.name !== 'two' }));
+
+  const effects = receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]));
+
+  t.deepEqual(textsOf(effects), ['push begin', 'send refuse 3', 'refused', 'push upsert keep']);
+});
+
+test('a slice of which something was refused is sent in full at its end, and not current', (t) => {
+  const receiver = new SteppedReceiver(aContext({ accepts: ({ key }) => key.name !== 'two' }));
+
+  receiver.frame(begin(1), put(2, [pushed('one'), pushed('two')]), end(4, 2));
+
+  t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: '' }]);
+});
+
+test('a slice current of which something is refused becomes stale in that very commit, and is asked for anew, once', (t) => {
+  const receiver = new SteppedReceiver(aContext({ accepts: ({ key }) => !key.name.startsWith('bad') }));
+
+  t.deepEqual(textsOf(receiver.frame(put(1, [pushed('bad-1')]))), ['send refuse 1', 'refused', 'push keep invalidate', 'send resync']);
+  t.deepEqual(textsOf(receiver.frame(put(2, [pushed('bad-2')]))), ['send refuse 2', 'refused', 'push keep']);
+  receiver.frame(begin(3), put(4, [pushed('bad-1'), pushed('bad-2')]), end(6, 2));
+  t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: '' }]);
+
+  t.deepEqual(textsOf(receiver.frame(remove(7, ['bad-1']))), ['push retract'], 'another one is lacking still');
+  receiver.context = aContext();
+  t.deepEqual(textsOf(receiver.frame(put(8, [pushed('bad-2')]))), ['push upsert', 'send resync']);
+  receiver.frame(begin(9), put(10, [pushed('bad-2')]), end(11, 1));
+  t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: 'e' }]);
+});
+
+test('what was refused in a sync and is taken before its end lacks nothing', (t) => {
+  const receiver = new SteppedReceiver(aContext({ accepts: () => false }));
+  receiver.frame(begin(1), put(2, [pushed('one')]));
+  receiver.context = aContext();
+
+  t.deepEqual(textsOf(receiver.frame(put(3, [pushed('one')]))), ['push upsert']);
+  t.deepEqual(textsOf(receiver.frame(end(4, 2))), ['push end', 'send resync'], 'the other end knows what was refused alone');
+
+  t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: 'e' }]);
+});
+
+test('a report holds once everything before it is settled', (t) => {
+  const receiver = new SteppedReceiver();
+  const report = { kind: 'report', sequence: 2, freshness: [], heartbeat: 1, isAll: false, isComplete: true } as const;
+
+  t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one')]), report)), ['push upsert', 'push']);
+  t.deepEqual(textsOf(receiver.settle({ kind: 'written', revision: 1 })), ['send ack 1']);
+  t.deepEqual(textsOf(receiver.settle()), ['send ack 2', 'reported']);
+});
+
+test('an object that cannot be read is refused by its number and kept as it was; the others go on', (t) => {
+  const receiver = new SteppedReceiver();
+  const broken = { ...pushed('two'), body: new TextEncoder().encode('[') };
+
+  t.deepEqual(textsOf(receiver.frame(begin(1), put(2, [pushed('one'), broken]))), [
+    'push begin',
+    'send refuse 3',
+    'refused',
+    'push upsert keep',
+  ]);
+});
+
+const anyEvent = fc.record({
+  what: fc.constantFrom(...(['begin', 'put', 'delete', 'end', 'wrong end', 'dropped', 'declared', 'settle', 'undeclare', 'gap'] as const)),
+  outcome: fc.constantFrom<PushOutcome>(
+    { kind: 'written', revision: 1 },
+    { kind: 'unchanged' },
+    { kind: 'unbegun' },
+    { kind: 'fenced', holder: undefined },
+    { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'full' } },
+  ),
+});
+
+for (const contextOf of [aContext, aPusherContext])
+  test(`whatever a ${contextOf().by.kind} sends in whatever order: numbers rise, what is under way is counted, and what is acknowledged has come`, (t) => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
+        const receiver = new SteppedReceiver(contextOf({ typeOf: everyType, credit: { mutations: 1_000, bytes: 1_000_000 } }));
+        let acknowledged = 0;
+        for (const { what, outcome } of events) {
+          const { next } = receiver.state;
+          const effects =
+            what === 'undeclare'
+              ? []
+              : what === 'gap'
+                ? receiver.frame(begin(next + 1))
+                : what !== 'settle'
+                  ? happen(receiver, what)
+                  : receiver.works.length > 0
+                    ? receiver.settle(outcome)
+                    : [];
+          if (what === 'undeclare')
+            receiver.context = { ...receiver.context, typeOf: receiver.context.typeOf === everyType ? () => undefined : everyType };
+          t.true(what !== 'gap' || effects.some(({ kind }) => kind === 'bye'));
+          if (effects.some(({ kind }) => kind === 'bye' || kind === 'fenced')) return;
+          for (const effect of effects)
+            if (effect.kind === 'send' && effect.frame.kind === 'ack') {
+              t.true(effect.frame.sequence > acknowledged && effect.frame.sequence < receiver.state.next);
+              acknowledged = effect.frame.sequence;
+            }
+          t.true(receiver.state.next >= next);
+          const underWay = receiver.works.reduce((sum, { mutations }) => sum + mutations, 0);
+          t.is(receiver.state.unsettled.mutations, underWay);
+        }
+        receiver.settleAll();
+        t.deepEqual(receiver.state.unsettled, { mutations: 0, bytes: 0 });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+test('the digest of a slice that is not current here is no alarm; the slice is asked for', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame({ kind: 'digest', sequence: 1, slice: apiExports, value: '0' });
+
+  t.deepEqual(textsOf(receiver.settle({ kind: 'differs', digest: '1', isCurrent: false })), ['send ack 1', 'send resync']);
+});
+
+test('what is under way of a slice that was asked for again is passed over up to its begin, its digest too', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame(begin(1, instances));
+  receiver.settleAll();
+  receiver.context = aContext({ typeOf: everyType });
+  receiver.take({ kind: 'declared' });
+
+  const before = textsOf(receiver.frame(put(2, [pushed('one')], instances)));
+  const behind = [textsOf(receiver.frame(begin(3, instances))), textsOf(receiver.frame(put(4, [pushed('one')], instances)))];
+
+  t.deepEqual(before, ['push']);
+  t.deepEqual(behind, [['push begin'], ['push upsert']]);
+});
+
+test('what is open costs nothing for the others: 20,000 slices are begun, parked and asked for in seconds, not in half a minute', (t) => {
+  const count = 20_000;
+  const slices = Array.from({ length: count }, (_, i) => aSlice('instances', `s-${i}`, 'A1'));
+  const credit = { mutations: 10 * count, bytes: 2 ** 40 };
+  const receiver = new SteppedReceiver(aContext({ credit, typeOf: () => undefined }));
+
+  const startedAt = performance.now();
+  for (const [i, slice] of slices.entries()) {
+    receiver.frame(begin(i + 1, slice));
+    receiver.settleAll();
+  }
+  for (let declared = 0; declared < 1_000; declared += 1) receiver.take({ kind: 'declared' });
+  receiver.context = aContext({ credit, typeOf: everyType });
+  const asked = receiver.take({ kind: 'declared' });
+  for (const [i, slice] of slices.entries()) receiver.frame(begin(count + i + 1, slice));
+  const elapsedMs = performance.now() - startedAt;
+
+  t.is(asked.length, count);
+  t.is(receiver.state.slices.size, count);
+  t.true(elapsedMs < 6_000, `${elapsedMs} ms`);
+});
+
+test('a begin that compares is answered once it is durable: with what is held, and with nothing to who has not the slice', (t) => {
+  for (const [outcome, answer] of [
+    [{ kind: 'unchanged' }, 'summarise'],
+    [{ kind: 'fenced', holder: undefined }, 'send summary 1'],
+  ] as const) {
+    const receiver = new SteppedReceiver();
+
+    t.deepEqual(textsOf(receiver.frame({ ...begin(1), compares: true })), ['push begin']);
+    t.deepEqual(textsOf(receiver.settle(outcome)), ['send ack 1', answer]);
+  }
+  const notTaken = new SteppedReceiver(aContext({ takes: () => false }));
+  notTaken.frame({ ...begin(1), compares: true });
+  t.deepEqual(textsOf(notTaken.settle()), ['send ack 1', 'send summary 1']);
+});
+
+test('an end names to the store the claim that it was given for', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame(begin(1), { ...end(2, 0), term: 7 });
+
+  t.like(receiver.works[1]?.pushes, [{ kind: 'end', term: 7 }]);
+});
+
+test('an end that says that all was the same says so to the store', (t) => {
+  const receiver = new SteppedReceiver();
+  receiver.frame({ ...begin(1), compares: true }, { ...end(2, 0), isSame: true });
+
+  t.like(receiver.works[1]?.pushes, [{ kind: 'end', isSame: true }]);
+});
+
+test('RECEIVE-3: what is refused touches that object alone, and its number is acknowledged like the others', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+  const bad: readonly (readonly [string, ReturnType<typeof pushed>, string])[] = [
+    ['a path', pushed('one', { cluster: 'root:org' }), 'BadRequest'],
+    ['a system cluster', pushed('one', { cluster: 'system:admin' }), 'Forbidden'],
+    ['no uid', pushed('one', { uid: '' }), 'Invalid'],
+    ['another name', { ...pushed('one'), name: 'two' }, 'BadRequest'],
+    ['a namespace', { ...pushed('one'), namespace: 'default' }, 'BadRequest'],
+    ['no name', { ...pushed('one'), name: '' }, 'BadRequest'],
+    ['not JSON', { ...pushed('one'), body: Uint8Array.of(0x7b, 0x7d, 0x7d) }, 'BadRequest'],
+    [
+      'another kind',
+      pushed('one', { body: { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'Shard', metadata: { name: 'one', uid: 'u' } } }),
+      'Invalid',
+    ],
+    [
+      'another version',
+      pushed('one', { body: { apiVersion: 'apis.kcp.io/v1', kind: 'APIExport', metadata: { name: 'one', uid: 'u' } } }),
+      'BadRequest',
+    ],
+    [
+      'a foreign shard in its annotations',
+      pushed('one', {
+        body: {
+          apiVersion: 'apis.kcp.io/v1alpha2',
+          kind: 'APIExport',
+          metadata: { name: 'one', uid: 'u', annotations: { 'kcp.io/shard': 'birch' } },
+        },
+      }),
+      'Forbidden',
+    ],
+    [
+      'a name that is none',
+      pushed('One', { body: { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name: 'One', uid: 'u' } } }),
+      'Invalid',
+    ],
+    ['too many bytes', { ...pushed('one'), body: new Uint8Array(10_001) }, 'RequestEntityTooLarge'],
+  ];
+  const keyIsBad = ['a path', 'a system cluster', 'a namespace', 'no name'];
+  const keyIsGood = new Set(bad.map(([what]) => what).filter((what) => !keyIsBad.includes(what)));
+  bad.forEach(([what, object, reason], i) => {
+    const sequence = 1 + i * 2;
+
+    const effects = receiver.frame(put(sequence, [object, pushed('good')]));
+
+    const keeps = keyIsGood.has(what) ? 'keep ' : '';
+    t.deepEqual(
+      textsOf(effects),
+      [`send refuse ${sequence}`, 'refused', `push ${keeps}upsert`],
+      `${what}: what is held under a good key stays`,
+    );
+    t.like(effects[1], { refusal: { reason } }, what);
+    t.is(receiver.works[0]?.last, sequence + 1, what);
+    receiver.settle();
+  });
+});
+
+test('a system cluster that is listed is taken', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+
+  t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one', { cluster: 'system:shard' })]))), ['push upsert']);
+});
+
+test('what a pusher put and deleted is pushed in order', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+
+  receiver.frame(put(1, [pushed('one'), pushed('two')]), remove(3, ['one']));
+
+  const by = { kind: 'pusher', term: 7 };
+  t.like(receiver.works[0]?.pushes, [
+    { kind: 'upsert', key: { name: 'one' }, by },
+    { kind: 'upsert', key: { name: 'two' }, by },
+  ]);
+  t.like(receiver.works[1]?.pushes, [{ kind: 'retract', key: { name: 'one' }, by }]);
+});
+
+test('a sync of a pusher ends when as much came as it sent, refused and kept objects included', (t) => {
+  const receiver = SteppedReceiver.ofPusher([]);
+  receiver.frame(begin(1), put(2, [pushed('one'), { ...pushed('kept'), body: undefined }, pushed('bad', { uid: '' })]));
+
+  t.deepEqual(textsOf(receiver.frame(end(5, 3))), ['push end']);
+  t.like(receiver.works.at(-1)?.pushes, [{ kind: 'end', filterHash: '' }]);
+});
+
+test('RECEIVE-4: a stale slice of a pusher is asked for once, and goes on with its begin', (t) => {
+  const receiver = SteppedReceiver.ofPusher([]);
+
+  t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one')]), put(2, [pushed('two')]), remove(3, ['one']))), [
+    'push invalidate',
+    'send resync',
+    'push',
+    'push',
+  ]);
+  t.deepEqual(textsOf(receiver.frame(begin(4), put(5, [pushed('one')]), end(6, 1))), ['push begin', 'push upsert', 'push end']);
+});
+
+test('a type of a pusher that what is under way may declare is waited for; one that nothing declares is refused', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+  receiver.frame(put(1, [pushed('one')]));
+
+  t.deepEqual(textsOf(receiver.frame(begin(2, instances))), ['again']);
+  receiver.settle();
+  t.deepEqual(textsOf(receiver.frame(begin(2, instances))), ['send refuse 2', 'refused', 'push']);
+  t.is(receiver.works[0]?.last, 2);
+});
+
+test('what is refused because nothing declares its type makes its slice stale; that is asked for once its type is declared', (t) => {
+  const receiver = SteppedReceiver.ofPusher([apiExports, schemas], aPusherContext({ typeOf: () => undefined }));
+
+  t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one')]))), ['send refuse 1', 'refused', 'push invalidate']);
+  receiver.settle();
+  t.deepEqual(textsOf(receiver.frame(put(2, [pushed('one')]))), ['send refuse 2', 'refused', 'push'], 'it is stale already');
+  receiver.settle();
+  receiver.context = aPusherContext();
+
+  t.deepEqual(textsOf(receiver.take({ kind: 'declared' })), ['send resync']);
+  t.deepEqual(textsOf(receiver.frame(remove(3, ['one'], schemas))), ['push retract'], 'another slice goes on');
+});
+
+test('a slice that its pusher names no more must begin anew when it is named again', (t) => {
+  const receiver = SteppedReceiver.ofPusher([apiExports, schemas]);
+
+  receiver.take({ kind: 'named', slices: new Set(['amber|apiexports.apis.kcp.io:']) });
+
+  t.deepEqual(textsOf(receiver.frame(put(1, [pushed('one')]), remove(2, ['one'], schemas))), [
+    'push upsert',
+    'push invalidate',
+    'send resync',
+  ]);
+});
+
+test('a pusher that is fenced, or that the store cannot serve, is not acknowledged', (t) => {
+  const table: readonly (readonly [PushOutcome, string])[] = [
+    [{ kind: 'fenced', holder: undefined }, 'fenced'],
+    [{ kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'no disk' } }, 'bye unavailable'],
+  ];
+  for (const [outcome, text] of table) {
+    const receiver = SteppedReceiver.ofPusher();
+    receiver.frame(put(1, [pushed('one')]));
+
+    t.deepEqual(textsOf(receiver.settle(outcome)), [text]);
+  }
+});
+
+test('a pusher reaches no position, and compares nothing', (t) => {
+  const receiver = SteppedReceiver.ofPusher();
+
+  t.deepEqual(textsOf(receiver.frame({ ...put(1, [pushed('one')]), position: '9' })), ['push upsert']);
+  t.deepEqual(textsOf(receiver.frame({ ...begin(2), compares: true })), ['push begin']);
+  receiver.settle();
+  t.deepEqual(textsOf(receiver.settle()), ['send ack 2']);
+});
