@@ -49,7 +49,7 @@ test('a server does what the model says, through compactions, restarts, kills, r
         changes += real.server.model.truth.length;
       });
     }),
-    { numRuns: runs, seed, skipAllAfterTimeLimit: shrinkMsMax, includeErrorInReport: true },
+    { numRuns: runs, seed, interruptAfterTimeLimit: shrinkMsMax, includeErrorInReport: true },
   );
 
   t.log(`${runs} runs, ${changes} changes`);

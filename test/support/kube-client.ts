@@ -7,7 +7,7 @@
  * time with TEST_HTTP=2. A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
  */
 import { once } from 'node:events';
-import { connect, type ClientHttp2Session } from 'node:http2';
+import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import { Agent, request } from 'node:https';
 import type { Readable } from 'node:stream';
 
@@ -123,10 +123,12 @@ export class KubeClient {
   async raw(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const timeout = AbortSignal.timeout(options.timeoutMs ?? requestMsMax);
     const signal = options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]);
-    const { status, headers, stream } = await this.#open(method, path, { ...options, signal });
-    const chunks: Buffer[] = [];
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-    return { status, headers, text: Buffer.concat(chunks).toString('utf8') };
+    try {
+      const { status, headers, stream } = await this.#open(method, path, { ...options, signal });
+      return { status, headers, text: await readText(stream) };
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
+    }
   }
 
   async get(path: string, options?: RequestOptions): Promise<KubeObject> {
@@ -221,9 +223,12 @@ export class KubeClient {
         path,
         headers,
         agent: this.#agent,
-        ...(signal === undefined ? {} : { signal }),
       });
       outgoing.on('error', reject);
+      outgoing.on(
+        'close',
+        onAbort(signal, () => outgoing.destroy()),
+      );
       outgoing.on('response', (incoming) => {
         incoming.on('error', unread);
         resolve({ status: incoming.statusCode ?? 0, headers: flat(incoming.headers), stream: incoming, abort: () => outgoing.destroy() });
@@ -241,11 +246,12 @@ export class KubeClient {
   ): Promise<Opened> {
     const session = await this.#connected();
     // Without a word on its end, Node ends the request of a DELETE before its body.
-    const stream = session.request(
-      { ':method': method, ':path': path, ...headers },
-      { endStream: bytes === undefined, ...(signal === undefined ? {} : { signal }) },
-    );
+    const stream = session.request({ ':method': method, ':path': path, ...headers }, { endStream: bytes === undefined });
     stream.on('error', unread);
+    stream.on(
+      'close',
+      onAbort(signal, () => stream.close(constants.NGHTTP2_CANCEL)),
+    );
     if (bytes !== undefined) stream.end(bytes);
     const received = await new Promise<Record<string, string | string[] | number>>((resolve, reject) => {
       stream.once('response', (headers) => resolve(headers as Record<string, string | string[] | number>));
@@ -268,6 +274,16 @@ export class KubeClient {
     if (this.#goWindows) session.setLocalWindowSize(goSessionWindowBytes);
     return session;
   }
+}
+
+/**
+ * Ends a request when the signal fires; answers what forgets the signal again. Node's own `signal` destroys the request with an error, which a socket
+ * of HTTP/1.1 emits to nobody if its answer ends in that moment and it is on its way back to the agent: the process ends.
+ */
+function onAbort(signal: AbortSignal | undefined, end: () => void): () => void {
+  if (signal?.aborted === true) end();
+  signal?.addEventListener('abort', end, { once: true });
+  return () => signal?.removeEventListener('abort', end);
 }
 
 /** Who waits for an answer or reads it is told of what ends it; an abort when nobody does is no error. */
