@@ -230,7 +230,7 @@ export class BareCache {
     if (frame.kind === 'bye') this.#bye = `${frame.reason} ${frame.message}`;
     if (frame.kind === 'refuse') this.#refused += 1;
     if (frame.kind === 'begin' && frame.compares === true)
-      this.#socket.send({ kind: 'summary', slice: frame.slice, sequence: frame.sequence, value: '' });
+      this.#socket.send({ kind: 'summary', slice: frame.slice, sequence: frame.sequence, digests: new Uint8Array() });
     if (frame.kind === 'end') this.#hold(frame);
     if (frame.kind === 'put') this.#changes += frame.objects.length;
     if (frame.kind === 'delete') this.#changes += frame.keys.length;

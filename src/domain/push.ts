@@ -1,3 +1,4 @@
+import type { BucketSet } from './buckets.js';
 import type { CanonicalPath } from './cluster.js';
 import type { Arrival, Claim, ShardState } from './claim.js';
 import type { Refusal } from './errors.js';
@@ -43,11 +44,11 @@ export type Push =
   /**
    * Everything of the slice was synced. What was there at `begin` and was not synced since is removed, in steps. `filterHash` is what the
    * link's policies came to for the slice, '' for a pusher. A link may end a slice that is current with that link filter without having begun:
-   * then nothing is removed, and it counts as synced. `isSame`: what was there at `begin` was compared, and is what would have been synced; nothing is
-   * removed then either. `term`: for whose claim a link has sent everything, which may be an earlier one than the store knows by now, and
+   * then nothing is removed, and it counts as synced. `buckets`: only these were sent, because the others were compared and are the same; only of
+   * these anything is removed. `term`: for whose claim a link has sent everything, which may be an earlier one than the store knows by now, and
    * then the slice does not count as synced by who has the shard. Without it, the one that is known.
    */
-  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; filterHash: string; isSame?: boolean; term?: Term }>
+  | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; filterHash: string; buckets?: BucketSet; term?: Term }>
   /**
    * Something of the slice was lost on the way: it counts as not synced and as stale. `filterHash`: it still came over this link, through which
    * nothing of it crosses any more.

@@ -8,7 +8,7 @@
  *            | [3,  sequence, slice, version, objects, position?]                                  put
  *            | [4,  sequence, slice, keys, position?]                                              delete
  *            | [5,  sequence, slice, revision, compares?]                                          begin
- *            | [6,  sequence, slice, revision, count, filterHash, isSame?, term?]                  end
+ *            | [6,  sequence, slice, revision, count, filterHash, buckets?, term?]                 end
  *            | [7,  slice, reason]                                                                 resync
  *            | [8,  sequence, position]                                                            progress
  *            | [9,  shard, term, process, removed, origin, path, reached, isYours]                 claim
@@ -22,7 +22,7 @@
  *            | [17, position, held, isLast]                                                        resume
  *            | [18, number]                                                                        heartbeat
  *            | [19, sequence, freshness, heartbeat, isAll, isComplete]                             report
- *            | [20, slice, sequence, value]                                                        summary
+ *            | [20, slice, sequence, digests]                                                      summary
  *            | [21]                                                                                standby
  *            | [22, slices]                                                                        types
  *            | [23, slice, keys]                                                                   swept
@@ -45,8 +45,9 @@
  * before it. A report of freshness holds for what was sent before it as well, and answers a heartbeat: everything that the sender held when
  * heartbeat NUMBER came was sent before the report that names NUMBER; 0 answers none. Order is all they need.
  *
- * A begin that compares is answered with a summary of what the receiver holds then, by the number of the begin: a SHA-256 (domain/summary.ts), ''
- * where it has none to give. If the sender's own is the same, it sends no objects, and an end that says so: nothing is to be removed.
+ * A begin that compares is answered with a summary of what the receiver holds then, by the number of the begin: SHA-256 digests of 32 bytes each, of up
+ * to 256 buckets (domain/summary.ts, domain/buckets.ts), none where it has none to give. The sender sends the objects of the buckets that differ from its
+ * own, and an end that names these: the others are the same, and only of these anything is to be removed.
  *
  * The swept are keys that a sync did not name, and that the receiver has let go of since: the sender may have lost them.
  *
@@ -65,6 +66,7 @@
  *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack resyncs everything
  *       whenever it connects.
  */
+import type { BucketSet } from '../domain/buckets.js';
 import type { Offer } from '../domain/claim.js';
 import type { Term } from '../domain/push.js';
 import type { ShardName } from '../domain/shard.js';
@@ -152,8 +154,8 @@ export type Frame =
   | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string; compares?: boolean }>
   /**
    * `count`: objects put since begin. `filterHash`: what the policies of both caches come to for the slice; '' from a shard. Without a
-   * begin before it, the slice is current with that link filter and all of it synced. `term`: of the claim of the shard for which a cache
-   * tells this; claims wait for no credit, so a later one may have overtaken it.
+   * begin before it, the slice is current with that link filter and all of it synced. `buckets`: those whose objects were
+   * sent; without it, all. `term`: of the claim of the shard for which a cache sends this; claims wait for no credit, so a later one may have overtaken it.
    */
   | Readonly<{
       kind: 'end';
@@ -162,7 +164,7 @@ export type Frame =
       revision: string;
       count: number;
       filterHash: string;
-      isSame?: boolean;
+      buckets?: BucketSet;
       term?: Term;
     }>
   | Readonly<{ kind: 'resync'; slice: Slice; reason: string }>
@@ -199,7 +201,7 @@ export type Frame =
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
   /** The shard has its pusher, and this one waits for it to be gone; the welcome comes then. */
   | Readonly<{ kind: 'standby' }>
-  | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; value: string }>
+  | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; digests: Uint8Array }>
   /** From a shard: all that it has. */
   | Readonly<{ kind: 'types'; slices: readonly Slice[] }>
   | Readonly<{ kind: 'swept'; slice: Slice; keys: readonly PushedKey[] }>

@@ -8,6 +8,7 @@ import { unreachable } from '../domain/errors.js';
 import type { Term } from '../domain/push.js';
 import { parseShardName } from '../domain/shard.js';
 import type { Slice } from '../domain/slice.js';
+import { parseBucketSet } from '../domain/buckets.js';
 import { BadFrame } from './bad-frame.js';
 import { byes, type ByeReason } from './bye.js';
 import { frameBounds } from './frame-bounds.js';
@@ -60,7 +61,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         agent: asText(member(8, 'agent')),
         credit: asOptional(member(9, 'credit'), asCredit),
         limits: asOptional(member(10, 'limits'), asLimits),
-        ...position(member(11, 'position')),
+        ...added('position', member(11, 'position'), asText),
       };
     case 'welcome':
       return {
@@ -80,7 +81,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         slice: asSlice(member(1, 'slice')),
         version: asText(member(2, 'version')),
         objects: asRows(member(3, 'objects'), objectWidth, asObject),
-        ...position(member(4, 'position')),
+        ...added('position', member(4, 'position'), asText),
       };
     case 'delete':
       return {
@@ -88,7 +89,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         sequence: asPositive(member(0, 'sequence')),
         slice: asSlice(member(1, 'slice')),
         keys: asRows(member(2, 'keys'), keyWidth, asKey),
-        ...position(member(3, 'position')),
+        ...added('position', member(3, 'position'), asText),
       };
     case 'begin':
       return {
@@ -106,8 +107,8 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         revision: asText(member(2, 'revision')),
         count: asCount(member(3, 'count')),
         filterHash: asText(member(4, 'filterHash')),
-        ...(asAdded(member(5, 'isSame'), asFlag) === true ? { isSame: true } : {}),
-        ...term(member(6, 'term')),
+        ...added('buckets', member(5, 'buckets'), (text) => asParsed(text, parseBucketSet)),
+        ...added('term', member(6, 'term'), asPositive),
       };
     case 'resync':
       return { kind, slice: asSlice(member(0, 'slice')), reason: asMessage(member(1, 'reason')) };
@@ -132,7 +133,12 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
     case 'digest':
       return { kind, sequence: asPositive(member(0, 'sequence')), slice: asSlice(member(1, 'slice')), value: asText(member(2, 'value')) };
     case 'ack':
-      return { kind, sequence: asCount(member(0, 'sequence')), credit: asCredit(member(1, 'credit')), ...position(member(2, 'position')) };
+      return {
+        kind,
+        sequence: asCount(member(0, 'sequence')),
+        credit: asCredit(member(1, 'credit')),
+        ...added('position', member(2, 'position'), asText),
+      };
     case 'refuse':
       return {
         kind,
@@ -174,7 +180,7 @@ function read(kind: Kind, member: (index: number, name: string) => Member): Fram
         kind,
         slice: asSlice(member(0, 'slice')),
         sequence: asPositive(member(1, 'sequence')),
-        value: asText(member(2, 'value')),
+        digests: asBytes(member(2, 'digests')),
       };
     case 'types':
       return { kind, slices: asListOf(member(0, 'slices'), asSlice) };
@@ -212,22 +218,18 @@ function asSlice(member: Member): Slice {
   };
 }
 
-function position(member: Member): Readonly<{ position?: string }> {
-  const text = asAdded(member, asText);
-  return text === undefined ? {} : { position: text };
-}
-
-function term(member: Member): Readonly<{ term?: Term }> {
-  const number = asAdded(member, asPositive);
-  return number === undefined ? {} : { term: number };
+/** A member that came later, under its name, or nothing. */
+function added<Name extends string, T>(name: Name, member: Member, parse: (member: Member) => T): Readonly<{ [K in Name]?: T }> {
+  const value = asAdded(member, parse);
+  return (value === undefined ? {} : { [name]: value }) as { [K in Name]?: T };
 }
 
 function asHeld({ value, name }: Member): HeldSlice {
   const [slice, filterHash, syncedTerm] = asList({ value, name });
   return {
     slice: asSlice({ value: slice, name: `${name}.slice` }),
-    filterHash: asText({ value: filterHash, name: `${name}.edge` }),
-    syncedTerm: asCount({ value: syncedTerm, name: `${name}.synced` }),
+    filterHash: asText({ value: filterHash, name: `${name}.filterHash` }),
+    syncedTerm: asCount({ value: syncedTerm, name: `${name}.syncedTerm` }),
   };
 }
 

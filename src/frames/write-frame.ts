@@ -59,7 +59,7 @@ function members(frame: Frame): readonly unknown[] {
     case 'standby':
       return [];
     case 'summary':
-      return [slice(frame.slice), frame.sequence, text(frame.value)];
+      return [slice(frame.slice), frame.sequence, frame.digests];
     case 'types':
       return [frame.slices.map(slice)];
     case 'swept':
@@ -73,9 +73,9 @@ function claim({ shard, term, process, removed, origin, path, reached, isYours }
   return [shard, term, text(process), removed, text(origin), path.map(text), reached, isYours];
 }
 
-function end({ sequence, slice: of, revision, count, filterHash, isSame = false, term }: FrameOf<'end'>): readonly unknown[] {
-  const claimed = term === undefined ? flag(isSame) : [isSame, term];
-  return [sequence, slice(of), text(revision), count, text(filterHash), ...claimed];
+function end({ sequence, slice: of, revision, count, filterHash, buckets, term }: FrameOf<'end'>): readonly unknown[] {
+  const added = term === undefined ? [buckets].filter((each) => each !== undefined) : [buckets ?? null, term];
+  return [sequence, slice(of), text(revision), count, text(filterHash), ...added];
 }
 
 function slice({ shard, resource }: Slice): readonly string[] {

@@ -39,7 +39,7 @@ export function settledEffects(
   if (pushes.some(({ kind }) => kind === 'compare')) return isUnchanged ? [{ kind: 'compared', slice, isSame: true }] : [];
   // Who has not the slice is not shown what is held of it.
   if (compares && pushes.length > 0 && isUnchanged) return [{ kind: 'summarise', slice, sequence: last }];
-  if (compares) return [{ kind: 'send', frame: { kind: 'summary', slice, sequence: last, value: '' } }];
+  if (compares) return [{ kind: 'send', frame: { kind: 'summary', slice, sequence: last, digests: new Uint8Array() } }];
   return outcomes.some(({ kind }) => kind === 'unbegun') ? [resync(slice, 'its sync was interrupted here')] : [];
 }
 

@@ -172,7 +172,7 @@ function askAnew(
 
 function end(
   state: ReceiverState,
-  { slice, count, filterHash, isSame, term }: FrameOf<'end'>,
+  { slice, count, filterHash, buckets, term }: FrameOf<'end'>,
   { known, work }: Known,
   context: ReceiverContext,
 ): Stepped {
@@ -187,7 +187,7 @@ function end(
   }
   state.slices.delete(slice);
   const lacks = state.lacking.lacks(slice);
-  const said = { ...(isSame === true ? { isSame } : {}), ...(term === undefined ? {} : { term }) };
+  const said = { ...(buckets === undefined ? {} : { buckets }), ...(term === undefined ? {} : { term }) };
   const { effects } = push(state, work, [{ kind: 'end', slice, by, filterHash: lacks ? '' : filterHash, ...said }]);
   // The other end knows what was refused, and not that it was taken since.
   const isMended = isBegun && known.hasLacked && !lacks;

@@ -2,12 +2,14 @@
  * Slices that are compared before they are synced: the other end may have all of them already, as when a cache comes back to a parent.
  *
  *   begin, compares ──▶ own snapshot, page by page ──┐
- *                  └──▶ summary of the other end ────┴▶ the same: told · otherwise: synced, from a begin of its own
+ *                  └──▶ summary of the other end ────┴▶ the objects of the buckets that differ, then `end` · no summary: a new begin, all of it
  *
- * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail sent since before it sums up: if
- *    that is the same as the snapshot, putting it again leaves it so.
- * D2 Not compared: what has less than `comparedMin` objects, what declares types, and where paths decide what crosses, for they may move.
+ * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail sent since before it sums up: where
+ *    the two are the same, the tail's last word on each key is the snapshot's too.
+ * D2 What differs is read anew, where the tail stands by then, and sent within the same sync: the marks of that begin stand.
+ * D3 Not compared: what has less than `comparedMin` objects, what declares types, and where paths decide what crosses, for they may move.
  */
+import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Revisions, Snapshot } from '../domain/ports.js';
 import type { FrameOf } from '../frames/frame.js';
@@ -77,27 +79,27 @@ export class Comparisons {
       return isMore;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      comparison.learn('');
+      comparison.learn(new Uint8Array());
       this.#compared.add(sync);
       return false;
     }
   }
 
   /** The other end has summed up what it held of the slice at that begin. */
-  learn({ slice, sequence, value }: FrameOf<'summary'>): void {
+  learn({ slice, sequence, digests }: FrameOf<'summary'>): void {
     const sync = this.#parts.syncs.of(slice);
     if (sync?.comparison?.sequence !== sequence) return;
-    sync.comparison.learn(value);
+    sync.comparison.learn(digests);
     this.#compared.add(sync);
   }
 
-  /** One of which it is known whether the other end has it, which is taken; `mayDiffer`: also one that differs. */
-  take(mayDiffer: boolean): Readonly<{ sync: SliceSync; isSame: boolean }> | undefined {
+  /** One of which it is known where the other end differs, which is taken; `mayDiffer`: also one that differs anywhere. */
+  take(mayDiffer: boolean): Readonly<{ sync: SliceSync; outcome: BucketSet | 'unknown' }> | undefined {
     for (const sync of this.#compared) {
-      const isSame = sync.phase === 'comparing' ? sync.comparison?.isSame : undefined;
-      if (isSame === false && !mayDiffer) continue;
+      const outcome = sync.phase === 'comparing' ? sync.comparison?.outcome : undefined;
+      if (outcome !== undefined && outcome !== noBuckets && !mayDiffer) continue;
       this.#compared.delete(sync);
-      if (isSame !== undefined) return { sync, isSame };
+      if (outcome !== undefined) return { sync, outcome };
     }
     return undefined;
   }

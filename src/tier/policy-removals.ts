@@ -9,6 +9,7 @@
  *
  * Cost: a slice is read only at an end that leaves out at least `removesMin` of its objects, where something of it crosses and something does not.
  */
+import { noBuckets } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
 import type { CanonicalPaths, Objects, Revisions } from '../domain/ports.js';
 import { scopeOfSlice } from '../domain/scope.js';
@@ -41,19 +42,20 @@ export class PolicyRemovals {
   }
 
   /** Whether nothing may be removed at the end of a sync. `settled` resolves once all before it is decided. */
-  async holdsEnd({ slice, count, filterHash: syncedIn, isSame }: FrameOf<'end'>, settled: () => Promise<void>): Promise<boolean> {
+  async holdsEnd({ slice, count, filterHash: syncedIn, buckets }: FrameOf<'end'>, settled: () => Promise<void>): Promise<boolean> {
     const { known, removals } = this.#parts;
     const filters = this.#filters();
     if (filters === undefined) return true;
     if (known.shard(slice.shard)?.via !== this.#neighbour || !filters.takes(slice, this.#neighbour)) return false;
     const filter = filters.from(this.#neighbour);
-    if (isSame === true || filter.isWhole(slice) || this.#objectsOf(slice) < removals.removesMin) {
+    if (buckets === noBuckets || filter.isWhole(slice) || this.#objectsOf(slice) < removals.removesMin) {
       removals.forget(slice);
       return false;
     }
     await settled();
     const objects = this.#objectsOf(slice);
-    const leftOut = objects - count;
+    // Of the buckets that are the same nothing came: what is left out of the others may be as much as there is.
+    const leftOut = buckets === undefined ? objects - count : objects;
     // Policies have changed on the way: another sync follows, and what this one leaves out may cross by now.
     if (leftOut >= removals.removesMin && syncedIn !== '' && syncedIn !== filter.hashOf(slice)) return true;
     const removes = !filter.covers(slice) ? objects : leftOut < removals.removesMin ? 0 : await this.#countRefused(slice, filter);

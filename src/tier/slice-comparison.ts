@@ -1,7 +1,8 @@
 /**
  * What both ends of a link hold of a slice, compared before it is synced: this end's is that of a snapshot at the position of its `begin`, the
- * other end's is of what it holds once it has that.
+ * other end's is of what it holds once it has that. What comes of it are the buckets in which they differ.
  */
+import type { BucketSet } from '../domain/buckets.js';
 import type { Key } from '../domain/key.js';
 import type { StoredObject } from '../domain/object.js';
 import type { Snapshot } from '../domain/ports.js';
@@ -11,8 +12,9 @@ export class SliceComparison {
   readonly #snapshot: Snapshot;
   readonly #summary = new Summary();
   #after: Key | undefined;
-  #own: string | undefined;
-  #other: string | undefined;
+  #outcome: BucketSet | 'unknown' | undefined;
+  #isRead = false;
+  #other: Uint8Array | undefined;
   /** Of the begin, once it is sent. */
   sequence = 0;
 
@@ -21,13 +23,14 @@ export class SliceComparison {
   }
 
   get isRead(): boolean {
-    return this.#own !== undefined;
+    return this.#isRead;
   }
 
-  /** Undefined: both are not known yet. */
-  get isSame(): boolean | undefined {
-    if (this.#other === '') return false;
-    return this.#own === undefined || this.#other === undefined ? undefined : this.#own === this.#other;
+  /** The buckets that differ; 'unknown': the other end has no summary to give. Undefined: both are not known yet. */
+  get outcome(): BucketSet | 'unknown' | undefined {
+    if (this.#other?.length === 0) return 'unknown';
+    if (!this.#isRead || this.#other === undefined) return undefined;
+    return (this.#outcome ??= this.#summary.differing(this.#other) ?? 'unknown');
   }
 
   /** Reads one page, of which `filtered` is what crosses. False: it was the last. Throws Refused(Expired) when the snapshot was held for too long. */
@@ -36,13 +39,13 @@ export class SliceComparison {
     this.#summary.add(await filtered(objects));
     this.#after = next;
     if (next !== undefined) return true;
-    this.#own = this.#summary.format();
+    this.#isRead = true;
     this.#snapshot.close();
     return false;
   }
 
-  learn(summary: string): void {
-    this.#other = summary;
+  learn(digests: Uint8Array): void {
+    this.#other = digests;
   }
 
   close(): void {

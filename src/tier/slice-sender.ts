@@ -6,6 +6,7 @@
  * S2 What the other end may have all of is compared before it is synced, if it is many objects: most often it comes back to them.
  * S3 What declares types is sent before what may be of them, which the other end would have to put aside.
  */
+import { inBuckets, noBuckets } from '../domain/buckets.js';
 import { emptyDigest, formatDigest } from '../domain/digest.js';
 import type { MovedPath } from '../domain/change.js';
 import { Refused } from '../domain/errors.js';
@@ -64,8 +65,9 @@ export class SliceSender {
     const { slice, filterHash } = sync;
     const revision = store.format(tail.position);
     const isFirst = sync.phase === 'sent';
-    const isSame = isFirst && sync.isSame ? { isSame: true } : {};
-    queue.frame(sync, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, filterHash, ...isSame, term }));
+    const { buckets } = sync;
+    const compared = isFirst && buckets !== undefined ? { buckets } : {};
+    queue.frame(sync, (sequence, count) => ({ kind: 'end', sequence, slice, revision, count, filterHash, ...compared, term }));
     sync.step('ended');
     sync.endedFor = term;
     if (!isFirst) return true;
@@ -184,13 +186,9 @@ export class SliceSender {
     sync.closeComparison();
     sync.isRefused = false;
     syncs.marked.add(sync);
-    sync.isSame = false;
+    sync.buckets = undefined;
     sync.step('begun');
-    if (snapshot !== undefined) {
-      sync.walk = new SliceWalk(snapshot, { sums: !filter.isWhole(slice) });
-      this.#syncing.push(sync);
-      return;
-    }
+    if (snapshot !== undefined) return this.#open(sync, snapshot);
     sync.step('walked');
     syncs.mayBeDue(sync);
   }
@@ -199,16 +197,23 @@ export class SliceSender {
   #goOn(): boolean {
     const compared = this.#comparisons.take(this.#syncing.length < syncsMax);
     if (compared === undefined) return false;
-    const { sync, isSame } = compared;
-    sync.closeComparison();
-    if (!isSame) {
+    const { sync, outcome } = compared;
+    if (outcome === 'unknown') {
       this.#begin(sync);
       return true;
     }
-    sync.isSame = true;
-    sync.step('walked');
-    this.#parts.syncs.mayBeDue(sync);
+    const snapshot = outcome === noBuckets ? undefined : this.#snapshot(sync);
+    sync.closeComparison();
+    sync.buckets = outcome;
+    sync.step(snapshot === undefined ? 'walked' : 'begun');
+    if (snapshot === undefined) this.#parts.syncs.mayBeDue(sync);
+    else this.#open(sync, snapshot);
     return true;
+  }
+
+  #open(sync: SliceSync, snapshot: Snapshot): void {
+    sync.walk = new SliceWalk(snapshot, { sums: !this.#parts.syncs.filter.isWhole(sync.slice) });
+    this.#syncing.push(sync);
   }
 
   #snapshot(sync: SliceSync): Snapshot {
@@ -238,7 +243,8 @@ export class SliceSender {
     if (sync.walk !== walk) return false;
     const unsent = filtered.filter((object) => walk.take(object));
     const isSyncing = sync.phase === 'syncing';
-    if (isSyncing) queue.objects(sync, unsent.map(outgoingObject));
+    const differs = sync.buckets === undefined ? () => true : inBuckets(sync.buckets);
+    if (isSyncing) queue.objects(sync, unsent.filter(({ key }) => differs(key)).map(outgoingObject));
     if (walk.isOverrun) {
       if (isSyncing) this.#parts.resync(sync, sync.pace.failedMs(), 'too many of its keys have changed meanwhile');
       else sync.closeWalk();

@@ -1,5 +1,6 @@
 /** One slice on its way over a link: how far it is (sync-phase.ts), and what is remembered of it meanwhile. */
 import assert from 'node:assert/strict';
+import type { BucketSet } from '../domain/buckets.js';
 import { isDeclaring } from '../domain/declaration.js';
 import type { Term } from '../domain/push.js';
 import type { Slice } from '../domain/slice.js';
@@ -27,8 +28,8 @@ export class SliceSync {
   /** Of its sync, or of its digest. */
   walk: SliceWalk | undefined;
   comparison: SliceComparison | undefined;
-  /** The other end was found to have all of it at its begin. */
-  isSame = false;
+  /** Where the other end was found to differ at its begin: nothing else of it is sent. Undefined: it was not compared. */
+  buckets: BucketSet | undefined;
   readonly #tally: SyncTally;
   #phase: SyncPhase;
   #isRefused = false;

@@ -22,6 +22,8 @@ export type SummariesParts = Readonly<{
   turn: () => Promise<void>;
 }>;
 
+const none = new Uint8Array();
+
 type Asked = Readonly<{ slice: Slice; sequence: number }>;
 
 export class Summaries {
@@ -51,28 +53,28 @@ export class Summaries {
     for (const [name, { slice, sequence }] of this.#asked) {
       this.#asked.delete(name);
       const beganMs = clock.now();
-      const value = await this.#summaryOf(slice);
+      const digests = await this.#summaryOf(slice);
       if (signal.aborted) break;
-      connection.send({ kind: 'summary', slice, sequence, value });
+      connection.send({ kind: 'summary', slice, sequence, digests });
       await pause(clock, clock.now() - beganMs, signal);
     }
     this.#running = undefined;
   }
 
-  /** '': the snapshot was held for too long. */
-  async #summaryOf(slice: Slice): Promise<string> {
+  /** None: the snapshot was held for too long. */
+  async #summaryOf(slice: Slice): Promise<Uint8Array> {
     const { store, turn } = this.#parts;
     const summary = new Summary();
     try {
       for await (const objects of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
-        if (this.#stop.signal.aborted) return '';
+        if (this.#stop.signal.aborted) return none;
         summary.add(objects);
         await turn();
       }
-      return summary.format();
+      return summary.digests();
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      return '';
+      return none;
     }
   }
 }

@@ -3,6 +3,7 @@
  * and what a link reads. An engine is handed in as a factory; the suite knows nothing else of it.
  */
 import test, { type ExecutionContext } from 'ava';
+import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/buckets.js';
 import type { Change } from '../../src/domain/change.js';
 import { unknownShard, type ShardState } from '../../src/domain/claim.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
@@ -424,11 +425,11 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
   });
 
-  test('an end that says that all was the same removes nothing, if its sync is under way', async (t) => {
+  test('an end of no bucket removes nothing, if its sync is under way', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
-    const same: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, isSame: true };
+    const same: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, buckets: noBuckets };
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({ name: 'a' }, {}, eu), anUpsert({ name: 'b' }, {}, eu)]);
     t.deepEqual(outcomeTexts(await lane.push([same])), ['unbegun']);
 
@@ -438,6 +439,27 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await mustPush(lane, [aBegin({}, eu)]);
     const again = (await engine.restart()).lane();
     t.deepEqual(outcomeTexts(await again.push([same])), ['unbegun']);
+  });
+
+  test('an end of some buckets removes what has no mark in these, and nothing else, in however many steps', async (t) => {
+    const store = await opened(t);
+    const lane = store.lane();
+    const names = Array.from({ length: 600 }, (_, i) => `o-${i}`);
+    await mustPush(lane, [aClaim({ via: eu }), ...names.map((name) => anUpsert({ name }, {}, eu))]);
+    const keys = names.map((name) => aKey({ name }));
+    const sent = bucketSet(keys.map(bucketOf).filter((bucket) => bucket % 2 === 0));
+    const isSent = inBuckets(sent);
+    const [confirmed, ...gone] = keys.filter(isSent);
+    const end: Push = { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, buckets: sent };
+
+    const outcomes = await mustPush(lane, [aBegin({}, eu), anUpsert({ name: confirmed?.name ?? '' }, {}, eu), end]);
+
+    t.is(outcomes.at(-1), `swept ${gone.length}`);
+    t.true(gone.length > 256, 'more than one step');
+    t.like(await sliceOf(store), { objects: names.length - gone.length, filterHash });
+    const left = await list(store, aScope());
+    const stays = keys.filter((key) => !isSent(key) || key === confirmed);
+    t.deepEqual(left.map(({ key }) => key.name).toSorted(), stays.map(({ name }) => name).toSorted());
   });
 
   // Links

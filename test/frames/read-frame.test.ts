@@ -21,7 +21,7 @@ const membersOfEnd = 8;
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
-  if (frame.kind === 'end') return frame.term !== undefined ? 2 : frame.isSame === true ? 1 : 0;
+  if (frame.kind === 'end') return frame.term !== undefined ? 2 : frame.buckets !== undefined ? 1 : 0;
   const mayName = frame.kind === 'hello' || frame.kind === 'put' || frame.kind === 'delete' || frame.kind === 'ack';
   return mayName ? positions : 0;
 }
@@ -137,9 +137,10 @@ const bad: readonly [string, unknown, string][] = [
   ['rules down beyond 256 KiB', [11, '', 'x'.repeat(256 * 1024 + 1)], 'policy.down is too long'],
   ['a digest without a number', [12, amber, 'd'], 'digest.sequence is no number above 0'],
   ['more held slices than a list may have', [17, '', Array(10_001).fill(0), true], 'resume.held is too long'],
-  ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', false, 0], 'end.term is no number above 0'],
+  ['an end of something that is no set of buckets', [6, 1, amber, '1', 0, 'e', 'ff', 7], 'end.buckets is none'],
+  ['an end for a claim of 0', [6, 1, amber, '1', 0, 'e', null, 0], 'end.term is no number above 0'],
   ['more types than a list may have', [22, Array(10_001).fill(amber)], 'types.slices is too long'],
-  ['a held slice without a term', [17, '', [[amber, '']], true], 'resume.held.synced is no number'],
+  ['a held slice without a term', [17, '', [[amber, '']], true], 'resume.held.syncedTerm is no number'],
   ['swept keys that are not whole', [23, amber, ['c', '']], 'swept.keys is no list of 3 members each'],
 ];
 

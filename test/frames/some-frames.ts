@@ -1,4 +1,5 @@
 /** Frames for tests: one of each kind, as it might be sent, and any at all. */
+import { bucketSet } from '../../src/domain/buckets.js';
 import fc from 'fast-check';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
@@ -144,9 +145,9 @@ export const someFrames: readonly Frame[] = [
     isComplete: true,
   },
   { kind: 'begin', sequence: 1, slice: exportsOfAmber, revision: '1003', compares: true },
-  { kind: 'end', sequence: 301, slice: exportsOfAmber, revision: '1003', count: 0, filterHash: 'e1', isSame: true },
+  { kind: 'end', sequence: 301, slice: exportsOfAmber, revision: '1003', count: 0, filterHash: 'e1', buckets: bucketSet([0, 255]) },
   { kind: 'end', sequence: 302, slice: exportsOfAmber, revision: '1003', count: 7, filterHash: 'e1', term: 1_795_000_000_000 },
-  { kind: 'summary', slice: exportsOfAmber, sequence: 1, value: 'a1b2' },
+  { kind: 'summary', slice: exportsOfAmber, sequence: 1, digests: Uint8Array.of(1, 2, 3) },
   { kind: 'standby' },
   { kind: 'types', slices: [exportsOfAmber] },
   { kind: 'swept', slice: exportsOfAmber, keys: [{ cluster: 'acme', namespace: '', name: 'one' }] },
@@ -154,6 +155,7 @@ export const someFrames: readonly Frame[] = [
 
 /** Frames whose bodies are compared as bytes, whatever kind of view they are. */
 export function plain(frame: Frame): unknown {
+  if (frame.kind === 'summary') return { ...frame, digests: Buffer.from(frame.digests).toString('hex') };
   if (frame.kind !== 'put') return frame;
   return {
     ...frame,
@@ -239,11 +241,19 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     { requiredKeys: ['kind', 'sequence', 'slice', 'revision'] },
   ),
   fc.record(
-    { kind: fc.constant('end' as const), sequence: positive, slice, revision: text, count, filterHash: text, isSame: fc.constant(true) },
+    {
+      kind: fc.constant('end' as const),
+      sequence: positive,
+      slice,
+      revision: text,
+      count,
+      filterHash: text,
+      buckets: fc.constant(bucketSet([7])),
+    },
     { requiredKeys: ['kind', 'sequence', 'slice', 'revision', 'count', 'filterHash'] },
   ),
   fc.record({ kind: fc.constant('standby' as const) }),
-  fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, value: text }),
+  fc.record({ kind: fc.constant('summary' as const), slice, sequence: positive, digests: fc.uint8Array({ maxLength: 64 }) }),
   fc.record({ kind: fc.constant('types' as const), slices: fc.array(slice, { maxLength: 3 }) }),
   fc.record({ kind: fc.constant('swept' as const), slice, keys: fc.array(fc.record(key), { minLength: 1, maxLength: 20 }) }),
   fc.record({ kind: fc.constant('resync' as const), slice, reason: text }),

@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { noBuckets } from '../../src/domain/buckets.js';
 import type { PushOutcome } from '../../src/domain/push.js';
 import type { ReceiverSlice } from '../../src/intake/receiver-slices.js';
 import {
@@ -466,11 +467,11 @@ test('an end names to the store the claim that it was given for', (t) => {
   t.like(receiver.works[1]?.pushes, [{ kind: 'end', term: 7 }]);
 });
 
-test('an end that says that all was the same says so to the store', (t) => {
+test('an end of some buckets names them to the store', (t) => {
   const receiver = new SteppedReceiver();
-  receiver.frame({ ...begin(1), compares: true }, { ...end(2, 0), isSame: true });
+  receiver.frame({ ...begin(1), compares: true }, { ...end(2, 0), buckets: noBuckets });
 
-  t.like(receiver.works[1]?.pushes, [{ kind: 'end', isSame: true }]);
+  t.like(receiver.works[1]?.pushes, [{ kind: 'end', buckets: noBuckets }]);
 });
 
 test('RECEIVE-3: what is refused touches that object alone, and its number is acknowledged like the others', (t) => {

@@ -1,3 +1,4 @@
+import { bucketSet } from '../../src/domain/buckets.js';
 import test from 'ava';
 import type { Asked } from '../../src/store/sqlite/asked.js';
 import type { Decided } from '../../src/store/sqlite/committer-messages.js';
@@ -58,7 +59,14 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aCompare('0'.repeat(24), {}, eu),
     anEnd({ shard: 'birch' }, eu, 'the edge'),
     resume(anEnd({ shard: 'birch' }, 'parent', 'another'), 2),
-    { kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash: 'the edge', isSame: true, term: 1_795_000_000_000 },
+    {
+      kind: 'end',
+      slice: aSlice(),
+      by: { kind: 'link', neighbour: eu },
+      filterHash: 'the edge',
+      buckets: bucketSet([1, 254]),
+      term: 1_795_000_000_000,
+    },
     aMeet('0123456789abcdef', eu),
     aMeet('fedcba9876543210'),
     aReach('1234567000000000009'),

@@ -4,6 +4,7 @@
  *
  * Syncs and removals under way are remembered here, so a store that is opened anew knows of none.
  */
+import { noBuckets } from '../../src/domain/buckets.js';
 import { emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import { unreachable } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
@@ -212,12 +213,12 @@ export class MemoryCommitter {
       this.#disk.slices.sync(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
-    if (push.isSame === true) {
+    if (push.buckets === noBuckets) {
       this.#underWay.forget(slice.shard, id);
       this.#disk.slices.sync(slice, facts);
       return { kind: 'swept', removed: 0 };
     }
-    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }]);
+    sync.walk ??= this.#underWay.walk(sync.marks, [{ id, slice }], push.buckets);
     const held = this.#disk.slices.of(slice)?.objects.size ?? 0;
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;

@@ -41,11 +41,11 @@ export class MemorySweep {
     return removed;
   }
 
-  #unheard({ marks }: Walk, slice: Slice): Key[] {
+  #unheard({ marks, covers }: Walk, slice: Slice): Key[] {
     const rows = [...(this.#slices.of(slice)?.objects.values() ?? [])];
     const order = orderOf({ ...slice.resource, shard: slice.shard, cluster: '*' });
     return rows
-      .filter(({ revision }) => marks.isUnmarked(revision))
+      .filter(({ key, revision }) => marks.isUnmarked(revision) && covers(key))
       .map(({ key }) => key)
       .toSorted((a, b) => order(b, a));
   }

@@ -1,5 +1,7 @@
 import { setImmediate } from 'node:timers';
 import test from 'ava';
+import { inBuckets, noBuckets } from '../../src/domain/buckets.js';
+import type { StoredObject } from '../../src/domain/object.js';
 import type { Frame } from '../../src/frames/frame.js';
 import { KnownShards } from '../../src/intake/known-shards.js';
 import { SliceSyncs } from '../../src/tier/slice-syncs.js';
@@ -105,23 +107,35 @@ test('a slice of which too many keys have changed before its last page is begun 
   t.deepEqual(sent(), ['begin', 'put one']);
 });
 
-test('a slice of many objects that is resynced is compared first: nothing of it is sent if the other end has it, all of it otherwise', async (t) => {
+test('a slice of many objects that is resynced is compared first, and only the buckets that differ are sent', async (t) => {
   const names = Array.from({ length: 128 }, (_, i) => `n${i}`);
   const { sliceSender, syncs, sent, queue, store } = await aSliceSender(...names);
   const sync = syncs.of(aSlice());
   if (sync === undefined) throw new Error('there is no slice sync');
-  const walk = async (): Promise<void> => {
-    while (await sliceSender.walk()) sent();
+  const walkAll = async (): Promise<readonly string[]> => {
+    const frames: string[] = [];
+    while (await sliceSender.walk()) frames.push(...sent());
+    return frames;
   };
-  await walk();
-  const own = new Summary();
-  for await (const objects of snapshotPages(store.snapshot(aScope(), store.published))) own.add(objects);
-  const value = own.format();
+  await walkAll();
+  const objects: StoredObject[] = [];
+  for await (const each of snapshotPages(store.snapshot(aScope(), store.published))) objects.push(...each);
+  const digestsOf = (some: readonly StoredObject[]): Uint8Array => {
+    const summary = new Summary();
+    summary.add(some);
+    return summary.digests();
+  };
+  const [own, lacking] = [new Summary(), objects.filter(({ key }) => key.name !== 'n7')];
+  own.add(objects);
+  const differing = own.differing(digestsOf(lacking)) ?? noBuckets;
+  const isSent = inBuckets(differing);
+  const some = objects.filter(({ key }) => isSent(key)).length;
+  t.true(some > 0 && some < 128 / 2);
 
-  for (const [summary, phase, isSame] of [
-    [value, 'sent', true],
-    ['128:another', 'syncing', false],
-    ['', 'syncing', false],
+  for (const [digests, buckets, begins, puts] of [
+    [digestsOf(objects), noBuckets, 0, 0],
+    [digestsOf(lacking), differing, 0, some],
+    [new Uint8Array(), undefined, 1, 128],
   ] as const) {
     sent();
     syncs.want(sync);
@@ -129,13 +143,19 @@ test('a slice of many objects that is resynced is compared first: nothing of it 
     const begin = queue.take();
     if (begin?.kind !== 'begin') throw new Error('it is to begin');
     t.true(begin.compares);
-    sliceSender.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence + 1, value });
+    const summary = { kind: 'summary', slice: aSlice() } as const;
+    sliceSender.learnSummary({ ...summary, sequence: begin.sequence + 1, digests: digestsOf(objects) });
     while (sync.phase === 'comparing' && sync.comparison?.isRead === false) await sliceSender.walk();
     t.is(sync.phase, 'comparing', 'another begin is meant');
 
-    sliceSender.learnSummary({ kind: 'summary', slice: aSlice(), sequence: begin.sequence, value: summary });
-    await sliceSender.walk();
+    sliceSender.learnSummary({ ...summary, sequence: begin.sequence, digests });
+    const frames = await walkAll();
 
-    t.like(sync, { phase, isSame });
+    t.is(frames.filter((frame) => frame === 'begin').length, begins);
+    t.is(frames.filter((frame) => frame.startsWith('put')).length, puts, 'an object a page');
+    t.true(sliceSender.end());
+    const end = queue.take();
+    if (end?.kind !== 'end') throw new Error('it is to end');
+    t.deepEqual([end.count, end.buckets], [puts, buckets]);
   }
 });

@@ -6,6 +6,7 @@
  *     counts and syncs under way are forgotten; its objects stay until the new via has ended its own sync.
  */
 import assert from 'node:assert/strict';
+import { noBuckets } from '../../domain/buckets.js';
 import { unreachable } from '../../domain/errors.js';
 import { decide, type Mutation } from '../../domain/mutation.js';
 import type { Push } from '../../domain/push.js';
@@ -209,11 +210,11 @@ export class Decider {
     if ((sync ?? resumed) === undefined && filterHash !== '' && slices.hashOf(slice, id) === filterHash) return this.#synced(push, id);
     // A full sync with another walk, or none, is another one, which began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) return unbegun;
-    if (push.isSame === true) {
+    if (push.buckets === noBuckets) {
       underWay.forget(slice.shard, id);
       return this.#synced(push, id);
     }
-    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }]);
+    sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], push.buckets);
     // What held little before this commit is followed by others of its lane: it must be through.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);

@@ -62,8 +62,9 @@ export class Sweep {
     const rows = this.#statements.page.all(current.id, current.slice.shard, ...walk.after, pageRows);
     for (const row of rows) {
       if (removed.length === deletesMax) return;
-      if (walk.marks.isUnmarked(row[3])) removed.push(this.#remove(current, row));
-      walk.after = [row[0], row[1], row[2]];
+      const [cluster, namespace, name, revision] = row;
+      if (walk.marks.isUnmarked(revision) && walk.covers({ cluster, namespace, name })) removed.push(this.#remove(current, row));
+      walk.after = [cluster, namespace, name];
     }
     if (rows.length === pageRows) return;
     walk.slices.shift();

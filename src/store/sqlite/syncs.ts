@@ -7,6 +7,7 @@
  *
  * Bound: one sync per slice and one removal per lane, each with its marks.
  */
+import { inBuckets, type BucketSet } from '../../domain/buckets.js';
 import type { Revision } from '../../domain/revision.js';
 import type { ShardName } from '../../domain/shard.js';
 import type { Slice } from '../../domain/slice.js';
@@ -23,6 +24,8 @@ export type Walk = {
   /** By which it is resumed: above 0, and no other's. */
   readonly number: number;
   readonly marks: Marks;
+  /** Whether an object may be removed that has no mark. */
+  readonly covers: ReturnType<typeof inBuckets>;
   /** What is still to be gone over; the first one behind `after`. */
   readonly slices: NumberedSlice[];
   after: readonly [cluster: string, namespace: string, name: string];
@@ -68,9 +71,16 @@ export class Syncs {
     else for (const ofShard of this.#syncs.values()) ofShard.delete(range.resource);
   }
 
-  walk(marks: Marks, slices: readonly NumberedSlice[]): Walk {
+  /** `buckets`: nothing outside of them is removed. */
+  walk(marks: Marks, slices: readonly NumberedSlice[], buckets?: BucketSet): Walk {
     this.#walks += 1;
-    return { number: this.#walks, marks, slices: [...slices], after: ['', '', ''] };
+    return {
+      number: this.#walks,
+      marks,
+      covers: buckets === undefined ? () => true : inBuckets(buckets),
+      slices: [...slices],
+      after: ['', '', ''],
+    };
   }
 
   removal(number: number): Walk | undefined {

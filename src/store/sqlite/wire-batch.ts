@@ -9,12 +9,13 @@
  *   neighbours  parent │ child/eu │ …                     each once
  *
  * A speaker is a pusher's term or, below 0, a link: -1 is the first of the neighbours. What has no body uses `start` for the walk
- * it resumes, 0 when it is new; an end uses `end` to say that all is the same, and what follows for its claim; a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
+ * it resumes, 0 when it is new; an end uses what follows `end` for its claim; a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
  * for what it was given and `start` for its time; a claim `end` to say that it removes or is a plain writer's, and what follows for its via, -1 for none. The text
- * that these, ends, compares, meets and reaches have besides stands in the place of the cluster, a claim's process in that of the namespace.
+ * that these, ends, compares, meets and reaches have besides stands in the place of the cluster, a claim's process and an end's buckets in that of the namespace.
  * Mutations that take their shard are of kinds behind all others.
  */
 import assert from 'node:assert/strict';
+import { parseBucketSet } from '../../domain/buckets.js';
 import { unreachable } from '../../domain/errors.js';
 import type { Key } from '../../domain/key.js';
 import type { Mutation } from '../../domain/mutation.js';
@@ -45,7 +46,6 @@ const fences = 1;
 const onlyIfRemoved = 2;
 const isRemoved = 1;
 const isPlain = 2;
-const same = 1;
 
 const kinds = [
   ...(['put', 'delete', 'acquire', 'claim', 'begin', 'upsert', 'keep', 'retract', 'end', 'invalidate', 'compare'] as const),
@@ -114,8 +114,8 @@ class Packer {
       case 'compare':
         return this.#slice(asked.slice, asked.digest, kind, this.#speaker(asked.by), 0);
       case 'end':
-        this.#slice(asked.slice, asked.filterHash, kind, this.#speaker(asked.by), walk);
-        if (asked.isSame === true) this.#numbers[this.#at + 4] = same;
+        this.#say(asked.slice.shard, asked.filterHash, asked.buckets);
+        this.#put(kind, this.#index(asked.slice.resource), this.#speaker(asked.by), walk, 0);
         this.#numbers[this.#at + 5] = asked.term ?? 0;
         return;
       case 'acquire':
@@ -243,9 +243,12 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
     return { kind, slice: { shard, resource }, by: speakerOf(expect), ...(text(1) === '' ? {} : { filterHash: text(1) }) };
   if (kind === 'compare') return { kind, slice: { shard, resource }, by: speakerOf(expect), digest: text(1) };
   if (kind === 'end') {
-    const isSame = number(4) === same ? { isSame: true } : {};
+    const buckets = parseBucketSet(text(2));
     const claimed = number(5) === 0 ? {} : { term: number(5) };
-    return resumed({ kind, slice: { shard, resource }, by: speakerOf(expect), filterHash: text(1), ...isSame, ...claimed }, number(3));
+    return resumed(
+      { kind, slice: { shard, resource }, by: speakerOf(expect), filterHash: text(1), ...(buckets && { buckets }), ...claimed },
+      number(3),
+    );
   }
 
   const key: Key = { resource, shard, cluster: text(1) as Key['cluster'], namespace: text(2), name: text(3) };
