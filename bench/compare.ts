@@ -1,13 +1,13 @@
 /**
  * `npm run bench:compare -- <ref> [--runs=3] [-- options of bench]`: is this build faster or slower than that of another commit?
  *
- *   this ── that │ that ── this │ this ── that │ …     Runs alternate, and take turns in going first: what else the machine
- *      run 1     │    run 2     │    run 3             does meanwhile meets both builds.
+ *   this ── that │ that ── this │ this ── that │ …     Runs alternate, and take turns in going first, so that other load
+ *      run 1     │    run 2     │    run 3             on the machine meets both builds.
  *
- * Both servers are measured by this checkout's harness, each run on a new store; medians and the spread of the runs are shown,
- * and a difference that is smaller than the spread is marked as such. The other commit is unpacked from the repository into a
+ * This checkout's harness measures both servers, each run on a new store. It shows medians and the spread of the runs,
+ * and marks a difference that is smaller than the spread. The other commit is unpacked from the repository into a
  * temporary folder and built there, with our node_modules when it locks the same packages, else with its own. Nothing is
- * left behind, in the repository either (which is why this is no worktree). runs × 2 runs of a bounded time each.
+ * left behind, not even in the repository (which is why this is no worktree). runs × 2 runs of a bounded time each.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -75,7 +75,7 @@ async function compare(
   return describe(that, reports.get(that)!, current, reports.get(current)!);
 }
 
-/** Answers the compiled main.js of a commit. Types are not checked: what its tests look like does not matter here. */
+/** Gives the compiled main.js of a commit. Types are not checked, because its tests do not matter here. */
 async function build(commit: string, checkout: string): Promise<string> {
   await mkdir(checkout);
   const archive = join(checkout, '..', 'checkout.tar');
@@ -88,7 +88,7 @@ async function build(commit: string, checkout: string): Promise<string> {
   return join(checkout, 'build', 'src', 'main.js');
 }
 
-/** A program that is called as upstream's is, so that both builds are started the same way. */
+/** A program that is called as upstream's is, so that both builds start the same way. */
 async function writeProgram(folder: string, main: string): Promise<string> {
   const program = join(folder, 'cache-server');
   await mkdir(folder);
@@ -150,7 +150,7 @@ function figuresOf(reports: readonly Report[]): ReadonlyMap<string, Series> {
   return all;
 }
 
-/** The median, and from where to where the runs were apart. */
+/** The median, and the range of the runs. */
 function summary(values: readonly number[]): string {
   if (values.length === 0) return '';
   return `${formatNumber(median(values))} (${formatNumber(Math.min(...values))}…${formatNumber(Math.max(...values))})`;

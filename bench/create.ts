@@ -2,7 +2,7 @@
  * How many creates a second are acknowledged, each durable before its answer, with 16 writers at once?
  *
  * Ceiling: the same client against a bare Node TLS server that parses the JSON and keeps it in a Map. At least half of it.
- * It is asked first: what it creates is what all other questions read.
+ * It comes first: its objects are what all other questions read.
  */
 import { BareProcess } from './harness/bare-process.js';
 import { check, type Bench, type Question } from './harness/question.js';
@@ -41,7 +41,7 @@ export const create: Question = {
       ],
       checks: [
         check(
-          'what was acknowledged is listed, at the revision that was acknowledged (G1)',
+          'every acknowledged object is listed, at the very revision that was acknowledged (G1)',
           missing === 0,
           `${missing} of ${objects} are not`,
         ),
@@ -52,7 +52,7 @@ export const create: Question = {
   },
 };
 
-/** The client is warm for both, and both servers are new: the one for warming up is thrown away. */
+/** The client is warm for both, and both servers are new: the one used for warming up is thrown away. */
 async function warmUp({ load, target, options }: Bench): Promise<void> {
   await using bare = await BareProcess.start(target);
   await load.ask('create', { target: bare.target, objects: Math.ceil(options.objects * warmUpShare), writers: options.writers });

@@ -89,7 +89,7 @@ async function neverUnlessFailed(promise: Promise<unknown>): Promise<never> {
   return await new Promise<never>(() => {});
 }
 
-/** Every watcher has seen exactly the acknowledged updates, each once and of the object it belongs to, by rising revision. */
+/** Every watcher has seen exactly the acknowledged updates, each once and for its own object, by rising revision. */
 function validate({ updated, watchers }: Round): readonly Check[] {
   const order = Array.from(updated.revisions.keys()).sort((a, b) => updated.revisions[a]! - updated.revisions[b]!);
   let [unordered, wrong] = [0, 0];

@@ -1,9 +1,9 @@
 /**
- * What does a pusher that floods cost the others, and the memory of the server?
+ * What does a pusher that floods cost others, and the memory of the server?
  *
- * For some seconds one session changes its 2,000 objects without end, as fast as the server takes them, and another sends without
- * waiting for acknowledgements and comes back when it is cut off. Meanwhile somebody else writes 50 objects a second. From a
- * write's sending to its event at a watch of that shard: p99 at most 50 ms. Resident memory grows by at most 96 MiB over what it is after
+ * For some seconds one session changes its 2,000 objects without end, as fast as the server accepts them, and another sends without
+ * waiting for acknowledgements and comes back when it is cut off. Meanwhile somebody else writes 50 objects a second. From the
+ * sending of a write to its event at a watch of that shard: p99 at most 50 ms. Resident memory grows by at most 96 MiB over its size after
  * an ordinary sync. Then the same with a watch of everything, which gets the flood as well; its delay has no limit.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +21,7 @@ const ordinaryObjects = 15_000;
 const steadyObjects = 200;
 const everyMs = 20;
 const delayMsMax = 50;
-/** Beyond what an ordinary sync has filled already: two sessions' credit and the commits made of it, sent and not yet collected. */
+/** Beyond what an ordinary sync has filled already: two sessions' credit and their commits, sent and not yet collected. */
 const grownMbMax = 96;
 const lateMsMax = 10_000;
 const sampleEveryMs = 100;
@@ -31,7 +31,7 @@ type Round = Readonly<{ flooded: Flooded; written: Written; witnessed: Witnessed
 
 export const flood: Question = {
   name: 'flood',
-  asks: 'What does a pusher that floods cost the others, and the memory of the server?',
+  asks: 'What does a pusher that floods cost others, and the memory of the server?',
   pushes: true,
   async ask(bench) {
     const target = await pushTargetOf(bench);

@@ -2,7 +2,7 @@
  * How many gets and creates a second does a client written in Go see, over one connection of HTTP/2, 16 at a time?
  *
  * kcp's controllers and informers are such clients; the load generator of the other questions speaks HTTP/1.1 and is written in
- * JavaScript, so it does not show what HTTP/2 costs the server. Left out aloud where Go is missing. What is created is deleted again.
+ * JavaScript, so it does not show what HTTP/2 costs the server. Left out with a message where Go is missing. Created objects are deleted again.
  */
 import { join } from 'node:path';
 import { writeFile } from 'node:fs/promises';
@@ -47,7 +47,7 @@ export const goClient: Question = {
       figures: [...figuresOf('gets', gets, getsPerSecondMin), ...figuresOf('creates', creates, createsPerSecondMin)],
       checks: measured.map(({ method, requests, wrong, firstWrong, protocol }) =>
         check(
-          `every ${method} is answered over HTTP/2 as it must be`,
+          `every ${method} is answered correctly over HTTP/2`,
           wrong === 0 && protocol === 'HTTP/2.0',
           `${wrong} of ${requests} were not, over ${protocol}: ${firstWrong}`,
         ),
@@ -91,7 +91,7 @@ async function measure({ server, folder, options, acknowledged }: Bench, program
     .map((line) => JSON.parse(line) as Measured);
 }
 
-/** Of what `create` left, round after round. */
+/** Of the objects that `create` left, round after round. */
 function gets(resourceVersions: readonly string[]): readonly Request[] {
   return Array.from({ length: getsMax }, (_, count) => {
     const index = count % resourceVersions.length;
@@ -99,7 +99,7 @@ function gets(resourceVersions: readonly string[]): readonly Request[] {
   });
 }
 
-/** Of objects behind those that `create` left; what follows finds the server as it was. */
+/** Of objects beyond those that `create` left; later questions find the server as it was. */
 function createsAndDeletes(objects: number): readonly Request[] {
   const indexes = Array.from({ length: Math.min(objects, createsMax) }, (_, count) => objects + count);
   const creates = indexes.map((index): Request => ({ method: 'POST', path: collectionPathOf(index), body: textOf(index)('', 0) }));

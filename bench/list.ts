@@ -1,5 +1,5 @@
 /**
- * How long does a full wildcard LIST take, on a connection that is open?
+ * How long does a full wildcard LIST take, on an open connection?
  *
  * Ceiling: the same bytes from a bare Node TLS server, read by the same client. At most three times that.
  */
@@ -45,7 +45,7 @@ async function askOver(protocol: Protocol, { load, target, bare, folder, options
     ],
     checks: [
       check(
-        `${protocol}: every object is listed, as it was acknowledged`,
+        `${protocol}: every object is listed at its acknowledged revision`,
         missing === 0 && listed.resourceVersions.length === options.objects,
         `${missing} are not`,
       ),

@@ -1,8 +1,8 @@
 /**
  * How late did the server's event loop run during all this?
  *
- * An event loop that stands delays every client, and one that stands for 15 s loses every HTTP/2 watch (contract R22). By the
- * server's own account: the worst window's p99 at most 10 ms, and never 100 ms late. Each question's worst is shown by name.
+ * A blocked event loop delays every client, and one that is blocked for 15 s loses every HTTP/2 watch (contract R22). By the
+ * server's own measurement: the worst window's p99 at most 10 ms, and never 100 ms late. Each question's worst is shown by name.
  */
 import type { LoopSample } from './harness/loop-sampler.js';
 import { check, type Figure, type Question } from './harness/question.js';
@@ -36,7 +36,7 @@ export const loop: Question = {
       ],
       checks: [
         check(
-          'the server says how late it is',
+          'the server reports how late its loop is',
           samples.every(({ maxMs }) => !Number.isNaN(maxMs)),
           'the maximum is not among its metrics',
         ),

@@ -6,7 +6,7 @@
  *
  * The server is a child process with a folder, an authority and a port of its own; load comes from two further processes, and
  * the ceilings from a fourth. Everything ends with this one, by a signal too, and by itself after runMsMax.
- * Exit codes: 0 · 1 a check is broken, or with --strict a limit is missed · 2 called wrongly · 130 interrupted.
+ * Exit codes: 0 · 1 a check is broken, or with --strict a limit is missed · 2 wrong arguments · 130 interrupted.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -43,7 +43,7 @@ import { tierSlices } from './tier-slices.js';
 import { tierSync } from './tier-sync.js';
 import { watchList } from './watch-list.js';
 
-/** In this order: the first fills the server, the last two judge the whole run. What is pushed comes behind those who read what the first created. */
+/** In this order: the first fills the server, the last two measure the whole run. Questions that push come after those that read the first objects. */
 const questions: readonly Question[] = [
   create,
   list,
@@ -135,7 +135,7 @@ async function run(flags: Flags, cleanUp: CleanUp): Promise<Report> {
   const takesPushes = (await server.client().raw('GET', statusPath)).status === 200;
   for (const { name, asks, pushes, ask } of chosen) {
     if (pushes === true && !takesPushes) {
-      console.error(`${name}: left out, nothing can be pushed into this server`);
+      console.error(`${name}: left out, this server accepts no pushes`);
       continue;
     }
     console.error(`${name}: ${asks}`);

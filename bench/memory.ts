@@ -1,8 +1,8 @@
 /**
  * How much memory does the server hold ten seconds after all this?
  *
- * As Linux counts it, for the whole process: heaps, buffers and SQLite's caches. At most 200 MB. The peak is shown and has no
- * limit, and neither has what Node reports on itself: what is missing from the sum is SQLite, the committer's thread, and malloc.
+ * As Linux counts it, for the whole process: heaps, buffers and SQLite's caches. At most 200 MB. The peak is shown without a
+ * limit, and so are Node's own figures: the rest is SQLite, the committer's thread, and malloc.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { metric } from './harness/metrics-text.js';

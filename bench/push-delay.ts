@@ -5,7 +5,7 @@
  *   ▲ sent                                                                                    seen ▲
  *
  * Four processes on one machine; the stand-in lives in this one, which does nothing else meanwhile. One change at a time, with a pause
- * that is longer than what changes are collected for. Median at most 5 ms.
+ * that is longer than the time for which changes are collected. Median at most 5 ms.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeObject } from '../test/support/kube-client.js';
@@ -73,7 +73,7 @@ export const pushDelay: Question = {
   },
 };
 
-/** The stand-in adds what an API server would, and the agent what makes a replica of it. */
+/** The stand-in adds what an API server would, and the agent makes a replica of it. */
 function put(standIn: ShardStandIn, index: number, round: number): void {
   const place = placeOn(shard, index);
   const object = JSON.parse(textOf(index, place)('', round)) as KubeObject;

@@ -2,10 +2,10 @@
  * How many objects a second does one session push, each durable before it is acknowledged?
  *
  * Ceiling: the same objects over a bare websocket into one table, msgpack and TLS included, in one thread of a process of its
- * own, ws and SQLite as they come but for `synchronous=FULL`; with one frame and with several frames to a commit, the faster
- * counts. At least 70 % of it. The share of the same loop with all that was found out about making it faster is shown as well.
+ * own, with the defaults of ws and SQLite except `synchronous=FULL`; with one frame and with several frames to a commit, the faster
+ * counts. At least 70 % of it. The share of the same loop with every known improvement is shown as well.
  *
- * All clients have every body ready before the clock starts. Rounds alternate, and each is of a new shard, so that every object is
+ * All clients have every body ready before the clock starts. Rounds alternate, and each has a new shard, so that every object is
  * created; in the last one all are changed as well, which has no limit.
  */
 import { join } from 'node:path';
@@ -19,10 +19,10 @@ import { formatNumber, formatShare } from './harness/report.js';
 const shareMin = 0.7;
 const rounds = 5;
 const frameObjects = 128;
-/** More objects than the server's own credit lets be unacknowledged. */
+/** More objects than the server's own credit allows unacknowledged. */
 const framesMax = 32;
 
-/** `processorUs`: of the receiving process, an object. */
+/** `processorUs`: of the receiving process, per object. */
 type Measured = Readonly<{ perSecond: number; processorUs: number }>;
 type Loop = Readonly<{ name: string; framesPerCommitMax: number; masked: boolean; tuned: boolean }>;
 
@@ -94,9 +94,9 @@ export const push: Question = {
         { name: 'changes pushed', value: objects / (changed.changeMs / 1_000), unit: '/s' },
       ],
       checks: [
-        check('nothing that was pushed is refused', refused === 0, `${refused} are`),
-        check('what was pushed is listed, each object once', compared.listed === objects, `${compared.listed} of ${objects}`),
-        check('it is listed byte for byte as it was pushed (D1)', compared.different === 0, `${compared.different} are not`),
+        check('no pushed object is refused', refused === 0, `${refused} are`),
+        check('every pushed object is listed, once', compared.listed === objects, `${compared.listed} of ${objects}`),
+        check('each is listed byte for byte as it was pushed (D1)', compared.different === 0, `${compared.different} are not`),
       ],
     };
   },
@@ -139,7 +139,7 @@ function processorTime(measured: readonly Measured[]): number {
   return median(measured.map(({ processorUs }) => processorUs));
 }
 
-/** In percent. Round by round, for those of one round had the same neighbours on the machine. */
+/** In percent. Round by round, because both of one round had the same load on the machine. */
 function share(ours: readonly Measured[], theirs: readonly Measured[]): number {
   return median(ours.map(({ perSecond }, round) => (perSecond / theirs[round]!.perSecond) * 100));
 }

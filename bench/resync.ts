@@ -1,7 +1,7 @@
 /**
- * How long does a sync of objects that are all there already take?
+ * How long does a sync take if all of its objects are already there?
  *
- * This is a shard's pusher that was restarted. At most 1 s, no revision is given, and a watch of everything sees nothing.
+ * This is a shard's restarted pusher. At most 1 s, no revision is given, and a watch of everything sees nothing.
  */
 import { median } from './harness/jobs.js';
 import { wildcardPath } from './harness/objects.js';
@@ -12,13 +12,13 @@ import { formatShare } from './harness/report.js';
 const secondsMax = 1;
 const rounds = 5;
 const shard = 'restated';
-/** One change of this one comes last, so that the watch has had its time and is known to be there. */
+/** One change of this object comes last, so that the watch has had its time and is known to work. */
 const lastShard = 'restated-last';
 const lateMsMax = 10_000;
 
 export const resync: Question = {
   name: 'resync',
-  asks: 'How long does a sync of objects take that are all there already?',
+  asks: 'How long does a sync take if all of its objects are already there?',
   pushes: true,
   async ask(bench) {
     const { load, secondLoad, options } = bench;
@@ -56,14 +56,14 @@ export const resync: Question = {
         { name: 'slowest of them', value: Math.max(...synced) / 1_000, unit: 's' },
       ],
       checks: [
-        check('nothing that was synced is refused', refused === 0, `${refused} are`),
+        check('no synced object is refused', refused === 0, `${refused} are`),
         check(
-          'a sync of what is there gives no revision',
+          'a sync of existing objects gives no revision',
           after.cache.resourceVersion === resourceVersion,
           `${resourceVersion} before, ${after.cache.resourceVersion} after`,
         ),
         check('a watch of everything sees nothing of it', others === 0, `it saw ${others} events`),
-        check('the watch was there: it sees the next change', indexes.length === 1, `it saw ${indexes.length}`),
+        check('the watch works: it sees the next change', indexes.length === 1, `it saw ${indexes.length}`),
         check(
           'the slice counts as synced, with every object',
           slice?.syncedIn === 'this-term' && slice.objects === objects,

@@ -1,8 +1,8 @@
 /**
  * How long until 32 informers that start together all have their bookmark?
  *
- * This is a region coming back after its cache was restarted. Each informer has a connection of its own, as processes have.
- * At most 3 s, and every one has got every object. The ceiling is the same bytes, 32 times, from a bare server.
+ * This is a region that comes back after its cache restarted. Each informer has a connection of its own, as processes have.
+ * At most 3 s, and every one has every object. The ceiling is the same bytes, 32 times, from a bare server.
  */
 import { join } from 'node:path';
 import { median } from './harness/jobs.js';

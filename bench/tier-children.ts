@@ -1,9 +1,9 @@
 /**
  * What does each of many children with equal policies cost its parent?
  *
- * The children are bare: they ask for freshness once a second, take what comes, and store nothing. Each figure is processor time of the
- * parent's serving thread, by child: while nothing happens, for a change that crosses to all of them or to none, one at a time and many at once,
- * and when all come back to changes that they have missed. What the parent does without children is taken off.
+ * The children are bare: they send a heartbeat once a second, receive what comes, and store nothing. Each figure is processor time of the
+ * parent's serving thread, by child: while nothing happens, for a change that all of them or none get, one at a time and many at once,
+ * and when all come back to changes that they have missed. The parent's time without children is subtracted.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StrataProcess } from '../test/support/strata-process.js';
@@ -88,15 +88,15 @@ export const tierChildren: Question = {
             limit: { kind: 'at most', value: idleMsMax },
             note: `${children} children, each asks once a second`,
           },
-          figure('a change that crosses, one at a time', each(crossing.single, alone.single, singles) * 1_000),
-          figure(`a change that crosses, ${objects} at once`, each(crossing.many, alone.many, objects) * 1_000),
+          figure('a change that is let through, one at a time', each(crossing.single, alone.single, singles) * 1_000),
+          figure(`a change that is let through, ${objects} at once`, each(crossing.many, alone.many, objects) * 1_000),
           figure('a change that is kept from it, one at a time', each(keeping.single, alone.single, singles) * 1_000),
           figure(`a change that is kept from it, ${objects} at once`, each(keeping.many, alone.many, objects) * 1_000),
           figure(`coming back to ${objects} changes`, each(returned, 0, 1), 'ms'),
         ],
         checks: [
           check('nothing was resynced when they came back', resynced === 0, `${resynced} slices were`),
-          check('nothing crossed that is kept from them', crossed === 0, `${crossed} changes did`),
+          check('no change was sent that is kept from them', crossed === 0, `${crossed} changes did`),
         ],
       };
     } finally {

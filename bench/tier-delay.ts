@@ -3,8 +3,8 @@
  *
  *   this process ──push──▶ west leaf ─▶ west ─▶ root ─▶ east ─▶ east leaf ──watch──▶ a load process
  *
- * Five caches on one machine, one change at a time. Unloaded: median at most 12 ms, p99 at most 40 ms, asked of processes that have just
- * started and of such that have had 20,000 changes, for their code is compiled by then. With a round trip of 20 and of 250 ms put into
+ * Five caches on one machine, one change at a time. Unloaded: median at most 12 ms, p99 at most 40 ms, for processes that have just
+ * started and for processes after 20,000 changes, whose code is compiled by then. With a round trip of 20 and of 250 ms put into
  * the two links beside the root: the sum of the ways there plus 15 ms at the median.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +21,7 @@ const objects = 50;
 const changesUnloaded = 400;
 const changesDelayed = 60;
 const pauseMs = 20;
-/** Told at once before the changes that are measured, and time for them to get through. */
+/** Changes sent before those that are measured, and the time they need to get through. */
 const changesBefore = 20_000;
 const changesBeforeMs = 5_000;
 const medianMsMax = 12;

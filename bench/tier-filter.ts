@@ -1,8 +1,8 @@
 /**
  * What does a child cost its parent for changes that the policy keeps from it?
  *
- * The same changes are pushed at a parent alone, and at one with children that follow only what is marked public, which none of them
- * is. What a child costs a change is the difference in processor time: it is matched, and nothing of it is sent.
+ * The same changes are pushed at a parent alone, and at one with children that follow only public objects, and none is
+ * public. The cost of a child for a change is the difference in processor time: the change is matched, and nothing of it is sent.
  */
 import { readProcessorMs } from './harness/process-usage.js';
 import { pushTargetOf, readStatus } from './harness/push-target.js';
@@ -13,7 +13,7 @@ import { TreeProcesses } from './harness/tree-processes.js';
 const shard = 'private';
 const children = 2;
 const onlyPublic = '[{annotations: {example.io/visibility: public}}]';
-/** Of a change and child: reading what its object says of itself, once for all children, and comparing. */
+/** For a change and child: reading the object's labels, annotations and path, once for all children, and matching. */
 const microsecondsMax = 40;
 
 export const tierFilter: Question = {

@@ -1,9 +1,9 @@
 /**
- * What does a child send and get when it goes to another parent and back, and holds what both have?
+ * What does a child send and receive when it goes to another parent and back, and holds what both have?
  *
- *          root            half of the objects are the root's, half the child's. The way to the parents is one proxy, which is led to the
- *        ╱      ╲          other parent and breaks the link off; it counts the bytes that pass both ways, frames of heartbeats included.
- *   parent a   parent b    What the first link took is all of it; what each move takes should be digests.
+ *          root            half of the objects are the root's, half the child's. One proxy leads to the parents; it is pointed at the
+ *        ╱      ╲          other parent and breaks the link; it counts the bytes that pass both ways, frames of heartbeats included.
+ *   parent a   parent b    The first link carries everything; each move should carry digests.
  *        ╲  or  ╱
  *          child
  */
@@ -25,7 +25,7 @@ const pollMs = 200;
 
 export const tierMove: Question = {
   name: 'tier-move',
-  asks: 'What does a child send and get when it goes to another parent and back, and holds what both have?',
+  asks: 'What does a child send and receive when it goes to another parent and back, and holds what both have?',
   pushes: true,
   async ask({ folder, options: { objects } }) {
     await using tree = await TreeProcesses.open();
@@ -87,7 +87,7 @@ async function holds(server: StrataProcess, objects: number): Promise<void> {
   await until(async () => (await counts(server)).every((count) => count === objects));
 }
 
-/** Both ends have been told all that the other one has. */
+/** Each end has everything that the other end has. */
 async function current(child: StrataProcess, parent: StrataProcess): Promise<void> {
   const { cache } = await readStatus({ server: parent });
   await until(async () => {

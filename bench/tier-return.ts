@@ -1,9 +1,9 @@
 /**
- * How do many children come back when their parent was restarted, and what do its readers feel?
+ * How do many children come back when their parent has restarted, and what do its readers notice?
  *
- * The children are bare: each comes back as a link does, by its rule and with its bounds, says that it holds nothing, and is ready once it was
- * told all slices of a shard. One reader asks the parent for an object all the while. Four hundred, for their half of the handshakes is made by
- * this process; how a thousand are spread is shown by test/tier/link.test.ts.
+ * The children are bare: each comes back as a link does, by its rule and with its bounds, reports that it holds nothing, and is ready once it
+ * has all slices of a shard. One reader asks the parent for an object all the while. Only four hundred children, because this process
+ * makes their half of the handshakes; test/tier/link.test.ts shows how a thousand are spread.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,7 +27,7 @@ const readPath = '/services/cache/shards/shard-0/clusters/acme/apis/apis.kcp.io/
 
 export const tierReturn: Question = {
   name: 'tier-return',
-  asks: 'How do many children come back when their parent was restarted, and what do its readers feel?',
+  asks: 'How do many children come back when their parent has restarted, and what do its readers notice?',
   pushes: true,
   async ask() {
     await using tree = await TreeProcesses.open();
@@ -89,7 +89,7 @@ class Returning {
   readonly #parent: StrataProcess;
   readonly #name: string;
   #cache: BareCache | undefined;
-  /** When it asked for the connection that it got. */
+  /** When it asked for the connection that succeeded. */
   cameMs: number | undefined;
   readyMs: number | undefined;
 
@@ -109,7 +109,7 @@ class Returning {
 
   async run(slices: number, signal: AbortSignal): Promise<void> {
     let attempt: Attempt = firstAttempt;
-    // As if it had lost its parent: the first time they do not come at once either.
+    // As if it had lost its parent, so that not all come at once the first time either.
     let parting: Parting = { lastedMs: 0, reason: undefined, message: '', retryAfterMs: undefined };
     while (!signal.aborted) {
       const next = reconnect(attempt, parting, { urls: 1, random: Math.random, bounds: linkReconnectBounds });
@@ -133,13 +133,13 @@ class Returning {
       this.readyMs = performance.now();
       await this.#cache.reading;
     } catch {
-      // It comes back, whatever it was.
+      // It comes back, whatever the error.
     }
     return { lastedMs: sinceMs === undefined ? 0 : performance.now() - sinceMs, reason: undefined, message: '', retryAfterMs: undefined };
   }
 }
 
-/** How long reads took until then, in milliseconds each, from the first on that was answered. */
+/** How long reads took until then, in milliseconds each, from the first answered one on. */
 async function readUntil(parent: StrataProcess, holds: () => boolean): Promise<readonly number[]> {
   const client = parent.client();
   const reads: number[] = [];

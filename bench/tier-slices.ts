@@ -1,9 +1,9 @@
 /**
  * What do many slices cost a link: when they open, when the policy changes, and when nothing happens?
  *
- * 20,000 slices of 22 types are begun on one link, then told and ended with an object each, and come to a child; 8,000 of them are
- * resynced for the policy has changed. The other end of each link is bare: it says and takes what a cache does and stores nothing, so
- * that the time is the server's. Turns are those of its serving thread, by its own processor time. What an idle child costs is the
+ * 20,000 slices of 22 types are begun on one link, then synced and ended with an object each, and sent to a child; 8,000 of them are
+ * resynced because the policy has changed. The other end of each link is bare: it sends and receives what a cache does and stores nothing, so
+ * that the time is the server's. Turns are those of its serving thread, by its own processor time. The cost of an idle child is the
  * difference that some of them make to the processor time of that thread.
  */
 import { mkdtemp } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const shardsOpened = 910;
 const shardsChanged = 364;
 const secondsMax = 1;
 const turnMsMax = 20;
-/** Until the turn that was the last is noted. */
+/** Until the last turn is recorded. */
 const settleMs = 50;
 const idleChildren = 2;
 const intervalMs = 5_000;
@@ -62,7 +62,7 @@ export const tierSlices: Question = {
     return {
       figures: [
         ...work(`${slices.length} slices begun on one link`, begun, secondsMax),
-        ...work('… told and ended, with an object each', received),
+        ...work('… synced and ended, with an object each', received),
         ...work('… reported', reported),
         ...work('… and sent to a child', opened),
         ...work(`a policy change with ${changing} slices, at the sender`, changed, secondsMax),
@@ -75,7 +75,7 @@ export const tierSlices: Question = {
           note: `processor time of the serving thread, ${idleChildren} children; milliseconds are noise where others use the machine`,
         },
       ],
-      checks: [check('every object was taken', feeder.refused === 0, `${feeder.refused} were refused`)],
+      checks: [check('every object was accepted', feeder.refused === 0, `${feeder.refused} were refused`)],
     };
   },
 };
@@ -88,14 +88,14 @@ async function openFeeder(server: StrataProcess, slices: readonly OfSlice[]): Pr
   return feeder;
 }
 
-/** Resolves once all of them were ended. */
+/** Resolves once all of them have ended. */
 async function follow(follower: BareCache, slices: number): Promise<void> {
   follower.policy(nothing, everything);
   follower.resume();
   await follower.ended(slices);
 }
 
-/** What one more costs each interval. */
+/** The cost of one more child in each interval. */
 async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Promise<number> {
   const feeder = await openFeeder(server, slices);
   await feeder.begin(slices);
@@ -114,7 +114,7 @@ async function idleChild(server: StrataProcess, slices: readonly OfSlice[]): Pro
   return Math.max(0, followed - alone) / idleChildren;
 }
 
-/** Of the serving thread in one interval, when what came before is over. */
+/** Of the serving thread in one interval, once earlier work is over. */
 async function quietMs({ pid }: StrataProcess): Promise<number> {
   await sleep(intervalMs);
   const before = await readThreadMs(pid);
@@ -122,7 +122,7 @@ async function quietMs({ pid }: StrataProcess): Promise<number> {
   return (await readThreadMs(pid)) - before;
 }
 
-/** The objects of the shards of these by one rule, all others by another: only of these is it the same as before. */
+/** One rule for the shards of these slices, another one for all others: only these slices keep their filter. */
 function policyWithout(slices: readonly OfSlice[]): string {
   const shards = [...new Set(slices.map(({ slice }) => slice.shard))];
   return JSON.stringify([

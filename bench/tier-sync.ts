@@ -1,8 +1,8 @@
 /**
- * How fast does a child come to hold what its parent has: all of it, and what changed while it was away?
+ * How fast does a child get what its parent has: everything, and what changed while it was away?
  *
- * The parent holds the objects of one shard. A child that begins empty has them in at most 2 s for 10,000 of 2.5 kB; one whose link was
- * broken while each of them changed catches up at 20,000 changes a second or more, and is told changes, not a sync. Both are
+ * The parent holds the objects of one shard. A child that starts empty has them in at most 2 s for 10,000 of 2.5 kB; one whose link was
+ * broken while each of them changed catches up at 20,000 changes a second or more, and receives changes, not a sync. Both are
  * counted from the moment the link is open to the one in which the last object is published at the child.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,12 +21,12 @@ const absences = 2;
 const syncSecondsMax = 2;
 const changesPerSecondMin = 20_000;
 const waitMsMax = 60_000;
-/** Each look costs the child something; when it had the last object it tells by the age of that. */
+/** Looks are rare, because each costs the child something; the age of the last change gives its exact time. */
 const pollMs = 200;
 
 export const tierSync: Question = {
   name: 'tier-sync',
-  asks: 'How fast does a child come to hold what its parent has, and what changed while it was away?',
+  asks: 'How fast does a child get what its parent has, and what changed while it was away?',
   pushes: true,
   async ask({ options: { objects } }) {
     await using tree = await TreeProcesses.open();
@@ -78,7 +78,7 @@ export const tierSync: Question = {
   },
 };
 
-/** Milliseconds from the link's opening, the last of those behind `before`, to the publication of so many changes. */
+/** Milliseconds from the opening of the link, the last one after `before`, to the publication of so many changes. */
 async function untilRevision(child: StrataProcess, changes: number, before = 0): Promise<number> {
   const deadline = performance.now() + waitMsMax;
   const client = child.client();
@@ -95,7 +95,7 @@ async function untilRevision(child: StrataProcess, changes: number, before = 0):
   }
 }
 
-/** When its link was open, as its log says. */
+/** When its link was open, by its log. */
 async function connections(child: StrataProcess): Promise<readonly number[]> {
   const lines = (await child.log()).split('\n').filter((line) => line.includes('link.connected'));
   return lines.map((line) => Date.parse(/"time":"([^"]+)"/.exec(line)?.[1] ?? ''));

@@ -18,7 +18,7 @@ const source: SliceSource = {
   },
 };
 
-test('a program pushes a slice with what the package exports, and stops when it is told to', async (t) => {
+test('a program pushes a slice with what the package exports, and stops when it is asked to', async (t) => {
   const server = await aServer(t);
   const { certificate, key } = server.master;
   const stopping = new AbortController();
@@ -38,7 +38,7 @@ test('a program pushes a slice with what the package exports, and stops when it 
   t.deepEqual(await ended, { kind: 'stopped' });
 });
 
-test('a sender that takes over has the shard, and the earlier one ends as fenced', async (t) => {
+test('a sender that takes over gets the shard, and the earlier one ends as fenced', async (t) => {
   const server = await aServer(t);
   const { certificate, key } = server.master;
   const open = (takesOver: boolean) =>
@@ -61,7 +61,7 @@ test('a sender that takes over has the shard, and the earlier one ends as fenced
   t.deepEqual(await ended, { kind: 'stopped' });
 });
 
-test('what is no name of a shard is no sender', (t) => {
+test('an invalid shard name opens no sender', (t) => {
   const identity = { ca: undefined, certificate: '', key: '' };
 
   t.is(parseShardName('*'), undefined);

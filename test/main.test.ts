@@ -1,4 +1,4 @@
-/** The process itself: what a signal does to it, and what it refuses to start with. */
+/** The process itself: how it reacts to signals, and when it refuses to start. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ async function linesOf(server: StrataProcess, event: string): Promise<readonly L
   return lines.map((line) => JSON.parse(line) as Line).filter((line) => line.event === event);
 }
 
-/** Hangs up, and answers the line that reports on it. */
+/** Sends SIGHUP, and gives the line that reports on it. */
 async function hangUp(server: StrataProcess): Promise<Line | undefined> {
   const before = (await linesOf(server, 'server.reloaded')).length;
   process.kill(server.pid, 'SIGHUP');
@@ -35,7 +35,7 @@ async function hangUp(server: StrataProcess): Promise<Line | undefined> {
   return (await linesOf(server, 'server.reloaded')).at(-1);
 }
 
-test('SIGHUP reads serving certificate, client CA and policies again at once, and one line says what came of each', async (t) => {
+test('SIGHUP reads serving certificate, client CA and policies again at once, and one line gives the result for each', async (t) => {
   const folder = await aFolder(t);
   const next = await TestAuthority.create(await aFolder(t), { name: 'next' });
   const authority = await Authority.create({ clock: systemClock }, { name: 'serving', validityDays: 5 });
@@ -85,7 +85,7 @@ test('SIGHUP reads serving certificate, client CA and policies again at once, an
   t.is((await server.client({ as: master }).raw('GET', status)).status, 200);
 });
 
-test('SIGHUP ends no server that starts or stops', async (t) => {
+test('SIGHUP does not end a server that starts or stops', async (t) => {
   const folder = await aFolder(t);
   const authority = await TestAuthority.create(folder);
   const logged: string[] = [];
@@ -113,7 +113,7 @@ test('SIGHUP ends no server that starts or stops', async (t) => {
   t.true(has('server.stopped'), logged.join(''));
 });
 
-test('a variable that nobody knows ends the start with the one that was meant, for a server and for a command', (t) => {
+test('an unknown variable ends the start and names the one that was meant, for a server and for a command', (t) => {
   const environment = { ...process.env, STRATA_SECUREPORT: '1' };
   for (const words of [['serve'], ['cache-server'], ['cert', 'admin']]) {
     const { status: code, stderr } = spawnSync(process.execPath, [builtMain(), ...words], { env: environment, encoding: 'utf8' });

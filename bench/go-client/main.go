@@ -1,4 +1,4 @@
-// Command go-client measures a cache server as a controller written in Go meets it: net/http over HTTP/2, one connection,
+// Command go-client measures a cache server as a controller written in Go uses it: net/http over HTTP/2, one connection,
 // many requests at once, a client certificate.
 //
 // It reads requests from a file and sends each once, in this order, at most `workers` at a time within one phase:
@@ -56,7 +56,7 @@ type result struct {
 
 func main() {
 	server := flag.String("server", "", "URL of the cache server, without a path")
-	authority := flag.String("ca", "", "file of the certificate that vouches for the server")
+	authority := flag.String("ca", "", "file of the CA certificate for the server")
 	certificate := flag.String("cert", "", "file of the client certificate")
 	key := flag.String("key", "", "file of its key")
 	file := flag.String("requests", "", "file of requests, one of JSON a line")
@@ -136,7 +136,7 @@ func readRequests(file string) ([]request, error) {
 	return requests, lines.Err()
 }
 
-// measure sends every request once. What was wrong with the first that failed is reported, and how many did.
+// measure sends every request once. It reports how many failed, and the reason of the first failure.
 func measure(client *http.Client, server string, requests []request, workers int) result {
 	measured := result{Method: requests[0].Method, Requests: len(requests)}
 	delays := make([]time.Duration, len(requests))
@@ -181,7 +181,7 @@ func measure(client *http.Client, server string, requests []request, workers int
 	return measured
 }
 
-// send answers the protocol and what was wrong, or "".
+// send returns the protocol, and the fault or "".
 func send(client *http.Client, server string, each request) (protocol, wrong string) {
 	name := each.Method + " " + each.Path
 	sent, err := http.NewRequest(each.Method, server+each.Path, strings.NewReader(each.Body))

@@ -1,6 +1,6 @@
 /**
- * The other end of a link as a bench needs it: it says what a cache says, opens as many slices as it is told to or takes what the server
- * sends, keeps to the credit, and stores nothing. What it takes no time for is the server's.
+ * The other end of a link as a bench needs it: it sends the frames of a cache, opens as many slices as asked or receives what the server
+ * sends, keeps to the credit, and stores nothing. It takes no time itself, so the time is the server's.
  */
 import { once } from 'node:events';
 import { systemClock } from '../../src/clock.js';
@@ -15,7 +15,7 @@ import { connectPath } from '../../src/frames/socket-options.js';
 
 const credit = { mutations: 16_384, bytes: 64 * 1024 * 1024 };
 const limits = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512, bodyBytesMax: 3 * 1024 * 1024 };
-/** Acknowledged at once. */
+/** How many mutations one acknowledgement covers. */
 const acknowledgedEvery = 256;
 
 export type OfSlice = Readonly<{ slice: Slice; objects: readonly Readonly<{ namespace: string; text: string }>[]; version: string }>;
@@ -72,7 +72,7 @@ export class BareCache {
     this.reading = this.#read();
   }
 
-  /** Welcomed by the server as the child of that name; nothing is said of policies yet. Without a certificate of its own it shows a new one. */
+  /** Welcomed by the server as the child of that name; no policies are exchanged yet. Without a certificate of its own it shows a new one. */
   static async open(server: Server, name: string, own?: Readonly<{ certificate: string; key: string }>): Promise<BareCache> {
     const { certificate, key } =
       own ?? (await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] }));
@@ -96,7 +96,7 @@ export class BareCache {
     return cache;
   }
 
-  /** Ends that came. */
+  /** Ends that arrived. */
   get ends(): number {
     return this.#ends;
   }
@@ -105,29 +105,29 @@ export class BareCache {
     return this.#refused;
   }
 
-  /** What crosses, as rules: what comes up from here, and what goes down. */
+  /** What both ends let through, as rules: up from here, and down. */
   policy(up: string, down: string): void {
     this.#socket.send({ kind: 'policy', up, down });
     this.#hasPolicy = true;
     this.#answer();
   }
 
-  /** It holds what `memory` says; nothing, when left out. */
+  /** Reports what `memory` holds; by default nothing. */
   resume({ position, held }: Memory = { position: '', held: [] }): void {
     this.#socket.send({ kind: 'resume', position, held, isLast: true });
   }
 
-  /** What it holds, and up to where it was sent, as it says when it comes back. */
+  /** The slices it holds and its position, as it reports them when it comes back. */
   get memory(): Memory {
     return { position: this.#position, held: [...this.#held.values()] };
   }
 
-  /** Objects that came, and deletes. */
+  /** Objects that arrived, and deletes. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Resolves once so many came. */
+  /** Resolves once so many arrived. */
   async changed(count: number): Promise<void> {
     await this.#until(() => this.#changes >= count);
   }
@@ -141,7 +141,7 @@ export class BareCache {
     await this.#until(() => [...shards].every((shard) => this.#chosen.has(shard)));
   }
 
-  /** Says that the pusher of each is there, and not behind. */
+  /** Reports the pusher of each as connected and not behind. */
   async report(slices: readonly OfSlice[], connected = true): Promise<void> {
     for (let at = 0; at < slices.length; at += 1_000) {
       const freshness = slices.slice(at, at + 1_000).map(({ slice }) => ({ slice, connected, everSynced: true, lagMs: 0, whole: true }));
@@ -150,14 +150,14 @@ export class BareCache {
     await this.#send((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
   }
 
-  /** Asks once a second, as a cache does. Ends with the connection. */
+  /** Sends a heartbeat once a second, as a cache does. Ends with the connection. */
   askEverySecond(): void {
     let number = 0;
     const asking = setInterval(() => this.#socket.send({ kind: 'heartbeat', number: (number += 1) }), 1_000);
     void this.reading.finally(() => clearInterval(asking));
   }
 
-  /** Resolves with the milliseconds until the last is durable. */
+  /** Resolves with the milliseconds until the last begin is durable. */
   async begin(slices: readonly OfSlice[]): Promise<number> {
     const startedAt = performance.now();
     for (const { slice } of slices) await this.#send((sequence) => ({ kind: 'begin', sequence, slice, revision: '1' }));
@@ -165,7 +165,7 @@ export class BareCache {
     return performance.now() - startedAt;
   }
 
-  /** What was begun; resolves with the milliseconds until all of it is durable. */
+  /** Sends objects and ends of the slices begun; resolves with the milliseconds until all of them are durable. */
   async send(slices: readonly OfSlice[]): Promise<number> {
     const startedAt = performance.now();
     for (const { slice, version, objects } of slices) {
@@ -183,7 +183,7 @@ export class BareCache {
     return performance.now() - startedAt;
   }
 
-  /** Resolves once so many ends came. */
+  /** Resolves once so many ends arrived. */
   async ended(count: number): Promise<void> {
     await this.#until(() => this.#ends >= count);
   }
@@ -245,7 +245,7 @@ export class BareCache {
     else setImmediate(() => this.#acknowledge());
   }
 
-  /** A report is a frame that must not come before the policy. */
+  /** A report must not come before the policy. */
   #answer(): void {
     const heartbeat = this.#heartbeat;
     if (!this.#hasPolicy || heartbeat === 0) return;
@@ -258,7 +258,7 @@ export class BareCache {
     this.#held.set(formatSlice(slice), { slice, filterHash, syncedTerm: this.#terms.get(slice.shard) ?? 0 });
   }
 
-  /** It has everything from the server that the server has not from it. */
+  /** Chooses the server for every shard whose claim does not lead through this cache. */
   #choose(claim: FrameOf<'claim'>): void {
     this.#terms.set(claim.shard, claim.term);
     if (claim.isYours) this.#chosen.add(claim.shard);

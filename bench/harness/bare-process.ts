@@ -13,10 +13,10 @@ export type BareServerAsked =
   | Readonly<{ kind: 'serve'; listFile?: string; watchListFile?: string }>
   | (Readonly<{ kind: 'store' }> & BareStore);
 
-/** Where what is pushed is kept, how many frames go into one transaction at most, and whether SQLite is set as the measured server sets it. */
+/** Where pushed frames are kept, how many go into one transaction at most, and whether SQLite is set as the measured server sets it. */
 type BareStore = Readonly<{ file: string; framesPerCommitMax: number; tuned: boolean }>;
 
-/** Which of them: the one that answers HTTP from memory, or the one that is pushed into. */
+/** Which server: the one that answers HTTP from memory, or the one that frames are pushed into. */
 type Program = 'bare-server' | 'bare-push-server';
 
 export type BareServerReply = Readonly<{ kind: 'listening'; port: number }> | Readonly<{ kind: 'serving' }>;
@@ -30,7 +30,7 @@ export class BareProcess {
     this.target = target;
   }
 
-  /** Clients show it the certificate that they show to the measured server, and it does not look. */
+  /** Clients show it the certificate that they show to the measured server; it does not check it. */
   static async start(client: Pick<Target, 'certificate' | 'key'>, program: Program = 'bare-server'): Promise<BareProcess> {
     const authority = await Authority.create({ clock: systemClock }, { name: 'bench', validityDays: 1 });
     const serving = await authority.issueServing({ names: ['127.0.0.1'], validityDays: 1 });
@@ -49,7 +49,7 @@ export class BareProcess {
     await this.#ask({ kind: 'serve', ...files });
   }
 
-  /** What is pushed from now on goes there, a new database. */
+  /** What is pushed from now on goes into a new database there. */
   async store(into: BareStore): Promise<void> {
     await this.#ask({ kind: 'store', ...into });
   }

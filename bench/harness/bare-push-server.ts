@@ -1,11 +1,11 @@
 /**
  * The ceiling of a push: what one thread of Node can make durable when it does nothing else. A websocket over TLS, msgpack, and
- * one table that holds each body once; nothing is checked, indexed by anything but its key, or shown to anybody.
+ * one table that holds each body once. Nothing is checked, nothing indexed except the key, and nothing shown to anybody.
  *
- *   frame = [sequence, key, body, key, body, …]     ack = [sequence], behind the commit
+ *   frame = [sequence, key, body, key, body, …]     ack = [sequence], after the commit
  *
- * A commit takes the frames that came in one turn of the event loop, `framesPerCommitMax` at most, with `synchronous=FULL`. SQLite is
- * otherwise as it comes or, `tuned`, set as the measured server sets it. Bounds: the client's window of unacknowledged frames.
+ * A commit takes the frames of one turn of the event loop, `framesPerCommitMax` at most, with `synchronous=FULL`. SQLite is
+ * otherwise at its defaults or, with `tuned`, set as the measured server sets it. Bounds: the client's window of unacknowledged frames.
  */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

@@ -1,9 +1,9 @@
 /**
  * The ceiling: what Node's own TLS server can do when it does nothing else. It keeps parsed objects in a Map, forgets
- * everything at its end, checks nothing, and sends to every watch what is written; lists are the bytes of a file.
+ * everything at its end, checks nothing, and sends every write to every watch; lists are the bytes of a file.
  *
- * A process of its own, like the server it stands for. Its memory is bounded by what the benchmark asks of it: a watch
- * that does not read is not waited for.
+ * A process of its own, like the server it stands for. The benchmark's requests bound its memory: it does not wait for a watch
+ * that does not read.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -74,7 +74,7 @@ function write(body: Buffer, status: number, response: ServerResponse): void {
   response.end(text);
 }
 
-/** What comes up in one turn of the event loop is one write per watch. */
+/** The changes of one turn of the event loop are one write per watch. */
 function announce(event: Buffer): void {
   unsent.push(event);
   if (unsent.length > 1) return;

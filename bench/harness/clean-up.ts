@@ -1,6 +1,6 @@
 /**
- * What has to be ended when a run ends, whichever way: the last thing first, each once, one failure not keeping the others.
- * (AsyncDisposableStack, which Node 20 has not.)
+ * Everything that must be ended when a run ends, whichever way: the last thing first, each once, one failure not keeping the others.
+ * (Node 20 has no AsyncDisposableStack.)
  */
 export class CleanUp {
   readonly #steps: (() => Promise<void>)[] = [];

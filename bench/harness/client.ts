@@ -2,7 +2,7 @@
  * The client that every figure and every ceiling is measured with: Node's own, over TLS, HTTP/1.1 or HTTP/2.
  *
  * HTTP/2 windows are those of Go's transport (4 MiB a stream, 1 GiB a connection): Node's 64 KiB would measure round trips.
- * No limit on connections but the caller's: whoever opens n streams or runs n writers uses n of them under HTTP/1.1.
+ * Only the caller limits connections: n streams or n writers use n of them under HTTP/1.1.
  */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -16,12 +16,12 @@ const connectMsMax = 10_000;
 
 export type Protocol = 'HTTP/1.1' | 'HTTP/2';
 
-/** Who is measured, and who we are there. */
+/** The measured server, and our identity there. */
 export type Target = Readonly<{ port: number; certificate: string; key: string }>;
 
 export type Answer = Readonly<{
   status: number;
-  /** Gives every chunk to the caller until the end. An error thrown by the caller ends the reading and rejects. */
+  /** Passes every chunk to the caller until the end. An error thrown by the caller ends the reading and rejects. */
   read(take: (chunk: Buffer) => void): Promise<void>;
 }>;
 
@@ -83,7 +83,7 @@ export class Client {
       });
       outgoing.on('error', reject);
       outgoing.on('response', (incoming) => {
-        // Whoever reads hears of it; an answer that nobody reads must not end the process when its connection does.
+        // The reader gets the error; an answer that nobody reads must not end the process when its connection does.
         incoming.on('error', () => {});
         resolve(incoming);
       });

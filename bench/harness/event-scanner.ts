@@ -1,6 +1,6 @@
 /**
- * Reads a watch stream as cheaply as it can be read: lines are found by their newline, and of a line only the type, the
- * name and the revision are looked at, by searching for bytes. JSON.parse of every event would measure the client.
+ * Reads a watch stream as cheaply as possible: it finds lines by their newline, and of a line only the type, the
+ * name and the revision, by searching for bytes. JSON.parse of every event would measure the client.
  *
  * Bounds: only a line that two chunks share is copied; one that grows beyond lineBytesMax is an error.
  */
@@ -15,7 +15,7 @@ const revisionStart = Buffer.from('"resourceVersion":"');
 const nameStart = Buffer.from(nameMark);
 const roundStart = Buffer.from(roundMark);
 const initialEventsEnd = Buffer.from('"k8s.io/initial-events-end":"true"');
-/** Digits of a revision that are read. What stands before them is the epoch, which no running server changes (D2). */
+/** Digits of a revision that are read. The digits before them are the epoch, which no running server changes (D2). */
 const revisionDigits = 12;
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';

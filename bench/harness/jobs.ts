@@ -1,5 +1,5 @@
 /**
- * What a load generator can be asked for, and what it answers. Data only: it crosses a process boundary.
+ * The jobs of a load generator, and their results. Data only: it crosses a process boundary.
  *
  * Times are milliseconds of `wallClock`, which two processes of one machine share to within a fraction of a millisecond.
  */
@@ -25,7 +25,7 @@ export type WatchListJob = Readonly<{ target: Target; protocol: Protocol; inform
 export type WatchListed = Readonly<{ elapsedMs: number; informers: readonly Informed[] }>;
 export type Informed = Readonly<{ elapsedMs: number; bytes: number; events: number; distinctObjects: number }>;
 
-/** Watches behind a revision. It reports `ready` when all are open, and is then told how many events each will see. */
+/** Watches after a revision. It reports `ready` when all are open, and then receives how many events each will see. */
 export type WatchJob = Readonly<{ target: Target; protocol: Protocol; watchers: number; resourceVersion: string; lateMsMax: number }>;
 export type Watched = Readonly<{ watchers: readonly SeenByWatcher[] }>;
 /** Parallel by event, in the order of arrival. */
@@ -49,15 +49,15 @@ export type Updated = Readonly<{
   indexes: Int32Array;
 }>;
 
-/** Who is pushed into. `ca`: what vouches for its certificate. */
+/** The server to push into. `ca`: the authority of its certificate. */
 export type PushTarget = Target & Readonly<{ ca: string }>;
 
 /** One shard's objects through the real sender: a sync of all of them in one round of changes, then, if asked, all of them changed. */
 export type PushJob = Readonly<{ target: PushTarget; shard: string; objects: number; round: number; thenChanges: boolean }>;
-/** From what the source tells first to the last acknowledgement. `changeMs` is NaN where it was not asked for. */
+/** From the source's first batch to the last acknowledgement. `changeMs` is NaN where it was not asked for. */
 export type Pushed = Readonly<{ syncMs: number; changeMs: number; refused: number }>;
 
-/** The same objects into the bare server, frames of so many of them, so many frames unacknowledged. `masked`: as websockets come. */
+/** The same objects into the bare server, so many a frame, so many frames unacknowledged. `masked`: as clients must mask websocket frames. */
 export type PushBareJob = Readonly<{
   target: Target;
   shard: string;
@@ -76,12 +76,12 @@ export type Compared = Readonly<{ listed: number; different: number }>;
 export type FloodJob = Readonly<{ target: PushTarget; shard: string; rawShard: string; objects: number; floodMs: number }>;
 export type Flooded = Readonly<{ pushed: number; elapsedMs: number; rawSent: number; rawSessions: number; rawEnds: readonly string[] }>;
 
-/** One write over HTTP every so often, answered or not, until it is told to stop; the objects of `shard` are created first. */
+/** One write over HTTP at a steady pace, whether the last is answered or not, until it is stopped; the objects of `shard` are created first. */
 export type SteadyJob = Readonly<{ target: Target; shard: string; objects: number; everyMs: number }>;
 /** Parallel by write. */
 export type Written = Readonly<{ indexes: Int32Array; rounds: Int32Array; sentAt: Float64Array; p50Ms: number; p99Ms: number }>;
 
-/** A watch that writes down when it sees which round of the objects of `shard`, until it has seen as many as it is told. */
+/** A watch that notes when it sees which round of the objects of `shard`, until it has seen the given number. */
 export type WitnessJob = Readonly<{ target: Target; path: string; shard: string; resourceVersion: string; lateMsMax: number }>;
 /** Parallel by event, in the order of arrival. `others`: events of other shards. */
 export type Witnessed = Readonly<{ indexes: Int32Array; rounds: Int32Array; seenAt: Float64Array; others: number }>;
@@ -102,7 +102,7 @@ export type Jobs = {
 
 export type JobName = keyof Jobs;
 
-/** How a job under way talks to who asked for it. */
+/** How a running job talks to its caller. */
 export type Line = Readonly<{ ready: () => void; received: Promise<number> }>;
 
 export function wallClock(): number {

@@ -1,4 +1,4 @@
-/** The jobs that measure how long a change takes to its watchers: writes at a steady pace, and a watch that notes when it sees what. */
+/** The jobs that measure how long a change takes to its watchers: writes at a steady pace, and a watch that notes what it sees when. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from './client.js';
 import { EventScanner, indexIn, resourceVersionIn, roundIn, shown, typeOf } from './event-scanner.js';
@@ -9,7 +9,7 @@ const created = 201;
 const ok = 200;
 const pollMs = 5;
 
-/** A write that is late does not delay the next: what a user would have waited counts. An object is written by one write at a time. */
+/** A write that is late does not delay the next: the delay that a user would see counts. An object has one write at a time. */
 export async function steadyJob({ target, shard, objects, everyMs }: SteadyJob, line: Line): Promise<Written> {
   const client = new Client(target, 'HTTP/1.1');
   const places = Array.from({ length: objects }, (_, index) => placeOn(shard, index));

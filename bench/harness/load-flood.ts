@@ -1,8 +1,8 @@
 /**
- * A pusher that floods: changes of the same objects, without end and as fast as the server takes them. Beside it a session that
- * breaks the rules: it sends whatever its socket takes, waits for no acknowledgement, and comes back when it was cut off.
+ * A pusher that floods: changes of the same objects, without end and as fast as the server accepts them. Beside it a session that
+ * breaks the rules: it sends whatever its socket accepts, waits for no acknowledgement, and comes back when it was cut off.
  *
- * Bounds: both end by themselves when `floodMs` are over.
+ * Bounds: both end by themselves after `floodMs`.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -74,7 +74,7 @@ async function sendUntilCut(
   let end: string | undefined;
   const reading = (async () => {
     for await (const frame of connection.frames()) if (frame.kind === 'bye') end = `${frame.reason}: ${frame.message}`;
-    return 'closed without a word';
+    return 'closed without a bye';
   })();
   connection.send({ kind: 'hello', ...hello(slice) });
   connection.send({ kind: 'begin', sequence: 1, slice, revision: '1' });

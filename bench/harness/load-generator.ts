@@ -1,5 +1,5 @@
 /**
- * The process that makes the load, so that the measured server and whoever watches over the run are not disturbed by it.
+ * The process that makes the load, so that it does not disturb the measured server and the benchmark itself.
  * It answers one message per job and lives no longer than its parent.
  */
 import { steadyJob, witnessJob } from './load-delays.js';

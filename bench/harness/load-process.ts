@@ -105,7 +105,7 @@ export class LoadProcess {
   }
 }
 
-/** A rejection is always somebody's: whoever looks at one of the two promises must not be ended by the other. */
+/** Each of the two promises may be ignored: the rejection of one must not end whoever looks at the other. */
 function withResolvers<T>(): PromiseWithResolvers<T> {
   let resolve!: (value: T) => void;
   let reject!: (error: Error) => void;

@@ -1,4 +1,4 @@
-/** The jobs that push: through the real sender, and the bare loop that is its ceiling. What is sent is made before the clock starts. */
+/** The jobs that push: through the real sender, and the bare loop that is its ceiling. All bodies are made before the clock starts. */
 import { pack, unpack } from 'msgpackr';
 import { WebSocket } from 'ws';
 import { Client } from './client.js';
@@ -76,7 +76,7 @@ export async function compareJob({ target, shard, objects, round }: CompareJob):
   }
 }
 
-/** Where the server puts a resourceVersion that was not in the body is its own affair. */
+/** The server may put a resourceVersion that was not in the body wherever it wants. */
 function withoutVersion(item: Item): string {
   const { resourceVersion: _, ...metadata } = item.metadata;
   return JSON.stringify({ ...item, metadata });

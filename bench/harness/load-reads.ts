@@ -19,7 +19,7 @@ import { nameOf, wildcardPath } from './objects.js';
 
 const ok = 200;
 const pollMs = 5;
-/** How long a watch is listened to after its last expected event, for one that must not come. */
+/** How long a watch is observed after its last expected event, to catch one that must not come. */
 const surplusMs = 300;
 
 const informerQuery = 'watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=422';
@@ -42,7 +42,7 @@ export async function listJob({ target, protocol, rounds, saveTo }: ListJob): Pr
   }
 }
 
-/** Nothing is done with the chunks while the clock runs. */
+/** The chunks are not used while the clock runs. */
 async function timedList(client: Client): Promise<Readonly<{ elapsedMs: number; chunks: readonly Buffer[] }>> {
   const chunks: Buffer[] = [];
   const startedAt = performance.now();
@@ -126,7 +126,7 @@ export async function watchJob(job: WatchJob, line: Line): Promise<Watched> {
   }
 }
 
-/** A watch that writes down what it sees. `failed` never resolves; it rejects when the watch ends. */
+/** A watch that records what it sees. `failed` never resolves; it rejects when the watch ends. */
 class OpenWatch {
   readonly #client: Client;
   readonly #revisions: number[] = [];

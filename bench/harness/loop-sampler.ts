@@ -1,8 +1,8 @@
 /**
- * Reads the server's own account of its event loop during the whole run.
+ * Reads the server's own measurements of its event loop during the whole run.
  *
  * strata_event_loop_delay_p99_seconds is that of the last whole window, so reading it more often than windows end loses
- * nothing; nodejs_eventloop_lag_max_seconds starts anew with each reading and includes the monitor's own resolution.
+ * nothing; nodejs_eventloop_lag_max_seconds restarts with each reading and includes the monitor's own resolution.
  * Bounds: one request at a time, sampleEveryMs apart. A server without these metrics gives no samples.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { metric } from './metrics-text.js';
 
 const sampleEveryMs = 500;
 const requestMsMax = 10_000;
-/** prom-client's monitor wakes up every 10 ms and counts them in. */
+/** prom-client's monitor wakes up every 10 ms and includes them in its figure. */
 const monitorResolutionMs = 10;
 
 export type LoopSample = Readonly<{ atMs: number; p99Ms: number; maxMs: number }>;

@@ -2,7 +2,7 @@
  * What the benchmark stores: APIExports of about 2.5 kB, spread over shards and logical clusters as kcp's replication
  * controller would send them (members in the order Go writes them, uid and creationTimestamp given, contract W4).
  *
- * An object is known by its index: its place and its whole text follow from it, so processes need to exchange no bodies.
+ * The index of an object gives its place and its whole text, so processes need to exchange no bodies.
  * The name's text occurs nowhere else in a body, so that a reader finds it with a search for bytes instead of a parser.
  */
 const shards = ['amber', 'birch', 'cedar'] as const;
@@ -19,9 +19,9 @@ export type Place = Readonly<{ shard: string; cluster: string }>;
 /** Where every list and watch of the benchmark looks. The star is escaped as Go's clients do (contract P1). */
 export const wildcardPath = collectionPath('%2A', '%2A');
 
-/** What stands in front of the round in a body, once. */
+/** The text in front of the round in a body, once. */
 export const roundMark = '"bench.strata.dev/round":"';
-/** What stands in front of the index in a body, once. */
+/** The text in front of the index in a body, once. */
 export const nameMark = '"name":"export-';
 export const nameDigits = indexDigits;
 
@@ -38,7 +38,7 @@ export function shardPath(shard: string): string {
   return collectionPath(shard, '%2A');
 }
 
-/** Where an object is that one shard pushes. */
+/** The place of an object that one shard pushes. */
 export function placeOn(shard: string, index: number): Place {
   return { shard, cluster: clusterOf(shard, index) };
 }

@@ -1,11 +1,11 @@
 /**
- * What a process holds of the machine's memory, and what it took of its processors, as Linux counts it. Processor time
- * hardly depends on what else the machine does, so it tells two builds apart where elapsed time is noise.
+ * A process's memory and processor time, as Linux counts them. Processor time
+ * hardly depends on other load of the machine, so it shows the difference of two builds where elapsed time is noise.
  */
 import { readFile } from 'node:fs/promises';
 
 const bytesPerKb = 1024;
-/** Linux tells processor time in hundredths of a second, whatever its own clock does. */
+/** Linux gives processor time in hundredths of a second, whatever its own clock does. */
 const msPerTick = 10;
 const nanosecondsPerMs = 1e6;
 const userTicksField = 11;
@@ -21,12 +21,12 @@ export async function readProcessMemory(pid: number): Promise<ProcessMemory> {
 /** Of all threads, since the process began. */
 export async function readProcessorMs(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The program's name, in parentheses, may hold anything; fields are counted behind it.
+  // The program's name, in parentheses, may hold anything, so fields are counted after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[userTicksField]) + Number(fields[systemTicksField])) * msPerTick;
 }
 
-/** Of its first thread, in which a server serves. */
+/** Of its first thread, which serves. */
 export async function readThreadMs(pid: number): Promise<number> {
   const [nanoseconds] = (await readFile(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')).split(' ');
   return Number(nanoseconds) / nanosecondsPerMs;

@@ -1,4 +1,4 @@
-/** The measured server as those see it who push into it, and what it reports on itself to those who look after it. */
+/** The measured server as its pushers see it, and the figures that it reports to an operator. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StatusReport } from '../../src/domain/status.js';

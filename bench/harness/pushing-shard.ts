@@ -1,11 +1,11 @@
 /**
- * A shard that pushes through the real sender, told batch by batch what it has, with a clock on every acknowledgement.
+ * A shard that pushes batch by batch through the real sender, with a clock on every acknowledgement.
  *
- *   tell ── source ──▶ sender ──▶ connection ──▶ server        what was sent is done when the acknowledged number has come to
- *     ▲                               └─ ack ─┐                how much was sent: mutations are numbered from 1 in a connection
+ *   send ── source ──▶ sender ──▶ connection ──▶ server        a send is done when the number of its last mutation is
+ *     ▲                               └─ ack ─┐                acknowledged: mutations are numbered from 1 in a connection
  *     └────────────── resolves ───────────────┘
  *
- * One connection only: a sender that has to connect again has lost its figures, and fails what is being told.
+ * One connection only: a sender that has to reconnect has lost its figures, and fails the running send.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import type { PushTarget } from './jobs.js';
 import { group, nameOf, placeOn, resource, textOf, version } from './objects.js';
 
-/** What is reported at once: a page of a list. */
+/** How many objects a batch has: a page of a list. */
 const batchObjects = 500;
 
 type Batch = readonly Outgoing[];
@@ -70,7 +70,7 @@ export class PushingShard {
     return this.#sender.state.refused;
   }
 
-  /** How long it takes from the first batch until the last is acknowledged. Batches are taken when the sender asks for them. */
+  /** How long it takes from the first batch until the last is acknowledged. The sender takes batches when it asks for them. */
   async send(batches: Iterable<Batch>): Promise<number> {
     if (this.#failure !== undefined) throw this.#failure;
     const startedAt = performance.now();
@@ -135,7 +135,7 @@ export function connectUrl({ port }: PushTarget): string {
   return `https://127.0.0.1:${port}${connectPath}`;
 }
 
-/** Objects as a source tells them, in batches, everything made beforehand. */
+/** Objects as a source gives them, in batches, all made beforehand. */
 export function putBatches(shard: string, objects: number, round: number): readonly Batch[] {
   const all = Array.from({ length: objects }, (_, index): Outgoing => ({
     kind: 'put',
@@ -158,7 +158,7 @@ export function pushedObject(shard: string, index: number, round: number): Pushe
   return { cluster: place.cluster, namespace: '', name: nameOf(index), sourceVersion: String(round + 1), body };
 }
 
-/** The same connection, with a look at every frame that comes. */
+/** The same connection, with a callback for every frame that comes. */
 function observed(connection: FrameConnection, look: (frame: Frame) => void): FrameConnection {
   return {
     peer: connection.peer,

@@ -1,5 +1,5 @@
 /**
- * One question per file. It is asked on a running server that holds what earlier questions left there, and answers figures
+ * One question per file. It is asked on a running server that holds what earlier questions left there, and gives figures
  * (which may miss their limit) and checks (which must hold: a fast server that loses events has no figures).
  */
 import type { StrataProcess } from '../../test/support/strata-process.js';
@@ -11,7 +11,7 @@ import type { LoopSampler } from './loop-sampler.js';
 export type Question = Readonly<{
   name: string;
   asks: string;
-  /** It pushes objects of its own over a websocket: it needs nothing that another question left, and a server that can be pushed into. */
+  /** It pushes objects of its own over a websocket: it needs nothing from another question, only a server that accepts pushes. */
   pushes?: true;
   ask: (bench: Bench) => Promise<Answer>;
 }>;
@@ -20,7 +20,7 @@ export type Answer = Readonly<{ figures: readonly Figure[]; checks: readonly Che
 
 export type Limit = Readonly<{ kind: 'at most' | 'at least'; value: number }>;
 
-/** `ceiling` is what the bare server did, in the same unit. */
+/** `ceiling` is the figure of the bare server, in the same unit. */
 export type Figure = Readonly<{ name: string; value: number; unit: string; limit?: Limit; ceiling?: number; note?: string }>;
 
 export type Check = Readonly<{ law: string; holds: boolean; detail: string }>;

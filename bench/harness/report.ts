@@ -1,4 +1,4 @@
-/** The run as a table for people. Everything in it is in the JSON as well. */
+/** The run as a table for people. The JSON has everything in it as well. */
 import type { Machine } from './machine.js';
 import { misses, type Answer, type Figure, type Limit } from './question.js';
 

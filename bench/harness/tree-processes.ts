@@ -10,10 +10,10 @@ const everything = "[{types: ['*']}]";
 
 export type CacheOptions = Readonly<{
   parent?: StrataProcess;
-  /** What it forwards and follows, as YAML; everything when left out. */
+  /** What it forwards and follows, as YAML; everything by default. */
   forward?: string;
   follow?: string;
-  /** What stands in between; directly when left out. */
+  /** A proxy in between; by default it connects directly. */
   proxy?: TcpProxy;
   /** More flags, and variables of its process. */
   flags?: readonly string[];
@@ -36,7 +36,7 @@ export class TreeProcesses {
     return new TreeProcesses(folder, await TestAuthority.create(folder));
   }
 
-  /** Ready: it has its parent, if it was given one. */
+  /** Resolves when it is ready and connected to its parent, if it has one. */
   async start(
     name: string,
     { parent, forward = everything, follow = everything, proxy, flags = [], environment = {} }: CacheOptions = {},
@@ -54,7 +54,7 @@ export class TreeProcesses {
     return cache;
   }
 
-  /** A way to a cache that can be made slow, or broken. */
+  /** A proxy to a cache that can be made slow, or broken. */
   async proxyTo({ port }: StrataProcess): Promise<TcpProxy> {
     const proxy = await TcpProxy.start(port);
     this.#proxies.push(proxy);

@@ -15,7 +15,7 @@ const nowMs = Date.parse('2026-03-01T12:00:00Z');
 const clock = { now: () => nowMs, wallMs: () => nowMs, after: () => () => {} };
 const create = (): Promise<Authority> => Authority.create({ clock }, { name: 'amber authority', validityDays: 100 });
 
-test('a certificate holds from an hour before it was made until its days are over', async (t) => {
+test('a certificate is valid from an hour before it was made until its days are over', async (t) => {
   const authority = await create();
 
   const leaf = new X509Certificate((await authority.issueServing({ names: ['localhost'], validityDays: 10 })).certificatePem);
@@ -24,7 +24,7 @@ test('a certificate holds from an hour before it was made until its days are ove
   t.is(Date.parse(leaf.validTo), nowMs + 10 * 86_400_000);
 });
 
-test('a serving certificate answers to each of its names and to no other, and is no CA', async (t) => {
+test('a serving certificate is valid for each of its names and for no other, and is no CA', async (t) => {
   const authority = await create();
 
   const leaf = new X509Certificate(
@@ -49,7 +49,7 @@ test('two certificates of one authority never share a serial', async (t) => {
   t.is(new Set(issued.map(({ certificatePem }) => new X509Certificate(certificatePem).serialNumber)).size, 20);
 });
 
-test('a certificate speaks for the shard or the cache it was issued for', async (t) => {
+test('a certificate names the shard or the cache it was issued for', async (t) => {
   const authority = await create();
   const spokenFor = [
     { kind: 'shard', shard: parseShardName('amber')! },
@@ -62,7 +62,7 @@ test('a certificate speaks for the shard or the cache it was issued for', async 
   }
 });
 
-test('an authority taken up again signs as the one that was written down', async (t) => {
+test('an authority that is loaded again signs as the one that was saved', async (t) => {
   const { certificatePem, keyPem } = await create();
 
   const again = await Authority.load({ clock }, { certificatePem, keyPem });

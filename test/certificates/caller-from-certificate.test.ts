@@ -11,7 +11,7 @@ import { parseShardName } from '../../src/domain/shard.js';
 const clock = { now: () => Date.now(), wallMs: () => Date.now(), after: () => () => {} };
 const validityDays = 2;
 
-/** A server that asks for a client certificate and takes connections without one, as ours does (N11). */
+/** A server that asks for a client certificate and accepts connections without one, as ours does (N11). */
 async function serverOf(
   t: ExecutionContext,
   authority: Authority,
@@ -59,7 +59,7 @@ test('a certificate of the trusted CA names its caller with every group', async 
   t.true(isMaster(caller));
 });
 
-test('whoever shows no certificate is anonymous, also in a session that was resumed', async (t) => {
+test('a caller without a certificate is anonymous, also in a resumed session', async (t) => {
   const dial = await serverOf(t, await newAuthority('amber'));
 
   const first = await dial();
@@ -99,7 +99,7 @@ test('a serving certificate of the trusted CA names nobody', async (t) => {
   t.is(caller, anonymous);
 });
 
-test('a caller is who the certificate names until it runs out, and nobody from then on', async (t) => {
+test('a caller is who the certificate names until it expires, and nobody from then on', async (t) => {
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
   const issued = await authority.issueClient({ user: 'cache-client', groups: ['system:masters'], validityDays });
@@ -113,7 +113,7 @@ test('a caller is who the certificate names until it runs out, and nobody from t
   t.is(callerAt(anonymous, untilMs + 1), anonymous);
 });
 
-test('a certificate of another CA, an expired one and one that is no client’s speak for nobody', async (t) => {
+test('a certificate of another CA, an expired one and one that is no client’s name nobody', async (t) => {
   const authority = await newAuthority('amber');
   const dial = await serverOf(t, authority);
   const speaker = { user: 'amber', groups: ['strata'], speaksFor: { kind: 'shard', shard: parseShardName('amber')! } } as const;

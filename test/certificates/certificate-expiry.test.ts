@@ -1,4 +1,4 @@
-/** When certificates expire, and who is told. */
+/** When certificates expire, and what is logged of that. */
 import test from 'ava';
 import { Authority } from '../../src/certificates/authority.js';
 import { CertificateExpiry, certificatesIn, type UsedCertificates } from '../../src/certificates/certificate-expiry.js';
@@ -47,7 +47,7 @@ test('a certificate of one minute is warned of at once and is an error once it h
   t.is(logged.length, 3);
 });
 
-test('warnings begin thirty days before, and one that is replaced is warned of no more', async (t) => {
+test('warnings begin thirty days before the end, and stop once the certificate is replaced', async (t) => {
   const { clock, log, logged, events } = setUp();
   const other = certificatesIn('client-ca', 'ca.crt', await aPem(clock, 31));
   let serving = certificatesIn('serving', 'tls.crt', await aPem(clock, 29));
@@ -65,7 +65,7 @@ test('warnings begin thirty days before, and one that is replaced is warned of n
   t.is(events().filter((event) => event.endsWith('client-ca')).length, 11);
 });
 
-test('the report has every certificate in use, without those that cannot be read', async (t) => {
+test('the report has every certificate in use, without unreadable ones', async (t) => {
   const { clock, log, events } = setUp();
   const pem = (await aPem(clock, 29)) + (await aPem(clock, 40));
   let isReadable = true;

@@ -1,6 +1,6 @@
 /**
- * Which client certificates a file of authorities vouches for. Whom the handshake believed under the same file is the measure: what
- * `vouchesFor` says yes to, OpenSSL has said yes to.
+ * Which client certificates a file of authorities verifies. The handshake under the same file is the measure: whatever
+ * `vouchesFor` accepts, OpenSSL has accepted.
  */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ async function pemOf({ certificateFile }: TestAuthority): Promise<string> {
   return readFile(certificateFile, 'utf8');
 }
 
-/** What a server sees of a client that shows this chain, where the authorities of `ca` are believed. */
+/** What a server sees of a client that shows this chain, if the server trusts the authorities of `ca`. */
 async function seen(t: ExecutionContext, ca: string, { certificate, key }: Pick<Certificate, 'certificate' | 'key'>) {
   const serving = await (await anAuthority(t, 'serving')).issue({ user: 'localhost', groups: [] });
   const server = createServer({ cert: serving.certificate, key: serving.key, ca, requestCert: true, rejectUnauthorized: false });
@@ -64,7 +64,7 @@ async function openWith(t: ExecutionContext, pem: string, nowMs?: number): Promi
   return ClientAuthorities.open(parts(nowMs), file);
 }
 
-test('a file that is not what it should be is refused, and the block that is broken is named', async (t) => {
+test('a malformed file is refused, with the block that is broken', async (t) => {
   const folder = await aFolder(t);
   const authority = await TestAuthority.create(folder);
   const sound = await pemOf(authority);
@@ -87,7 +87,7 @@ test('a file that is not what it should be is refused, and the block that is bro
   await t.notThrowsAsync(openWith(t, `# old\n${sound}\n# new\n${await pemOf(await anAuthority(t, 'other'))}${below}`));
 });
 
-test('an authority vouches for what it signed, also through intermediates that the peer sent, and for nothing else', async (t) => {
+test('an authority verifies what it signed, also through intermediates that the peer sent, and nothing else', async (t) => {
   const root = await anAuthority(t, 'root');
   const other = await anAuthority(t, 'root');
   const below = await root.intermediate(await aFolder(t), 'below');
@@ -100,7 +100,7 @@ test('an authority vouches for what it signed, also through intermediates that t
     'constrained',
     'basicConstraints=critical,CA:TRUE\nnameConstraints=critical,permitted;URI:.example.org',
   );
-  // A little later than now: what is issued below begins to be valid then.
+  // A little later than now, because certificates issued below are valid only from then on.
   const authorities = await openWith(t, (await pemOf(await anAuthority(t, 'first'))) + (await pemOf(root)), Date.now() + minuteMs);
   const chain = async (signer: TestAuthority, ...above: readonly TestAuthority[]): Promise<Pick<Certificate, 'certificate' | 'key'>> => {
     const { certificate, key } = await signer.issue({ user: 'amber', groups: [] });
@@ -121,12 +121,12 @@ test('an authority vouches for what it signed, also through intermediates that t
   for (const [what, shown, expected] of cases) {
     const { authorized, certificate } = await seen(t, authorities.pem, shown);
     t.is(authorized, expected, `${what}: the handshake`);
-    // Node 24 shows no intermediates: then nobody is vouched for who needs them, and what follows is a new handshake.
+    // Node 24 shows no intermediates: then no certificate that needs them is verified, and a new handshake follows.
     const isJudged = certificate.issuer === 'CN=root' || certificate.issuerCertificate !== undefined;
     t.is(authorities.vouchesFor(certificate), expected && isJudged, what);
   }
   const unjudged = await seen(t, authorities.pem, await chain(constrained, constrained));
-  t.false(authorities.vouchesFor(unjudged.certificate), 'what cannot be judged is not vouched for');
+  t.false(authorities.vouchesFor(unjudged.certificate), 'a certificate without its intermediates is not accepted');
 });
 
 test('dates count: of the certificate, and of the authority', async (t) => {
@@ -143,7 +143,7 @@ test('dates count: of the certificate, and of the authority', async (t) => {
   t.false(await vouchesIn(31, long.certificate));
 });
 
-test('a certificate for servers is nobody’s', async (t) => {
+test('a certificate for servers names no client', async (t) => {
   const root = await anAuthority(t, 'root');
   const folder = await aFolder(t);
   const serving = await root.intermediate(folder, 'serving', 'extendedKeyUsage=serverAuth');
@@ -155,7 +155,7 @@ test('a certificate for servers is nobody’s', async (t) => {
   t.deepEqual([authorized, authorities.vouchesFor(certificate)], [false, false]);
 });
 
-test('intermediates that all sign each other cost no more than there are of them', async (t) => {
+test('intermediates that all sign each other cost no more than their number', async (t) => {
   const root = await anAuthority(t, 'root');
   const elsewhere = await anAuthority(t, 'elsewhere');
   const loop = await elsewhere.intermediate(await aFolder(t), 'elsewhere');
@@ -169,7 +169,7 @@ test('intermediates that all sign each other cost no more than there are of them
   t.true(performance.now() - startedMs < 500);
 });
 
-test('another file is believed from then on, through a link that is swapped too; a broken one is logged, and the old authorities stay', async (t) => {
+test('another file takes effect at once, also through a swapped link; a broken one is logged, and the old authorities stay', async (t) => {
   const folder = await aFolder(t);
   const [first, second] = [await anAuthority(t, 'first'), await anAuthority(t, 'second')];
   const file = join(folder, 'client-ca.crt');

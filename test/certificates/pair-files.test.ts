@@ -1,4 +1,4 @@
-/** How a key is written: nobody sees it on the way, and nobody can have it written elsewhere (V7). */
+/** How a key is written: nobody can read it on the way or redirect it (V7). */
 import {
   chmodSync,
   existsSync,
@@ -22,7 +22,7 @@ function aFolder(t: ExecutionContext): string {
   return folder;
 }
 
-test('a key is its owner’s alone, a certificate everybody’s, whatever they replace', (t) => {
+test('a key is readable by its owner alone and a certificate by everybody, whatever they replace', (t) => {
   const folder = aFolder(t);
   const file = join(folder, 'amber.key');
   writeFileSync(file, 'before', { mode: 0o644 });
@@ -37,7 +37,7 @@ test('a key is its owner’s alone, a certificate everybody’s, whatever they r
   t.deepEqual(readdirSync(folder).toSorted(), ['amber.crt', 'amber.key']);
 });
 
-test('no link is followed: neither one that lies in wait for the temporary file, nor one in the place of the file itself', (t) => {
+test('no link is followed: neither one in the place of the temporary file, nor one in the place of the file itself', (t) => {
   const folder = aFolder(t);
   const file = join(folder, 'amber.key');
   const elsewhere = aFolder(t);
@@ -53,7 +53,7 @@ test('no link is followed: neither one that lies in wait for the temporary file,
   t.is(readFileSync(file, 'utf8'), 'secret');
 });
 
-test('what cannot be put in its place leaves nothing behind', (t) => {
+test('a file that cannot be put in its place leaves nothing behind', (t) => {
   const folder = aFolder(t);
 
   t.throws(() => replaceFile(folder, 'secret', 0o600));

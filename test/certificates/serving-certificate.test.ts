@@ -16,7 +16,7 @@ import type { Log } from '../../src/diagnostics/log.js';
 const run = promisify(execFile);
 const dayMs = 86_400_000;
 
-/** A clock that is moved by hand, beginning at the real time, which TLS itself judges by. */
+/** A clock that is moved by hand. It begins at the real time, which TLS itself uses. */
 function handClock() {
   let nowMs = Date.now();
   let waiting: { atMs: number; task: () => void }[] = [];
@@ -122,7 +122,7 @@ test('curl and openssl verify a server with apiserver.crt as their bundle', asyn
   t.pass();
 });
 
-test('a made certificate is kept: the next start shows the same, and only its owner can read the key', async (t) => {
+test('a certificate that the server made is kept: the next start shows it, and only its owner can read the key', async (t) => {
   const folder = await folderFor(t);
   const first = await openIn(folder);
 
@@ -134,7 +134,7 @@ test('a made certificate is kept: the next start shows the same, and only its ow
   t.deepEqual((await readdir(folder)).toSorted(), ['apiserver.crt', 'apiserver.key']);
 });
 
-test('an expired made certificate is made anew', async (t) => {
+test('an expired certificate that the server made is replaced', async (t) => {
   const folder = await folderFor(t);
   const clock = handClock();
   const first = await openIn(folder, { clock });
@@ -167,7 +167,7 @@ test('a crash between key and certificate leaves a key that is replaced', async 
   t.is(await readFile(join(folder, 'apiserver.key'), 'utf8'), certificate.pair.key);
 });
 
-test('a kept certificate that lacks the bind address is used, and the lack is told', async (t) => {
+test('a kept certificate that lacks the bind address is used, and the lack is reported', async (t) => {
   const folder = await folderFor(t);
   await openIn(folder);
   const { log, events } = listLog();
@@ -184,7 +184,7 @@ test('the bind address is a name of the server when it is a specific one', (t) =
   t.is(servingNames('127.0.0.1').filter((name) => name === '127.0.0.1').length, 1);
 });
 
-test('files that are given are used, and errors name the file that is wrong', async (t) => {
+test('given files are used, and errors name the wrong file', async (t) => {
   const folder = await folderFor(t);
   const { certFile, keyFile } = await writePair(folder, 'amber.example');
   const { keyFile: otherKey } = await writePair(await folderFor(t), 'birch.example');
@@ -222,7 +222,7 @@ test('a rotated pair is shown to the next client without a restart', async (t) =
   t.is(clock.waiting, 0);
 });
 
-test('a pair half replaced is not shown, the old one stays, and the whole one is shown later', async (t) => {
+test('a half replaced pair is not shown: the old one stays until the new one is whole', async (t) => {
   const folder = await folderFor(t);
   const clock = handClock();
   const { certFile, keyFile } = await writePair(folder, 'localhost');

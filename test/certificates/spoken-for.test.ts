@@ -1,4 +1,4 @@
-/** Whom a certificate speaks for (D8, F18, F31): one spelling gives a name, everything near it gives nothing. */
+/** Whom a certificate authorizes (D8, F18, F31): exactly one spelling gives a name, everything near it gives nothing. */
 import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const understood: readonly (readonly [readonly string[], SpokenFor])[] = [
 ];
 
 for (const [uris, spokenFor] of understood) {
-  test(`one URI names whom a certificate speaks for, and is written the same way: ${uris.join(' ')}`, (t) => {
+  test(`one URI names the shard or cache of a certificate, and is written the same way: ${uris.join(' ')}`, (t) => {
     t.deepEqual(parseSpokenFor(uris), spokenFor);
     t.true(uris.includes(formatSpokenFor(spokenFor)));
   });
@@ -73,7 +73,7 @@ const notUnderstood: readonly (readonly string[])[] = [
 ];
 
 for (const uris of notUnderstood) {
-  test(`whatever is near it gives nothing: ${JSON.stringify(uris)}`, (t) => {
+  test(`a near miss names nobody: ${JSON.stringify(uris)}`, (t) => {
     t.is(parseSpokenFor(uris), undefined);
   });
 }
@@ -90,7 +90,7 @@ async function callerOf(subject: Subject): Promise<Caller> {
   return parseCaller(new X509Certificate(certificate).raw);
 }
 
-test('a URI beside the group strata makes a speaker of whom openssl issued it to', async (t) => {
+test('a URI beside the group strata names the one for whom openssl issued the certificate', async (t) => {
   t.deepEqual((await callerOf({ user: 'any', groups: ['strata'], uris: ['strata://shard/amber'] })).speaksFor, amber);
   t.deepEqual((await callerOf({ user: 'any', groups: ['dev', 'strata'], uris: ['strata://cache/region-1'] })).speaksFor, region);
 });
@@ -109,7 +109,7 @@ const hostile: Readonly<Record<string, Subject>> = {
 };
 
 for (const [what, subject] of Object.entries(hostile)) {
-  test(`a signed certificate speaks for nobody with ${what}`, async (t) => {
+  test(`a signed certificate names nobody with ${what}`, async (t) => {
     const caller = await callerOf(subject);
 
     t.is(caller.user, subject.user);
@@ -117,6 +117,6 @@ for (const [what, subject] of Object.entries(hostile)) {
   });
 }
 
-test('a master whose names cannot be read is a master all the same', async (t) => {
+test('a master whose names cannot be read is still a master', async (t) => {
   t.true(isMaster(await callerOf({ user: 'root', groups: ['system:masters'], alternativeNames: 'otherName:1.2.3.4;UTF8:odd' })));
 });

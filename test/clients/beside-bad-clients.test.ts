@@ -1,6 +1,6 @@
 /**
- * client-go's informers beside clients that look for trouble: the store of each stays right while the mixer runs against the same server, as
- * nobody and as a shard, and what is written is seen without delay. The informers read as another shard, the writer is a master.
+ * client-go's informers beside bad clients: the store of each stays right while the mixer runs against the same server, anonymously and
+ * as a shard, and every write is seen without delay. The informers read as another shard, the writer is a master.
  *
  *   live writes ─▶ pause: every store equals the server's list ─▶ live writes ─▶ pause ─▶ …
  *
@@ -19,10 +19,10 @@ import { installed } from './installed.js';
 const secondsInAll = Number(process.env['TEST_BAD_CLIENTS_SECONDS'] ?? '40');
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const secondsPerRound = 10;
-/** Of what is sent, this share may be seen later than 100 ms. The goal is 0.01, on a quiet machine: the delay's p99. */
+/** At most this share of the versions may be seen later than 100 ms. The goal is 0.01, on a quiet machine: the delay's p99. */
 const lateShareMax = 0.03;
 
-test('the stores of informers stay right and quick beside clients that look for trouble', async (t) => {
+test('the stores of informers stay right and quick beside bad clients', async (t) => {
   t.timeout((secondsInAll + 300) * 1_000);
   const folder = await mkdtemp(join(tmpdir(), 'strata-clients-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));

@@ -1,7 +1,7 @@
 /**
  * client-go's informers (typed, dynamic, metadata) over every shard and cluster, through writes, a SIGTERM restart and a
- * kill -9: at the end every store holds what the server lists, and after a restart every informer has resumed its watch
- * where it was and none has listed again (contract R24: a relist does not delete in kcp). Once with WatchList, once without.
+ * kill -9. At the end every store holds what the server lists. After a restart every informer has resumed its watch
+ * where it was and none has relisted (contract R24: a relist does not delete in kcp). Once with WatchList, once without.
  *
  * Needs `go` and the modules of go.mod; skipped aloud without them.
  */
@@ -14,7 +14,7 @@ import { StrataProcess } from '../support/strata-process.js';
 import { buildInformerProgram, InformerProgram, type Requests } from './informer-program.js';
 import { installed } from './installed.js';
 
-/** A watch that ends within its first second without an event is taken for a failure and answered with a relist (R9). */
+/** A watch that ends within its first second without an event counts as failed, and its client relists (R9). */
 const watchAgeMsMin = 1_500;
 
 let program = '';
@@ -39,7 +39,7 @@ test.after.always(async () => {
 
 for (const watchList of [true, false]) {
   test.serial(
-    `informers ${watchList ? 'with' : 'without'} WatchList resume over a stop and a kill, and end with what the server has`,
+    `informers ${watchList ? 'with' : 'without'} WatchList resume after a stop and a kill, and end with what the server has`,
     async (t) => {
       t.timeout(120_000);
       if (program === '') {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests is how often an informer has asked for what. Only answered requests count: a refused connection is no list.
+// requests counts the requests of an informer by kind. Only answered requests count: a refused connection is no list.
 type requests struct {
 	List      int `json:"list"`
 	Watch     int `json:"watch"`
@@ -40,7 +40,7 @@ func (c *counts) watch(config *rest.Config, name string) *rest.Config {
 	return watched
 }
 
-// take answers what was counted, and begins again.
+// take returns the counts, and starts over.
 func (c *counts) take() map[string]requests {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -1,6 +1,6 @@
 /**
- * The Go program beside this file, built and run: client-go's own informers, told by words on standard input what to do
- * (main.go says which). One command at a time; the program ends when its input does.
+ * The Go program beside this file, built and run: client-go's own informers, controlled by words on standard input
+ * (see main.go). One command at a time; the program ends when its input does.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,13 +33,13 @@ export type Lived = Readonly<{
 
 export type InformerOptions = Readonly<{
   watchList: boolean;
-  /** Whose certificate the informers show; the writer's when left out. */
+  /** The certificate that the informers show; the writer's by default. */
   readAs?: Certificate;
 }>;
 
 type Message = Readonly<{ event: string; informers?: unknown; requests?: unknown; lived?: unknown }>;
 
-/** Builds the program into the folder; answers why not when that fails (no Go, no modules). */
+/** Builds the program into the folder; gives the reason when that fails (no Go, no modules). */
 export async function buildInformerProgram(folder: string): Promise<{ program: string } | { why: string }> {
   const program = join(folder, 'clients');
   const { code, stderr } = await runProgram('go', ['build', '-o', program, '.'], {
@@ -88,12 +88,12 @@ export class InformerProgram {
     return (await this.#send(`live ${seconds}`, 'lived')).lived as Lived;
   }
 
-  /** Every informer's store against the server's list, once they are equal or the program has given up waiting. */
+  /** Compares every informer's store with the server's list, once they are equal or the program has given up waiting. */
   async compare(): Promise<readonly Comparison[]> {
     return (await this.#send('compare', 'compared')).informers as readonly Comparison[];
   }
 
-  /** What each informer has requested since this was asked last. */
+  /** What each informer has requested since the last call. */
   async count(): Promise<Readonly<Record<string, Requests>>> {
     return (await this.#send('count', 'counted')).requests as Readonly<Record<string, Requests>>;
   }

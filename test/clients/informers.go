@@ -42,7 +42,7 @@ type informer struct {
 	list   func(context.Context) (map[string]string, error)
 }
 
-// comparison is what became of one informer's store. Differences are named by key.
+// comparison is the state of one informer's store. Differences are named by key.
 type comparison struct {
 	Name        string   `json:"name"`
 	Objects     int      `json:"objects"`
@@ -164,7 +164,7 @@ func difference(ctx context.Context, each informer) (int, []string) {
 	return len(want), differences
 }
 
-// listKeys asks for everything of a type, in pages, as a map from key to resourceVersion.
+// listKeys lists all objects of a type, in pages, as a map from key to resourceVersion.
 func listKeys(resource dynamic.NamespaceableResourceInterface) func(context.Context) (map[string]string, error) {
 	return func(ctx context.Context) (map[string]string, error) {
 		found := map[string]string{}

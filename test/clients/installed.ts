@@ -1,4 +1,4 @@
-/** Whether a program that a test needs is there, and how to run it to its end. */
+/** Whether a program that a test needs is installed, and how to run it to its end. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -9,7 +9,7 @@ export type Ran = Readonly<{ code: number; stdout: string; stderr: string }>;
 
 export type RunOptions = Readonly<{ cwd?: string; environment?: Readonly<Record<string, string>>; timeoutMs: number }>;
 
-/** The first line of what the program says of itself, or undefined when it is not installed. */
+/** The first line of the program's version, or undefined when it is not installed. */
 export async function installed(program: string, ...flags: readonly string[]): Promise<string | undefined> {
   const { code, stdout } = await runProgram(program, flags, { timeoutMs: 10_000 });
   return code === 0 ? (stdout.split('\n')[0] ?? '') : undefined;

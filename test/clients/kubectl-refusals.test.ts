@@ -1,6 +1,6 @@
 /**
- * What a person sees whose kubectl is refused: kubectl speaks HTTP/2, and each refusal must arrive whole as the Status it is, also one
- * that was sent before the body was read (S7: on e892933 a reset stream took its place). Skipped aloud where kubectl is missing.
+ * What a user sees when kubectl is refused. kubectl speaks HTTP/2, and each refusal must arrive whole as its Status, also one
+ * that was sent before the body was read (S7: on e892933 a reset stream replaced it). Skipped with a log line where kubectl is missing.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ type Context = { kubectl: Kubectl | undefined };
 const test = anyTest as TestFn<Context>;
 
 const apiExports = `${onePlace}/apis/apis.kcp.io/v1alpha2/apiexports`;
-/** A refusal that races with its body is lost in some runs only. */
+/** A refusal that races with its body is lost only in some runs. */
 const rounds = 10;
 /** Above the limit of a body, and far above every window of HTTP/2. */
 const longText = 'x'.repeat(3_500_000);
@@ -85,7 +85,7 @@ law('403: a shard’s certificate that writes another shard’s objects', async 
     );
 });
 
-law('403: a certificate that may do nothing, which reads', async (t) => {
+law('403: a certificate without any right, which reads', async (t) => {
   const nobody = await server!.authority.issue({ user: 'nobody', groups: ['people'] });
   const asNobody = await Kubectl.create(server!, { as: nobody });
 
@@ -96,7 +96,7 @@ law('403: a certificate that may do nothing, which reads', async (t) => {
   );
 });
 
-law('404: an object that is not there, and a type that is not served', async (t, kubectl) => {
+law('404: an absent object, and a type that is not served', async (t, kubectl) => {
   const file = await kubectl.file('unserved', apiExport('unserved'));
 
   refused(
@@ -146,7 +146,7 @@ law('a refusal that is known before the body is shown also when the body is long
     );
 });
 
-law('422: a name that is none', async (t, kubectl) => {
+law('422: an invalid name', async (t, kubectl) => {
   const file = await kubectl.file('invalid', apiExport('Bad_Name'));
 
   refused(t, await kubectl.run(['create', '-f', file]), /The APIExport "Bad_Name" is invalid: metadata\.name: Invalid value: "Bad_Name"/);
@@ -180,7 +180,7 @@ law('503: a write while the disk is full', async (t) => {
   refused(t, await untilRefused(kubectl, file), /Error from server \(ServiceUnavailable\): .*the store cannot write \(SQLITE_FULL\)/);
 });
 
-/** What is left of the disk may take one or two. */
+/** The rest of the disk may still take one or two. */
 async function untilRefused(kubectl: Kubectl, file: string): Promise<Ran> {
   for (let tried = 0; ; tried += 1) {
     const ran = await kubectl.run(['create', '-f', file]);
@@ -196,7 +196,7 @@ function refused(t: ExecutionContext<Context>, { code, stdout, stderr }: Ran, sa
   t.notRegex(stderr, /stream error|RST_STREAM|connection reset|EOF/);
 }
 
-/** A test that needs kubectl: without it, it says so and counts itself. */
+/** A test that needs kubectl: without it, the test logs that and counts itself. */
 function law(title: string, implementation: (t: ExecutionContext<Context>, kubectl: Kubectl) => Promise<void>): void {
   test.serial(title, async (t) => {
     t.timeout(180_000);

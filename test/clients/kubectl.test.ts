@@ -1,6 +1,6 @@
 /**
- * kubectl as it is installed, pointed at one shard and cluster (contract T6): what a person does to look into a cache.
- * Every command runs against the same server and an object or two of its own. Skipped aloud where kubectl is missing.
+ * kubectl as it is installed, pointed at one shard and cluster (contract T6): how a user looks into a cache.
+ * Every command runs against the same server and an object or two of its own. Skipped with a log line where kubectl is missing.
  */
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import { StrataProcess } from '../support/strata-process.js';
@@ -43,7 +43,7 @@ law('get answers a table, and yaml of the whole object', async (t, kubectl) => {
   t.regex(yaml.stdout, /tier: gold/);
 });
 
-law('get -w shows what is there and what changes', async (t, kubectl) => {
+law('get -w shows the existing objects and what changes', async (t, kubectl) => {
   await kubectl.ok('create', ['-f', await kubectl.file('watched', apiExport('watched-one'))]);
 
   const seen = await kubectl.watch(
@@ -105,7 +105,7 @@ law('a list in chunks is whole', async (t, kubectl) => {
   );
 });
 
-law('apply creates, leaves alone what is the same, and changes what is not: a kcp type', async (t, kubectl) => {
+law('apply creates an object, leaves an equal one alone, and changes a different one: a kcp type', async (t, kubectl) => {
   const file = await kubectl.file('applied', apiExport('applied-one'));
 
   const created = await kubectl.ok('apply', ['-f', file]);
@@ -120,7 +120,7 @@ law('apply creates, leaves alone what is the same, and changes what is not: a kc
 });
 
 law(
-  'apply creates, leaves alone what is the same, and changes what is not: a ClusterRole, by strategic merge patch',
+  'apply creates an object, leaves an equal one alone, and changes a different one: a ClusterRole, by strategic merge patch',
   async (t, kubectl) => {
     const file = await kubectl.file('role', clusterRole('applied:role', ['get']));
 
@@ -177,7 +177,7 @@ law('api-resources names the types, version the server', async (t, kubectl) => {
   t.regex(version.stdout, /Server Version: v\d/);
 });
 
-/** A test that needs kubectl: without it, it says so and counts itself. */
+/** A test that needs kubectl: without it, the test logs that and counts itself. */
 function law(title: string, implementation: (t: ExecutionContext<Context>, kubectl: Kubectl) => Promise<void>): void {
   test.serial(title, async (t) => {
     t.timeout(60_000);

@@ -9,12 +9,12 @@ import { runProgram, type Ran } from './installed.js';
 
 type KubectlOptions = Readonly<{ as?: Certificate; at?: string }>;
 
-/** What its server URL ends in, where nothing else is said. */
+/** How its server URL ends by default. */
 export const onePlace = '/services/cache/shards/amber/clusters/acme';
 
 const commandMsMax = 60_000;
 
-/** kubectl with a kubeconfig and an origin folder of its own (its discovery cache lives there). */
+/** kubectl with a kubeconfig and a home folder of its own (its discovery cache lives there). */
 export class Kubectl {
   readonly #folder: string;
   readonly #flags: readonly string[];
@@ -24,7 +24,7 @@ export class Kubectl {
     this.#flags = [`--kubeconfig=${join(folder, 'kubeconfig')}`, `--cache-dir=${join(folder, 'cache')}`];
   }
 
-  /** Of the server's master at one shard and cluster, or of somebody else, elsewhere. */
+  /** For the server's master at one shard and cluster, or for another user or place. */
   static async create(strata: StrataProcess, { as = strata.master, at = onePlace }: KubectlOptions = {}): Promise<Kubectl> {
     const folder = await mkdtemp(join(strata.folder, 'kubectl-'));
     const kubeconfig = {
@@ -50,7 +50,7 @@ export class Kubectl {
     return ran;
   }
 
-  /** Lines of a command that does not end by itself: the first `count` that match, while `meanwhile` is done once the first has come. */
+  /** The first `count` lines that match, of a command that does not end by itself; `meanwhile` runs once the first has come. */
   async watch(
     args: readonly string[],
     count: number,
@@ -76,7 +76,7 @@ export class Kubectl {
     }
   }
 
-  /** An object as it is stored, with these members instead. */
+  /** An object as it is stored, with these members replaced. */
   async object(resource: string, name: string, changes: Readonly<Record<string, unknown>>): Promise<unknown> {
     return { ...(JSON.parse((await this.ok('get', [resource, name, '-o', 'json'])).stdout) as object), ...changes };
   }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// sentAnnotation holds when the writer sent this version of an object, in nanoseconds of the wall clock.
+	// sentAnnotation holds the time at which the writer sent this version of an object, in nanoseconds of the wall clock.
 	sentAnnotation  = "test.strata.dev/sent"
 	liveWriteEvery  = 20 * time.Millisecond
 	liveWriteWithin = 20 * time.Second
@@ -27,14 +27,14 @@ const (
 	liveObjectsMax  = 200
 )
 
-// delays is how long after they were sent versions were seen first, by any informer, and whether one ever went back.
+// delays holds how long after its sending each version was first seen, by any informer, and whether a store ever went back.
 type delays struct {
 	mutex     sync.Mutex
 	seen      []time.Duration
 	backwards []string
 }
 
-// lived is what became of the writes and of their sight since the last one.
+// lived is the result of the writes since the last report, and of how informers saw them.
 type lived struct {
 	Writes     int            `json:"writes"`
 	Refused    map[string]int `json:"refused"`
@@ -123,7 +123,7 @@ var liveKinds = []struct {
 	{webhooks, "ValidatingWebhookConfiguration", "", map[string]any{}},
 }
 
-// run writes for that long. A refused write is counted, its object left alone; what the informers see comes later still, so it waits a moment.
+// run writes for that long. A refused write is counted, and its object left alone. Informers see writes later, so it waits a moment at the end.
 func (w *liveWriter) run(ctx context.Context, seen *delays, within time.Duration) lived {
 	done := lived{Refused: map[string]int{}, Backwards: []string{}}
 	seen.take()

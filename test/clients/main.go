@@ -1,15 +1,15 @@
-// Command clients runs client-go's informers against a cache server and says what they see.
+// Command clients runs client-go's informers against a cache server and reports what they see.
 //
-// It holds typed, dynamic and metadata informers over every shard and cluster, and does what it is told on standard
-// input, one word per line; each is answered with one line of JSON on standard output:
+// It holds typed, dynamic and metadata informers over every shard and cluster, and reads commands from standard
+// input, one per line; it answers each with one line of JSON on standard output:
 //
 //	write     creates, changes and deletes objects of every type      → {"event":"written"}
 //	compare   waits until every store equals the server's list         → {"event":"compared","informers":[…]}
 //	count     requests of the informers since the last count           → {"event":"counted","requests":{…}}
 //	live 10   writes one object after the other for that many seconds   → {"event":"lived","lived":{…}}
 //
-// The end of standard input ends it. KUBE_FEATURE_WatchListClient chooses how informers begin. Who starts and stops the
-// server is none of its business: see clients.test.ts.
+// The end of standard input ends it. KUBE_FEATURE_WatchListClient chooses how informers begin. clients.test.ts starts
+// and stops the server.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 
 const objectsPerRound = 4
 
-// writer writes to three places, round after round: some objects stay, some change, some go. Names are unique over all
+// writer writes to three places, round after round: some objects stay, some change, some are deleted. Names are unique over all
 // places, because the keys of client-go's own informers know neither shard nor cluster.
 type writer struct {
 	places []destination

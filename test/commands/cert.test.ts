@@ -1,4 +1,4 @@
-/** `strata cert`: what is signed is believed, an authority is made once and never lost, and nothing is overwritten unasked. */
+/** `strata cert`: its certificates verify, an authority is made once and never lost, and nothing is overwritten unasked. */
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -70,7 +70,7 @@ test('keys are for their owner only, whatever they replace', async (t) => {
   for (const key of [file('shard-amber.key'), file('ca', 'ca.key')]) t.is(statSync(key).mode & 0o777, 0o600);
 });
 
-test('what was written is told, with how it is used', async (t) => {
+test('the command prints what it wrote, and how to use it', async (t) => {
   const { file, cert } = aWorkplace(t);
 
   const first = await cert(certShard, ['amber']);
@@ -89,7 +89,7 @@ test('what was written is told, with how it is used', async (t) => {
   t.true(second.includes(`It is signed by ${file('ca', 'ca.crt')}.\n`));
 });
 
-test('a certificate that is there is not overwritten, unless by force', async (t) => {
+test('an existing certificate is not overwritten, unless by force', async (t) => {
   const { file, cert } = aWorkplace(t);
   await cert(certShard, ['amber']);
   const before = readFileSync(file('shard-amber.crt'), 'utf8');
@@ -103,7 +103,7 @@ test('a certificate that is there is not overwritten, unless by force', async (t
   t.not(readFileSync(file('shard-amber.crt'), 'utf8'), before);
 });
 
-test('what is named as the authority, the administrator or something of another kind is a pair of its own, even by force in one folder', async (t) => {
+test('the authority, the administrator and certificates of other kinds have pairs of their own, even by force in one folder', async (t) => {
   const { folder, file, cert } = aWorkplace(t);
   const here = { 'ca-directory': folder, force: 'true' };
   await cert(certAdmin, [], here);
@@ -130,7 +130,7 @@ test('what is named as the authority, the administrator or something of another 
   );
 });
 
-test('force says what it replaces', async (t) => {
+test('force prints what it replaces', async (t) => {
   const { file, cert } = aWorkplace(t);
   await cert(certAdmin);
   const replaced = await cert(certAdmin, [], { force: 'true', validity: '10d' });
@@ -192,7 +192,7 @@ test('an authority that cannot sign is an error that says why', async (t) => {
   t.false(existsSync(file('shard-amber.crt')));
 });
 
-test('a name that is none is told, before anything is made', async (t) => {
+test('an invalid name is reported before anything is made', async (t) => {
   const { folder, file, cert } = aWorkplace(t);
 
   for (const name of ['', 'Amber', 'a/b', '..', '*', 'a'.repeat(62)])

@@ -1,4 +1,4 @@
-/** `strata status` and `strata shards` against the application behind real TLS, and everything that can be wrong on the way. */
+/** `strata status` and `strata shards` against the application behind real TLS, and everything that can go wrong on the way. */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type ServerOptions } from 'node:https';
@@ -39,7 +39,7 @@ type Town = Readonly<{
   issuer: TestAuthority;
   /** Flags that show a certificate of that authority. */
   as: (user: string, group: string, uris?: readonly string[], validityDays?: number) => Promise<Readonly<Record<string, string>>>;
-  /** A server with a certificate of another authority, which `ca-file` vouches for. */
+  /** A server with a certificate of another authority, which `ca-file` names. */
   serve: (
     t: ExecutionContext,
     handler: RequestListener,
@@ -119,7 +119,7 @@ test('status prints a table for people, and the JSON of the cache for programs',
   t.is(await called(shardsList, { flags }), formatShardList(aStatusReport()));
 });
 
-test('a shard’s own certificate reads the status, and removes nothing', async (t) => {
+test('a shard’s own certificate reads the status, and cannot remove anything', async (t) => {
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('amber', 'strata', ['strata://shard/amber'])) };
 
@@ -127,7 +127,7 @@ test('a shard’s own certificate reads the status, and removes nothing', async 
   t.regex(await failure(t, shardsRemove, flags, ['amber']), /refused \(403\): forbidden: User "amber" cannot delete path/);
 });
 
-test('removing a shard says how many objects went, and a second time that it is unknown', async (t) => {
+test('removing a shard says how many objects were removed, and a second time that the shard is unknown', async (t) => {
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters')) };
 
@@ -148,7 +148,7 @@ test('caches are listed for people and programs, and one is forgotten by its nam
   await t.throwsAsync(called(cachesForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
-test('what came by each cache is counted for it, and a cache alone knows none', (t) => {
+test('shards and objects are counted for the cache they came by, and a cache without a tree knows none', (t) => {
   const report = aStatusReport();
   const link = aTreeStatus().children[0]!;
   const tree = { ...aTreeStatus(), parent: null, children: [link] };
@@ -177,7 +177,7 @@ test('forgetting a shard says so, and a shard that was not removed is refused', 
   await t.throwsAsync(called(shardsForget, { operands: ['BAD'], flags }), { instanceOf: SettingsError });
 });
 
-test('who is nobody to the cache is told what may be the reason', async (t) => {
+test('an anonymous caller is told the likely reason', async (t) => {
   const { as, serve } = await town;
   const flags = { cache: await serve(t, aCache()), ...(await as('admin', 'system:masters', [], -1)) };
 
@@ -187,7 +187,7 @@ test('who is nobody to the cache is told what may be the reason', async (t) => {
   );
 });
 
-test('a server that cannot be trusted is distinguished from one that is not there', async (t) => {
+test('a server that is not trusted is distinguished from one that is not there', async (t) => {
   const { as, serve, issuer } = await town;
   const admin = await as('admin', 'system:masters');
   const url = await serve(t, aCache());
@@ -212,7 +212,7 @@ async function aClosedPort(): Promise<string> {
   return `https://127.0.0.1:${port}`;
 }
 
-test('what answers and is no cache, answers too late, or hangs up is an error that says so', async (t) => {
+test('a server that is no cache, answers too late or hangs up is an error that says so', async (t) => {
   const { as, serve } = await town;
   const admin = await as('admin', 'system:masters');
   const from = async (handler: RequestListener, flags = {}): Promise<string> =>
@@ -227,7 +227,7 @@ test('what answers and is no cache, answers too late, or hangs up is an error th
   t.regex(await from((_, response) => void (response.write('{'), response.socket?.destroy())), /cannot be asked$/);
 });
 
-test('a plain port is no cache', async (t) => {
+test('a port without TLS is no cache', async (t) => {
   const server = createTcpServer((socket) => socket.end('hello\n')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => server.close());
@@ -249,7 +249,7 @@ test('a held removal is confirmed by the shard, or by its type as well', async (
   t.regex(await failure(t, removalsConfirm, flags, ['amber', 'none']), /refused \(404\): held removal of the shard "amber" not found/);
 });
 
-test('files that are missing or do not belong together are named before anybody is asked', async (t) => {
+test('missing files and files that do not match are reported before the cache is asked', async (t) => {
   const { as } = await town;
   const [one, two] = [await as('admin', 'system:masters'), await as('admin', 'system:masters')];
   const cache = 'https://127.0.0.1:1';
@@ -259,7 +259,7 @@ test('files that are missing or do not belong together are named before anybody 
   t.regex(await failure(t, status, { ...one, cache, 'key-file': two['key-file']! }), /is not the key of the certificate/);
 });
 
-test('a status is read from caches that tell more, and not from ones that tell less', (t) => {
+test('a status is read from caches that report more, and not from ones that report less', (t) => {
   const report = { ...aStatusReport(), certificates: [aCertificate('serving', 40)] };
   const newer = {
     ...report,
@@ -289,7 +289,7 @@ test('a status is read from caches that tell more, and not from ones that tell l
     t.throws(() => parseStatusReport(JSON.stringify(junk)), { instanceOf: CacheError });
 });
 
-test('a status is read from a cache that knows no tree and reports on no certificates', (t) => {
+test('a status is read from a cache that reports no tree and no certificates', (t) => {
   const { cache, shards } = aStatusReport();
   const older = shards.map(({ via: _via, standbys: _standbys, slices, ...shard }) => ({
     ...shard,

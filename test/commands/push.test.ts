@@ -1,4 +1,4 @@
-/** `strata push` from the options to the frames: a stand-in for the shard, and for the cache a server that welcomes and acknowledges. */
+/** `strata push` from the options to the frames: a stand-in for the shard, and a server in place of the cache that welcomes and acknowledges. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -40,7 +40,7 @@ type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 type Received = { path: string; speaksFor: unknown; frames: Frame[] };
 type Place = Readonly<{ flags: Readonly<Record<string, string>>; shard: ShardStandIn }>;
 
-/** A shard, a cache, and a certificate for the one that the other believes, all as an operator would make them. */
+/** A shard, a cache, and certificates that each trusts, all as an operator would make them. */
 async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), 'strata-push-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -71,7 +71,7 @@ async function aPlace(t: ExecutionContext, upgrade: Upgrade): Promise<Place> {
   };
 }
 
-/** Welcomes whoever comes, and makes everything durable at once. */
+/** Welcomes every pusher, and acknowledges everything at once. */
 function welcoming(received: Received[]): Upgrade {
   const acceptor = new SocketAcceptor({ clock: systemClock }, socketOptions);
   return (request, socket, head) => {
@@ -91,7 +91,7 @@ async function serve(socket: FrameSocket, frames: Frame[]): Promise<void> {
   }
 }
 
-/** The command under way, with what stops it. */
+/** The running command, and what stops it. */
 function pushing(flags: Place['flags']): { printed: () => string; stop: () => void; ended: Promise<unknown> } {
   const stopped = deferred<string>();
   let printed = '';
@@ -102,7 +102,7 @@ function pushing(flags: Place['flags']): { printed: () => string; stop: () => vo
   return { printed: () => printed, stop: () => stopped.resolve('SIGTERM'), ended };
 }
 
-test('a shard is synced in full, told of as it goes, and left when a signal asks', async (t) => {
+test('a shard is synced in full, with its progress printed, and left when a signal asks', async (t) => {
   const received: Received[] = [];
   const { shard, flags } = await aPlace(t, welcoming(received));
   for (const name of ['one', 'two']) shard.store.put('apiexports.apis.kcp.io', 'root', { metadata: { name }, spec: {} });
@@ -121,7 +121,7 @@ test('a shard is synced in full, told of as it goes, and left when a signal asks
   t.like(frames.at(-1), { kind: 'bye', reason: 'shutdown' });
 });
 
-test('an agent that the cache will not have fails, with the reason', async (t) => {
+test('an agent that the cache refuses fails, with the reason', async (t) => {
   const status = JSON.stringify({ kind: 'Status', message: 'User "amber" cannot push' });
   const { flags } = await aPlace(t, (_, socket) => refuseUpgrade(socket, 403, status));
 
@@ -130,7 +130,7 @@ test('an agent that the cache will not have fails, with the reason', async (t) =
   t.is(error.message, 'the cache takes nothing of the shard amber (forbidden): User "amber" cannot push');
 });
 
-test('an agent whose shard another one has says what its operator can do', async (t) => {
+test('an agent whose shard another one holds says what its operator can do', async (t) => {
   const acceptor = new SocketAcceptor({ clock: systemClock }, socketOptions);
   const { flags } = await aPlace(t, (request, socket, head) => {
     void acceptor.accept(request, socket, head).then((accepted) => accepted?.close('fenced', 'the shard belongs to another'));
@@ -145,7 +145,7 @@ test('an agent whose shard another one has says what its operator can do', async
   );
 });
 
-test('what an agent cannot start with is told before anything is connected', async (t) => {
+test('a wrong option of an agent is reported before anything is connected', async (t) => {
   const received: Received[] = [];
   const { flags } = await aPlace(t, welcoming(received));
 

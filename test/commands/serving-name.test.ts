@@ -12,7 +12,7 @@ for (const name of [
   'fe80::1',
   `${'a'.repeat(63)}.example`,
 ])
-  test(`a server is reached under ${name}`, (t) => {
+  test(`a server can be reached under ${name}`, (t) => {
     t.is(parseServingName(name), name);
   });
 
@@ -38,11 +38,11 @@ for (const text of [
   `${'a'.repeat(64)}.x`,
   'a.'.repeat(127),
 ])
-  test(`nobody is reached under ${JSON.stringify(text)}`, (t) => {
+  test(`no server can be reached under ${JSON.stringify(text)}`, (t) => {
     t.is(parseServingName(text), undefined);
   });
 
-test('no name of a file would be taken for several', (t) => {
+test('no two names have the same file name', (t) => {
   t.is(fileStem('*.acme.example'), 'wildcard.acme.example');
   t.is(fileStem('localhost'), 'localhost');
 });

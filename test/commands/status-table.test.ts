@@ -40,7 +40,7 @@ test('a cache without shards says so', (t) => {
   t.is(formatShardList(report), 'no shards yet\n');
 });
 
-test('a slice that has lost something on the way, and a cache that misses a neighbour, are reported as such', (t) => {
+test('a slice that lost something on the way, and a cache that misses a neighbour, are reported as such', (t) => {
   const { shards, ...report } = aStatusReport();
   const [amber] = shards;
   if (amber === undefined || report.tree === undefined) throw new Error('the report has both');

@@ -9,7 +9,7 @@ function linesOf(tree: TreeStatus | undefined): readonly string[] {
   return treeLines({ ...aStatusReport([]), tree });
 }
 
-test('the tree is told from the top down: the parent, the cache, its children', (t) => {
+test('the tree is printed from the top down: the parent, the cache, its children', (t) => {
   t.deepEqual(linesOf(aTreeStatus()), [
     'parent c-0 at https://root:6443: connected 3m12s',
     '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
@@ -29,7 +29,7 @@ test('the tree is told from the top down: the parent, the cache, its children', 
   ]);
 });
 
-test('a parent that is away is told with why, and the cache with what is not known', (t) => {
+test('an unreachable parent is printed with the reason, and the cache with what is unknown', (t) => {
   const parent = aParentStatus({
     cacheId: null,
     connection: { kind: 'away', forMs: 5_000 },
@@ -52,7 +52,7 @@ test('a link that has sent everything says so', (t) => {
   t.true(lines.includes('  sending: 2 of 2 slices current; all changes sent; 1 slice not taken in full'));
 });
 
-test('what another cache chose moves no cursor, and fills no terminal', (t) => {
+test('texts that another cache chose move no cursor, and fill no terminal', (t) => {
   const own = { up: `[${'x'.repeat(5_000)}]`, down: '[]' };
   const child = aChildStatus({ agent: '\u001b[2Jme', policies: { own, other: null } });
 
@@ -62,7 +62,7 @@ test('what another cache chose moves no cursor, and fills no terminal', (t) => {
   t.true(lines.every((line) => line.length < 500));
 });
 
-test('certificates in use are told with when they expire, or how long ago they have', (t) => {
+test('certificates in use are printed with when they expire, or how long ago they have', (t) => {
   const certificates = [aCertificate('serving', 40), { ...aCertificate('client-ca', -2), subject: 'CN=\u001b[2J' }];
 
   t.deepEqual(treeLines({ ...aStatusReport([]), certificates }).slice(-2), [

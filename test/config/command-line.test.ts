@@ -52,7 +52,7 @@ test('the help of a command lists its options with their variables', (t) => {
   }
 });
 
-test('a command does its work, prints what it did and ends with 0; asked again it fails with 1 and one line', (t) => {
+test('a command does its work, prints what it did and ends with 0; repeated, it fails with 1 and one line', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bin-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const cert = ['cert', 'shard', 'amber', `--ca-directory=${join(folder, 'ca')}`, '--out-directory', folder];
@@ -105,7 +105,7 @@ test('a mistyped flag is answered with the nearest one, whichever way its value 
   t.regex(strata('serve', '--bind-adress', '::').stderr, /Did you mean --bind-address/);
 });
 
-test("under the name cache-server it speaks upstream's flags", (t) => {
+test("under the name cache-server it accepts upstream's flags", (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bin-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   symlinkSync(builtMain(), join(folder, 'cache-server'));

@@ -37,7 +37,7 @@ test('a flag wins over a variable, a variable over the default', (t) => {
   t.is(readCommandValues(certOptions, { flags: { validity: '3h' }, environment }).validityMs, 10_800_000);
 });
 
-test('what must be given is asked for by its flag, all of it at once', (t) => {
+test('missing required values are reported by their flags, all of them at once', (t) => {
   t.deepEqual(
     problemsOf(agentOptions, {}).map((problem) => problem.replace(/:.*/, '')),
     ['--kubeconfig', '--shard-name', '--cache', '--cert-file', '--key-file'].map((flag) => `${flag} must be given`),
@@ -45,7 +45,7 @@ test('what must be given is asked for by its flag, all of it at once', (t) => {
   t.deepEqual(problemsOf(agentOptions, agent), []);
 });
 
-test('a cache is asked over https, at a URL without a path', (t) => {
+test('a cache is reached over https, at a URL without a path', (t) => {
   const urls = (cache: string): string => readCommandValues(operatorOptions, { flags: { ...operator, cache }, environment: {} }).cache;
 
   t.is(urls('https://localhost:6443'), 'https://localhost:6443');
@@ -75,13 +75,13 @@ test('an agent may be given several caches, each once', (t) => {
   for (const cache of ['', 'https://a,', 'https://a,b']) t.is(problemsOf(agentOptions, { ...agent, cache }).length, 1, cache);
 });
 
-test('a shard is named by a shard’s name, and system clusters by theirs', (t) => {
+test('a shard needs a shard’s name, and system clusters need theirs', (t) => {
   t.deepEqual(problemsOf(agentOptions, { ...agent, 'shard-name': 'Amber' }), ['--shard-name=Amber: must be the name of a shard']);
   t.is(problemsOf(agentOptions, { ...agent, 'system-clusters': 'root' }).length, 1);
   t.is(readCommandValues(agentOptions, { flags: agent, environment: {} }).context, '');
 });
 
-test('the same flag means the same everywhere it is understood', (t) => {
+test('the same flag means the same everywhere it is accepted', (t) => {
   const seen = new Map<string, CommandOption<unknown>>(
     Object.values<CommandOption<unknown>>(serverOptions).map((option) => [option.flag, option]),
   );

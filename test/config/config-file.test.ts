@@ -39,7 +39,7 @@ children:
     offer: {types: [shards.core.kcp.io]}
 `;
 
-test('the file says what crosses each link', (t) => {
+test('the file says what each link lets through', (t) => {
   const settings = load(worked);
 
   const publicOnly = { annotations: { 'example.io/visibility': 'public' } };
@@ -64,7 +64,7 @@ test('the example of the README is sound', (t) => {
   t.deepEqual([...settings.children.keys()], ['eu-1', '*']);
 });
 
-test('without policies nothing crosses', (t) => {
+test('without policies no link lets anything through', (t) => {
   const nothing = { forward: [], follow: [], children: new Map() };
 
   t.deepEqual(linkPoliciesOf(loadSettings({ flags: {}, environment: {}, readFile: () => '' })), nothing);
@@ -72,7 +72,7 @@ test('without policies nothing crosses', (t) => {
   t.deepEqual(load('children: {eu: }').children, new Map([['eu', { accept: [], offer: [] }]]));
 });
 
-test('a mistake in a policy is told with its line and its place, all of them at once', (t) => {
+test('mistakes in a policy are reported with line and place, all of them at once', (t) => {
   const file = [
     'parent:',
     '  forward:',
@@ -107,13 +107,13 @@ test('a mistake in a policy is told with its line and its place, all of them at 
   );
 });
 
-test('sections that are no mappings are told once', (t) => {
+test('a section that is no mapping is reported once', (t) => {
   t.deepEqual(problemsOf('children: [eu]\n'), ['strata.yaml line 1: children: must be a mapping of names to policies']);
   t.deepEqual(problemsOf('parent: x\n'), ['strata.yaml line 1: parent must be a mapping of keys to values']);
   t.deepEqual(problemsOf('childen: {}\n'), ['strata.yaml line 1: unknown key childen; did you mean children?']);
 });
 
-test('a rule that is named twice is read twice, and its mistakes have a line', (t) => {
+test('a rule that YAML names twice is read twice, and its mistakes have a line', (t) => {
   const file = 'parent:\n  forward: &all\n    - types: [secrets]\n  follow: *all\n';
   const mistaken = 'parent:\n  forward: &all\n    - types: [Bad]\n  follow: *all\n';
 
@@ -124,7 +124,7 @@ test('a rule that is named twice is read twice, and its mistakes have a line', (
   );
 });
 
-test('a place in a file has the line of its key or member, or of what is nearest to it', (t) => {
+test('a place in a file has the line of its key or member, or of the nearest one', (t) => {
   const { lineOf } = parseConfigDocument('a:\n  - b\n  - c:\n      d: 1\n1: e\n');
 
   t.deepEqual(

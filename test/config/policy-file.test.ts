@@ -41,7 +41,7 @@ function watched(first: string, flags: Readonly<Record<string, string>> = { conf
 
 const following = (type: string): string => `parent:\n  follow: {types: [${type}]}\nchildren:\n  eu: {offer: {types: [${type}]}}\n`;
 
-test('other policies are told at the next look, once', (t) => {
+test('changed policies are reported at the next poll, once', (t) => {
   const { received, logged, edit, clock } = watched(following('secrets'));
 
   clock.advance(pollMs);
@@ -54,7 +54,7 @@ test('other policies are told at the next look, once', (t) => {
   t.deepEqual(logged, [['policies.reloaded', { file: 'strata.yaml' }]]);
 });
 
-test('other policies of which one can take nothing are taken up with a warning', (t) => {
+test('changed policies with an accept that lets nothing in take effect with a warning', (t) => {
   const { received, logged, edit } = watched(following('secrets'));
 
   edit(`children:\n  eu: {accept: {types: ['*']}}\n`);
@@ -66,7 +66,7 @@ test('other policies of which one can take nothing are taken up with a warning',
   );
 });
 
-test('a file that is rewritten to the same meaning says nothing', (t) => {
+test('a file that is rewritten to the same meaning reports nothing', (t) => {
   const { received, logged, edit } = watched(following('secrets'));
 
   edit(`# a comment\n${following('secrets')}`);
@@ -90,7 +90,7 @@ test('an invalid file is logged once, with its lines, and the old policies stay 
   t.regex(String(logged[0]?.[1]['problems']), /strata\.yaml line 2: parent\.follow\.types\[0\]/);
 });
 
-test('a file that cannot be read is logged once, and taken up when it is back', (t) => {
+test('an unreadable file is logged once, and takes effect when it is back', (t) => {
   const { received, logged, edit, clock } = watched(following('secrets'));
 
   edit(new Error('ENOENT'));
@@ -104,7 +104,7 @@ test('a file that cannot be read is logged once, and taken up when it is back', 
   ]);
 });
 
-test('settings that changed besides are logged as needing a restart, but not those that a flag decides', (t) => {
+test('other settings that changed are logged as needing a restart, unless a flag overrides them', (t) => {
   const { received, logged, edit } = watched('', { config: 'strata.yaml', 'log-level': 'warn' });
 
   edit(`listen: {securePort: 7443}\nlog: {level: debug}\n${following('secrets')}`);
@@ -113,7 +113,7 @@ test('settings that changed besides are logged as needing a restart, but not tho
   t.deepEqual(logged[0], ['settings.need-restart', { file: 'strata.yaml', options: ['--secure-port'] }]);
 });
 
-test('without a file there is nothing to watch, and a closed watch looks no more', (t) => {
+test('without a file there is nothing to watch, and a closed watch polls no more', (t) => {
   const none = watched('', {});
   const closed = watched(following('secrets'));
 
@@ -125,7 +125,7 @@ test('without a file there is nothing to watch, and a closed watch looks no more
   t.deepEqual(closed.received, []);
 });
 
-test('whoever asks for the policies to be read is told what came of it, also when it is no news', (t) => {
+test('an explicit reload returns its result, also when nothing changed', (t) => {
   const { received, logged, edit, reload, setText } = watched(following('secrets'));
 
   t.deepEqual(reload(), { kind: 'unchanged' });

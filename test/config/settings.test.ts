@@ -69,7 +69,7 @@ test('the file can be named by a variable', (t) => {
   t.is(settings.logLevel, 'debug');
 });
 
-test('what lies in the root directory follows it', (t) => {
+test('paths inside the root directory follow it', (t) => {
   const settings = load({ flags: { 'root-directory': '/var/amber' } });
 
   t.is(settings.dataDirectory, '/var/amber/data');
@@ -78,13 +78,13 @@ test('what lies in the root directory follows it', (t) => {
   t.is(load({ flags: { 'root-directory': '', 'data-directory': '/x' } }).dataDirectory, '/x');
 });
 
-test('an empty variable and an empty section are not set', (t) => {
+test('an empty variable and an empty section count as not set', (t) => {
   t.is(load({ environment: { STRATA_SECURE_PORT: '' } }).securePort, 6443);
   t.is(load({ file: 'listen:\n' }).securePort, 6443);
   t.is(load({ file: '' }).securePort, 6443);
 });
 
-test('a value out of its bounds names its source, the line for the file', (t) => {
+test('a value out of its bounds names its source, with the line for the file', (t) => {
   t.deepEqual(problemsOf({ flags: { 'secure-port': '65536' } }), ['--secure-port=65536: must be a whole number from 0 to 65535']);
   t.deepEqual(problemsOf({ environment: { STRATA_QUEUE_BYTES_MAX: '1KiB' } }), [
     'environment variable STRATA_QUEUE_BYTES_MAX=1KiB: must be an amount of bytes from 1MiB to 16GiB, such as 64MiB',
@@ -104,7 +104,7 @@ test('an unknown key names its line and the nearest known one', (t) => {
   t.deepEqual(problemsOf({ flags: { 'bind-adress': '::' } }), ['unknown flag --bind-adress; did you mean --bind-address?']);
 });
 
-test('a file that is no YAML, gives a key twice, or is no mapping is an error with its place', (t) => {
+test('a file that is not YAML, has a key twice, or is no mapping is an error with its place', (t) => {
   t.regex(problemsOf({ file: 'log:\n  level: "info\n' })[0]!, /^strata\.yaml line \d: /);
   t.regex(problemsOf({ file: 'log:\n  level: info\n  level: debug\n' })[0]!, /^strata\.yaml line 3: .*unique/);
   t.deepEqual(problemsOf({ file: '- a\n' }), ['strata.yaml: the file must be a mapping of keys to values']);
@@ -139,7 +139,7 @@ test('a parent has several URLs, from a flag, a variable or a list in the file, 
   }
 });
 
-test('a cache goes to its parent with a certificate, and its name is one', (t) => {
+test('a cache connects to its parent with a certificate, and needs a valid name', (t) => {
   t.regex(problemsOf({ flags: { 'parent-urls': 'https://a' } })[0]!, /--parent-urls needs --parent-cert-file/);
   t.regex(problemsOf({ flags: { 'parent-urls': 'https://a', 'parent-cert-file': 'a' } })[0]!, /must be given together/);
   t.is(load().cacheName, undefined);
@@ -149,7 +149,7 @@ test('a cache goes to its parent with a certificate, and its name is one', (t) =
   ]);
 });
 
-test('a variable that is no option’s is refused, with the option that was meant', (t) => {
+test('an unknown variable is refused, with the option that was meant', (t) => {
   t.deepEqual(problemsOf({ environment: { STRATA_SECUREPORT: '1', STRATA_NOTHING_AT_ALL_LIKE_IT: 'x', STRATA: 'x', STRATA_EMPTY: '' } }), [
     'unknown environment variable STRATA_SECUREPORT; did you mean STRATA_SECURE_PORT?',
     'unknown environment variable STRATA_NOTHING_AT_ALL_LIKE_IT',
@@ -157,7 +157,7 @@ test('a variable that is no option’s is refused, with the option that was mean
   t.deepEqual(problemsOf({ environment: { STRATA_CACHE_CA_FILE: 'ca.crt', STRATA_SHARD_NAME: 'amber', STRATA_CONFIG: '' } }), []);
 });
 
-test('a failpoint is armed by its name alone; anything else is refused with all that there are', (t) => {
+test('a failpoint is armed by its name alone; anything else is refused with a list of all failpoints', (t) => {
   t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: 'commit.before:3' } }), []);
   t.deepEqual(problemsOf({ environment: { STRATA_FAILPOINT: '' } }), []);
   const [problem, ...more] = problemsOf({ environment: { STRATA_FAILPOINT: 'commit.befor' } });
@@ -165,7 +165,7 @@ test('a failpoint is armed by its name alone; anything else is refused with all 
   t.regex(problem!, /^environment variable STRATA_FAILPOINT=commit\.befor: must be one of commit\.before, commit\.after, .*or one with :N/);
 });
 
-test('variables that Kubernetes sets beside services named strata are no error, and no option', (t) => {
+test('variables that Kubernetes sets for services named strata are no error, and no option', (t) => {
   const linksOf = (service: string): Record<string, string> => ({
     [`${service}_SERVICE_HOST`]: '10.0.0.1',
     [`${service}_SERVICE_PORT`]: '6443',
@@ -198,7 +198,7 @@ test('every option has its own flag, variable and key, and a sentence of help', 
   }
 });
 
-test('every option that takes an amount says its unit last', (t) => {
+test('every option with an amount has its unit last in its name', (t) => {
   for (const [key, { placeholder }] of all) {
     if (placeholder === 'duration') t.regex(key, /Ms$/, key);
     if (placeholder === 'bytes') t.regex(key, /BytesMax$/, key);

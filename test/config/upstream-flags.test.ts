@@ -14,7 +14,7 @@ function problems(...args: string[]): readonly string[] {
   return result.kind === 'refused' ? result.problems : [];
 }
 
-test("what kcp's sharded-test-server passes is understood", (t) => {
+test("the flags of kcp's sharded-test-server are accepted", (t) => {
   const { flags, warnings } = read(
     '--root-directory=/tmp/.kcp-cache',
     '--bind-address=10.0.0.1',
@@ -35,7 +35,7 @@ test("what kcp's sharded-test-server passes is understood", (t) => {
   t.deepEqual(warnings, ['--embedded-etcd-client-port, --embedded-etcd-peer-port: there is no embedded etcd here, the store is SQLite']);
 });
 
-test("what kcp-operator passes is understood: an empty root directory, and etcd's directory for the data", (t) => {
+test("the flags of kcp-operator are accepted: an empty root directory, and etcd's directory for the data", (t) => {
   const { flags, warnings } = read(
     '--root-directory=',
     '--embedded-etcd-directory=/var/etcd',
@@ -52,7 +52,7 @@ test("what kcp-operator passes is understood: an empty root directory, and etcd'
   t.is(settings.logLevel, 'debug');
 });
 
-test("started in upstream's place the root directory is upstream's, unless it is told otherwise", (t) => {
+test("in upstream's place the root directory is upstream's, unless a flag names another", (t) => {
   const load = (flags: Record<string, string>, environment: Record<string, string> = {}): string =>
     loadSettings({ flags, environment, defaults: upstreamDefaults, readFile: () => '' }).dataDirectory;
 
@@ -102,7 +102,7 @@ const refusedArguments = [
 ];
 
 for (const argument of refusedArguments) {
-  test(`what cannot be kept to is refused, not dropped: ${argument}`, (t) => t.is(problems(argument).length, 1));
+  test(`a flag that cannot be honoured is refused, not dropped: ${argument}`, (t) => t.is(problems(argument).length, 1));
 }
 
 test('an external etcd is refused with the reason', (t) => {
@@ -110,7 +110,7 @@ test('an external etcd is refused with the reason', (t) => {
   t.deepEqual(read('--etcd-servers=embedded').warnings, []);
 });
 
-test('what only tunes a machine we do not have is accepted with one warning per reason', (t) => {
+test('flags that only tune something we do not have are accepted with one warning per reason', (t) => {
   t.is(read('--etcd-prefix=/cache', '--etcd-compaction-interval=5m', '--storage-backend=etcd3').warnings.length, 1);
   t.is(read('--feature-gates=A=true', '--vmodule=a=1', '--log-json-split-stream', '--watch-cache=false').warnings.length, 3);
   t.deepEqual(
@@ -120,13 +120,13 @@ test('what only tunes a machine we do not have is accepted with one warning per 
   );
 });
 
-test('a minimum version of TLS is kept, never lowered', (t) => {
+test('a minimum version of TLS is honoured, never lowered', (t) => {
   t.is(read('--tls-min-version=VersionTLS13').flags['tls-min-version'], 'TLSv1.3');
   t.is(read('--tls-min-version=VersionTLS10').flags['tls-min-version'], 'TLSv1.2');
   t.throws(() => loadSettings({ flags: read('--tls-min-version=VersionTLS99').flags, environment: {}, readFile: () => '' }));
 });
 
-test('every option of ours is understood as well, and every flag has a meaning', (t) => {
+test('every option of ours is accepted as well, and every flag has a meaning', (t) => {
   const described = describeUpstreamFlags();
 
   for (const { flag } of Object.values(options))

@@ -1,4 +1,4 @@
-/** What an engine may be asked, at random, in a world small enough that everything meets everything else. */
+/** Random requests to an engine, in a world small enough that everything meets everything else. */
 import fc from 'fast-check';
 import type { ShardState } from '../../src/domain/claim.js';
 import type { LinkState, Push, SliceState } from '../../src/domain/push.js';
@@ -32,15 +32,15 @@ const content = fc.oneof(fc.record({ spec: fc.nat(2) }), fc.record({ spec: fc.na
 const neighbours: readonly Neighbour[] = ['parent', 'child/east', 'child/west'];
 const neighbour = fc.constantFrom(...neighbours);
 const via = fc.constantFrom<Via>('local', 'local', ...neighbours);
-/** Each engine has an id of its own: this is above any. */
+/** Each engine has an id of its own; this one is higher than any. */
 const far = '~far';
-/** How far a claim is above what the shard has, or below. */
+/** How far a claim's term is above or below the shard's. */
 const lead = fc.constantFrom(-1, 0, 0, 1, 1);
 const filterHash = fc.constantFrom('', 'e1', 'e2');
 
 type By = number | Neighbour;
 
-/** Mostly who has the shard, or else nothing would come of most. */
+/** Mostly the holder of the shard, because otherwise most pushes would be fenced. */
 const speaker = fc.oneof(
   { weight: 5, arbitrary: fc.constant('holder' as const) },
   { weight: 1, arbitrary: fc.constantFrom<By>(1, 2, ...neighbours) },
@@ -48,7 +48,7 @@ const speaker = fc.oneof(
 
 type Ask = (known: Known) => readonly Push[];
 
-/** Pushes of one who speaks for the shard of a place. */
+/** Pushes for the shard of a place. */
 const spoken = <T extends Place>(of: fc.Arbitrary<T>, ask: (of: T, by: By) => readonly Push[]): fc.Arbitrary<Ask> =>
   fc.tuple(of, speaker).map(
     ([place, who]) =>
@@ -158,7 +158,7 @@ function holderOf(known: Known, of: Place): By {
   return state?.via === undefined || state.via === 'local' ? (state?.term ?? 1) : state.via;
 }
 
-/** A link that never met reaches nothing. */
+/** A link that never met its neighbour reaches no position. */
 function reach({ links }: Known, of: Neighbour, position: string): readonly Push[] {
   return links.some((link) => link.neighbour === of) ? [{ kind: 'reach', neighbour: of, position }] : [];
 }

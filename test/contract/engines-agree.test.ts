@@ -1,6 +1,6 @@
 /**
- * The memory engine against the one that ships: whatever both are asked, they decide the same, send the same and keep the same. What a
- * simulation shows on the one is then true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ * The memory engine against the one that ships: given the same requests, both decide, publish and keep the same. So what a
+ * simulation shows on the one is true of the other. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import test from 'ava';
 import fc from 'fast-check';
@@ -24,7 +24,7 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const stepsMax = 60;
 const bounds = { changesMax: 8, tombstonesMax: 3 };
 
-/** An engine, and all that it has sent since it was last asked. */
+/** An engine, and all that it has published since the last look. */
 class Heard {
   readonly #engine: Engine;
   #lane: PushLane;
@@ -66,7 +66,7 @@ class Heard {
     }
   }
 
-  /** An engine may send again what has not changed. */
+  /** An engine may publish again what has not changed. */
   #isNews(state: Readonly<{ shard: string } | { slice: string }>): boolean {
     const name = 'slice' in state ? state.slice : state.shard;
     const text = JSON.stringify(state);
@@ -98,7 +98,7 @@ function timeless({ slice, changedMs, ...state }: SliceState): Readonly<{ slice:
   return { slice: formatSlice(slice), ...state, ...(changedMs === 0 ? { isUnchanged: true } : {}) };
 }
 
-/** Keys that changed, as far back as the store can say. */
+/** Keys that changed, as far back as the store remembers. */
 async function touched(store: Store, scope: Scope): Promise<readonly string[]> {
   const after = Array.from({ length: store.published + 1 }, (_, revision) => revision).find((revision) => store.remembers(revision));
   return after === undefined ? [] : touchedBehind(store, scope, after);
@@ -129,7 +129,7 @@ async function contents(store: Store): Promise<unknown> {
   };
 }
 
-test('both engines decide, tell and keep the same, whatever they are asked', async (t) => {
+test('both engines decide, publish and keep the same, whatever they are asked', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   let written = 0;
 

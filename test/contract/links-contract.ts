@@ -1,6 +1,6 @@
 /**
- * What every engine behind the port `Pushes` must do for a tree of caches (D9), beside push-contract.ts: neighbours, links, steps, digests,
- * and what a link reads. An engine is handed in as a factory; the suite knows nothing else of it.
+ * What every engine behind the port `Pushes` must do for a tree of caches (D9), beside push-contract.ts: neighbours, links, current slices,
+ * digests, and what a link reads. An engine is passed in as a factory; the suite knows nothing else of it.
  */
 import test, { type ExecutionContext } from 'ava';
 import { bucketOf, bucketSet, inBuckets, noBuckets } from '../../src/domain/buckets.js';
@@ -41,7 +41,7 @@ import type { Engine, EngineBounds } from './store-contract.js';
 
 const eu = childNeighbour('eu');
 const us = childNeighbour('us');
-const filterHash = 'edge-1';
+const filterHash = 'filter-1';
 /** More than any engine removes in one commit. */
 const manyObjects = 1_000;
 
@@ -85,9 +85,9 @@ function moveText({ key, movedPath }: Change): string {
 export function registerLinksContract(open: (t: ExecutionContext, bounds: EngineBounds) => Promise<Engine>): void {
   const opened = async (t: ExecutionContext): Promise<Store> => (await open(t, {})).store;
 
-  // Sides
+  // Vias
 
-  test('a claim or a pusher takes a shard, stands or is refused as the table says, and is told who has it', async (t) => {
+  test('a claim or a pusher takes a shard, is confirmed or is fenced as the table says, and the outcome names the holder', async (t) => {
     const comes = (process: number, named: number, nowMs = 0): Push => ({
       kind: 'acquire',
       shard: shardName('amber'),
@@ -101,10 +101,10 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       [aClaim({ term: 5, via: eu, origin: 'b' }), aClaim({ term: 5, via: us, origin: 'a' }), 'fenced by 5', 'child/eu 5'],
       [aClaim({ term: 5, via: eu, origin: 'a' }), aClaim({ term: 5, via: us, origin: 'b' }), 'unchanged', 'child/us 5'],
       [aClaim({ term: 5, via: eu }), aClaim({ term: 4, via: eu }), 'fenced by 5', 'child/eu 5'],
-      // One claim, chosen by another way.
+      // The same claim, chosen by another path.
       [aClaim({ term: 5, via: eu }), aClaim({ term: 5, via: us }), 'unchanged', 'child/us 5'],
       [aClaim({ term: 5, via: eu }), aClaim({ term: 5, via: undefined }), 'unchanged', 'nobody 5'],
-      // A pusher that has it, that has been elsewhere, or that somebody came behind.
+      // A pusher that has the shard, that has been elsewhere, or that another one has replaced.
       [comes(5, 0, 5), comes(5, 5), 'acquired', 'local 5'],
       [comes(5, 0, 5), comes(5, 0, 9), 'acquired', 'local 5'],
       [comes(5, 0, 5), comes(6, 0, 9), 'acquired', 'local 9'],
@@ -117,7 +117,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       [aClaim({ term: 5 }), aClaim({ term: 6, via: eu, removed: true }), 'unchanged', 'nobody 6 removed'],
       [aClaim({ term: 5 }), aClaim({ term: 5, via: eu, removed: true }), 'unchanged', 'nobody 5 removed'],
       [aClaim({ term: 5 }), aClaim({ term: 4, via: eu, removed: true }), 'fenced by 5', 'local 5'],
-      // A plain writer never claims: what this cache says again of its own is for a shard that is plain and local.
+      // A plain writer never claims; this cache repeats a claim of its own only for a shard that is plain and local.
       [aClaim({ term: 5 }), aClaim({ term: 6, plain: true }), 'fenced by 5', 'local 5'],
       [aClaim({ term: 5, via: eu, removed: true }), comes(5, 5), 'fenced by 5, removed', 'nobody 5 removed'],
       [aClaim({ term: 5, via: eu, removed: true }), comes(6, 0), 'acquired', 'local 6'],
@@ -137,7 +137,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     }
   });
 
-  test('a link speaks for the shards of its via whatever their term, a pusher for a local one of its own', async (t) => {
+  test('a link pushes to the shards of its via at any term, a pusher to a local shard of its own term', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [aClaim('amber', 5), aClaim({ shard: 'birch', via: eu }), aClaim({ shard: 'cedar', via: 'parent' })]);
@@ -174,7 +174,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await namesOf(store), []);
   });
 
-  test('a shard that changes its via counts as synced nowhere and stale; its objects stay until the new via ends', async (t) => {
+  test('a shard that changes its via is stale and synced by nobody; its objects stay until the new via ends its sync', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [aClaim(), ...aFullSync({}, [anUpsert({ name: 'gone' }), anUpsert({ name: 'same' })])]);
@@ -183,7 +183,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await mustPush(lane, [aClaim({ via: eu, term: 2_000 })]);
 
     t.like(await sliceOf(store), { objects: 2, syncedTerm: 0, everSynced: true, filterHash: '' });
-    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, filterHash)])), ['unbegun'], 'what another neighbour began is forgotten');
+    t.deepEqual(outcomeTexts(await lane.push([anEnd({}, eu, filterHash)])), ['unbegun'], 'the sync of another neighbour is void');
     const { published } = store;
     t.deepEqual(await mustPush(lane, aFullSync({}, [anUpsert({ name: 'same' }, {}, eu)], eu, filterHash)), [
       'unchanged',
@@ -191,13 +191,13 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       'swept 1',
     ]);
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
-    t.is(store.published, published + 1, 'what is the same is no event');
+    t.is(store.published, published + 1, 'an equal object is no event');
 
     await mustPush(lane, [aClaim({ via: us, term: 2_001 })]);
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: '' });
   });
 
-  test('a claim that comes over the same link leaves everything as it was: syncs go on, slices stay current', async (t) => {
+  test('a claim over the same link leaves everything as it was: syncs go on, slices stay current', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     const others = { resource: 'others' };
@@ -211,7 +211,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store, others), { syncedTerm: 2_001, filterHash });
   });
 
-  test('a claim that comes over a link behind a long end keeps its place: that states the term before', async (t) => {
+  test('a claim over a link does not overtake a long end, which counts for the term before', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...Array.from({ length: manyObjects }, (_, i) => anUpsert({ name: `n${i}` }, {}, eu))]);
@@ -223,7 +223,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { syncedTerm: firstTerm, filterHash });
   });
 
-  test('a tombstone that comes as a claim fences; its objects go with what is asked for next, and it stays', async (t) => {
+  test('a removal that comes as a claim fences; the clear behind it removes the objects, and the tombstone stays', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -271,7 +271,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Plain writers
 
-  test('a plain write makes a shard that nobody has local and plain, and changes nothing of one that is local', async (t) => {
+  test('a plain write makes a shard without a via local and plain, and leaves a local one as it is', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -280,7 +280,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(store), 'local 1 plain');
     await mustWrite(store, aDelete({}));
     await mustPush(lane, [aClaim()]);
-    t.is(await shardText(store), 'local 1000', 'who claims is not plain');
+    t.is(await shardText(store), 'local 1000', 'a shard with a pusher is not plain');
     await mustWrite(store, aPut({}, 'absent'));
     t.is(await shardText(store), 'local 1000');
     await mustPush(lane, [aClear('amber', { nowMs: 5_000 })]);
@@ -290,7 +290,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(await engine.restart()), 'local 5001 plain');
   });
 
-  test('a plain write where another neighbour has the shard is refused, unless it takes that, with the next term', async (t) => {
+  test('a plain write to a shard of another neighbour is refused, unless it takes the shard over with the next term', async (t) => {
     for (const neighbour of ['parent', eu] as const) {
       const store = await opened(t);
       const lane = store.lane();
@@ -304,7 +304,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
         t.deepEqual(await store.submit(mutation), { kind: 'refused', why: 'elsewhere' });
       t.deepEqual(await store.submit({ ...aDelete({ name: 'none' }), takes: true }), { kind: 'refused', why: 'absent' });
       t.deepEqual(await store.submit({ ...aPut({}, 'absent'), takes: true }), { kind: 'refused', why: 'exists' });
-      t.is(await shardText(store), `${neighbour} 1000`, 'what is refused takes nothing');
+      t.is(await shardText(store), `${neighbour} 1000`, 'a refused write takes nothing over');
       await mustWrite(store, { ...aPut({ name: 'new' }, 'absent'), takes: true });
 
       t.is(await shardText(store), 'local 1001 plain');
@@ -323,7 +323,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(store), 'local 1001 plain');
   });
 
-  test('what a plain writer wrote is assumed to be all, while the shard is plain and local, and for nobody else', async (t) => {
+  test('`assume` makes what a plain writer wrote count as synced, while the shard is plain and local, and for no other shard', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustWrite(store, aPut({ shard: 'plain' }, 'absent'));
@@ -341,7 +341,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store, { shard: 'plain' }), { syncedTerm: 0, everSynced: true });
   });
 
-  test('what is emptied with the same commit is not assumed to be all: it is no slice', async (t) => {
+  test('a slice that becomes empty in the same commit is not assumed to be synced: it is forgotten', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({}, 'absent'));
 
@@ -350,9 +350,9 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.slices(), []);
   });
 
-  // Steps
+  // Current slices
 
-  test('a slice is current with the link filter of the link that ended it, until it begins anew, is marked stale or dropped', async (t) => {
+  test('a slice is current under the filter hash of the link that ended it, until a begin, an invalidate or a drop', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -371,7 +371,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await sliceOf(await engine.restart()))?.filterHash, filterHash);
   });
 
-  test('a slice that is marked stale and still came over a link keeps a link filter, but nobody has synced it; one that is not known stays so', async (t) => {
+  test('a slice invalidated with a filter hash keeps that hash and counts as synced by nobody; an unknown slice stays unknown', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
     const leaving: Push = { kind: 'invalidate', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash: 'none' };
@@ -385,7 +385,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(await engine.restart()), { objects: 1, syncedTerm: 0, everSynced: true, filterHash: 'none' });
   });
 
-  test('a pusher’s sync is current with no link', async (t) => {
+  test('a pusher’s sync makes a slice current for no link', async (t) => {
     const store = await opened(t);
 
     await mustPush(store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()], firstTerm, filterHash)]);
@@ -394,7 +394,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(outcomeTexts(await store.lane().push([anEnd({}, firstTerm, filterHash)])), ['unbegun']);
   });
 
-  test('a link ends a slice that is current without having begun: it counts as synced by who has the shard now, and nothing goes', async (t) => {
+  test('a link may end a current slice without a begin: it then counts as synced in the present term, and nothing is removed', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [aClaim({ via: eu }), ...aFullSync({}, [anUpsert({}, {}, eu)], eu, filterHash)]);
@@ -411,7 +411,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.like(await sliceOf(store), { objects: 1, syncedTerm: 2_000, everSynced: true, filterHash });
   });
 
-  test('an end of a link counts for the claim that it names, be another one known by now', async (t) => {
+  test('an end of a link counts for the term that it names, also if a higher one is known by now', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     const of = (term: number): Push => ({ kind: 'end', slice: aSlice(), by: { kind: 'link', neighbour: eu }, filterHash, term });
@@ -464,7 +464,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Links
 
-  test('a link that meets another cache than before loses its position, and its slices becomes stale; what was synced stays', async (t) => {
+  test('a link that meets another cache than before loses its position, and its slices become stale; other links keep theirs', async (t) => {
     for (const neighbour of ['parent', eu] as const) {
       const store = await opened(t);
       const lane = store.lane();
@@ -483,14 +483,14 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
       await mustPush(lane, [aMeet('c2', neighbour)]);
 
       t.deepEqual(await store.links(), [{ neighbour, cacheId: 'c2', position: '' }]);
-      // Another parent does not speak for what came by the one before.
+      // Another parent may not push what came by the one before.
       t.is(await shardText(store), neighbour === 'parent' ? 'nobody 1000' : 'child/eu 1000');
       t.like(await sliceOf(store), { objects: 1, syncedTerm: neighbour === 'parent' ? 0 : firstTerm, everSynced: true, filterHash: '' });
       t.is((await sliceOf(store, other))?.filterHash, filterHash, 'other links are not concerned');
     }
   });
 
-  test('what came by a parent is nobody’s once there is another one, and a plain write has to take it', async (t) => {
+  test('shards that came by a parent have no via once there is another parent, and a plain write has to take them over', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -520,7 +520,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again, 'cedar'), 'local 1001 plain');
   });
 
-  test('the id that a child came with last is no other child’s; a parent’s is bound to none', async (t) => {
+  test('no child may use the last id of another child; a parent’s id may be the same as a child’s', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
 
@@ -536,7 +536,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     ]);
   });
 
-  test('however many ids a child comes with, it is one row; a new child is met only while there is room for one', async (t) => {
+  test('a child has one row, however many ids it comes with; a new child is met only while there is room', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
     await mustPush(lane, [...Array.from({ length: 100 }, (_, i) => aMeet(`id-${i}`, eu)), aMeet('u1', us), aMeet('p1')]);
@@ -553,7 +553,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await again.links()).length, linksMax);
   });
 
-  test('nothing of a child that has left is kept; what came by it stays, and is nobody’s until it is claimed again', async (t) => {
+  test('nothing of a child that has left is kept; its shards keep their objects and have no via until they are claimed again', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
     const received: string[] = [];
@@ -576,7 +576,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await shardText(again), 'child/eu 7');
   });
 
-  test('of a shard that was removed and holds nothing all can be forgotten, and of no other', async (t) => {
+  test('a shard can be forgotten once it is removed and empty, and no other can', async (t) => {
     const engine = await open(t, {});
     const lane = engine.store.lane();
     const forget = (shard = 'amber'): Push => ({ kind: 'forget', shard: shardName(shard) });
@@ -609,7 +609,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const engine = await open(t, {});
     const { store } = engine;
     await mustPush(store.lane(), [aMeet('p1'), aMeet('e1', eu), aReach('123'), aReach('1234567000000000009'), aReach('5', eu)]);
-    t.is(store.published, 0, 'links are no change');
+    t.is(store.published, 0, 'a link is no change');
 
     const links = (await (await engine.restart()).links()).toSorted((a, b) => (a.neighbour < b.neighbour ? -1 : 1));
 
@@ -621,7 +621,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // Digests
 
-  test('two slices with the same objects have one digest, whatever way they came to them', async (t) => {
+  test('two slices with the same objects have the same digest, in whatever way they got them', async (t) => {
     const [one, other] = [await opened(t), await opened(t)];
     const names = ['a', 'b', 'c', 'd'];
     const lane = other.lane();
@@ -639,7 +639,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.not(digest, formatDigest(emptyDigest));
   });
 
-  test('a digest follows every change: create, replace, delete, resynced namesake, sweep, drop and clear; a restart keeps it', async (t) => {
+  test('a digest follows every change: create, replace, delete, rewritten namesake, sweep, drop and clear; a restart keeps it', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -671,7 +671,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     await agree(await engine.restart(), 'restart');
   });
 
-  test('a comparison tells the digest that is held where it is another', async (t) => {
+  test('a comparison gives the held digest where it differs', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [aClaim({ via: eu }), anUpsert({}, {}, eu)]);
@@ -689,7 +689,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     const isCurrent = false;
     t.deepEqual(outcomes.slice(0, 3), [{ kind: 'unchanged' }, { kind: 'differs', digest, isCurrent }, { kind: 'unchanged' }]);
     t.deepEqual(outcomes[4], { kind: 'differs', digest: await summedUp(store), isCurrent });
-    t.is(await sliceOf(store, { resource: 'others' }), undefined, 'to compare is to change nothing');
+    t.is(await sliceOf(store, { resource: 'others' }), undefined, 'a comparison changes nothing');
   });
 
   test('a comparison that finds another digest says whether the slice was current just then, whatever follows in the same commit', async (t) => {
@@ -713,7 +713,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
 
   // What a link reads
 
-  test('every change of every type is read in its order, as far back as history goes', async (t) => {
+  test('a link reads every change of every type in order, as far back as history goes', async (t) => {
     const engine = await open(t, { changesMax: 6 });
     const { store } = engine;
     const lane = store.lane();
@@ -736,7 +736,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.is(error?.refusal.reason, 'Expired');
   });
 
-  test('a change says where it moved the path of its cluster, live and out of the log', async (t) => {
+  test('a change shows where it moved the path of its cluster, live and from the log', async (t) => {
     const engine = await open(t, {});
     const { store } = engine;
     const lane = store.lane();
@@ -769,7 +769,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual((await everyChange(await engine.restart(), 0)).map(moveText), texts);
   });
 
-  test('the paths of clusters are sent in the order they were asked for', async (t) => {
+  test('the paths of clusters come in the order they were asked for', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     const birch = { shard: 'birch' };
@@ -788,7 +788,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await store.pathsOf([]), []);
   });
 
-  test('who follows is told the shards and slices that a commit changed, when they can be read, before its changes are sent', async (t) => {
+  test('followers get the shards and slices that a commit changed when they can be read, before its changes are sent', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     const received: string[] = [];
@@ -815,7 +815,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     ]);
   });
 
-  test('a position that is taken back makes every slice of the link stale, and no other', async (t) => {
+  test('an empty position makes every slice of that link stale, and no other', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [
@@ -832,7 +832,7 @@ export function registerLinksContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual([filters.get('amber'), filters.get('birch')], ['', 'e']);
   });
 
-  test('what is cleared only if it was removed stays when somebody has it by then', async (t) => {
+  test('a shard that is to be cleared only if removed stays if somebody has it by then', async (t) => {
     const store = await opened(t);
     const lane = store.lane();
     await mustPush(lane, [aClaim({ term: 5 }), anUpsert({}, {}, 5)]);

@@ -1,5 +1,5 @@
 /**
- * What every engine behind the ports `Pushes` and `StoreIdentity` must do (D11), beside store-contract.ts. An engine is handed in
+ * What every engine behind the ports `Pushes` and `StoreIdentity` must do (D11), beside store-contract.ts. An engine is passed in
  * as a factory; the suite knows nothing else of it.
  */
 import test, { type ExecutionContext } from 'ava';
@@ -59,7 +59,7 @@ function afterNextCommit<T>(store: Store, then: () => Promise<T>): Promise<T> {
   });
 }
 
-/** What the slices should say, counted from the objects. */
+/** What the slices should count, computed from the objects. */
 async function recount(store: Store, resources: readonly string[]): Promise<readonly string[]> {
   const objects = (await Promise.all(resources.map((resource) => list(store, aScope({ resource }))))).flat();
   const counts = new Map<string, { objects: number; bytes: number }>();
@@ -86,7 +86,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Claims and the fence
 
-  test('a claim stands when it is the highest, or the same again; a lower one is told the holder', async (t) => {
+  test('a claim stands when it is the highest or a repeat; the outcome of a lower one names the holder', async (t) => {
     const store = await opened(t);
 
     const outcomes = await store
@@ -101,7 +101,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.is(store.published, 0, 'a claim is no change');
   });
 
-  test('whoever does not hold the shard is fenced, in queue order, and nothing of it is done', async (t) => {
+  test('pushes of anybody but the holder are fenced, in queue order, and change nothing', async (t) => {
     const { store, lane } = await claimed(t);
 
     const outcomes = await lane.push([
@@ -129,23 +129,23 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Objects
 
-  test('a state is written when it differs in any byte or in its version, whatever was there, and is nothing when it does not', async (t) => {
+  test('an upsert writes an object that differs in any byte or in its version, whatever was there, and nothing otherwise', async (t) => {
     const { store, lane } = await claimed(t);
     const commits: Commit[] = [];
     store.subscribe((commit) => commits.push(commit));
     const state = anUpsert({}, { spec: { n: 1 } });
-    if (state.kind !== 'upsert') throw new Error('a state is a state');
+    if (state.kind !== 'upsert') throw new Error('the push is no upsert');
     const again = { ...state, body: { ...state.body, bytes: Uint8Array.from(state.body.bytes) } };
     const asLong = anUpsert({}, { spec: { n: 2 } });
     const longer = anUpsert({}, { spec: { n: 22 } });
-    if (longer.kind !== 'upsert') throw new Error('a state is a state');
+    if (longer.kind !== 'upsert') throw new Error('the push is no upsert');
     const otherVersion = { ...longer, body: { ...longer.body, version: 'v9' } };
 
     const outcomes: string[] = [];
     for (const push of [state, again, asLong, longer, otherVersion, otherVersion]) outcomes.push(...(await mustPush(lane, [push])));
 
     t.deepEqual(outcomes, ['written', 'unchanged', 'written', 'written', 'written', 'unchanged']);
-    t.is(commits.length, 4, 'what is the same is no event');
+    t.is(commits.length, 4, 'an equal object is no event');
     t.deepEqual((await changesBehind(store, aScope(), 0)).map(changeText), commits.flatMap(({ changes }) => changes).map(changeText));
     t.is(commits.at(-1)?.revision, store.published);
     const { bytes, ...rest } = (await store.get(aKey()))!.body;
@@ -153,7 +153,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(rest.marks, longer.body.marks);
   });
 
-  test('a state replaces what came over HTTP, and a PUT replaces what was pushed', async (t) => {
+  test('an upsert replaces what came over HTTP, and a PUT replaces what was pushed', async (t) => {
     const { store, lane } = await claimed(t);
     const written = await mustWrite(store, aPut({}, 'absent', { spec: 1 }));
 
@@ -166,7 +166,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await listTexts(store, aScope()), [`amber/acme/one@${revision}`]);
   });
 
-  test('a retract deletes what is there and is nothing otherwise; a keep never writes', async (t) => {
+  test('a retract deletes an existing object and does nothing otherwise; a keep never writes', async (t) => {
     const { store, lane } = await claimed(t);
 
     const texts = await mustPush(lane, [aKeep(), aRetract(), anUpsert(), aKeep(), aRetract(), aRetract()]);
@@ -198,7 +198,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     );
   });
 
-  test('when what is retracted has a namesake on another shard, that is written again, behind it and before what follows', async (t) => {
+  test('when a retracted object has a namesake on another shard, the namesake is written again, right after the delete', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [aClaim('birch'), anUpsert({ shard: 'birch' }), anUpsert()]);
     const heard: string[] = [];
@@ -216,7 +216,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // Syncs
 
-  test('a sync removes what it does not name, only at its end, and says so; what is the same gets no revision', async (t) => {
+  test('a sync removes what it does not name, only at its end, and counts it; an equal object gets no revision', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [
       anUpsert({ name: 'changed' }),
@@ -239,7 +239,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     const swept = commits.flatMap(({ swept: revisions }) => [...revisions]);
     t.deepEqual(swept, [store.published]);
     const deleted = commits.at(-1)?.changes.at(-1);
-    t.is(deleted?.previous()?.key.name, 'gone', 'it is told with what it held');
+    t.is(deleted?.previous()?.key.name, 'gone', 'the change carries what the object held');
   });
 
   test('a delete that was asked for by name is not among the swept', async (t) => {
@@ -265,7 +265,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     for (const place of others) t.truthy(await store.get(aKey(place)), JSON.stringify(place));
   });
 
-  test('what anyone writes while a sync is under way stays', async (t) => {
+  test('whatever anybody writes while a sync is under way stays', async (t) => {
     const { store, lane } = await claimed(t);
     const old = await mustWrite(store, aPut({ name: 'touched' }, 'absent'));
 
@@ -277,7 +277,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['created', 'touched']);
   });
 
-  test('what was only written again because its namesake went counts as swept, until somebody speaks of it', async (t) => {
+  test('an object rewritten only because its namesake was deleted still counts as unmarked, until a push names it', async (t) => {
     const { store, lane } = await claimed(t);
     const other = store.lane();
     const names = ['confirmed before', 'confirmed behind', 'unspoken'].map((name) => name.replace(' ', '-'));
@@ -293,7 +293,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), names.slice(0, 2));
   });
 
-  test('a newer begin starts over: what was confirmed before it does not count', async (t) => {
+  test('a newer begin starts over: earlier marks do not count', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]);
 
@@ -303,7 +303,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['b']);
   });
 
-  test('an end without its begin removes nothing: there was none, it has ended, was marked stale, or another claim came between', async (t) => {
+  test('an end without its begin removes nothing: there was none, it has ended, was invalidated, or another claim came between', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [anUpsert()]);
 
@@ -345,10 +345,10 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(lane, [anEnd({}, 2_000)]);
 
     t.deepEqual(await facts(), [2_000, true]);
-    t.is((await sliceOf(store))?.objects, 0, 'a slice that was synced is told of though it holds nothing');
+    t.is((await sliceOf(store))?.objects, 0, 'a slice that was ever synced is listed though it holds nothing');
   });
 
-  test('a restart between begin and end leaves everything there and the slice not synced (F15)', async (t) => {
+  test('a restart between begin and end leaves all objects there and the slice not synced (F15)', async (t) => {
     const { engine, lane } = await claimed(t);
     await mustPush(lane, aFullSync({}, [anUpsert({ name: 'a' }), anUpsert({ name: 'b' })]));
     await mustPush(lane, [aBegin(), aKeep({ name: 'a' })]);
@@ -361,7 +361,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['a', 'b']);
   });
 
-  test('the end of a long sync lets others between its steps, and is answered when it is through', async (t) => {
+  test('the end of a long sync lets others commit between its steps, and is answered when it is complete', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, manyUpserts());
 
@@ -376,7 +376,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), ['between', 'n7']);
   });
 
-  test('a begin in the middle of an end voids that, and the new sync stands', async (t) => {
+  test('a begin in the middle of an end voids the end, and the new sync stands', async (t) => {
     const { store, lane } = await claimed(t);
     const other = store.lane();
     await mustPush(lane, manyUpserts());
@@ -402,7 +402,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.true((await namesOf(store)).length > 0);
   });
 
-  test('a claim does not wait for an end of its own lane that takes several commits: that is void; what stands between stays in front', async (t) => {
+  test('a claim voids a long end of its own lane and does not wait for it; pushes between the two stay before the claim', async (t) => {
     for (const [term, ended] of [
       [2_000, 'fenced by 2000'],
       [firstTerm, 'unbegun'],
@@ -426,7 +426,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     }
   });
 
-  test('a claim that does not stand leaves an end of its lane alone', async (t) => {
+  test('a claim that is fenced leaves an end of its lane alone', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, manyUpserts());
 
@@ -492,13 +492,13 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     });
   });
 
-  test('a shard of plain HTTP writers can be removed too, and the first of them makes it one again', async (t) => {
+  test('a shard of plain HTTP writers can be removed too, and the next plain write makes it plain again', async (t) => {
     const engine = await open(t, {});
     const first = await mustWrite(engine.store, aPut({}, 'absent'));
     t.like((await engine.store.shards())[0], { via: 'local', term: 1, plain: true });
     await mustPush(engine.store.lane(), [aClear('amber', { nowMs: 5_000 })]);
     t.deepEqual(await engine.store.submit(aPut({}, first.revision)), { kind: 'refused', why: 'absent' });
-    t.like((await engine.store.shards())[0], { via: undefined, term: 5_000, removed: true, plain: false }, 'a refused one does not');
+    t.like((await engine.store.shards())[0], { via: undefined, term: 5_000, removed: true, plain: false }, 'a refused write does not');
 
     await mustWrite(engine.store, aPut({}, 'absent'));
 
@@ -533,7 +533,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await namesOf(store), [first, last]);
   });
 
-  test('two removals of one shard at a time take nothing along that was synced since both began', async (t) => {
+  test('two removals of one shard at a time remove nothing that was synced since both began', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, manyUpserts());
     const cleared = [store.lane(), store.lane()].map((each) => mustPush(each, [aClear('amber', { fence: false })]));
@@ -572,7 +572,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await slices(await engine.restart()), [formatSlice(aSlice({ resource: 'others' }))]);
   });
 
-  test('a sync that began before its type was dropped is void; one that begins behind makes the slice synced again', async (t) => {
+  test('a sync that began before its type was dropped is void; one that begins afterwards makes the slice synced again', async (t) => {
     const { store, lane } = await claimed(t);
     await mustPush(lane, [...aFullSync({}, [anUpsert()]), aBegin(), aKeep()]);
 
@@ -584,7 +584,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.like(await sliceOf(store), { objects: 1, syncedTerm: firstTerm, everSynced: true });
   });
 
-  test('what is written or synced while a type is dropped stays; its slice counts as synced only when it was resynced', async (t) => {
+  test('what is written or synced while a type is dropped stays; its slice counts as synced only once it was resynced', async (t) => {
     const { store, lane } = await claimed(t);
     const birch = { shard: 'birch', name: 'kept' };
     await mustPush(lane, [aClaim('birch'), ...aFullSync({}, manyUpserts()), ...aFullSync(birch, [anUpsert(birch)])]);
@@ -605,7 +605,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
 
   // What is known of shards and slices
 
-  test('slices count what they hold, whoever writes it, and say when it changed; a restart changes nothing of it', async (t) => {
+  test('slices count what they hold, whoever writes it, and show when it changed; a restart changes nothing of that', async (t) => {
     const { engine, store, lane } = await claimed(t);
     const resources = ['apiexports', 'others'];
     const agree = async (now: Store, title: string): Promise<void> =>
@@ -618,7 +618,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     await mustPush(lane, [anUpsert({ name: 'h' }, { spec: 'x' }), anUpsert({ name: 'p' }), anUpsert({ name: 'p', resource: 'others' })]);
     await agree(store, 'updated, pushed');
     await mustWrite(store, aDelete({ name: 'h' }));
-    await agree(store, 'deleted, and a survivor resynced');
+    await agree(store, 'deleted, and a survivor rewritten');
     await mustPush(lane, [aRetract({ name: 'p', resource: 'others' })]);
     await agree(store, 'a slice that is empty and was never synced is gone');
     await mustPush(lane, [aBegin(), anUpsert({ name: 'q' }), anEnd()]);
@@ -639,7 +639,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.deepEqual(await counted(again), [`${formatSlice(aSlice())} 0 0`]);
   });
 
-  test('a cache has an id of 16 digits that stays; every start begins an epoch, which is that of its versions', async (t) => {
+  test('a cache has an id of 16 digits that stays; every start begins an epoch, which its versions carry', async (t) => {
     const engine = await open(t, {});
     const { cacheId, epoch } = engine.store;
 
@@ -663,7 +663,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
       const outcomes = await lane.push(pushes);
       answered.push(name);
       revisions.push(...outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.revision] : [])));
-      t.true(store.published >= (revisions.at(-1) ?? 0), 'what was answered is published');
+      t.true(store.published >= (revisions.at(-1) ?? 0), 'an answered push must be published');
       return outcomes;
     };
 
@@ -694,7 +694,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.true(await flood);
   });
 
-  test('a pusher waits for room while much of it waits, and is let in when that is decided', async (t) => {
+  test('a pusher waits for room while too much of it waits, and goes on once that is decided', async (t) => {
     const { lane } = await claimed(t);
     await lane.room();
     const flood = lane.push(manyUpserts());
@@ -708,7 +708,7 @@ export function registerPushContract(open: (t: ExecutionContext, bounds: EngineB
     t.true(await room);
   });
 
-  test('a store that is about to close refuses a sweep its next commit, and goes on with everything else', async (t) => {
+  test('a store that is about to close refuses the next commit of a sweep, and goes on with everything else', async (t) => {
     const { engine, store, lane } = await claimed(t);
     await mustPush(lane, manyUpserts());
 

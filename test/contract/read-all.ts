@@ -1,4 +1,4 @@
-/** Reads a Store to its end: what tests compare. */
+/** Reads a Store to its end, for tests to compare. */
 import type { Change } from '../../src/domain/change.js';
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import type { StoredObject } from '../../src/domain/object.js';
@@ -33,7 +33,7 @@ export async function list(
   return found;
 }
 
-/** `list` as texts: what stands where, at which revision. */
+/** `list` as texts: each object and its revision. */
 export async function listTexts(store: Objects & Revisions, scope: Scope, reading?: Reading): Promise<string[]> {
   return (await list(store, scope, reading)).map(textOf);
 }
@@ -63,7 +63,7 @@ export async function mustWrite(store: Writer, mutation: Mutation): Promise<Writ
   return outcome;
 }
 
-/** A store that opens goes on with the removals that the life before left undone. */
+/** A store that opens continues the removals that the previous process left undone. */
 export async function removalsEnd(store: Pushes): Promise<void> {
   await until(async () => halfRemoved(await store.shards(), await store.slices()).length === 0);
 }
@@ -76,7 +76,7 @@ export function textOf({ key, revision }: StoredObject): string {
   return `${key.shard}/${key.cluster}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}@${revision}`;
 }
 
-/** One line for a change: what a watcher could report on it. */
+/** One line for a change: what a watcher could see of it. */
 export function changeText(change: Change): string {
   const { key, revision, kind } = change;
   const previous = change.previous()?.revision ?? 0;

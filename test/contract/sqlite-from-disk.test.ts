@@ -1,4 +1,4 @@
-/** The SQLite engine with nothing in memory: every content is read from its row, so a row that is missing is missed. */
+/** The SQLite engine with nothing in memory: every content is read from its row, so a missing row shows. */
 import { openSqlite } from './open-sqlite.js';
 import { registerLinksContract } from './links-contract.js';
 import { registerPushContract } from './push-contract.js';

@@ -1,5 +1,5 @@
 /**
- * What every engine behind the Store port must do (D11). An engine is handed in as a factory; the suite knows nothing else
+ * What every engine behind the Store port must do (D11). An engine is passed in as a factory; the suite knows nothing else
  * of it. What only one engine has (files, locks, epochs) is tested beside that engine.
  */
 import test, { type ExecutionContext } from 'ava';
@@ -12,7 +12,7 @@ import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
 import { changesBehind, changeText, list, listTexts, mustWrite, textOf, touchedBehind } from './read-all.js';
 
 export type Engine = {
-  /** The one that is open now. */
+  /** The store that is open now. */
   readonly store: Store;
   /** Closes the store and opens it again on what it has kept. */
   restart(): Promise<Store>;
@@ -20,7 +20,7 @@ export type Engine = {
   compact(): Promise<void>;
 };
 
-/** What a test narrows; anything left out is wide enough not to matter. */
+/** The bounds a test narrows; any that is left out is wide enough not to matter. */
 export type EngineBounds = Readonly<{
   changesMax?: number;
   tombstonesMax?: number;
@@ -34,7 +34,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   // Writer
 
-  test('a create needs an absent key, an update the revision it names, and what is refused changes nothing', async (t) => {
+  test('a create needs an absent key, an update the revision it names, and a refused mutation changes nothing', async (t) => {
     const store = await opened(t);
 
     const created = await mustWrite(store, aPut({}, 'absent'));
@@ -50,7 +50,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is((await mustWrite(store, aDelete({}, updated.revision))).object.revision, updated.revision);
   });
 
-  test('what was answered is published, and answers come in the order of submission, in rising revision', async (t) => {
+  test('an answered write is published, and answers come in the order of submission, in rising revision', async (t) => {
     const store = await opened(t);
     const answered: number[] = [];
 
@@ -91,7 +91,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     );
   });
 
-  test('a full queue is answered 429 and keeps nothing of what it refuses', async (t) => {
+  test('a full queue answers 429 and keeps nothing of what it refuses', async (t) => {
     const store = await opened(t, { mutationsMax: 5 });
 
     const outcomes = await Promise.all(Array.from({ length: 20 }, (_, i) => store.submit(aPut({ name: `n${i}` }, 'absent'))));
@@ -137,7 +137,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
 
   // Commits
 
-  test('a commit is heard in the tick in which it becomes visible, before its writers are answered', async (t) => {
+  test('a commit is published in the tick in which it becomes visible, before its writers are answered', async (t) => {
     const store = await opened(t);
     const order: string[] = [];
     const seen: Promise<unknown>[] = [];
@@ -164,7 +164,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.false(order.includes('heard unheard'));
   });
 
-  test('commits send the same story as the log: kind, created, what was replaced', async (t) => {
+  test('commits show the same as the log: kind, created, the replaced object', async (t) => {
     const store = await opened(t);
     const heard: string[] = [];
     store.subscribe(({ changes }) => heard.push(...changes.map(changeText)));
@@ -186,7 +186,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     );
   });
 
-  test('a commit in which everything was refused is not heard', async (t) => {
+  test('a commit in which everything was refused is not published', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({}, 'absent'));
     store.subscribe(() => t.fail('nothing changed'));
@@ -217,7 +217,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(log[2]?.previous(), undefined);
   });
 
-  test('a place is found on whichever shards of the scope have it', async (t) => {
+  test('a place is found on every shard of the scope that has it', async (t) => {
     const store = await opened(t);
     for (const shard of ['amber', 'birch', 'cedar']) await mustWrite(store, aPut({ shard, namespace: 'x', name: 'p' }, 'absent'));
     await mustWrite(store, aPut({ shard: 'amber', namespace: 'x', name: 'q' }, 'absent'));
@@ -270,7 +270,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(await store.count(aScope({ resource: 'unknown' }), undefined, 100), 0);
   });
 
-  test('a snapshot shows its revision exactly, whatever is written, deleted and made again while it is read', async (t) => {
+  test('a snapshot shows its revision exactly, whatever is written, deleted and recreated while it is read', async (t) => {
     const store = await opened(t, { pageRowsMax: 7 });
     for (let i = 0; i < 60; i++)
       await mustWrite(store, aPut({ shard: i % 2 ? 'amber' : 'birch', cluster: `c${i % 5}`, name: `n${i}` }, 'absent'));
@@ -298,7 +298,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await listTexts(store, aScope(), { revision }), expected);
   });
 
-  test('a list goes on behind any key in another snapshot of the same revision, as a continue token does, its key deleted or not', async (t) => {
+  test('a list goes on after any key in another snapshot of the same revision, as a continue token does, its key deleted or not', async (t) => {
     const store = await opened(t, { pageRowsMax: 4 });
     for (let i = 0; i < 30; i++)
       await mustWrite(
@@ -330,7 +330,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     }
   });
 
-  test('a page ends at its bytes, and the whole is still exact', async (t) => {
+  test('a page ends at its bytes, and the whole list is still exact', async (t) => {
     const store = await opened(t, { pageBytesMax: 2000 });
     for (let i = 0; i < 20; i++)
       await mustWrite(store, aPut({ name: `n${String(i).padStart(2, '0')}` }, 'absent', { spec: 'x'.repeat(i * 100) }));
@@ -369,7 +369,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(await changesBehind(store, aScope(), upTo, upTo), []);
   });
 
-  test('touched names every key that changed in the range once or more, deleted ones included', async (t) => {
+  test('touched names every key that changed in the range at least once, deleted ones included', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({ name: 'quiet' }, 'absent'));
     const busy = await mustWrite(store, aPut({ name: 'busy' }, 'absent'));
@@ -383,7 +383,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.true(store.remembers(0));
   });
 
-  test('the first touch of a key says how it stood at the end of the range, whatever became of it later, over many pages', async (t) => {
+  test('the first touch of a key shows it as at the end of the range, whatever became of it later, over many pages', async (t) => {
     const store = await opened(t);
     const first = await Promise.all(Array.from({ length: 300 }, (_, i) => mustWrite(store, aPut({ name: `n${i}` }, 'absent'))));
     await Promise.all(first.map(({ revision }, i) => mustWrite(store, aPut({ name: `n${i}` }, revision))));
@@ -405,7 +405,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.true(stood.has('n7') && stood.get('n7') === undefined && dropped.revision < again.revision);
   });
 
-  test('when a namesake on another shard is deleted, the survivor is written again behind the delete', async (t) => {
+  test('when a namesake on another shard is deleted, the survivor is written again right after the delete', async (t) => {
     const store = await opened(t);
     await mustWrite(store, aPut({ shard: 'amber' }, 'absent', { spec: { winner: false } }));
     const winner = await mustWrite(store, aPut({ shard: 'birch' }, 'absent', { spec: { winner: true } }));
@@ -538,7 +538,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.is(again.compacted, store.compacted);
   });
 
-  test('at the compacted edge a delete is told with its content, and one below it is refused, never skipped (F22)', async (t) => {
+  test('at the compacted revision a delete carries its content; below it a delete is refused, never skipped (F22)', async (t) => {
     for (const offset of [-1, 0, 1]) {
       const engine = await open(t, { changesMax: 20 });
       const { store } = engine;
@@ -563,7 +563,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     }
   });
 
-  test('a snapshot in progress holds compaction back while the log is near its bounds, and a list that was refused does not (F24)', async (t) => {
+  test('a snapshot in progress holds compaction back while the log is near its bounds, and a refused list does not (F24)', async (t) => {
     const engine = await open(t, { changesMax: 100, pageRowsMax: 3 });
     const { store } = engine;
     for (let i = 0; i < 20; i++) await mustWrite(store, aPut({ name: `n${i}` }, 'absent'));
@@ -604,7 +604,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     held.close();
   });
 
-  test('tombstones go by count, and the store says how far back it remembers', async (t) => {
+  test('tombstones are dropped by count, and the store says how far back it remembers', async (t) => {
     const engine = await open(t, { changesMax: 0, tombstonesMax: 3 });
     const { store } = engine;
     const deletes: number[] = [];
@@ -623,7 +623,7 @@ export function registerStoreContract(open: (t: ExecutionContext, bounds: Engine
     t.deepEqual(names, ['end', 'n5', 'n6', 'n7']);
   });
 
-  test('who asks for keys the store does not remember any more is refused', async (t) => {
+  test('a request for keys that the store does not remember any more is refused', async (t) => {
     const engine = await open(t, { changesMax: 0, tombstonesMax: 1 });
     for (let i = 0; i < 3; i++) {
       await mustWrite(engine.store, aPut({ name: `n${i}` }, 'absent'));

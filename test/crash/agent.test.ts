@@ -1,6 +1,6 @@
 /**
- * A shard is carried into a cache while the cache, the agent and the shard's API server are killed and cut off at random moments
- * (F9, F15), and in the end the cache holds what the shard does: nothing is missing, nothing is left over. A watch that was
+ * A pusher carries a shard into a cache while the cache, the agent and the shard's API server are killed and cut off at random moments
+ * (F9, F15). In the end the cache holds what the shard does: nothing is missing, nothing is left over. A watch that
  * resumed all the way has seen it happen. TEST_SEED=n repeats the choices of a run, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,7 @@ const rounds = Number(process.env['TEST_KILLS'] ?? 15);
 const convergeMsMax = 40_000;
 const replicate = 'internal.kcp.io/replicate';
 
-/** Types whose objects come and go in this test; the last one's only with the annotation. */
+/** Types whose objects come and go in this test; those of the last type only with the annotation. */
 const types = [
   { resource: 'apiexports.apis.kcp.io', path: 'apis/apis.kcp.io/v1alpha2/apiexports', marked: false },
   { resource: 'workspacetypes.tenancy.kcp.io', path: 'apis/tenancy.kcp.io/v1alpha1/workspacetypes', marked: false },
@@ -126,7 +126,7 @@ async function converge(
   }
 }
 
-/** Where the cache is not what the shard is: keys with the source's resourceVersion, on either side. */
+/** Where cache and shard differ: keys with the source's resourceVersion, missing or left over. */
 async function difference(shard: ShardStandIn, client: KubeClient): Promise<readonly string[]> {
   const differences: string[] = [];
   for (const { resource, path, marked } of types) {

@@ -1,6 +1,6 @@
 /**
- * What docs/backup.md tells an operator to do, done as written with real processes: back up a server under load, check, restore behind a kill -9, and
- * what a server does whose store is damaged.
+ * What docs/backup.md asks of an operator, done as written with real processes: back up a server under load, check, restore after a kill -9. Also
+ * what a server does when its store is damaged.
  */
 import { closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,13 +22,13 @@ async function write(client: KubeClient, name: string, bytes = 100): Promise<str
 const namesIn = async (client: KubeClient): Promise<readonly string[]> =>
   (await client.list(collection)).items.map(({ metadata }) => metadata.name!);
 
-/** What each object of a list is, but for its resourceVersion. */
+/** Each object of a list without its resourceVersion. */
 const bodiesOf = (list: string): readonly string[] =>
   (JSON.parse(list) as KubeList).items.map(({ metadata: { name, annotations } }) => `${name} ${annotations?.['filler']}`);
 
 let runs = 0;
 
-/** Writers that go on until they are stopped; answers how long each write took. */
+/** Writers that go on until they are stopped; gives how long each write took. */
 function load(client: KubeClient, writers: number): Readonly<{ stop: () => Promise<readonly number[]> }> {
   runs += 1;
   let isStopped = false;
@@ -57,7 +57,7 @@ function damage(server: StrataProcess): void {
   closeSync(fd);
 }
 
-test.serial('a server under load is backed up, killed, and restored; writers notice the backup by some milliseconds', async (t) => {
+test.serial('a server under load is backed up, killed, and restored; a backup costs writers some milliseconds', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   for (let i = 0; i < 2_000; i += 50) await Promise.all(Array.from({ length: 50 }, (_, k) => write(client, `before-${i + k}`, 20_000)));
@@ -83,7 +83,7 @@ test.serial('a server under load is backed up, killed, and restored; writers not
   const again = load(server.client(), 8);
   await sleep(1_000);
   await again.stop();
-  t.true(statSync(logFile).size < 128 * 1024 * 1024, 'the log begins anew behind a backup');
+  t.true(statSync(logFile).size < 128 * 1024 * 1024, 'the log starts over after a backup');
 
   const lost = await write(client, 'lost');
   await server.kill();
@@ -108,7 +108,7 @@ test.serial('a server under load is backed up, killed, and restored; writers not
   await write(client, 'again');
 });
 
-test.serial('commands refuse what they should: a server that runs, a file that is there, a file that is none', async (t) => {
+test.serial('commands refuse a running server, an existing target, and a file that is no store', async (t) => {
   await using server = await StrataProcess.start();
   await write(server.client(), 'one');
   const file = join(server.folder, 'backup.db');
@@ -134,7 +134,7 @@ test.serial('commands refuse what they should: a server that runs, a file that i
 });
 
 test.serial(
-  'a damaged store is set aside and not served; the server lives, is not ready and says why, until one is restored',
+  'a damaged store is set aside and not served; the server stays alive, is not ready and says why, until a store is restored',
   async (t) => {
     await using server = await StrataProcess.start();
     const client = server.client();
@@ -157,8 +157,8 @@ test.serial(
       const listed = await probe.raw('GET', collection);
       t.is(listed.status, 503);
       t.like(JSON.parse(listed.text), { kind: 'Status', reason: 'ServiceUnavailable' });
-      if (i === 1) t.is((await runStrata(server, ['check'])).ended, 1, 'nothing is where the store was, and the server has no lock on it');
-      if (i === 1) t.is((await runStrata(server, ['restore', file])).ended, 0, 'beside the server that stands aside');
+      if (i === 1) t.is((await runStrata(server, ['check'])).ended, 1, 'there is no store, and the server holds no lock on it');
+      if (i === 1) t.is((await runStrata(server, ['restore', file])).ended, 0, 'beside the server without a store');
       await server.stop();
       await starting;
     }
@@ -171,7 +171,7 @@ test.serial(
   },
 );
 
-test.serial('S2 an older file put back beside the log of a killed server is served as it was, or not at all', async (t) => {
+test.serial('S2 an older file restored beside the log of a killed server is served as it was, or not at all', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   for (let i = 0; i < 300; i += 1) await write(client, `n${i}`, 8_000);
@@ -180,14 +180,14 @@ test.serial('S2 an older file put back beside the log of a killed server is serv
   const copy = join(server.folder, 'copy.db');
   copyFileSync(join(dataOf(server), 'strata.db'), copy);
   await server.resume();
-  // The log starts over several times, so that it holds a part of what was written only.
+  // The log starts over several times, so that it holds only a part of what was written.
   for (let round = 0; round < 4; round += 1)
     for (let i = 0; i < 300; i += 1)
       await client.mergePatch(`${collection}/n${i}`, { metadata: { annotations: { filler: String(round).repeat(8_000) } } });
 
   await server.kill();
   copyFileSync(copy, join(dataOf(server), 'strata.db'));
-  // What knew of a rollback on e892933: its page said to delete it.
+  // On e892933 a marker noticed a rollback: its page asked the operator to delete it.
   rmSync(join(dataOf(server), 'strata.witness'), { force: true });
   const starting = server.resume(10_000).catch(() => {});
   const probe = server.client();

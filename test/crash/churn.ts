@@ -1,6 +1,6 @@
 /**
- * A process that writes and compacts without end, and tells line by line what it was told: what
- * was acknowledged, and how far history is compacted. It stays until it is killed.
+ * A process that writes and compacts without end, and prints line by line what the store answered: what
+ * was acknowledged, and how far history is compacted. It runs until it is killed.
  */
 import { systemClock } from '../../src/clock.js';
 import { openStore } from '../../src/store/sqlite/open-store.js';

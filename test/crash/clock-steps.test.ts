@@ -1,4 +1,4 @@
-/** Somebody sets the clock of the machine while the server runs: an hour back, a day ahead. Nothing that is an interval may notice. */
+/** Somebody sets the clock of the machine while the server runs: an hour back, a day ahead. No interval may notice. */
 import test from 'ava';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,14 +56,14 @@ for (const http2 of [false, true]) {
         await sleep(200);
         const delaysMs: number[] = [];
         for (let i = 0; i < 50; i += 1) delaysMs.push(await create(`after-${i}`));
-        // Longer than it takes to look for what is due: e892933 did so every ten seconds.
+        // Longer than any periodic task waits: on e892933 one ran every ten seconds.
         await sleep(11_000);
 
         t.log(`longest of ${delaysMs.length} delays: ${Math.max(...delaysMs).toFixed()} ms`);
         t.true(Math.max(...delaysMs) < 3_000, `${Math.max(...delaysMs)} ms`);
         const created = await client.get(aPath({ name: 'after-0' }));
         const ageMs = Date.parse(String(created.metadata['creationTimestamp'])) - Date.now();
-        t.true(Math.abs(ageMs - stepMs) < 60_000, 'what people read is of the wall clock');
+        t.true(Math.abs(ageMs - stepMs) < 60_000, 'times for people follow the wall clock');
         t.is((await client.list(everything)).items.length, 51);
         const { resourceVersion = '' } = metadata;
         const resumed = client.watch(everything, { query: { resourceVersion, timeoutSeconds: '1' } });

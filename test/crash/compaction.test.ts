@@ -1,6 +1,6 @@
 /**
- * A store that is killed in the middle of commits and compactions: the compacted revision and the revision never fall
- * (etcd #17780), no live object loses its row, and from the compacted revision on history tells the whole story (F2).
+ * A store that is killed in the middle of commits and compactions: neither the compacted revision nor the revision ever falls
+ * (etcd #17780), no live object loses its row, and history is complete above the compacted revision (F2).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ import { seeded } from './random.js';
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const kills = Number(process.env['TEST_KILLS'] ?? 20);
 
-/** Runs the churning process for a while, kills it, and answers what it had told. */
+/** Runs the churning process for a while, kills it, and gives what it had printed. */
 async function churn(directory: string, turn: number, forMs: number): Promise<readonly Reported[]> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./churn.js', import.meta.url)), directory, String(turn)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -54,7 +54,7 @@ test('a store that is killed while it compacts is whole, and goes on compacting'
     const engine = await SqliteEngine.start({ teardown: (run) => teardowns.push(run) }, {}, { directory });
     const { store } = engine;
     t.true(store.published >= revision, `turn ${turn}: ${store.published} published, ${revision} acknowledged`);
-    t.true(store.compacted >= compacted, `turn ${turn}: compacted ${store.compacted}, told ${compacted}`);
+    t.true(store.compacted >= compacted, `turn ${turn}: compacted ${store.compacted}, reported ${compacted}`);
     if (last !== undefined && last.revision >= store.compacted)
       t.deepEqual(store.locate(last.text), { kind: 'ours', revision: last.revision });
     last = { text: store.format(store.published), revision: store.published };
@@ -71,7 +71,7 @@ test('a store that is killed while it compacts is whole, and goes on compacting'
       t.is(
         change.previous() === undefined ? undefined : textOf(change.previous()!),
         replayed.get(at),
-        `turn ${turn}: what ${change.revision} replaced`,
+        `turn ${turn}: the row that ${change.revision} replaced`,
       );
       if (change.kind === 'delete') replayed.delete(at);
       else replayed.set(at, textOf(change.object));

@@ -1,6 +1,6 @@
 /**
- * A server whose disk becomes full under its writers, as they, its informers and its operator see it (F4): writes are answered 503 and did not happen,
- * reads go on, what was answered before is there, and everything goes on when there is room.
+ * A server whose disk becomes full under its writers, as they, its informers and its operator see it (F4). Writes are answered 503 and do not happen,
+ * reads go on, acknowledged writes are there, and everything goes on when there is room.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,10 +22,10 @@ const everything = { covers: () => true };
 const fullMs = 3_000;
 const againMs = 20;
 
-test('while the disk is full writes are answered 503 and reads go on; the server is not ready, lives, and heals by itself', async (t) => {
+test('while the disk is full, writes are answered 503 and reads go on; the server is not ready, stays alive, and heals by itself', async (t) => {
   t.timeout(120_000);
   t.log(`TEST_SEED=${seed}`);
-  // What writers at full speed bring within the test's time is to fit.
+  // There must be room for what writers at full speed write within the test's time.
   const disk = smallDisk(t, 128);
   if (disk === undefined) {
     t.pass();
@@ -90,7 +90,7 @@ test('while the disk is full writes are answered 503 and reads go on; the server
   const isPushed = ({ key }: { key: string }): boolean => key.startsWith('cedar|');
   const ofHttp = { truth: truth.filter((each) => !isPushed(each)), acknowledged: writers.flatMap(({ acknowledged }) => acknowledged) };
   t.deepEqual(validate({ truth, watches: [watch], lists }), []);
-  t.deepEqual(validate({ ...ofHttp, watches: [], lists: [] }, ['G1']), [], 'what was answered happened, and what was refused did not');
+  t.deepEqual(validate({ ...ofHttp, watches: [], lists: [] }, ['G1']), [], 'acknowledged writes happened, and refused ones did not');
   const { acknowledged } = pusher;
   t.deepEqual(validate({ truth: truth.filter(isPushed), acknowledged, unansweredMax: Infinity, watches: [], lists: [] }, ['G1']), []);
   t.log(`${refusals.length} refusals, ${ofHttp.acknowledged.length} writes and ${acknowledged.length} pushes acknowledged`);

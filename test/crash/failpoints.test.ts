@@ -1,7 +1,7 @@
 /**
- * A server that kills itself at the named places of its code (src/diagnostics/failpoint.ts), under load, while it starts and while it stops: nothing
- * that anybody was told turns out untrue (F1, F2; see WatchedLoad), and `strata check` finds no damage. What is killed within a migration is in
- * migration.test.ts, within a restore in restore.test.ts.
+ * A server that kills itself at the failpoints of its code (src/diagnostics/failpoint.ts), under load, while it starts and while it stops: nothing
+ * that a client was answered turns out untrue (F1, F2; see WatchedLoad), and `strata check` finds no damage. Failpoints of a migration are in
+ * migration.test.ts, those of a restore in restore.test.ts.
  *
  * TEST_SEED=n repeats the choices of a run, though not its timing.
  */
@@ -23,7 +23,7 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const diesMsMax = 60_000;
 
 test.serial(
-  'a server that dies in the middle of a commit, a compaction, a checkpoint, a start or a stop keeps every promise',
+  'a server that dies in the middle of a commit, a compaction, a checkpoint, a start or a stop keeps every promise it has made',
   async (t) => {
     t.timeout(600_000);
     t.log(`TEST_SEED=${seed}`);
@@ -32,7 +32,7 @@ test.serial(
     const load = await WatchedLoad.begin(t, server, seed);
     const round = async (name: Failpoint, time: number, dies: () => Promise<unknown>): Promise<void> => {
       await dies();
-      t.is(missingPast(server), 0, `${name}:${time}: what a change above the compacted revision replaced is there`);
+      t.is(missingPast(server), 0, `${name}:${time}: every row that a change above the compacted revision replaced is there`);
       await strataCommand(['check', '--root-directory', server.dataFolder]);
       await server.resume();
       await load.check(`${name}:${time}`);
@@ -103,7 +103,7 @@ test.serial('a pusher’s sync that is cut short by a kill removes nothing befor
     pusher.socket.terminate();
   };
 
-  // The very first one: whatever is there, nobody may take it for all there is.
+  // The very first sync: whatever is there, nothing may take it for all objects.
   await server.kill();
   await diesAt(t, server, { name: 'commit.before', time: 10, while: () => state(names, { term: 10 }).catch(() => {}) });
   await server.resume();
@@ -113,13 +113,13 @@ test.serial('a pusher’s sync that is cut short by a kill removes nothing befor
   await state(names, { term: 20 });
   t.like(await received(), { everSynced: true, syncedIn: 'this-term', objects: names.length });
 
-  // Cut short before its end: what it has not synced stays.
+  // Cut short before its end: objects without a mark stay.
   await state(synced, { term: 30, ends: false });
   await server.restart('SIGKILL');
   t.is((await held()).length, names.length);
   t.like(await received(), { everSynced: true, syncedIn: 'earlier' });
 
-  // Cut short while what it has not synced is removed, in steps of 256.
+  // Cut short while objects without a mark are removed, in steps of 256.
   await server.kill();
   await diesAt(t, server, { name: 'sweep.step', time: 3, while: () => state(synced, { term: 40 }).catch(() => {}) });
   await strataCommand(['check', '--root-directory', server.dataFolder]);
@@ -141,11 +141,11 @@ const collection = '/services/cache/shards/amber/clusters/*/apis/apis.kcp.io/v1a
 type Death = Readonly<{
   name: Failpoint;
   time?: number;
-  /** What makes it come there once it is up; a start that dies never is. */
+  /** Brings the server to the failpoint once it is up; at a failpoint of the start it never gets up. */
   while?: (signal: AbortSignal) => Promise<unknown>;
 }>;
 
-/** The server, which may be up, is started with a failpoint, and kills itself there. */
+/** Starts the server, which may be up, with a failpoint; it kills itself there. */
 async function diesAt(t: ExecutionContext, server: StrataProcess, { name, time = 1, while: acts }: Death): Promise<void> {
   await server.kill();
   const over = new AbortController();
@@ -171,7 +171,7 @@ async function writeFor(load: WatchedLoad, ms: number): Promise<void> {
   await written;
 }
 
-/** How many rows are gone that a list at a revision that is not compacted would show. */
+/** How many rows are missing that a list at a revision above the compacted one would need. */
 function missingPast(server: StrataProcess): number {
   const database = openReader(databaseOf(server));
   const missing = database.prepare<[], number>(

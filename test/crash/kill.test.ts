@@ -1,5 +1,5 @@
 /**
- * The server is killed while it is written to, over HTTP and by pushers, again and again, and nothing that anybody was told turns out untrue (F1);
+ * The server is killed again and again under HTTP writes and pushes, and nothing that a client was answered turns out untrue (F1);
  * see WatchedLoad.
  *
  * TEST_SEED=n repeats the choices of a run, though not its timing. TEST_KILLS=n kills n times: 1,000 take some twenty minutes.

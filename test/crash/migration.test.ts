@@ -1,7 +1,7 @@
 /**
- * A server that dies in the middle of an upgrade, at each named place of it (F2, F26): the start that follows completes it, the store is what it is
- * behind an upgrade that nothing cut short, resourceVersions go on from there, and the copy from before the upgrade is one that the
- * release of before can open.
+ * A server that dies in the middle of an upgrade, at each named failpoint of it (F2, F26). The next start completes the upgrade, the store equals
+ * one that was upgraded without a crash, resourceVersions go on from there, and the earlier release can open the copy that was made
+ * before the upgrade.
  */
 import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ const deaths: readonly (readonly Readonly<{ name: Failpoint; time: number }>[])[
   ],
 ];
 
-test.serial('an upgrade that is cut short anywhere is completed by the next start, and its copy is of the release before', async (t) => {
+test.serial('an upgrade that is cut short anywhere is completed by the next start, whose copy the earlier release can open', async (t) => {
   await using server = await StrataProcess.start();
   const data = join(server.dataFolder, 'data');
   const begin = (): void => {
@@ -85,12 +85,12 @@ test.serial('an upgrade that is cut short anywhere is completed by the next star
 
     const copies = readdirSync(data).filter((name) => name.startsWith('strata.db.'));
     t.deepEqual(copies, [`strata.db.schema-${older}`], what);
-    // One that was made behind the rewriting can.
+    // A file that was made after the rewriting can.
     t.deepEqual({ ...contentOf(join(data, copies[0]!)), vacuum: 0 }, before, `${what}: the copy`);
   }
 });
 
-/** Objects of a pusher and of plain writers, with a past: updated, deleted, and created anew. */
+/** Objects of a pusher and of plain writers, with a past: updated, deleted, and recreated. */
 async function fill(server: StrataProcess, client: KubeClient): Promise<void> {
   const slice = sliceOf('apiexports');
   const pusher = await RawPusher.open(server);
@@ -116,7 +116,7 @@ function makeOlder(file: string, { from, steps }: Readonly<{ from: string; steps
   database.close();
 }
 
-/** Every row of every table, but what each start writes; and whether it can give pages back. */
+/** Every row of every table, except what each start writes; and whether the file can give pages back. */
 function contentOf(file: string): Readonly<Record<string, unknown>> {
   const database = openReader(file);
   try {
@@ -135,19 +135,19 @@ function contentOf(file: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What a list shows, but versions: they are of the epoch that the first start behind the upgrade began. */
+/** What a list shows, without versions: those are of the epoch that the first start after the upgrade began. */
 async function listing(client: KubeClient): Promise<readonly unknown[]> {
   const { items } = await client.list(everywhere);
   return items.map(({ metadata: { resourceVersion: _, ...metadata }, ...rest }) => ({ ...rest, metadata }));
 }
 
-/** That of an object of the shard birch, which is created. */
+/** The version of a newly created object of the shard birch. */
 async function write(client: KubeClient, name: string): Promise<string> {
   const object = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name } };
   return (await client.create(birch, object)).metadata.resourceVersion!;
 }
 
-/** Of the events behind a version. */
+/** Those of the events after a version. */
 async function versionsBehind(client: KubeClient, resourceVersion: string): Promise<readonly string[]> {
   const seen: string[] = [];
   for await (const { object } of client.watch(everywhere, { query: { resourceVersion, timeoutSeconds: '1' } }))

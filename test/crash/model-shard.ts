@@ -1,6 +1,6 @@
 /**
  * A shard of the fault tests: what it holds now, which is the truth, and senders that push it into caches, each as a new process of
- * the shard would. Whoever asks is told a full sync first, then what changes.
+ * the shard would. A reader gets a full sync first, then the changes.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -89,7 +89,7 @@ export class ModelShard {
     { port = process.port, caFile = process.certificateFile }: Readonly<{ port?: number; caFile?: string }> = {},
   ): Pushing {
     const { certificate, key } = process.master;
-    // Read anew each time: a cache that lost its disk shows another one.
+    // Read anew each time, because a cache that lost its disk shows another certificate.
     const identity = () => ({ ca: readFileSync(caFile, 'utf8'), certificate, key });
     const clock = systemClock;
     const options = { ...defaultConnectOptions, pingIntervalMs: 1_000, pongTimeoutMs: 1_000 };

@@ -1,6 +1,6 @@
 /**
- * An informer of the fault tests: it watches one type at one cache, goes on behind the last event when its connection breaks, and writes
- * down what it was told. Where the past is gone (410) it begins with the present, as an informer does that lists again.
+ * An informer of the fault tests: it watches one type at one cache, goes on after the last event when its connection breaks, and
+ * records what it receives. Where the past is compacted (410) it begins with the present, as an informer does that relists.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -13,7 +13,7 @@ export type Seen = Readonly<{ type: WatchEvent['type']; name: string; turn: stri
 const path = `/services/cache/shards/*/clusters/*/apis/${modelTypes[0].group}/${modelTypes[0].version}/${modelTypes[0].resource}`;
 const againMs = 50;
 
-/** One for one test. */
+/** An onlooker for one test. */
 export async function anOnlooker(t: ExecutionContext, cache: TierCache): Promise<Onlooker> {
   const onlooker = await Onlooker.at(cache);
   t.teardown(() => onlooker.close());
@@ -26,7 +26,7 @@ class Onlooker {
   readonly #seen: Seen[] = [];
   readonly #watching: Promise<void>;
   #position: string;
-  /** How often the past was gone. */
+  /** How often it got 410. */
   relists = 0;
 
   private constructor(client: KubeClient, position: string) {
@@ -46,7 +46,7 @@ class Onlooker {
     return this.#seen;
   }
 
-  /** What became of one object, in order: `MODIFIED 3`. */
+  /** The events of one object, in order: `MODIFIED 3`. */
   of(name: string): readonly string[] {
     return this.#seen.filter((each) => each.name === name).map(({ type, turn }) => `${type} ${turn}`);
   }

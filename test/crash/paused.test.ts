@@ -1,6 +1,6 @@
 /**
- * Servers that stop dead for some seconds and go on (SIGSTOP, SIGCONT), for longer than their peers wait for an answer (F7): what was answered stays true, no
- * view says that it is current when it is not, whoever was cut off comes back, and time that a process did not live through is held against nobody.
+ * Servers that are paused for some seconds (SIGSTOP, SIGCONT), longer than their peers wait for an answer (F7). What was answered stays true, no
+ * stale view is reported as current, whoever was cut off comes back, and time in which a process was paused counts against nobody.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -19,7 +19,7 @@ const hurry = ['--ping-interval=1s', '--pong-timeout=1s'];
 const pauseMs = 5_000;
 const noticeMsMax = 3_500;
 
-test.serial('a server that is paused under load, again and again, keeps every promise, and catches up on no interval', async (t) => {
+test.serial('a server that is paused under load, again and again, keeps every promise and catches up on no interval', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const bookmarkMs = 100;
   await using server = await StrataProcess.start({ flags: [...hurry, `--bookmark-interval=${bookmarkMs}ms`] });
@@ -47,7 +47,7 @@ test.serial('a server that is paused under load, again and again, keeps every pr
   t.true(load.acknowledged > 500);
 });
 
-test.serial('a shard whose plain writer could not be heard during a pause was not away', async (t) => {
+test.serial('a shard whose plain writer could not be heard during a pause does not count as away', async (t) => {
   await using server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
   t.teardown(() => process.kill(server.pid, 'SIGCONT'));
   const client = server.client();
@@ -69,12 +69,12 @@ test.serial('a shard whose plain writer could not be heard during a pause was no
   isOver = true;
   await writing;
 
-  t.is((await client.get(one)).metadata.resourceVersion, created.metadata.resourceVersion, 'nothing was removed and written again');
+  t.is((await client.get(one)).metadata.resourceVersion, created.metadata.resourceVersion, 'nothing was removed and recreated');
   await until(async () => (await client.raw('GET', one)).status === 404, 10_000);
   t.pass('and a writer that really stays away is');
 });
 
-test.serial('a child that was paused never tells as current what it missed, and goes on from where it was', async (t) => {
+test.serial('a child that was paused never reports as current what it missed, and goes on from its position', async (t) => {
   const { root, west, amber, birch, wanted, syncs } = await twoCaches(t);
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
@@ -107,7 +107,7 @@ test.serial('a child that was paused never tells as current what it missed, and 
   t.true(west.uplink.connections - connections <= 3, `${west.uplink.connections - connections} connections`);
 });
 
-test.serial('while its parent is paused a child says that it is away, serves what it has, and goes on from where it was', async (t) => {
+test.serial('while its parent is paused a child reports it away, serves what it has, and goes on from its position', async (t) => {
   const { root, west, amber, birch, wanted, syncs } = await twoCaches(t);
   const onlooker = await anOnlooker(t, west);
   const connections = west.uplink.connections;
@@ -156,7 +156,7 @@ async function twoCaches(t: ExecutionContext) {
   return { root, west, amber, birch, wanted, syncs: [amber.syncs, birch.syncs] as readonly number[] };
 }
 
-/** What a cache says of how current it is about amber, and then what it shows of an object that changes first. */
+/** How current a cache reports amber to be, and then what it shows of an object that changes first. */
 async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: string | undefined }>> {
   const { shards } = await cache.status();
   const shard = shards.find((each) => each.shard === 'amber');
@@ -178,7 +178,7 @@ async function seenBookmarks(t: ExecutionContext, server: StrataProcess): Promis
         for await (const { type } of server.client().watch(path, { query, signal: stop.signal }))
           if (type === 'BOOKMARK') seen.push(performance.now());
       } catch {
-        // It was cut off, and comes again.
+        // It was cut off, and connects again.
       }
     }
   })();

@@ -1,6 +1,6 @@
 /**
- * An unmodified kcp as a cache sees it: creates, updates and deletes over plain HTTP, is never quiet, and tries again what its cache did not
- * answer. What it has written stays so after `settle`; it goes on with others.
+ * An unmodified kcp as a cache sees it: it creates, updates and deletes over plain HTTP, is never quiet, and retries unanswered
+ * requests. After `settle` it leaves its objects as they are and goes on with others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -11,7 +11,7 @@ import type { TierCache } from './tier-tree.js';
 
 const retryMs = 50;
 const restMs = 5;
-/** An object is updated, and goes, when so many more were created. No name comes twice: what is deleted while nobody listens stays so. */
+/** An object is updated, and deleted, once so many more were created. No name is reused, so a delete that nobody receives stays lost. */
 const updatedAfter = 20;
 const deletedAfter = 60;
 
@@ -30,7 +30,7 @@ export class PlainWriter {
   readonly #cache: TierCache;
   readonly #random: Random;
   readonly #wanted = new Map<string, number>();
-  /** By name: what the cache may still hold otherwise. */
+  /** Names whose objects the cache may still hold otherwise. */
   readonly #due = new Set<string>();
   #settled = 0;
   #turn = 0;
@@ -47,7 +47,7 @@ export class PlainWriter {
     return this.#deletes;
   }
 
-  /** What was written until now stays as it is wanted; it is written until the cache has it so. */
+  /** Objects created until now no longer change; the writer still retries them until the cache has them so. */
   settle(): void {
     this.#settled = this.#turn;
   }
@@ -64,7 +64,7 @@ export class PlainWriter {
     }
   }
 
-  /** Where the cache differs from what has settled. */
+  /** Where the cache differs from the settled objects. */
   async differences(cache: TierCache): Promise<readonly string[]> {
     const { items } = await cache.client.list(aPath({ cluster: 'acme' }));
     const held = new Map(items.map(({ metadata: { name = '', labels } }) => [name, Number(labels?.['turn'])]));

@@ -1,6 +1,6 @@
 /**
- * A pusher that puts and deletes until the server is gone, and remembers what was acknowledged. When it comes back it syncs all its objects, as it
- * last wanted them, and so makes up for what it does not know the fate of.
+ * A pusher that puts and deletes until the server is gone, and remembers what was acknowledged. When it comes back it syncs all its objects as it
+ * last wanted them, which settles every write of unknown outcome.
  */
 import { RawPusher, pushedExport, sliceOf, type PushTarget } from '../support/raw-pusher.js';
 import type { Acknowledged, ObjectKey } from '../support/watch-history.js';
@@ -25,7 +25,7 @@ export class PushingWriter {
     this.#server = server;
     this.#random = random;
     this.#shard = shard;
-    // No other shard has namesakes: a delete beside one is two changes (D4), and who counts changes would not know how many to expect.
+    // No other shard has namesakes: a delete beside one is two changes (D4), so a count of changes would not be exact.
     this.#names = Array.from({ length: objects }, (_, index) => `${shard}-${index}`);
     this.#term = Date.now();
   }
@@ -38,7 +38,7 @@ export class PushingWriter {
     const leave = (): void => pusher?.socket.terminate();
     try {
       pusher = await RawPusher.connect(this.#server);
-      // It may have fired while this connected.
+      // The signal may have fired during the connect.
       signal?.throwIfAborted();
       signal?.addEventListener('abort', leave);
       pusher.hello({ name: this.#shard, term: this.#term });

@@ -1,4 +1,4 @@
-/** A plain writer whose objects do not change still lives: kcp's controllers send the same PUT again. Over HTTP/1.1 and HTTP/2, on the real clock. */
+/** A plain writer whose objects do not change is still alive: kcp's controllers repeat the same PUT. Over HTTP/1.1 and HTTP/2, on the real clock. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -6,7 +6,7 @@ import { StrataProcess } from '../support/strata-process.js';
 import { until } from '../support/test-server.js';
 
 for (const http2 of [false, true]) {
-  test.serial(`S12 a shard is not emptied while the same PUT comes again over HTTP/${http2 ? 2 : 1.1}, and is when it stops`, async (t) => {
+  test.serial(`S12 a shard keeps its objects only as long as the same PUT comes again over HTTP/${http2 ? 2 : 1.1}`, async (t) => {
     const server = await StrataProcess.start({ flags: ['--shard-away-max=2s'] });
     t.teardown(() => server[Symbol.asyncDispose]());
     const client = server.client({ http2 });

@@ -1,6 +1,6 @@
 /**
- * A plain writer that makes, changes, deletes and makes again objects of the same few names, of several types, one of which is declared by an
- * object. It is never quiet unless it is told to rest, and what its cache holds is the truth: a write without an answer may have been taken.
+ * A plain writer that creates, changes, deletes and recreates objects of the same few names, of several types, one of which an object
+ * declares. It is never quiet unless it is asked to rest, and its cache holds the truth: an unanswered write may have been committed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -95,7 +95,7 @@ export async function differencesBetween(here: TierCache, there: TierCache): Pro
 async function turnsOf({ client }: TierCache): Promise<ReadonlyMap<string, string>> {
   const lists = await Promise.all(
     kinds.map(async ({ place }) => {
-      // A type that is declared nowhere yet is held nowhere.
+      // A type that is not declared yet has no objects.
       const { status, text } = await client.raw('GET', aPath(place));
       const { items = [] } = status === 200 ? (JSON.parse(text) as { items?: readonly KubeObject[] }) : {};
       return items.map(({ metadata: { name, labels } }) => [`${place['resource']} ${name}`, labels?.['turn'] ?? ''] as const);

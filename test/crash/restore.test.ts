@@ -1,7 +1,7 @@
 /**
- * `strata restore` and `strata backup` that die at each named place of theirs, and a start that dies while it sets a damaged store aside (F2, F27).
- * Whoever comes next, a start or another restore, ends with one whole store, the old one or the restored one, and never with a mixture; what was
- * there before is kept, with its log.
+ * `strata restore` and `strata backup` that die at each of their failpoints, and a start that dies while it sets a damaged store aside (F2, F27).
+ * The next start or restore ends with one whole store, the old one or the restored one, and never with a mixture; the replaced store
+ * is kept, with its log.
  */
 import { closeSync, cpSync, existsSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { runStrata } from './run-strata.js';
 
 const collection = '/services/cache/shards/amber/clusters/acme/apis/apis.kcp.io/v1alpha2/apiexports';
 
-/** Where a restore dies, and what stands there behind the next start. */
+/** Where a restore dies, and which store the next start leaves there. */
 const deaths: readonly (readonly [name: Failpoint, then: 'old' | 'restored'])[] = [
   ['copy.before-name', 'old'],
   ['restore.checked', 'old'],
@@ -24,7 +24,7 @@ const deaths: readonly (readonly [name: Failpoint, then: 'old' | 'restored'])[] 
   ['restore.placed', 'restored'],
 ];
 
-test.serial('a restore that is cut short anywhere leaves the old store or the restored one, whole, to the next start', async (t) => {
+test.serial('a restore that is cut short anywhere leaves to the next start the whole old store or the whole restored one', async (t) => {
   await using disk = await Disk.prepare();
   for (const [name, then] of deaths) {
     disk.reset();
@@ -41,7 +41,7 @@ test.serial('a restore that is cut short anywhere leaves the old store or the re
   }
 });
 
-test.serial('a restore that is cut short anywhere is made good by the next restore, and nothing that was there is lost', async (t) => {
+test.serial('a restore that is cut short anywhere is completed by the next restore, and nothing that was there is lost', async (t) => {
   await using disk = await Disk.prepare();
   for (const [name] of deaths) {
     disk.reset();
@@ -59,7 +59,7 @@ test.serial('a restore that is cut short anywhere is made good by the next resto
   }
 });
 
-test.serial('a backup that is cut short has no name, and the next one takes its place', async (t) => {
+test.serial('a backup that is cut short leaves no named file, and the next one replaces it', async (t) => {
   await using disk = await Disk.prepare();
   disk.reset();
   await disk.server.resume();
@@ -74,7 +74,7 @@ test.serial('a backup that is cut short has no name, and the next one takes its 
 });
 
 test.serial(
-  'a start that is cut short while it sets a damaged store aside: the next one goes on, and keeps the log beside it',
+  'a start that is cut short while it sets a damaged store aside: the next start goes on, and keeps the log beside it',
   async (t) => {
     await using disk = await Disk.prepare();
     disk.reset();
@@ -102,7 +102,7 @@ test.serial(
   },
 );
 
-/** A server, a backup of it, and its data as a kill left them a while later: the database, and in its log what was written last. */
+/** A server, a backup of it, and its data after a later kill: the database, and in its log the last writes. */
 class Disk {
   readonly server: StrataProcess;
   readonly client: KubeClient;
@@ -187,12 +187,12 @@ async function diesRestoring(t: ExecutionContext, disk: Disk, name: Failpoint): 
   t.is(ended, 'SIGKILL', `${name}: ${said}`);
 }
 
-/** What was there before the first restore can be restored itself. */
+/** The store that the first restore replaced can be restored itself. */
 async function isKept(t: ExecutionContext, disk: Disk, when: string): Promise<void> {
   const [replaced = ''] = disk.files(/replaced-[^-]*$/);
   const ran = await disk.run('restore', join(disk.data, replaced));
   t.is(ran.ended, 0, `${when}: ${ran.said}`);
   await disk.server.resume();
-  t.deepEqual(await disk.names(), disk.old, `${when}: what was there before`);
+  t.deepEqual(await disk.names(), disk.old, `${when}: the replaced store`);
   await disk.server.stop();
 }

@@ -1,7 +1,7 @@
 /**
- * A leaf that a plain writer writes to is given an older disk. What it has lost its parent still knows, until what the leaf holds is taken for all;
- * then the parent names it, and the watches of the leaf are told that it is gone. That is what kcp waits for: its informers keep what a relist lacks
- * (R24), so without it no object is ever created again that nobody changes.
+ * A leaf that a plain writer writes to gets an older disk. Its parent still has what it lost, until what the leaf holds counts as a full sync.
+ * Then the parent names it, and the leaf's watches receive that it is gone. kcp waits for that: its informers keep what a relist lacks
+ * (R24), so without it no object that nobody changes is ever recreated.
  */
 import test from 'ava';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -12,7 +12,7 @@ import { aTierTree, type TierCache } from './tier-tree.js';
 /** Half a minute of quiet, and the way there and back. */
 const namedMsMax = 60_000;
 
-test.serial('what a restored leaf has lost is told to its watches as gone, and whoever writes it then has it everywhere', async (t) => {
+test.serial('watches of a restored leaf receive that lost objects are gone, and writing them again brings them everywhere', async (t) => {
   t.timeout(180_000);
   const tree = await aTierTree(t);
   const root = await tree.start('root');

@@ -1,7 +1,7 @@
 /**
- * A server is given an older state of its disk, in each way that happens, and started (F27, S3). Clients come back at once with
- * resourceVersions of what is lost, and again behind new writes that go as far: nothing that is lost is taken for anything that is there. A
- * pusher whose acknowledgements are lost syncs everything by itself; one whose were not goes on.
+ * A server gets an older state of its disk, in each way that happens, and starts (F27, S3). Clients come back at once with
+ * resourceVersions of lost changes, and again after new writes that go as far: no lost version is taken for an existing one. A
+ * pusher whose acknowledged changes are lost syncs everything by itself; one that lost none goes on.
  */
 import { copyFile, cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ const ways: Ways = {
 };
 
 for (const [way, { take, restore }] of Object.entries(ways)) {
-  test.serial(`what is rolled back is foreign, and pushers make it good by themselves: ${way}`, async (t) => {
+  test.serial(`positions after a rollback point are foreign, and pushers restore the rest by themselves: ${way}`, async (t) => {
     await using server = await StrataProcess.start();
     const disk = new Disk(server);
     const client = server.client();
@@ -106,7 +106,7 @@ for (const [way, { take, restore }] of Object.entries(ways)) {
     await server.resume();
 
     for (const resourceVersion of [...lost, last]) await isForeign(t, client, resourceVersion);
-    t.deepEqual(await seenBehind(client, first[0]!, first.slice(1)), first.slice(1), 'what was before resumes');
+    t.deepEqual(await seenBehind(client, first[0]!, first.slice(1)), first.slice(1), 'a version from before the rollback resumes');
     const again = await write(client, 'again');
     for (let more = 0; more < 3; more += 1) again.push(...(await write(client, `more-${more}`)));
     for (const resourceVersion of [...lost, last]) await isForeign(t, client, resourceVersion);
@@ -117,7 +117,7 @@ for (const [way, { take, restore }] of Object.entries(ways)) {
   });
 }
 
-test.serial('over a kill and over a stop pushers go on where they were acknowledged, and watches behind what they saw', async (t) => {
+test.serial('after a kill and after a stop pushers go on where they were acknowledged, and watches after what they saw', async (t) => {
   await using server = await StrataProcess.start();
   const client = server.client();
   const shard = aModelShard(t, 'amber');
@@ -144,7 +144,7 @@ test.serial('over a kill and over a stop pushers go on where they were acknowled
   );
 });
 
-/** Creates some objects of the shard birch; answers their resourceVersions. */
+/** Creates some objects of the shard birch; gives their resourceVersions. */
 async function write(client: KubeClient, name: string): Promise<string[]> {
   const versions: string[] = [];
   for (let i = 0; i < written; i += 1) {
@@ -167,7 +167,7 @@ async function truthOf(client: KubeClient, shard: string, prefix = ''): Promise<
     .toSorted();
 }
 
-/** S14a: a watch is told to begin anew, a list is refused only where it would have to wait, and an exact one always. */
+/** S14a: a watch must start over, a list is refused only where it would have to wait, and an exact one always. */
 async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersion: string): Promise<void> {
   for (const allowWatchBookmarks of ['true', 'false']) {
     const events: WatchEvent[] = [];
@@ -182,7 +182,7 @@ async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersio
   const atLeast = await statusOf(`resourceVersion=${resourceVersion}`);
   const exactly = await statusOf(`resourceVersion=${resourceVersion}&resourceVersionMatch=Exact`);
   const after = await now();
-  // What the pusher makes good meanwhile may carry the store past a version that was above it.
+  // What the pusher resyncs meanwhile may carry the store past a version that was above it.
   const isAbove = BigInt(resourceVersion) > after ? [true] : BigInt(resourceVersion) > before ? [true, false] : [false];
   t.true(
     isAbove.some((above) => atLeast === (above ? 504 : 200)),
@@ -194,7 +194,7 @@ async function isForeign(t: ExecutionContext, client: KubeClient, resourceVersio
   );
 }
 
-/** The versions of events of birch behind a version, until the last of those that are expected. */
+/** The versions of events of birch after a version, until the last expected one. */
 async function seenBehind(client: KubeClient, resourceVersion: string, expected: readonly string[]): Promise<readonly string[]> {
   const seen: string[] = [];
   const abort = new AbortController();

@@ -1,4 +1,4 @@
-/** `strata …` as an operator types it, a process of its own, on the files of a server. */
+/** `strata …` as an operator types it: a process of its own, on the files of a server. */
 import { execFile } from 'node:child_process';
 import { builtMain } from '../support/project.js';
 import type { StrataProcess } from '../support/strata-process.js';

@@ -1,6 +1,6 @@
 /**
- * Two agents of one shard, as a Deployment with two replicas runs them: the one that has the shard is killed, or stands still, and the other goes on.
- * What is written on the shard meanwhile arrives, and nobody is fenced but who stood still.
+ * Two agents of one shard, as a Deployment with two replicas runs them: the holder is killed or paused, and the other goes on.
+ * What is written on the shard meanwhile arrives, and only the paused agent is fenced.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -63,12 +63,12 @@ test.serial('an agent that is killed beside its standby: writes go on', async (t
   t.notRegex(await first.log(), /fenced/);
 });
 
-test.serial('an agent that stands still gives way to its standby, and is fenced when it goes on', async (t) => {
+test.serial('an agent that is paused gives way to its standby, and is fenced when it goes on', async (t) => {
   const { cache, first, second, writeMs } = await twoAgents(t, [`--ping-interval=${pingMs}ms`, `--pong-timeout=${pingMs}ms`]);
 
   process.kill(first.pid, 'SIGSTOP');
   const ms = await writeMs('while-it-stands-still');
-  t.log(`written ${Math.round(ms)} ms after it stood still`);
+  t.log(`written ${Math.round(ms)} ms after the pause began`);
   t.true(ms < 3 * takeOverMsMax);
   process.kill(first.pid, 'SIGCONT');
 

@@ -1,6 +1,6 @@
 /**
- * One address before two caches of a tree, as a load balancer or a name with two addresses has it: a shard's pusher comes to another cache with
- * each connection, and never ends for it.
+ * One address for two caches of a tree, like a load balancer or a name with two addresses: each connection of a shard's pusher
+ * reaches the other cache, and the pusher never ends because of that.
  */
 import test from 'ava';
 import { TcpProxy } from '../support/tcp-proxy.js';
@@ -16,7 +16,7 @@ async function viaOf(cache: TierCache, shard: string): Promise<string | null | u
 }
 
 test.serial(
-  'a pusher that a load balancer brings to another cache of the tree each time goes on there, and all hold what it tells',
+  'a pusher that a load balancer sends to another cache of the tree each time goes on there, and all caches get its objects',
   async (t) => {
     const tree = await aTierTree(t);
     const root = await tree.start('root');
@@ -43,7 +43,7 @@ test.serial(
   },
 );
 
-test.serial('what a cache goes to another parent and back with is held by all, and is at the same cache as before', async (t) => {
+test.serial('the objects that a cache takes to another parent and back are held everywhere, and their origin stays the same', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const west = await tree.start('west', { parent: root });

@@ -1,5 +1,5 @@
 /**
- * A chain of three caches with a shard at each, one of which loses its disk or is given an older one (F17): it is given everything
+ * A chain of three caches with a shard at each. One of them loses its disk or gets an older one (F17): it receives everything
  * again, its neighbours keep what they have, and what was deleted meanwhile does not stay.
  */
 import test, { type ExecutionContext } from 'ava';
@@ -28,7 +28,7 @@ async function aChain(t: ExecutionContext): Promise<Chain> {
   return { tree, caches, shards };
 }
 
-/** Of every shard one object is new, one changes and one goes. */
+/** Of every shard one object is created, one changed and one deleted. */
 function change(shards: readonly ModelShard[], round: number): void {
   for (const shard of shards) {
     shard.put(`${shard.name}-new-${round}`);
@@ -43,7 +43,7 @@ async function allHoldTheSame(t: ExecutionContext, { caches }: Chain): Promise<v
   for (const cache of caches) t.is(await cache.metric('strata_link_digest_differences_total'), 0, cache.name);
 }
 
-test.serial('whichever cache of a chain loses its disk is given everything again, and empties nobody', async (t) => {
+test.serial('whichever cache of a chain loses its disk receives everything again, and empties nobody', async (t) => {
   const chain = await aChain(t);
   const { tree, caches, shards } = chain;
 
@@ -75,7 +75,7 @@ test.serial('whichever cache of a chain loses its disk is given everything again
   await allHoldTheSame(t, chain);
 });
 
-test.serial('whichever cache of a chain is given an older disk ends with what is true now, and its neighbours lose nothing', async (t) => {
+test.serial('whichever cache of a chain gets an older disk ends with what is true now, and its neighbours lose nothing', async (t) => {
   const chain = await aChain(t);
   const { tree, caches, shards } = chain;
 

@@ -1,6 +1,6 @@
 /**
- * Two caches and the network between them, which is slow, silent or half-open, or whose other end is away for long (F9): what is
- * told arrives, behind it the link goes on from where it was and syncs nothing anew, and who reads the caches is not disturbed.
+ * Two caches and the network between them, which is slow, silent or half-open, or whose other end is away for long (F9). What is
+ * sent arrives, the link then goes on from its position without a resync, and readers of the caches are not disturbed.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,10 +12,10 @@ import { anOnlooker } from './onlooker.js';
 import { aTierTree, type TierCache, type TierTree } from './tier-tree.js';
 import { converge, digestsOf } from './tree-model.js';
 
-/** Objects that nothing happens to: they would be told again if a slice were resynced. */
+/** Objects that never change: a resync would send them again. */
 const still = 1_500;
 const noticeMsMax = 15_000;
-/** A view that is older is not current: three heartbeats, and what a busy machine takes. */
+/** A view that is older than this is not current: three heartbeats, and some time for a busy machine. */
 const staleMsMax = 4_000;
 const exports = modelTypes[0];
 
@@ -42,7 +42,7 @@ async function twoCaches(t: ExecutionContext, flags: readonly string[] = []): Pr
   return { tree, root, east, amber, birch, settled: (context, when) => converge(context, when, wanted) };
 }
 
-/** What a cache says of how current it is about birch, and then the turn that it shows of an object that changes in all of them. */
+/** How current a cache reports birch to be, and then the turn that it shows of an object that changes all the time. */
 async function viewOf(cache: TierCache): Promise<Readonly<{ showsCurrent: boolean; turn: number }>> {
   const shard = (await cache.status()).shards.find((each) => each.shard === 'birch');
   const isThere = shard?.connection.kind === 'connected';
@@ -56,7 +56,7 @@ function change({ amber, birch }: Stage, turn: number, count = 60): void {
   for (const shard of [amber, birch]) for (let i = 0; i < count; i += 1) shard.put(`${shard.name}-${i}`, { turn });
 }
 
-/** Runs the task, and shows that meanwhile nothing was resynced at either end. */
+/** Runs the task, and checks that nothing was resynced at either end meanwhile. */
 async function syncsNothing(t: ExecutionContext, { root, east }: Stage, task: () => Promise<void>): Promise<void> {
   const unchanged = (): Promise<readonly number[]> =>
     Promise.all([root, east].map((cache) => cache.metric('strata_pushes_total', 'outcome="unchanged"')));
@@ -84,7 +84,7 @@ test.serial('on a slow link changes cross both ways, on one connection', async (
   t.deepEqual(await digestsOf(stage.root), await digestsOf(east));
 });
 
-test.serial('over a link that is too narrow for what changes, no view is reported as current that is not', async (t) => {
+test.serial('over a link that is too narrow for the changes, no stale view is reported as current', async (t) => {
   const patient = ['--ping-interval=60s', '--pong-timeout=60s'];
   const { root, east, birch, settled } = await twoCaches(t, patient);
   const seen: { atMs: number; turn: number }[] = [];
@@ -117,9 +117,9 @@ test.serial('over a link that is too narrow for what changes, no view is reporte
 });
 
 for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {
-  const what = ways.length === 0 ? 'swallows everything' : `swallows what goes ${ways.join()}`;
+  const what = ways.length === 0 ? 'swallows everything' : `swallows frames that go ${ways.join()}`;
   test.serial(
-    `a link that ${what} is missed at both ends, and goes on from where it was; readers of the child notice nothing`,
+    `both ends notice a link that ${what}, and the link goes on from its position; readers of the child notice nothing`,
     async (t) => {
       const stage = await twoCaches(t);
       const { root, east, amber, settled } = stage;
@@ -129,7 +129,7 @@ for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {
         east.uplink.blackhole(...ways);
         change(stage, 1);
         await until(() => onlooker.of('amber-59').length === 1, 2_000);
-        await until(async () => (await east.metric('strata_link_connected', 'side="parent"')) === 0, noticeMsMax);
+        await until(async () => (await east.metric('strata_link_connected', 'neighbour="parent"')) === 0, noticeMsMax);
         await until(async () => (await root.metric('strata_link_connected', 'neighbour="child/east"')) === 0, noticeMsMax);
         amber.put('amber-meanwhile', { turn: 2 });
         await until(() => onlooker.of('amber-meanwhile').length === 1, 2_000);
@@ -145,7 +145,7 @@ for (const ways of [[], ['up'], ['down']] satisfies Way[][]) {
   );
 }
 
-test.serial('a network that holds everything up for less than a link may be silent costs no connection', async (t) => {
+test.serial('a network that stalls for less than a link may be silent costs no connection', async (t) => {
   const stage = await twoCaches(t);
   const { east, settled } = stage;
   const { connections } = east.uplink;
@@ -161,7 +161,7 @@ test.serial('a network that holds everything up for less than a link may be sile
   t.is(east.uplink.connections, connections);
 });
 
-test.serial('a network that breaks every other connection off loses nothing', async (t) => {
+test.serial('a network that breaks every other connection loses nothing', async (t) => {
   const stage = await twoCaches(t);
   const { east, settled } = stage;
   let tried = 0;
@@ -178,7 +178,7 @@ test.serial('a network that breaks every other connection off loses nothing', as
   t.true(tried >= 3);
 });
 
-test.serial('20,000 changes while the parent is away cost their telling, not a sync, and no memory', async (t) => {
+test.serial('20,000 changes while the parent is away cost their sending, not a sync, and no memory', async (t) => {
   const stage = await twoCaches(t);
   const { root, east, amber, settled } = stage;
   const [changes, keys, perTurn] = [20_000, 1_000, 500];
@@ -206,7 +206,7 @@ test.serial('20,000 changes while the parent is away cost their telling, not a s
   t.true((await residentMiB(east)) < before + 150);
 });
 
-test.serial('a parent that lost its disk resyncs everything, which is what these tests would see', async (t) => {
+test.serial('control: a parent that lost its disk resyncs everything, which is what these tests would see', async (t) => {
   const { tree, root, east, birch, settled } = await twoCaches(t);
   const before = await east.metric('strata_pushes_total', 'outcome="unchanged"');
 

@@ -1,5 +1,5 @@
 /**
- * Trees that are cut in two while objects are changed, deleted and recreated on the far side (F10), that are joined up in a circle,
+ * Trees that are cut in two while objects are changed, deleted and recreated on the far side (F10), that are closed to a circle,
  * or whose middle is frozen (F12).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,7 @@ import { converge, digestsOf } from './tree-model.js';
 const noticeMsMax = 15_000;
 const nobodyListens = 1;
 
-/** Each first state behind ADDED, each later one behind MODIFIED, DELETED only of what is there: what an informer relies on. */
+/** ADDED for each first state, MODIFIED for each later one, DELETED only for an existing object: what an informer relies on. */
 function isStory(events: readonly string[]): boolean {
   let isThere = false;
   return events.every((event) => {
@@ -23,7 +23,7 @@ function isStory(events: readonly string[]): boolean {
   });
 }
 
-test.serial('behind a partition every delete arrives once at the far leaf, and nothing that was deleted comes back', async (t) => {
+test.serial('after a partition every delete arrives once at the far leaf, and nothing that was deleted comes back', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root');
   const east = await tree.start('east', { parent: root });
@@ -52,7 +52,7 @@ test.serial('behind a partition every delete arrives once at the far leaf, and n
     }
     amber.put(`brief-${round}`, { turn: 1 });
     amber.delete(`brief-${round}`);
-    await converge(t, `round ${round}, at home`, { caches: [east], shards: [amber] });
+    await converge(t, `round ${round}, at the origin`, { caches: [east], shards: [amber] });
     cutOff.uplink.heal();
     await converge(t, `round ${round}, healed`, wanted);
     amber.put(`last-${round}`);
@@ -72,7 +72,7 @@ test.serial('behind a partition every delete arrives once at the far leaf, and n
   for (const cache of [east, west]) t.deepEqual(await digestsOf(cache), digests, cache.name);
 });
 
-test.serial('in a chain of five whose middle is frozen both halves go on, and each change is written once at every cache', async (t) => {
+test.serial('in a chain of five with a frozen middle both halves go on, and every cache writes each change once', async (t) => {
   const tree = await aTierTree(t);
   const chain: TierCache[] = [await tree.start('c0')];
   for (let i = 1; i < 5; i += 1) chain.push(await tree.start(`c${i}`, { parent: chain[i - 1]! }));
@@ -89,7 +89,7 @@ test.serial('in a chain of five whose middle is frozen both halves go on, and ea
   middle.signal('SIGSTOP');
   for (const shard of [amber, birch]) for (let i = 0; i < 50; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
   await until(async () => (await chain[1]!.metric('strata_link_connected', 'neighbour="child/c2"')) === 0, noticeMsMax);
-  await until(async () => (await chain[3]!.metric('strata_link_connected', 'side="parent"')) === 0, noticeMsMax);
+  await until(async () => (await chain[3]!.metric('strata_link_connected', 'neighbour="parent"')) === 0, noticeMsMax);
   await converge(t, 'frozen, above', { caches: chain.slice(0, 2), shards: [birch] });
   await converge(t, 'frozen, below', { caches: chain.slice(3), shards: [amber] });
   for (const shard of [amber, birch]) for (let i = 50; i < 100; i += 1) shard.put(`${shard.name}-${i}`, { turn: 2 });
@@ -97,7 +97,7 @@ test.serial('in a chain of five whose middle is frozen both halves go on, and ea
   middle.signal('SIGCONT');
   await converge(t, 'thawed', wanted);
 
-  // Whatever came a second time over a link that resumed was no change.
+  // A change that came a second time over a resumed link was no change.
   t.deepEqual(
     (await revisions(chain)).map((revision, i) => revision - before[i]!),
     chain.map(() => 200),
@@ -107,7 +107,7 @@ test.serial('in a chain of five whose middle is frozen both halves go on, and ea
   for (const cache of chain) t.deepEqual(await digestsOf(cache), digests, cache.name);
 });
 
-test.serial('a cache that is led to itself, its child or its grandchild is refused, and nothing goes round', async (t) => {
+test.serial('a cache that is pointed at itself, its child or its grandchild is refused, and nothing goes round in a circle', async (t) => {
   const tree = await aTierTree(t);
   const root = await tree.start('root', { parent: nobodyListens });
   const child = await tree.start('child', { parent: root });
@@ -145,7 +145,7 @@ async function revisions(caches: readonly TierCache[]): Promise<readonly number[
   return await Promise.all(caches.map((cache) => cache.revision()));
 }
 
-/** How often a loop was seen by any of them. */
+/** How often any of them noticed a loop. */
 async function loops(caches: readonly TierCache[]): Promise<number> {
   const logs = await Promise.all(caches.map(({ process }) => process.log()));
   return logs.join('').split('"reason":"loop"').length - 1;

@@ -1,6 +1,6 @@
 /**
- * T11 A kcp that knows of no pushing writes over plain HTTP into the lowest of three caches, and is never quiet, so that no cache takes what it
- * wrote for everything. Each of them is killed for ten seconds in turn. What was created, updated and deleted meanwhile is so everywhere within
+ * T11 A kcp without pushing writes over plain HTTP into the lowest of three caches and is never quiet, so that no cache takes its objects
+ * for a full sync. Each cache is killed for ten seconds in turn. What was created, updated and deleted meanwhile is so everywhere within
  * three seconds of its return, measured while the writer goes on. TEST_SEED=n repeats its choices, though not its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,7 @@ const rounds = 2;
 const patienceMs = 60_000;
 const pollMs = 50;
 
-test.serial('what a plain writer that is never quiet deletes while a cache is dead is gone everywhere within three seconds', async (t) => {
+test.serial('what a busy plain writer deletes while a cache is dead is gone everywhere within three seconds of its return', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const tree = await aTierTree(t);
   const root = await tree.start('root');
@@ -59,7 +59,7 @@ async function differences(caches: readonly TierCache[], writer: PlainWriter): P
   return found.flat();
 }
 
-/** The slices of which somebody has said, or taken it, that all of it is there. */
+/** The slices that were synced, or count as synced. */
 async function takenForAll(cache: TierCache): Promise<readonly string[]> {
   const { shards } = await cache.status();
   return shards.flatMap(({ slices }) => slices.filter(({ syncedIn }) => syncedIn === 'assumed').map(({ resource }) => resource));

@@ -1,10 +1,10 @@
 /**
  * A tree of four caches while shards push at random leaves and move to others, caches are killed, frozen and cut off, and the policy
  * between two of them is rewritten (F9 to F17 together). In the end every cache holds what it should, and no
- * digest has found that it does not. TEST_SEED=n repeats the choices of a run, though not its timing.
+ * comparison of digests found a difference. TEST_SEED=n repeats the choices of a run, though not its timing.
  *
  *        root
- *        ╱  ╲          what goes up from the region is now everything, now what is public
+ *        ╱  ╲          the region sends up now everything, now only public objects
  *   region   west
  *      │
  *    east
@@ -157,7 +157,7 @@ const mishaps: readonly (readonly [string, (stage: Stage) => Promise<void>])[] =
   ['a shard moves, and its old process goes on', async (stage) => move(stage, true)],
 ];
 
-/** Where the shard was, a process may go on: it is fenced once the tree has heard of the later one. */
+/** A process may go on where the shard was: it is fenced once the tree has heard of the later one. */
 async function move({ random, caches, origins, fenced }: Stage, goesOn: boolean): Promise<void> {
   const plainOrigin = origins[random.below(origins.length)]!;
   if (goesOn) fenced.push(plainOrigin.pushing);
@@ -181,7 +181,7 @@ async function change({ random, origins }: Stage, signal: AbortSignal): Promise<
   }
 }
 
-/** Only the link between the region and the root keeps anything back, and only on its way up. */
+/** Only the link between the region and the root filters, and only on its way up. */
 function reachesIn({ origins, region, east, policy }: Stage): Reaches {
   const below = new Set([region, east]);
   return ({ isPublic }, shard, cache) => {

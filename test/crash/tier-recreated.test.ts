@@ -1,6 +1,6 @@
 /**
- * What kcp writes to a leaf is at the parent three seconds after that was dead, object by object, while kcp goes on writing: names come again, of
- * several types. First nobody has said or taken it that all is there, then it is taken so. TEST_SEED=n repeats the choices, though not their
+ * What kcp writes to a leaf is at its parent three seconds after the parent was dead, object by object, while kcp goes on writing objects of the
+ * same names and several types. At first the shard does not count as synced, later it does. TEST_SEED=n repeats the choices, though not their
  * timing; TEST_ROUNDS=n goes on for longer.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,7 +18,7 @@ const lookMs = 5_000;
 const lookEveryMs = 50;
 const lateMsMax = 3_000;
 
-test.serial('names that come again are the same at a parent within three seconds of its return', async (t) => {
+test.serial('objects recreated under the same names are equal at a parent within three seconds of its return', async (t) => {
   t.timeout(rounds * 60_000 + 180_000);
   t.log(`TEST_SEED=${seed}`);
   const tree = await aTierTree(t);

@@ -1,6 +1,6 @@
 /**
- * Caches of a tree that are killed in the middle of a large sync (F15): nobody forgets what was not synced to be
- * gone, nobody is ready before all is there, and in the end all hold the same. TEST_SEED=n repeats the choices of a run, though not
+ * Caches of a tree that are killed in the middle of a large sync (F15): no cache removes an object only because its sync was cut short,
+ * none is ready before it has everything, and in the end all hold the same. TEST_SEED=n repeats the choices of a run, though not
  * its timing.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +16,7 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const kills = 4;
 const many = 4_000;
 
-test.serial('a child killed in its first sync, or whose parent is, is not ready before it has everything', async (t) => {
+test.serial('a child that is killed in its first sync, or whose parent is, is not ready before it has everything', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
   const tree = await aTierTree(t);
@@ -78,7 +78,7 @@ test.serial('a child that was killed when one type was whole and another was not
 });
 
 test.serial(
-  'whoever is killed while everything is resynced, what was not synced goes behind the end, once, and nothing else does',
+  'whichever cache is killed during a resync, the objects without a mark are removed after the end, each once, and no other object is',
   async (t) => {
     t.log(`TEST_SEED=${seed}`);
     const random = seeded(seed);
@@ -122,13 +122,13 @@ test.serial(
   },
 );
 
-/** The types of which something is here, and all. */
+/** The types that have been synced here. */
 async function wholeTypes(cache: TierCache): Promise<readonly string[]> {
   const { shards } = await cache.status();
   return shards.flatMap(({ slices }) => slices.filter(({ everSynced }) => everSynced).map(({ resource }) => resource));
 }
 
-/** Whenever it says that it is ready, what it lacks. Asked without pause, until `signal`. */
+/** What a cache lacks while it reports itself ready. Asked without pause, until `signal`. */
 async function readyTooEarly(cache: TierCache, shards: readonly ModelShard[], signal: AbortSignal): Promise<readonly string[]> {
   const early: string[] = [];
   while (!signal.aborted && early.length === 0) {

@@ -1,8 +1,8 @@
 /**
  * Caches as processes that form a tree for the fault tests: each is started as an operator would, and reaches its parent through a proxy
- * of its own, which does to the link what networks do. Two caches that agree on nothing else trust one authority.
+ * of its own, which disturbs the link as networks do. Certificates of all caches come from one authority.
  *
- * Everything crosses every link unless a cache is given other rules. Intervals are short, so that what takes a minute in a
+ * Every link lets everything through unless a cache gets other rules. Intervals are short, so that what takes a minute in a
  * data centre takes seconds here.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ const hurry = ['--ping-interval=1s', '--pong-timeout=1s', '--policy-poll=200ms',
 const nobodyListens = 1;
 const answerMsMax = 5_000;
 
-/** A tree for one test, gone with it. */
+/** A tree for one test, which stops it. */
 export async function aTierTree(t: ExecutionContext): Promise<TierTree> {
   const tree = await TierTree.open();
   t.teardown(() => tree[Symbol.asyncDispose]());
@@ -38,7 +38,7 @@ export async function aTierTree(t: ExecutionContext): Promise<TierTree> {
 export class TierCache {
   readonly name: string;
   readonly process: StrataProcess;
-  /** On the way to the parent; one that leads nowhere at a root. */
+  /** The proxy to the parent; at a root it leads nowhere. */
   readonly uplink: TcpProxy;
   readonly client: KubeClient;
 
@@ -67,7 +67,7 @@ export class TierCache {
     return await this.metric('strata_published_revision');
   }
 
-  /** Takes other rules for what goes up; they are taken up within the poll. */
+  /** Sets other rules for what goes up; they take effect within the poll. */
   async forwards(rules: string): Promise<void> {
     await writeFile(join(this.process.folder, 'strata.yaml'), configOf(rules));
   }
@@ -78,7 +78,7 @@ export class TierCache {
     await rm(this.process.dataFolder, { recursive: true, force: true });
   }
 
-  /** Stops cleanly, and puts a copy of the disk aside. */
+  /** Stops cleanly, and keeps a copy of the disk. */
   async backUp(): Promise<void> {
     await this.process.stop();
     await rm(this.#backup, { recursive: true, force: true });
@@ -86,7 +86,7 @@ export class TierCache {
     await this.process.resume();
   }
 
-  /** As when the snapshot of a volume is put back. */
+  /** As when the snapshot of a volume is restored. */
   async restore(): Promise<void> {
     await this.loseDisk();
     await cp(this.#backup, this.process.dataFolder, { recursive: true });
@@ -142,7 +142,7 @@ export class TierTree {
     }
   }
 
-  /** Every cache believes what the others show. To be called again when one has lost its certificate with its disk. */
+  /** Makes every cache trust the certificates of the others. Call it again when a cache has lost its certificate with its disk. */
   async trustAll(): Promise<void> {
     const files = [this.#authority.certificateFile, ...this.#caches.map(({ process }) => process.certificateFile)];
     const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
@@ -159,7 +159,7 @@ export class TierTree {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** What all of them show. */
+  /** The certificates of all of them. */
   get trustedFile(): string {
     return join(this.#folder, 'trusted.crt');
   }

@@ -1,4 +1,4 @@
-/** Whether caches hold what they should: everything of each shard, or what policies leave of it. */
+/** Whether caches hold what they should: everything of each shard, or what policies let through of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { modelTypes, type ModelObject, type ModelShard } from './model-shard.js';
@@ -13,14 +13,14 @@ const pollMs = 100;
 const answerMsMax = 10_000;
 const shownMax = 20;
 
-/** Waits until every cache holds of these shards what it should, and says what is missing where when it does not in time. */
+/** Waits until every cache holds what it should of these shards; on a timeout it says what is missing where. */
 export async function converge(t: ExecutionContext, when: string, wanted: Wanted, withinMs = convergeMsMax): Promise<void> {
   const deadline = performance.now() + withinMs;
   let late = wanted.caches;
   for (;;) {
     const found = await Promise.all(late.map((cache) => differences(cache, wanted).catch((error: unknown) => [String(error)])));
     late = late.filter((_, i) => found[i]!.length > 0);
-    // One that was right may have changed while the others were waited for.
+    // A cache that was right may have changed while the others were waited for.
     if (late.length === 0 && (await Promise.all(wanted.caches.map((cache) => differences(cache, wanted)))).flat().length === 0) break;
     if (late.length === 0) late = wanted.caches;
     if (performance.now() > deadline) {
@@ -32,7 +32,7 @@ export async function converge(t: ExecutionContext, when: string, wanted: Wanted
   t.pass();
 }
 
-/** Of every slice, what status says of its content is the same at all of them. */
+/** The content of every slice, as status reports it, is the same at all of them. */
 export async function digestsOf(cache: TierCache): Promise<Readonly<Record<string, string>>> {
   const { shards } = await cache.status();
   const slices = shards.flatMap(({ shard, slices: all }) => all.filter(({ objects }) => objects > 0).map((slice) => ({ shard, slice })));

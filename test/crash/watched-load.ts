@@ -1,5 +1,5 @@
 /**
- * Writers over HTTP, pushers, and informers of one server that dies again and again; and what they were answered and told, checked behind each
+ * Writers over HTTP, pushers, and informers of one server that dies again and again. What they were answered and sent is checked after each
  * of its lives: every acknowledged write is there (G1), no version falls or is used twice (G9), and every informer goes on from where it was
  * without a gap, a repeat or a 410 (G2 … G8).
  */
@@ -54,7 +54,7 @@ export class WatchedLoad {
     this.#history = new RollingHistory(this.#full, watches);
   }
 
-  /** On a server that holds nothing of them; the informers watch from now on. */
+  /** On a server that holds none of their objects; the informers watch from now on. */
   static async begin(t: ExecutionContext, server: StrataProcess, seed: number): Promise<WatchedLoad> {
     const position = positionOf(await server.client().list(wildcardPath));
     const load = new WatchedLoad(t, server, { seed, position });
@@ -68,7 +68,7 @@ export class WatchedLoad {
     await Promise.all([...this.#writers.map((writer) => writer.run(signal)), ...this.#pushers.map((pusher) => pusher.run(signal))]);
   }
 
-  /** Nobody writes, and the server is there again. */
+  /** To be called while nobody writes and the server is up again. */
   async check(round: string): Promise<void> {
     const [t, history, informers] = [this.#t, this.#history, this.#informers];
     this.#rounds += 1;
@@ -79,7 +79,7 @@ export class WatchedLoad {
     history.list(seenList(`list ${round}`, list, everything));
     const answers = [...this.#writers, ...this.#pushers].flatMap((writer) => writer.acknowledged.splice(0));
     this.acknowledged += answers.length;
-    // What a pusher was not answered may happen when it comes back.
+    // Unacknowledged changes of a pusher may happen when it comes back.
     const unanswered = this.#rounds * writersMax + this.#pushers.reduce((sum, pusher) => sum + pusher.unanswered, 0);
     history.answered(answers);
     const isUpToDate = (): boolean =>
@@ -102,7 +102,7 @@ export class WatchedLoad {
     t.true(history.changes <= this.acknowledged + unanswered, `${round}: more changes than writes`);
   }
 
-  /** Behind the last round: of all answers together. */
+  /** After the last round: checks all answers together. */
   finish(): void {
     this.#t.log(
       `${this.#rounds} rounds, ${this.acknowledged} acknowledged writes, ${this.#history.changes} changes, ${this.#history.events} events`,

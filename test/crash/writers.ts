@@ -1,7 +1,7 @@
 /**
  * Writers that create, update and delete over HTTP until the server is gone, and remember what was acknowledged.
  *
- * Each key has one writer, which goes from what was answered last. A request that died with the server may or may not have
+ * Each key has one writer, which goes on from the last answer. A request that died with the server may or may not have
  * happened: its writer looks again before it goes on (`lookAgain`), and the validator allows both.
  */
 import { KubeError, type KubeClient, type KubeObject } from '../support/kube-client.js';
@@ -30,7 +30,7 @@ export class Writer {
     }));
   }
 
-  /** Takes for current what the server shows. */
+  /** Takes what the server shows as the present state. */
   lookAgain(objects: readonly KubeObject[]): void {
     const shown = new Map(objects.map((object) => [keyOf(object), object]));
     this.#current.clear();
@@ -40,7 +40,7 @@ export class Writer {
     }
   }
 
-  /** Writes until a request fails with the server, or the signal fires. An answer that is an error is an error here. */
+  /** Writes until a request fails with the server, or the signal fires. An error as an answer is an error here. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {

@@ -1,9 +1,9 @@
 /**
  * One cache of a shape, run as an operator runs it: `strata serve --config FILE` in a folder that holds the certificates the file names.
- * It can be killed and started again on what it has.
+ * It can be killed and started again on its data.
  *
  * Bounds: ready within readyMsMax, else the end of its log is the error; SIGTERM is followed by SIGKILL after stopMsMax. Nothing is
- * left running when this process ends, however it ends, short of being killed itself.
+ * left running when this process ends, unless this process itself is killed.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ export type CacheProcessOptions = Readonly<{
   name: string;
   folder: string;
   port: number;
-  /** Those behind `strata serve`. */
+  /** The flags after `strata serve`. */
   flags: readonly string[];
   admin: Readonly<{ certificate: string; key: string }>;
 }>;
@@ -64,7 +64,7 @@ export class CacheProcess {
     }
   }
 
-  /** Whether it says itself that it is connected to its parent. */
+  /** Whether it reports itself connected to its parent. */
   async followsParent(): Promise<boolean> {
     const { text } = await this.client.raw('GET', '/services/cache/status');
     const report = JSON.parse(text) as { tree?: { parent?: { connection?: { kind?: string } } | null } };
@@ -93,7 +93,7 @@ export class CacheProcess {
     clearTimeout(late);
   }
 
-  /** It must know our certificates: whoever else took the port in the meantime does not. */
+  /** It must present our certificate: another program that took the port meanwhile cannot. */
   async #isReady(): Promise<boolean> {
     const answer = await this.client.raw('GET', '/services/cache/status', { timeoutMs: 1_000 }).catch(() => undefined);
     return answer?.status === 200 && (JSON.parse(answer.text) as { cache: { ready: boolean } }).cache.ready;

@@ -1,11 +1,11 @@
 /**
  * The recorded objects, dealt out to the shards amber and birch and to two tenants, so that policies have something to decide:
  *
- *   the workspace root                     on amber    nobody's: its exports are for everybody
- *   workspaces recorded below it           turn by turn of tenant-a, on amber, and of tenant-b, on birch
+ *   the workspace root                     on amber    no tenant's: its exports are for everybody
+ *   workspaces recorded below it           in turn of tenant-a, on amber, and of tenant-b, on birch
  *   what the second shard had recorded     on birch
  *
- * Exports are marked as public, but for those of tenant-b. Bodies are as recorded, save for these annotations.
+ * Exports are marked as public, except those of tenant-b. Bodies are as recorded, except for these annotations.
  */
 import type { KubeObject } from '../support/kube-client.js';
 import type { RecordedObject } from './recorded-shards.js';
@@ -14,12 +14,12 @@ export type Tenant = 'tenant-a' | 'tenant-b';
 
 export type DealtObject = RecordedObject &
   Readonly<{
-    /** Undefined: of no tenant that is known. */
+    /** Undefined: of no known tenant. */
     tenant: Tenant | undefined;
     /** Such as `apiexports.apis.kcp.io`. */
     type: string;
     isPublic: boolean;
-    /** What it is known by in any cache: `amber/root/apiexports.apis.kcp.io/NAME`. */
+    /** Its name in any cache: `amber/root/apiexports.apis.kcp.io/NAME`. */
     id: string;
   }>;
 
@@ -40,7 +40,7 @@ export function dealObjects(objects: readonly RecordedObject[]): readonly DealtO
   return objects.map((recorded) => deal(recorded, clusterTenant.get(clusterOf(recorded.collection))));
 }
 
-/** What an object that a list of `collection` shows is known by. */
+/** The name of an object that a list of `collection` shows. */
 export function idOf(collection: string, { metadata: { name, namespace = '', annotations = {} } }: KubeObject): string {
   return [annotations['kcp.io/shard'], annotations['kcp.io/cluster'], typeOf(collection), namespace, name].join('/');
 }
@@ -61,7 +61,7 @@ function deal({ shard: recordedOn, collection, object }: RecordedObject, tenant:
   return { shard, collection: place, object: dealt, tenant, type, isPublic, id: idOf(place, dealt) };
 }
 
-/** The first workspace below root, where the object says its path. */
+/** The first workspace below root, where the object names its path. */
 function workspaceOf({ metadata }: KubeObject): string | undefined {
   return metadata.annotations?.['kcp.io/path']?.split(':')[1];
 }

@@ -4,7 +4,7 @@
  *   npm run demo -- [--directory DIR] [--port PORT] [--once]                one cache, which stays up until it is interrupted
  *   npm run demo -- --shape chain|per-shard|region [--directory DIR] [--stay]   the caches of examples/SHAPE
  *
- * Exit codes: 0 everything was as it should be · 1 something was not · 2 called wrongly · 130 interrupted.
+ * Exit codes: 0 everything was right · 1 something was not · 2 wrong arguments · 130 interrupted.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The caches of a folder of examples/, as their files say: what each listens on and who its parent is; each behind its parent, as one draws a tree. */
+/** The caches of a folder of examples/, from their files: what each listens on and who its parent is; each comes after its parent. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { loadSettings, type Settings } from '../../src/config/settings.js';
@@ -23,7 +23,7 @@ async function readExample(name: string, file: string): Promise<Omit<ExampleCach
   return { name, file, settings: loadSettings({ flags: { config: file }, environment: {}, readFile: () => text }) };
 }
 
-/** The cache that listens where this one looks for its parent. */
+/** The cache that listens at the parent URL of this one. */
 function parentOf({ parentUrls: [url] }: Settings, caches: readonly Omit<ExampleCache, 'parent'>[]): string | undefined {
   if (url === undefined) return undefined;
   const port = Number(new URL(url).port);

@@ -1,5 +1,5 @@
 /**
- * The caches of an example, running on this machine in one folder: certificates first, made by the commands the README reports on, then
+ * The caches of an example, running on this machine in one folder: first certificates, made by the commands that the README shows, then
  * a process for each, parents first. The ports are those of the files, or others where one of them is taken.
  */
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ const authority = `${authorityFolder}/ca.crt`;
 export class ExampleTree {
   /** Parents first. */
   readonly examples: readonly ExampleCache[];
-  /** What was run, as one would type it in the directory. */
+  /** The commands that were run, as one would type them in the directory. */
   readonly commands: readonly string[];
   readonly #directory: string;
   readonly #running: ReadonlyMap<string, CacheProcess>;
@@ -85,7 +85,7 @@ export class ExampleTree {
     return cache;
   }
 
-  /** What those show who push for a shard. */
+  /** The certificates of those who push for a shard. */
   async identity(shard: string): Promise<ClientIdentity> {
     return { ca: await readFile(join(this.#directory, authority), 'utf8'), ...(await readPair(this.#directory, `shard-${shard}`)) };
   }
@@ -107,7 +107,7 @@ export class ExampleTree {
   }
 }
 
-/** Each once its parent is ready: a child that had to wait for it would wait longer each time it asks. */
+/** Starts each once its parent is ready, because a child's pauses between attempts grow. */
 async function startBelow(
   parent: string | undefined,
   tree: Readonly<{ examples: readonly ExampleCache[]; running: ReadonlyMap<string, CacheProcess>; signal: AbortSignal }>,
@@ -117,7 +117,7 @@ async function startBelow(
     await tree.running.get(name)?.start(tree.signal);
     await startBelow(name, tree);
   });
-  // All have come to an end, one way or the other, before anything is closed: nothing starts behind its back.
+  // All starts have ended, one way or the other, before anything is closed, so that nothing starts afterwards.
   for (const start of await Promise.allSettled(starts)) if (start.status === 'rejected') throw start.reason;
 }
 
@@ -131,12 +131,12 @@ async function readPair(directory: string, name: string): Promise<{ certificate:
   return { certificate: await read('crt'), key: await read('key') };
 }
 
-/** Children first, so that nobody looks for a parent that has gone. */
+/** Children first, so that none looks for a parent that has gone. */
 async function closeAll(running: ReadonlyMap<string, CacheProcess>): Promise<void> {
   for (const cache of [...running.values()].toReversed()) await cache.close();
 }
 
-/** None, where the files have their way. */
+/** No overrides if the ports of the files are free. */
 function portFlags({ name, parent, settings }: ExampleCache, ports: ReadonlyMap<string, number>): readonly string[] {
   const port = ports.get(name);
   if (port === settings.securePort) return [];

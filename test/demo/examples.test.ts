@@ -47,7 +47,7 @@ for (const { name: shape, origins, far, holds } of shapes) {
   });
 }
 
-test('the dealt objects give every policy something to let through and something to keep', async (t) => {
+test('the dealt objects give every policy something to let through and something to hold back', async (t) => {
   const objects = dealObjects(await recordedObjects('kcp-2-shards.jsonl'));
 
   t.is(new Set(objects.map(({ id }) => id)).size, objects.length);

@@ -1,4 +1,4 @@
-/** What caches hold, held against what they should. */
+/** Compares what caches hold with what they should. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CacheProcess } from './cache-process.js';
 import { idOf, type DealtObject } from './dealt-shards.js';
@@ -6,7 +6,7 @@ import { idOf, type DealtObject } from './dealt-shards.js';
 const pollMs = 50;
 const namesShown = 3;
 
-/** Waits until every cache holds what it should and nothing else; throws with the difference when that does not come within `withinMs`. */
+/** Waits until every cache holds what it should and nothing else; throws with the difference after `withinMs`. */
 export async function untilAsExpected(
   caches: readonly CacheProcess[],
   {
@@ -30,13 +30,13 @@ export async function untilAsExpected(
       const surplus = [...held].filter((id) => !wanted.has(id));
       if (missing.length === 0 && surplus.length === 0) break;
       if (performance.now() > deadline)
-        throw new Error(`the cache ${cache.name} is not as it should be: it lacks ${some(missing)}, and has ${some(surplus)} too many`);
+        throw new Error(`the cache ${cache.name} is wrong: it lacks ${some(missing)}, and has ${some(surplus)} too many`);
       await pause(pollMs, undefined, { signal });
     }
   }
 }
 
-/** By what they are known by, of every type that `objects` are of. */
+/** By their names, of every type in `objects`. */
 async function heldBy({ client }: CacheProcess, objects: readonly DealtObject[]): Promise<ReadonlySet<string>> {
   const everywhere = (collection: string): string => collection.replace(/\/shards\/.*\/apis\//, '/shards/*/clusters/*/apis/');
   const held = new Set<string>();

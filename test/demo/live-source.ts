@@ -1,7 +1,7 @@
 /**
- * The objects of one slice that can change: reported as a whole when it is opened, as it is then, and each change from then on.
+ * The objects of one slice that can change. A reader gets all of them as they are when it opens, and each change from then on.
  *
- * Bounds: one body for each object; a reading that is slow remembers the names of what changed, and tells the latest of each once.
+ * Bounds: one body for each object; for a slow reader it remembers the names that changed, and gives the latest of each once.
  */
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 

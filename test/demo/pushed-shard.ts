@@ -32,7 +32,7 @@ export class PushedShard {
 
   /** Resolves when every object of the shard is durable in the cache; throws when one is refused, or the sender itself. */
   static async open({ shard, url, identity, objects }: PushedShardOptions, signal: AbortSignal): Promise<PushedShard> {
-    // A cache that goes away is part of what a demo shows, and is told by the demo itself.
+    // A cache that goes away is part of what a demo shows, and the demo itself reports it.
     const log = createLog({ clock: systemClock, stream: process.stderr }, { level: 'error', format: 'pretty' });
     const startedMs = systemClock.now();
     const sender = openSender({ shard, caches: [url], identity, agent: 'demo', log });
@@ -56,7 +56,7 @@ export class PushedShard {
     }
   }
 
-  /** A new form of an object whose type this shard had from the start. */
+  /** A new version of an object whose type this shard had from the start. */
   change(recorded: RecordedObject): void {
     const { slice, received } = readRecorded(recorded);
     const source = this.#sources.find((known) => formatSlice(known.slice) === formatSlice(slice))?.source;

@@ -1,6 +1,6 @@
 /**
- * The objects of two real kcp shards, each as it was last written. Deletes are left out: they are a test cleaning up behind
- * itself, and would leave one shard with nothing to show.
+ * The objects of two real kcp shards, each as it was last written. Deletes are left out: they came from the clean-up of a
+ * test, and would leave one shard with nothing to show.
  */
 import type { KubeObject } from '../support/kube-client.js';
 import { readRecording } from '../golden/recording.js';

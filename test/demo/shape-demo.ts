@@ -1,8 +1,8 @@
 /**
- * One of the shapes of examples/, shown: its caches run as an operator would run them, two shards push, and what follows is measured and
- * held against what the policies promise. Anything that is not as it should be is thrown.
+ * Shows one of the shapes of examples/: its caches run as an operator would run them, two shards push, and the results are measured and
+ * compared with what the policies promise. Any difference is thrown.
  *
- * Bounds: runMsMax in all, but for the time it stays up when that was asked for.
+ * Bounds: runMsMax in all, without the time it stays up on request.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CacheProcess } from './cache-process.js';
@@ -23,7 +23,7 @@ const runMsMax = 120_000;
 const settleMsMax = 30_000;
 const rounds = 20;
 const pollMs = 20;
-/** Policies stand on one line each, however long. */
+/** A policy stands on one line, however long. */
 const lineCharactersShown = 120;
 const roundLabel = 'example.io/round';
 
@@ -41,10 +41,10 @@ export async function showShape(shape: Shape, { directory, stay, signal: interru
     open.push(...(await shown.push()));
     await shown.compare();
     await shown.linksAre('up', tree.examples);
-    await shown.status('What each cache says of its place in the tree:', tree.caches);
+    await shown.status('The place of each cache in the tree, by its own status:', tree.caches);
     await shown.timeChanges();
     await shown.outage();
-    say('\nEverything was as it should be.');
+    say('\nEverything was right.');
     clearTimeout(timer);
     if (stay) await shown.stay(directory, interrupted);
   } catch (error) {
@@ -96,10 +96,10 @@ class ShownShape {
     return [...this.#pushed.values()];
   }
 
-  /** Each cache against what it should hold, and where one object is that not all may see. */
+  /** Compares each cache with what it should hold, and shows where one object is that not all may see. */
   async compare(): Promise<void> {
     await this.#settled(this.#tree.caches);
-    say('\nWhat each cache holds now, and what the policies keep from it:');
+    say('\nWhat each cache holds now, and what the policies hold back:');
     const count = (objects: readonly DealtObject[], shard: string): number => objects.filter((object) => object.shard === shard).length;
     const rows = this.#tree.caches.map(({ name }) => {
       const held = this.#expected(name);
@@ -114,7 +114,7 @@ class ShownShape {
     this.#followOne();
   }
 
-  /** What the caches report of the links to their parents. */
+  /** The state that caches report of the links to their parents. */
   async linksAre(state: 'up' | 'down', examples: readonly ExampleCache[]): Promise<void> {
     for (const { name, parent } of examples) {
       const says = (await this.#tree.cache(name).followsParent()) ? 'up' : 'down';
@@ -130,7 +130,7 @@ class ShownShape {
     }
   }
 
-  /** From the pusher of amber until a watch at the far cache has it, one after another. */
+  /** From the pusher of amber until a watch at the far cache has it, one change after another. */
   async timeChanges(): Promise<void> {
     const { origins, far } = this.#shape;
     const changing = this.#changing;
@@ -162,7 +162,7 @@ class ShownShape {
     );
   }
 
-  /** The root is killed: the others go on, and what changed meanwhile is everywhere soon after it is back. */
+  /** The root is killed: the others go on, and changes made meanwhile are everywhere soon after it is back. */
   async outage(): Promise<void> {
     const { root, caches } = this.#tree;
     const { origins, far } = this.#shape;
@@ -170,14 +170,14 @@ class ShownShape {
     say(`\nThe cache ${root.name} is killed (kill -9).`);
     await root.kill();
     await this.#settled(others);
-    say(`  Meanwhile everything that there was is served by ${others.map(({ name }) => name).join(', ')}.`);
+    say(`  Meanwhile all objects are served by ${others.map(({ name }) => name).join(', ')}.`);
     const round = this.#change();
     await this.#untilRound(origins.amber, round);
     say(`  A change of amber is durable at ${origins.amber}, and waits there.`);
     const children = this.#tree.examples.filter(({ parent }) => parent === root.name);
     await this.linksAre('down', children);
     await this.status(
-      `  And this is what its child says:`,
+      `  The status of its child:`,
       children.slice(0, 1).map(({ name }) => this.#tree.cache(name)),
     );
 
@@ -207,7 +207,7 @@ class ShownShape {
     return found;
   }
 
-  /** Pushes it with another label; answers the label. */
+  /** Pushes it with another label; gives the label. */
   #change(): string {
     const { object, ...rest } = this.#changing;
     this.#round += 1;
@@ -240,7 +240,7 @@ class ShownShape {
     return this.#objects.filter(holds);
   }
 
-  /** An export if there is one, for that is what people look for. */
+  /** An export if there is one, because people look for exports. */
   #followOne(): void {
     const names = this.#tree.caches.map(({ name }) => name);
     const isEverywhere = (object: DealtObject): boolean => names.every((name) => this.#expected(name).includes(object));
@@ -252,7 +252,7 @@ class ShownShape {
       names.filter((name) => !this.#expected(name).includes(one)),
     ];
     say(
-      `\nFor one: ${one.type} ${one.object.metadata.name}, of ${one.tenant ?? 'no tenant'}, is at ${here.join(', ')}, not at ${elsewhere.join(', ')}.`,
+      `\nE.g. ${one.type} ${one.object.metadata.name}, of ${one.tenant ?? 'no tenant'}, is at ${here.join(', ')}, not at ${elsewhere.join(', ')}.`,
     );
   }
 
@@ -265,7 +265,7 @@ class ShownShape {
     return [name, ...(parent === undefined ? [] : this.#upwards(parent))];
   }
 
-  /** Up from one cache as far as the two have a way in common, and down to the other. */
+  /** Up from one cache to the first common ancestor, and down to the other. */
   #way(from: string, to: string): readonly string[] {
     const [up, down] = [this.#upwards(from), this.#upwards(to)];
     const top = up.find((name) => down.includes(name)) ?? '';

@@ -1,7 +1,7 @@
 /**
- * What the demo knows of the folders of examples/, beside what their files say: which cache each shard pushes into, between which caches
- * a change is timed, and what each cache must end up with. The last is told in words of its own, not by reading the policies, so that
- * the two can be held against each other.
+ * What the demo knows of the folders of examples/, beside their files: which cache each shard pushes into, between which caches
+ * a change is timed, and what each cache must end up with. The last is written here independently of the policies, so that
+ * the two can be compared.
  */
 import type { DealtObject } from './dealt-shards.js';
 

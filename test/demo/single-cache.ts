@@ -1,6 +1,6 @@
 /**
  * The demo without a shape: a cache with fresh certificates, two recorded kcp shards that push their real objects into it over
- * websockets, and what a client then sees. It stays up for you to try until it is interrupted.
+ * websockets, and what a client then sees. It stays up until it is interrupted.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ export async function showSingleCache({ directory, port, once }: SingleCacheOpti
   );
   for (const { metadata } of list.items.slice(0, 6))
     say(`  ${metadata.annotations?.['kcp.io/shard']}  ${metadata.annotations?.['kcp.io/cluster']}  ${metadata.name}`);
-  say(`\nA watch that was open all along saw ${await watched.eventsFor(list.items.length)} of them come in. Now one changes:`);
+  say(`\nA watch that was open all along saw ${await watched.eventsFor(list.items.length)} of them arrive. Now one changes:`);
   await touchOne(client);
   say(`  ${await watched.next()}`);
   watched.close();
@@ -84,7 +84,7 @@ function start(directory: string, port: string, ca: string): Promise<RunningServ
   });
 }
 
-/** kubectl sees one logical cluster on one shard: the one that recorded the root workspace. */
+/** kubectl sees one logical cluster on one shard: here the recorded root workspace. */
 async function writeKubeconfig(
   directory: string,
   url: string,
@@ -109,7 +109,7 @@ async function writeKubeconfig(
   return file;
 }
 
-/** One sender for each shard, with a certificate that speaks for that shard alone. Resolves when every object is durable in the cache. */
+/** One sender for each shard, with a certificate for that shard alone. Resolves when every object is durable in the cache. */
 async function push(
   url: string,
   { directory, authority }: { directory: string; authority: Authority },

@@ -1,10 +1,10 @@
-/** `strata …` as one types it, run in this process, for a process of its own would take longer to start than to do its work. */
+/** `strata …` as one types it, run in this process, because a process of its own would take longer to start than to do its work. */
 import { systemClock } from '../../src/clock.js';
 import { commandGroups, commands } from '../../src/commands/commands.js';
 import { runCommandLine } from '../../src/config/command-line.js';
 import { version } from '../../src/version.js';
 
-/** Answers what it printed; throws what it had to say when it fails. */
+/** Gives what it printed; throws its message when it fails. */
 export async function strataCommand(words: readonly string[]): Promise<string> {
   let printed = '';
   const surroundings = {

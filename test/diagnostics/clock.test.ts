@@ -1,4 +1,4 @@
-/** These tests wait in real time, because it is the real clock that they are about. */
+/** These tests wait in real time, because they test the real clock. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { systemClock } from '../../src/clock.js';

@@ -1,4 +1,4 @@
-/** These tests wait in real time, because what they measure is the real loop. */
+/** These tests wait in real time, because they measure the real loop. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { EventLoopDelay } from '../../src/diagnostics/event-loop-delay.js';

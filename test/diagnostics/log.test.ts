@@ -24,7 +24,7 @@ test('an event is one line of JSON with its time, level and fields, written when
   });
 });
 
-test('what is less important than the level is not written', (t) => {
+test('an event below the level is not written', (t) => {
   const { log, written } = logTo({ level: 'warn', format: 'json' });
 
   log.debug('a.b');
@@ -55,7 +55,7 @@ test('an error is written with its stack and its causes', (t) => {
   t.regex(error.stack, /log\.test/);
 });
 
-test('for people a line has the event and its fields, written when the call returns', (t) => {
+test('in the format for people a line has the event and its fields, written when the call returns', (t) => {
   const { log, written } = logTo({ level: 'info', format: 'pretty' });
 
   log.info('shard.connected', { shard: 'amber' });

@@ -15,7 +15,7 @@ test('names follow the rules of Prometheus: a prefix, totals for counters, base 
   }
 });
 
-test('what is counted, set and observed is rendered', async (t) => {
+test('whatever is counted, set and observed is rendered', async (t) => {
   const metrics = createMetrics({ processMetrics: false });
 
   metrics.requests.add(2, { verb: 'get', code: '200' });
@@ -36,7 +36,7 @@ test('what is counted, set and observed is rendered', async (t) => {
   t.regex(text, /^strata_commits_total 0$/m);
 });
 
-test('two servers in one process count apart', async (t) => {
+test('two servers in one process count separately', async (t) => {
   const [amber, birch] = [createMetrics({ processMetrics: false }), createMetrics({ processMetrics: false })];
 
   amber.commits.add(1);

@@ -3,7 +3,7 @@ import { createMetrics } from '../../src/diagnostics/metrics.js';
 import { showReport } from '../../src/diagnostics/report-metrics.js';
 import { aCertificate, aStatusReport, aTreeStatus } from '../support/status-report.js';
 
-test('a report shows every link, shard and slice, and forgets what is in it no more', async (t) => {
+test('a report shows every link, shard and slice, and drops what it no longer has', async (t) => {
   const metrics = createMetrics({ processMetrics: false });
 
   const certificates = [aCertificate('serving', 40), aCertificate('client-ca', 3), aCertificate('client-ca', -2)];

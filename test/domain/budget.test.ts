@@ -1,9 +1,9 @@
-/** What many share: nobody beyond the bound, nobody forgotten who waits. */
+/** A budget that many share: it is never exceeded, and no waiter is forgotten. */
 import test from 'ava';
 import fc from 'fast-check';
 import { Budget } from '../../src/domain/budget.js';
 
-test('what is taken from a budget is taken from those above it, and given back to them', (t) => {
+test('an amount taken from a budget is taken from those above it too, and given back to them', (t) => {
   const all = new Budget(10);
   const [one, other] = [new Budget(8, all), new Budget(8, all)];
 
@@ -16,7 +16,7 @@ test('what is taken from a budget is taken from those above it, and given back t
   t.deepEqual([one.used, other.used, all.used], [0, 8, 8]);
 });
 
-test('something larger than the bound fits while the budget is empty, and only then', (t) => {
+test('an amount larger than the bound fits while the budget is empty, and only then', (t) => {
   const budget = new Budget(10);
 
   t.true(budget.tryTake(25));
@@ -26,7 +26,7 @@ test('something larger than the bound fits while the budget is empty, and only t
   t.false(budget.tryTake(25));
 });
 
-test('who waits is served first come, first served, and not at all when it gives up', (t) => {
+test('waiters are served first come, first served, and not at all when they give up', (t) => {
   const budget = new Budget(10);
   const served: string[] = [];
   budget.add(10);
@@ -43,7 +43,7 @@ test('who waits is served first come, first served, and not at all when it gives
   t.is(budget.used, 10);
 });
 
-test('who waits for the budget above does not keep others from the one below it', (t) => {
+test('a waiter for the budget above does not keep others from the one below it', (t) => {
   const all = new Budget(10);
   const [one, other] = [new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
@@ -58,7 +58,7 @@ test('who waits for the budget above does not keep others from the one below it'
   t.is(all.used, 8);
 });
 
-test('nobody who waits is overtaken in a budget above by somebody who takes little', (t) => {
+test('no waiter of a budget above is overtaken by a smaller request', (t) => {
   const all = new Budget(10);
   const [one, other, third] = [new Budget(10, all), new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
@@ -74,7 +74,7 @@ test('nobody who waits is overtaken in a budget above by somebody who takes litt
   t.is(all.used, 9);
 });
 
-test('who was held up by a budget below comes behind those who wait above it', (t) => {
+test('a waiter that a budget below held up queues behind those who already wait above it', (t) => {
   const all = new Budget(10);
   const [one, two, three] = [new Budget(4, all), new Budget(10, all), new Budget(10, all)];
   const served: string[] = [];
@@ -102,7 +102,7 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   { maxLength: 60 },
 );
 
-test('whatever is taken and given: no bound is passed, sums are right, and nobody waits for room that is there', (t) => {
+test('whatever is taken and given: no bound is passed, sums are right, and nobody waits for free room', (t) => {
   fc.assert(
     fc.property(steps, (script) => {
       const all = new Budget(12);
@@ -138,9 +138,9 @@ test('whatever is taken and given: no bound is passed, sums are right, and nobod
           all.used,
           sum(() => true),
         );
-        // One that is larger than its bound is alone in it.
+        // An amount larger than its bound is alone in it.
         for (const [each, max] of [[all, 12] as const, ...parts.map((part) => [part, 8] as const)]) t.true(each.used <= Math.max(max, 8));
-        // Nobody stands at the head of a queue with room on the whole way.
+        // Nobody is at the head of a queue while all budgets on the way have room.
         if (waiting.length > 0) t.true(held.length > 0, 'somebody waits though nothing is held');
       }
       for (const each of held.splice(0)) leaves[each.leaf]!.give(each.amount);

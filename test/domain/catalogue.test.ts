@@ -96,7 +96,7 @@ test('the data of a type is whole: preferred version stored, versions in order, 
   );
 });
 
-test('the identity in the URL of a built-in type is dropped, and its version counts unless only metadata is wanted everywhere', (t) => {
+test('the identity in the URL of a built-in type is ignored, and its version counts unless only metadata is wanted everywhere', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const exports = { group: 'apis.kcp.io', resource: 'apiexports' };
   const cases: [Partial<TypeRequest>, string][] = [
@@ -123,12 +123,12 @@ test('names that every JavaScript object has are unknown, as group, resource, id
   }
 });
 
-test('a declared type is found by whoever may name it', (t) => {
+test('a declared type is found by every request that may name it', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   catalogue.declare(aPlace(), aClusterCachedResource());
   catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b', version: 'v1' }));
   const cases: [Partial<TypeRequest>, string][] = [
-    // One cluster: its own ClusterCachedResource decides, named or not.
+    // One cluster: its own ClusterCachedResource decides, with or without the identity.
     [{}, 'hash-a'],
     [{ identity: 'hash-a' }, 'hash-a'],
     [{ cluster: 'beta', version: 'v1' }, 'hash-b'],
@@ -138,7 +138,7 @@ test('a declared type is found by whoever may name it', (t) => {
     [{ version: 'v1' }, 'unknown'],
     [{ version: 'v1', partial: true }, 'unknown'],
     [{ cluster: 'gamma' }, 'unknown'],
-    // Everywhere: the identity must be named …
+    // Everywhere: the request must name the identity …
     [{ cluster: '*', identity: 'hash-a' }, 'hash-a'],
     [{ cluster: '*', identity: 'hash-b', version: 'v1' }, 'hash-b'],
     [{ cluster: '*', identity: 'hash-b' }, 'unknown'],
@@ -187,7 +187,7 @@ test('a declared type has kind and scope of the annotations and all versions of 
   });
 });
 
-test('a ClusterCachedResource declares nothing before kind, scope and identity are there, nor with what is no name', (t) => {
+test('a ClusterCachedResource declares nothing before kind, scope and identity are there, or with an invalid name', (t) => {
   const unusable: Said[] = [
     { identity: undefined },
     { identity: '' },
@@ -216,7 +216,7 @@ test('a ClusterCachedResource declares nothing before kind, scope and identity a
   }
 });
 
-test('a built-in type cannot be declared over', (t) => {
+test('a built-in type cannot be declared again', (t) => {
   const catalogue = new Catalogue(kcpTypes);
 
   catalogue.declare(aPlace(), aClusterCachedResource({ group: 'apis.kcp.io', resource: 'apiexports', version: 'v9', kind: 'Evil' }));
@@ -240,7 +240,7 @@ test('the core group is the same whether it is spelled core or left out', (t) =>
   }
 });
 
-test('an identity is reported once, when the last that declared it changes its mind or goes', (t) => {
+test('the end of an identity is reported once, when the last declaration of it changes or goes', (t) => {
   const gone = [{ group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' }];
   const catalogue = new Catalogue(kcpTypes);
   catalogue.declare(aPlace(), aClusterCachedResource());
@@ -266,7 +266,7 @@ test('an identity is reported once, when the last that declared it changes its m
   t.is(shown(catalogue.resolve(aRequest({ cluster: '*', partial: true }))), 'unknown');
 });
 
-test('what is served does not depend on the order in which ClusterCachedResources were seen', (t) => {
+test('the served types do not depend on the order in which ClusterCachedResources came', (t) => {
   const seen: [Place, Uint8Array][] = [
     [aPlace({ name: 'b' }), aClusterCachedResource({ identity: 'hash-b', kind: 'Second' })],
     [aPlace({ name: 'a' }), aClusterCachedResource({ identity: 'hash-a', kind: 'First' })],
@@ -283,7 +283,7 @@ test('what is served does not depend on the order in which ClusterCachedResource
   t.deepEqual(views[0], views[1]);
 });
 
-test('what a shard pushes is judged by what that shard declares, whoever else declares the identity first (C4)', (t) => {
+test('what a shard pushes is checked against what that shard declares, whoever else declared the identity first (C4)', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const resource = { group: 'machines.svm.io', resource: 'instances', identity: 'hash-a' };
   const [amber, bravo, cedar] = [shardName('amber'), shardName('bravo'), shardName('cedar')];
@@ -298,7 +298,7 @@ test('what a shard pushes is judged by what that shard declares, whoever else de
 
   t.deepEqual(judged(bravo), ['Instance', false, 'v1alpha1']);
   t.deepEqual(judged(amber), ['Copied', true, 'v9']);
-  t.deepEqual(judged(cedar), ['Copied', true, 'v9'], 'of a shard that declares nothing, as it is read');
+  t.deepEqual(judged(cedar), ['Copied', true, 'v9'], 'for a shard that declares nothing, as readers see it');
   catalogue.declare(aPlace({ shard: 'bravo' }), aClusterCachedResource({ version: 'v2' }));
   t.deepEqual(judged(bravo), ['Instance', false, 'v2']);
   catalogue.withdraw(aPlace({ shard: 'bravo' }));
@@ -323,7 +323,7 @@ test('a key is of a type only in exactly its group: core is a spelling of URLs',
   t.is(catalogue.find({ group: 'apis.kcp.io', resource: 'apiexports', identity: 'hash-a' }, amber), undefined);
 });
 
-test('a ClusterCachedResource of more than 64 KiB declares nothing, and takes back what it declared', (t) => {
+test('a ClusterCachedResource of more than 64 KiB declares nothing, and revokes its earlier declaration', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const { length } = aClusterCachedResource();
   const padded = (bytes: number): Uint8Array => {
@@ -340,7 +340,7 @@ test('a ClusterCachedResource of more than 64 KiB declares nothing, and takes ba
   t.is(catalogue.declared().length, 0);
 });
 
-test('of a shard at most 1,000 ClusterCachedResources declare, and those of other shards do not mind', (t) => {
+test('at most 1,000 ClusterCachedResources of a shard declare types, and other shards are not affected', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   const declare = (index: number, shard = 'amber') =>
     catalogue.declare(aPlace({ shard, name: `of-${index}` }), aClusterCachedResource({ identity: `hash-${shard}-${index}` }));
@@ -358,7 +358,7 @@ test('of a shard at most 1,000 ClusterCachedResources declare, and those of othe
   t.is(catalogue.declared().length, 1_001);
 });
 
-test('discovery below a cluster shows the built-in types and what that cluster declares, below the wildcard everything once', (t) => {
+test('discovery below a cluster shows the built-in types and those that cluster declares, below the wildcard everything once', (t) => {
   const catalogue = new Catalogue(kcpTypes);
   catalogue.declare(aPlace(), aClusterCachedResource());
   catalogue.declare(aPlace({ cluster: 'beta' }), aClusterCachedResource({ identity: 'hash-b' }));
@@ -380,7 +380,7 @@ test('discovery below a cluster shows the built-in types and what that cluster d
   t.is(catalogue.declared().length, 3);
 });
 
-test('Kubernetes prefers stable to beta to alpha, then high numbers, and what is spelled otherwise last', (t) => {
+test('Kubernetes prefers stable to beta to alpha, then high numbers, and other spellings last', (t) => {
   const versions = ['foo10', 'v1', 'v11alpha2', 'v3beta1', 'foo1', 'v10', 'v12alpha1', 'v10beta3', 'v11beta2', 'v2', 'v0', 'v1gamma1'];
 
   t.deepEqual(

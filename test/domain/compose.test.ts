@@ -45,7 +45,7 @@ function composed(text: string, metadata: MetadataStamp = {}): { stored: string;
   return { stored, read: parsed, raw };
 }
 
-test('a body that carries both place annotations comes back byte for byte, its revision where it stood', (t) => {
+test('a body that carries both place annotations comes back byte for byte, with its revision in place', (t) => {
   const head =
     '{"apiVersion":"apis.kcp.io/v1","kind":"X","metadata":{"annotations":{"kcp.io/cluster":"acme","kcp.io/shard":"amber"},"name":"n",';
   for (const tail of [
@@ -56,7 +56,7 @@ test('a body that carries both place annotations comes back byte for byte, its r
   }
 });
 
-test('what a text lacks is inserted, what differs is replaced, what is not stored is dropped', (t) => {
+test('what a text lacks is inserted, what differs is replaced, and members that are not stored are dropped', (t) => {
   const cases: [string, MetadataStamp, Record<string, unknown>][] = [
     ['{"kind":"X","metadata":{"name":"n"}}', { uid: '"u"', generation: '1' }, { name: 'n', uid: 'u', generation: 1 }],
     ['{"kind":"X","metadata":{"resourceVersion":"5","name":"n"}}', { uid: '"u"' }, { name: 'n', uid: 'u' }],
@@ -95,7 +95,7 @@ test('a stored body is one line without space around it, its strings untouched',
   t.is(JSON.parse(raw).spec, 'a\nb');
 });
 
-test('a name that stands twice keeps its last value', (t) => {
+test('a repeated name keeps its last value', (t) => {
   const text = '{"kind":"A","kind":"B","metadata":{"name":"dup","labels":{"a":"1","a":"2"},"name":"dup2"},"spec":{}}';
 
   t.deepEqual(duplicates(scanObject(encoder.encode(text), 10)), ['kind', 'metadata.name', 'metadata.labels.a']);
@@ -155,7 +155,7 @@ test('the scanner accepts exactly what JSON.parse accepts', (t) => {
   t.pass();
 });
 
-test('nesting beyond the bound is refused, however deep, and never recursed into', (t) => {
+test('nesting beyond the bound is refused, however deep, without recursion', (t) => {
   const nested = (depth: number): Uint8Array => encoder.encode(`{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`);
 
   t.notThrows(() => scanObject(nested(99), 100));

@@ -8,7 +8,7 @@ import { mustParse } from '../../src/domain/parsed.js';
 
 const tree = (text: string): JsonTree => mustParse(parseJson(text));
 
-/** The text after the patch, or why it is refused. */
+/** The text after the patch, or the reason of its refusal. */
 function patched(target: string, patch: string): string {
   const operations = parseJsonPatch(tree(patch));
   if (operations.kind === 'refused') return `${operations.refusal.reason}: ${operations.refusal.message}`;
@@ -71,7 +71,7 @@ test('the examples of RFC 6902, appendix A, and those of its test suite', (t) =>
   for (const [title, target, patch, expected] of cases) t.is(patched(target, patch), expected, title);
 });
 
-test('a failing operation refuses the whole patch and is named', (t) => {
+test('a failing operation refuses the whole patch, and the error names it', (t) => {
   const cases: [string, string, RegExp][] = [
     ['{"baz":"qux"}', '{"op":"test","path":"/baz","value":"bar"}', /operation 0 \(test "\/baz"\): the value there is another/],
     ['{"a":9007199254740993}', '{"op":"test","path":"/a","value":9007199254740992}', /the value there is another/],
@@ -99,7 +99,7 @@ test('a failing operation refuses the whole patch and is named', (t) => {
   for (const [target, operation] of cases) t.regex(patched(target, `[${operation}]`), /^Invalid: /, operation);
 });
 
-test('what is no list of operations is a bad request', (t) => {
+test('anything but a list of operations is a bad request', (t) => {
   t.regex(patched('{}', '{}'), /^BadRequest: /);
   t.regex(patched('{}', '[1]'), /^BadRequest: operation 0/);
 });
@@ -122,7 +122,7 @@ test('inserting at the front of a huge array again and again ends at the bound',
   t.regex(patched(target, `[${operations}]`), /^RequestEntityTooLarge: .* may move 50000000 array elements/);
 });
 
-test('a patch does not touch its target, and shares what it does not name', (t) => {
+test('a patch does not change its target, and shares what it does not name', (t) => {
   const target = tree('{"a":{"x":[1]},"b":{"y":9007199254740993}}') as ReadonlyMap<string, JsonTree>;
   const before = formatJson(target);
 

@@ -11,7 +11,7 @@ const messageOf = (input: string | Uint8Array, options?: { depthMax: number }): 
   return result.kind === 'refused' ? result.refusal.message : undefined;
 };
 
-test('what JSON.parse would lose survives: big integers, spellings of numbers, member order and odd names', (t) => {
+test('the tree keeps what JSON.parse would lose: big integers, spellings of numbers, member order and odd names', (t) => {
   const text = '{"b":9007199254740993,"10":1.0,"1":1e3,"__proto__":{"polluted":-0},"constructor":{"prototype":[1E+2]},"":"\\u0000\\ud800"}';
 
   t.is(formatJson(tree(text)), text);
@@ -110,7 +110,7 @@ test('whatever the text, parse accepts exactly what JSON.parse accepts and never
   );
 });
 
-test('an object is told from a number', (t) => {
+test('an object is distinguished from a number', (t) => {
   t.true(isJsonObject(tree('{"number":"1"}')));
   t.false(isJsonObject(tree('1')));
 });

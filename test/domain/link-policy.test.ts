@@ -35,7 +35,7 @@ test('one rule, a list of one and nothing are policies', (t) => {
   for (const nothing of [undefined, null, []]) t.deepEqual(parseLinkPolicy(nothing), { kind: 'parsed', policy: [] });
 });
 
-test('a type is named by its group and resource, and by its identity where one is meant', (t) => {
+test('a type is named by its group and resource, and by its identity if one is meant', (t) => {
   const [rule] = aPolicy({
     types: ['instances.machines.svm.io:a1B', 'secrets', 'apiexports.apis.kcp.io', 'configmaps.core', 'secrets'],
   });
@@ -50,12 +50,12 @@ test('a type is named by its group and resource, and by its identity where one i
   t.deepEqual(problemsOf({ types: ['secrets', '*'] }), ["types: '*' stands alone"]);
 });
 
-test('labels are a selector, or equals', (t) => {
+test('labels are a selector, or a mapping of equal values', (t) => {
   t.deepEqual(aPolicy({ labels: 'tier=gold, zone' }), aPolicy({ labels: 'zone,tier in (gold),zone' }));
   t.deepEqual(aPolicy({ labels: { tier: 'gold', zone: '' } }), aPolicy({ labels: 'zone=,tier=gold' }));
 });
 
-test('what is wrong with a rule is told with the path of the key, all of it at once', (t) => {
+test('every fault of a rule is reported with the path of its key, all at once', (t) => {
   t.deepEqual(
     problemsOf([{ types: ['Bad Type', 7] }, { shards: ['Bad Shard/'], clusters: ['root:org'], pathPrefix: 'system:admin' }]).map(
       (problem) => problem.slice(0, problem.indexOf(':')),
@@ -72,7 +72,7 @@ test('what is wrong with a rule is told with the path of the key, all of it at o
   ]);
 });
 
-test('an empty rule, and a name of nothing, are mistakes, for they would let everything through', (t) => {
+test('an empty rule and an empty name are mistakes, because they would let everything through', (t) => {
   t.deepEqual(problemsOf([{}]), ["0: an empty rule is a mistake; types: ['*'] lets everything through"]);
   for (const rule of [
     { types: [] },
@@ -88,7 +88,7 @@ test('an empty rule, and a name of nothing, are mistakes, for they would let eve
     t.is(problemsOf(rule).length, 1, JSON.stringify(rule));
 });
 
-test('what is no rule is none', (t) => {
+test('anything but a rule is refused', (t) => {
   for (const value of ['*', 1, true, ['types'], [[]], [null]]) t.is(problemsOf(value).length, 1, JSON.stringify(value));
 });
 
@@ -109,7 +109,7 @@ test('rules, lists, labels and the whole are bounded', (t) => {
   t.is(policyCharactersMax, frameBounds.policyCharactersMax);
 });
 
-test('a text that is no JSON, or nested without end, is refused', (t) => {
+test('a text that is not JSON, or nested without end, is refused', (t) => {
   t.is(textProblem('{'), 'is no JSON');
   t.not(textProblem('['.repeat(100_000) + ']'.repeat(100_000)), '');
   t.not(textProblem('{"__proto__":{"types":["*"]}}'), '');
@@ -154,7 +154,7 @@ const rules = fc
   )
   .filter((rule) => Object.keys(rule).length > 0);
 
-test('what is formatted and parsed is the same policy, and one text', (t) => {
+test('a formatted policy parses to the same policy, and to the same text', (t) => {
   fc.assert(
     fc.property(fc.array(rules, { maxLength: 4 }), (written) => {
       const policy = aPolicy(...written);
@@ -168,7 +168,7 @@ test('what is formatted and parsed is the same policy, and one text', (t) => {
   );
 });
 
-test('any text is parsed or refused, and what is parsed can be formatted', (t) => {
+test('any text is parsed or refused, and a parsed policy can be formatted', (t) => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -188,7 +188,7 @@ test('any text is parsed or refused, and what is parsed can be formatted', (t) =
   );
 });
 
-test('every shard is written out by a star that stands alone, which is another policy than none at all', (t) => {
+test('a star alone stands for every shard, which differs from naming none', (t) => {
   const named = aPolicy({ shards: ['*'] });
 
   t.is(formatLinkPolicy(named), '[{"types":["*"],"shards":["*"]}]');
@@ -197,7 +197,7 @@ test('every shard is written out by a star that stands alone, which is another p
   t.deepEqual(problemsOf({ shards: ['*', 'amber'] }), ["shards: '*' stands alone"]);
 });
 
-test('a rule of an accept without shards is for those that the other rules name, and for none where they name none', (t) => {
+test('a rule of an accept without shards covers those that the other rules name, and none where they name none', (t) => {
   const gold = { labels: 'tier=gold' };
   const accepted = (...rules: readonly WrittenRule[]): string => formatLinkPolicy(acceptedFromChild(aPolicy(...rules)));
 
@@ -210,7 +210,7 @@ test('a rule of an accept without shards is for those that the other rules name,
   );
 });
 
-test('a child whose accept is for every shard may not claim those that another entry names, unless its own names them too', (t) => {
+test('a child whose accept covers every shard may not claim those that another entry names, unless its own names them too', (t) => {
   const entry = (...rules: readonly WrittenRule[]) => ({ accept: aPolicy(...rules), offer: [] });
   const children = new Map([
     ['eu', entry({ shards: ['amber', 'birch'] })],

@@ -36,7 +36,7 @@ test('a peer that answers is asked again an interval later', (t) => {
   t.deepEqual(seen, Array(10).fill('asked'));
 });
 
-test('what is heard before it is asked is no answer', (t) => {
+test('a message that came before the question is no answer', (t) => {
   const { clock, liveness, seen } = aPeer();
 
   liveness.heard();
@@ -45,7 +45,7 @@ test('what is heard before it is asked is no answer', (t) => {
   t.deepEqual(seen, ['asked', 'dead']);
 });
 
-test('while nothing is read nobody is dead', (t) => {
+test('while nothing is read no peer is dead', (t) => {
   const { clock, seen, reading } = aPeer();
 
   reading.now = false;
@@ -67,30 +67,30 @@ test('a connection that has ended leaves no timer behind', (t) => {
   }
 });
 
-test('a peer that could not be asked in time, because this process was paused, is silent until it answers', (t) => {
+test('a peer that could not be asked in time, because this process was paused, counts as silent until it answers', (t) => {
   const { clock, liveness, reading } = aPeer();
   clock.advance(110);
   liveness.heard();
   const heardMs = clock.now();
 
   clock.skip(160);
-  t.is(liveness.silentSinceMs(), undefined, 'as long as may pass between two answers');
+  t.is(liveness.silentSinceMs(), undefined, 'no longer than may pass between two answers');
   const resumedMs = clock.now();
   clock.skip(1);
   t.is(liveness.silentSinceMs(), heardMs);
   liveness.heard();
   t.is(liveness.silentSinceMs(), heardMs, 'what came meanwhile may be old');
   for (const forged of [resumedMs - 1, clock.now() + 1, 1e300, Infinity, -Infinity, -1, NaN]) liveness.heard(forged);
-  t.is(liveness.silentSinceMs(), heardMs, 'nobody asked then');
+  t.is(liveness.silentSinceMs(), heardMs, 'no question was asked then');
   reading.now = false;
-  t.is(liveness.silentSinceMs(), undefined, 'its answer may lie unread');
+  t.is(liveness.silentSinceMs(), undefined, 'its answer may be unread');
   reading.now = true;
 
   liveness.heard(resumedMs);
   t.is(liveness.silentSinceMs(), undefined);
 });
 
-test('a peer whose answers are late behind what else it sends is there', (t) => {
+test('a peer whose answers queue behind its other messages is alive', (t) => {
   const { clock, liveness, seen } = aPeer();
 
   for (let elapsed = 0; elapsed < 1000; elapsed += 20) {
@@ -102,7 +102,7 @@ test('a peer whose answers are late behind what else it sends is there', (t) => 
   t.false(seen.includes('dead'));
 });
 
-test('behind a pause a peer has the whole time to answer, whoever notices it first', (t) => {
+test('after a pause a peer has the whole time to answer, whoever notices the pause first', (t) => {
   for (const notice of ['heard', 'silentSinceMs', undefined] as const)
     for (const beforeMs of [50, 110]) {
       const { clock, liveness, seen } = aPeer();

@@ -26,7 +26,7 @@ test("an RBAC object's name is whatever can stand in a path", (t) => {
   t.deepEqual(pathSegmentFlaws('a/b%2'), ["may not contain '/'", "may not contain '%'"]);
 });
 
-test('label keys and values are checked apart (recorded: bad label value)', (t) => {
+test('label keys and values are checked separately (recorded: bad label value)', (t) => {
   t.deepEqual(
     labelCauses(new Map([['a b', 'c d']])).map(({ reason, message, field }) => [reason, message, field]),
     [

@@ -15,7 +15,7 @@ test('names whose bytes have the same hash are distinguished, however often they
   }
 });
 
-test('a name that stands twice is found among few members and among many', (t) => {
+test('a repeated name is found among few members and among many', (t) => {
   const many = Array.from({ length: 100 }, (_, i) => `"m${i}":1`).join(',');
 
   t.false(hasDuplicates(scan(`{${many}}`)));
@@ -24,7 +24,7 @@ test('a name that stands twice is found among few members and among many', (t) =
   t.deepEqual(duplicates(scan('{"metadata":{"labels":{"a":"1","a":"3"}},"x":1,"x":2}')), ['x', 'metadata.labels.a']);
 });
 
-test('line breaks between tokens are noticed, those in strings are none', (t) => {
+test('line breaks between tokens are found, those in strings are not counted', (t) => {
   t.true(scan('{"a":\n1}').hasLineBreaks);
   t.true(scan('{"a":1}\r').hasLineBreaks);
   t.false(scan('{"a":"\\n", "b":\t1}').hasLineBreaks);

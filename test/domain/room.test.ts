@@ -1,4 +1,4 @@
-/** Reading at the pace of the room there is. */
+/** Reading at the pace of the free room. */
 import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Budget } from '../../src/domain/budget.js';
@@ -20,7 +20,7 @@ function pieces(lengths: readonly number[]): { source: AsyncGenerator<Uint8Array
   return { source: all(), state };
 }
 
-test('a piece is read once there is room for one, and holds room for what it is', async (t) => {
+test('a piece is read once there is room for one, and then holds room for its own size', async (t) => {
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget);
   const { source, state } = pieces([30, 30, 30]);
@@ -40,7 +40,7 @@ test('a piece is read once there is room for one, and holds room for what it is'
   t.is(budget.used, 30);
 });
 
-test('the end of the client ends the reading, and gives back all there was', async (t) => {
+test('the end of the client ends the reading, and gives back all its room', async (t) => {
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget);
   const { source, state } = pieces([80, 80]);
@@ -59,7 +59,7 @@ test('the end of the client ends the reading, and gives back all there was', asy
   t.is(budget.used, 0);
 });
 
-test('an answer holds what it is, whatever room was taken to make it', async (t) => {
+test('an answer holds room for its own size, however much making it took', async (t) => {
   const budget = new Budget(100);
   const room = new ExchangeRoom(budget);
 

@@ -108,7 +108,7 @@ test('an object must meet both selectors', (t) => {
   t.false(meetsSelector(selector, { ...object, labels: labels({}) }));
 });
 
-test('selectors with the same terms have one text, others have another', (t) => {
+test('selectors with the same terms have the same text, others have another', (t) => {
   const text = (labelText: string, fieldText = ''): string => formatSelector(selectorOf(labelText, fieldText));
 
   t.is(text('b,a in (y,x),a==1'), text('a=1, a in (x,y,x) ,b,b'));
@@ -167,7 +167,7 @@ test('fields with many terms agree with the obvious matcher', (t) => {
   );
 });
 
-/** Looked at 20,000 times: what a large list, or a commit and many watches, ask of one selector. */
+/** Matched 20,000 times, as a large list, or a commit with many watches, does with one selector. */
 for (const [what, selector] of [
   ['notin with 7,000 values', `a notin (${Array.from({ length: 7_000 }, (_, i) => `v${i}`).join(',')})`],
   ['in with 7,000 values', `a in (${Array.from({ length: 7_000 }, (_, i) => `v${i}`).join(',')},z)`],

@@ -13,7 +13,7 @@ function patched(target: string, patch: string, group = admission): string {
   return result.kind === 'parsed' ? formatJson(result.value) : `${result.refusal.reason}: ${result.refusal.message}`;
 }
 
-test('only the groups with a schema take strategic merge patches', (t) => {
+test('only the groups with a schema accept strategic merge patches', (t) => {
   t.true(takesStrategicMergePatch(rbac));
   t.true(takesStrategicMergePatch(admission));
   t.false(takesStrategicMergePatch('apis.kcp.io'));

@@ -19,7 +19,7 @@ function summaryOf(...pages: readonly (readonly StoredObject[])[]): string {
   return Buffer.from(aSummary(...pages).digests()).toString('hex');
 }
 
-test('what is the same has one summary, however it was read; what is not has another', (t) => {
+test('equal content has the same summary, however it was read; other content has another', (t) => {
   const [one, two] = [anObject('one', 'body'), anObject('two', 'body')];
   const others = [
     [],

@@ -8,7 +8,7 @@ import { formatYaml, parseYaml } from '../../src/domain/yaml.js';
 
 const tree = (text: string): JsonTree => mustParse(parseJson(text));
 
-/** The JSON of a YAML text, or why it is refused. */
+/** The JSON of a YAML text, or the reason of its refusal. */
 function jsonOf(text: string): string {
   const result = parseYaml(text);
   return result.kind === 'parsed' ? formatJson(result.value) : `${result.refusal.reason}: ${result.refusal.message}`;
@@ -83,7 +83,7 @@ test('collections, keys, anchors and merges become JSON', (t) => {
   for (const [text, expected] of cases) t.is(jsonOf(text), expected, text);
 });
 
-test('what is no JSON is refused with the reason', (t) => {
+test('YAML that has no form in JSON is refused with the reason', (t) => {
   for (const text of [
     'a: *nope',
     'a: &x [*x]',
@@ -101,7 +101,7 @@ test('what is no JSON is refused with the reason', (t) => {
   }
 });
 
-test('a text that nests too deep is refused before the library falls over it', (t) => {
+test('a text that nests too deep is refused before the library fails on it', (t) => {
   const deep: [string, (depth: number) => string][] = [
     ['block sequences', (depth) => '- '.repeat(depth) + 'a'],
     ['flow sequences', (depth) => '['.repeat(depth) + ']'.repeat(depth)],
@@ -127,7 +127,7 @@ test('a billion laughs end early', (t) => {
   t.regex(jsonOf(lines.join('\n')), /excessive aliasing/);
 });
 
-test('a map of very many keys costs no square', (t) => {
+test('a map of very many keys takes no quadratic time', (t) => {
   const started = performance.now();
 
   jsonOf(Array.from({ length: 30_000 }, (_, index) => `key${index}: x`).join('\n'));
@@ -207,7 +207,7 @@ test('a tree as deep as a body may be is written', (t) => {
   t.true(formatYaml(tree('['.repeat(10_000) + ']'.repeat(10_000))).length > 10_000);
 });
 
-test('what is written reads back as the same tree', (t) => {
+test('written YAML reads back as the same tree', (t) => {
   const text = fc.oneof(fc.string(), fc.constantFrom('yes', '1', 'a: b', '\n', ' x', '...', '"'), fc.string({ unit: 'binary' }));
   const { value } = fc.letrec((tie) => ({
     value: fc.oneof(

@@ -1,9 +1,9 @@
 /**
  * A second cache beside a live kcp: the shards' own replication controllers write to the first one over HTTP, an agent for
- * each shard pushes to this one over websockets. What both hold must be the same.
+ * each shard pushes to this one over websockets. Both must hold the same.
  *
- * The same means: the same keys, and the same JSON but for what has no meaning across caches or was never said: resourceVersion, the
- * source's version that kcp's controller notes only at creation, and the empty or false members that Go's types add or drop on the way.
+ * The same means: the same keys, and the same JSON, without what means nothing across caches or was never written: resourceVersion, the
+ * source's version that kcp's controller notes only at creation, and the empty or false members that Go's types add or drop.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { AgentProcess } from '../support/agent-process.js';
@@ -16,7 +16,7 @@ const shards = [
   { shard: 'shard-1', kubeconfig: '.kcp-1/admin.kubeconfig' },
 ] as const;
 
-/** What the controllers of kcp's ClusterCachedResources write is told by the declared types; these are the built-in ones. */
+/** These are the built-in types; the declared types show what the controllers of kcp's ClusterCachedResources write. */
 const collections = kcpTypes
   .filter(({ resource }) => resource !== 'customresourcedefinitions')
   .map(({ group, resource, versions }) => `/services/cache/shards/*/clusters/*/apis/${group}/${versions[0]?.name}/${resource}`);
@@ -86,7 +86,7 @@ function comparable(object: KubeObject): string {
   return JSON.stringify(sorted({ ...object, metadata: { ...metadata, annotations } }));
 }
 
-/** Members in one order, without those that are empty. */
+/** Members in one order, without empty ones. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;

@@ -1,8 +1,8 @@
 /**
- * An unmodified kcp of two shards passes its own tests of replication while clients that look for trouble run against the same cache, as
- * nobody and with the certificate of a shard that kcp's own CA has signed. What those leave behind is gone soon after they are.
+ * An unmodified kcp of two shards passes its own tests of replication while bad clients run against the same cache, anonymously
+ * and with the certificate of a shard that kcp's own CA has signed. Nothing is left of them soon after they are gone.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about four minutes; skipped aloud otherwise. TEST_BAD_CLIENTS_SEED makes
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about four minutes; otherwise skipped with a log line. TEST_BAD_CLIENTS_SEED makes
  * another run of them.
  */
 import { existsSync } from 'node:fs';
@@ -18,9 +18,9 @@ import { cacheUrl, LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.
 
 const seed = process.env['TEST_BAD_CLIENTS_SEED'] ?? '1';
 const mixerSecondsMax = 900;
-/** Within this time nothing may be left of a client that is gone. */
+/** How soon nothing may be left of a client that is gone. */
 const goneWithinMs = 30_000;
-/** kcp's informers come and go by themselves; what bad clients leave would be hundreds. */
+/** kcp's informers come and go by themselves; watches left by bad clients would be hundreds. */
 const watchesMore = 20;
 
 const apiExports = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
@@ -41,7 +41,7 @@ test.serial('kcp’s replication tests pass while bad clients run against the sa
   const watchesBefore = await kcp.cacheMetric('strata_watches_open');
   const amber = await aShard(kcp);
   const reader = new KubeClient({ url: cacheUrl, certificate: amber.certificate, key: amber.key });
-  t.is((await reader.raw('GET', apiExports)).status, 200, 'the cache knows the shard that the bad clients speak for');
+  t.is((await reader.raw('GET', apiExports)).status, 200, 'the cache knows the shard whose certificate the bad clients have');
   reader.close();
   {
     await using mixer = MixerProcess.start({ url: cacheUrl, as: amber, seed, secondsMax: mixerSecondsMax });
@@ -67,7 +67,7 @@ test.serial('kcp’s replication tests pass while bad clients run against the sa
   );
 });
 
-/** A shard that kcp does not have: it may read everything, and write nothing of what kcp's own write. */
+/** A shard that kcp does not have: it may read everything, and write nothing of kcp's own shards. */
 async function aShard(kcp: LiveKcp): Promise<Certificate> {
   const folder = kcp.file('bad-client');
   await mkdir(folder);

@@ -1,10 +1,10 @@
 /**
  * An unmodified kcp of two shards on our cache server: kcp's own tests of replication pass, and a kill -9 of the cache
- * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects, also behind a
+ * costs no informer a relist (contract R24). A second cache that agents push the same shards into ends with the same objects, also after a
  * restore of the first one from a backup.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; skipped aloud
- * otherwise. TEST_SERVER puts kcp's own cache server in our place; TEST_KEEP keeps the folder with all logs.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries (`neededBinaries`), for about six minutes; otherwise skipped
+ * with a log line. TEST_SERVER puts kcp's own cache server in our place; TEST_KEEP keeps the folder with all logs.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,10 +15,10 @@ import { SecondCache } from './live-agent.js';
 import { LiveKcp, neededBinaries, type TestOutcome } from './live-kcp.js';
 import { countListings, countRelists } from './relists.js';
 
-/** client-go waits up to 30 s, with jitter, before it calls a server again that was not there. */
+/** client-go waits up to 30 s, with jitter, before it calls an unreachable server again. */
 const backoffMsMax = 45_000;
 
-/** What kcp cleans up behind its tests takes its controllers some seconds. */
+/** kcp's controllers take some seconds to clean up after its tests. */
 const convergeMsMax = 60_000;
 
 /** Two shards hold 21 each on the cache, two virtual-workspace servers 5 each. */
@@ -35,7 +35,7 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
     return;
   }
   await using kcp = await LiveKcp.start(binaries);
-  // From the start: what is being deleted stays in a cache that had it before, and does not come into one that had not.
+  // From the start: an object that is being deleted stays in a cache that already has it, and does not come into one that does not.
   await using second = isForeign ? undefined : await SecondCache.start(kcp);
 
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });
@@ -63,7 +63,7 @@ test.serial('kcp’s replication tests pass, and a kill -9 of the cache costs no
   if (second !== undefined) await aRestoreIsMadeUpFor(t, kcp, second);
 });
 
-/** Before, during and after creates, updates and deletes, and through the death of whatever is between. */
+/** Before, during and after creates, updates and deletes, and through the death of everything in between. */
 async function agentsCarryTheSame(t: ExecutionContext, kcp: LiveKcp, second: SecondCache): Promise<void> {
   await assertSame(t, second, 'after kcp’s tests of replication');
 
@@ -86,8 +86,8 @@ async function agentsCarryTheSame(t: ExecutionContext, kcp: LiveKcp, second: Sec
 }
 
 /**
- * The cache goes back to a backup from the middle of kcp's tests: it lacks what was created since, and has what was deleted since. kcp's controllers
- * make up for both, because their informers list again.
+ * The cache is restored from a backup from the middle of kcp's tests: it lacks what was created since, and has what was deleted since. kcp's
+ * controllers repair both, because their informers relist.
  */
 async function aRestoreIsMadeUpFor(t: ExecutionContext, kcp: LiveKcp, second: SecondCache): Promise<void> {
   const backup = kcp.file('backup.db');
@@ -99,7 +99,7 @@ async function aRestoreIsMadeUpFor(t: ExecutionContext, kcp: LiveKcp, second: Se
 
   await kcp.whileCacheIsDown(async () => void t.log((await kcp.strata('restore', backup)).trim()));
   const differences = await firstDifferences(second);
-  t.log(`${differences.length} differences behind the restore`);
+  t.log(`${differences.length} differences after the restore`);
   t.true(differences.length > 0, 'the backup is of another moment');
   await sleep(backoffMsMax);
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { atLeast: 6 });

@@ -1,11 +1,11 @@
 /**
  * A real kcp of two shards, a virtual-workspace server for each and a front-proxy, started by kcp's own
- * sharded-test-server, which starts the cache server too: as a program it knows nothing of, by the flags it gives its own.
+ * sharded-test-server, which also starts the cache server: as an unknown program, with the flags of its own one.
  *
  *   sharded-test-server ─▶ supervisor (a shell script) ─▶ the cache server
  *                      └─▶ kcp ×2, virtual-workspaces ×2, kcp-front-proxy
  *
- * sharded-test-server gives up when the cache server ends; so what it starts is a script that starts the server again
+ * sharded-test-server gives up when the cache server ends. So it starts a script that starts the server again
  * whenever it ends, as a kubelet would. The server's pid is in a file. Ports are kcp's: 2379–2382, 6443–6445, 7444, 7445,
  * 8010–8012. Everything lives in one folder and is stopped by pid.
  *
@@ -30,7 +30,7 @@ const pollMs = 500;
 export const cacheUrl = 'https://127.0.0.1:8012';
 const frontProxyUrl = 'https://127.0.0.1:6443';
 
-/** As kcp's own Makefile has it for its tests on two shards. */
+/** As kcp's own Makefile sets it for its tests on two shards. */
 const featureGates = 'WorkspaceMounts=true,CacheAPIs=true,WorkspaceAuthentication=true,LogicalClusterMigration=true';
 
 export const neededBinaries = [
@@ -64,7 +64,7 @@ export class LiveKcp {
     process.once('exit', this.#killAtExit);
   }
 
-  /** Starts everything and waits until kcp says that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
+  /** Starts everything and waits until kcp reports that tests may begin. `cacheKubeconfigs`: of the shards' own caches, by their number. */
   static async start(binaries: string, cacheKubeconfigs: readonly string[] = []): Promise<LiveKcp> {
     const folder = await mkdtemp(join(tmpdir(), 'strata-kcp-'));
     await mkdir(join(folder, '.kcp'));
@@ -85,7 +85,7 @@ export class LiveKcp {
       `--shard-feature-gates=${featureGates}`,
       `--proxy-feature-gates=${featureGates}`,
       '--number-of-shards=2',
-      // Level 3 says when a reflector lists; the virtual-workspace servers run at 4 as it is.
+      // At level 3 a reflector logs when it lists; the virtual-workspace servers already run at 4.
       '--shard-v=3',
       ...cacheKubeconfigs.slice(0, 1).map((file) => `--cache-kubeconfig=${file}`),
     ];
@@ -115,7 +115,7 @@ export class LiveKcp {
     }
   }
 
-  /** Runs tests of one of kcp's compiled test programs against what is running; they read the cache of the shard with this number. */
+  /** Runs tests of one of kcp's compiled test programs; they read the cache of the shard with this number. */
   async test(program: 'e2e-reconciler-cache.test' | 'e2e-cache.test', pattern: string, cache = 0): Promise<TestOutcome> {
     const shards = `root=${join(this.#folder, '.kcp-0/admin.kubeconfig')},shard-1=${join(this.#folder, '.kcp-1/admin.kubeconfig')}`;
     const flags = [
@@ -142,7 +142,7 @@ export class LiveKcp {
     await this.#until(async () => (await this.cachePid()) !== before, readyMsMax, 'the supervisor to start the cache server again');
   }
 
-  /** kill -9 for the cache server, then whatever is to happen before the supervisor starts it again. Resolves when it has. */
+  /** kill -9 for the cache server, then `meanwhile` before the supervisor starts it again. Resolves when it runs. */
   async whileCacheIsDown(act: () => Promise<void>): Promise<void> {
     const supervisor = Number(await readFile(this.file('supervisor.pid'), 'utf8'));
     process.kill(supervisor, 'SIGSTOP');
@@ -186,7 +186,7 @@ export class LiveKcp {
     return join(this.#folder, path);
   }
 
-  /** A client of the cache with kcp's own certificate; whoever asks for it closes it. */
+  /** A client of the cache with kcp's own certificate; the caller closes it. */
   async cacheClient(): Promise<KubeClient> {
     const folder = join(this.#folder, '.kcp-cache');
     const [certificate, key] = await Promise.all([
@@ -207,13 +207,13 @@ export class LiveKcp {
     }
   }
 
-  /** A client of kcp's front-proxy that may do everything; whoever asks for it closes it. */
+  /** A client of kcp's front-proxy that may do everything; the caller closes it. */
   async client(): Promise<KubeClient> {
     const [certificate, key] = await Promise.all(['crt', 'key'].map((end) => readFile(this.file(`.kcp/kcp-admin.${end}`), 'utf8')));
     return new KubeClient({ url: frontProxyUrl, certificate: certificate ?? '', key: key ?? '' });
   }
 
-  /** A folder whose cache is that of the shard with this number: kcp's tests find a cache by where kcp's own kubeconfig lies. */
+  /** A folder that makes kcp's tests use the cache of the shard with this number: they find a cache by the place of kcp's own kubeconfig. */
   async #asSeenFrom(cache: number): Promise<string> {
     const kubeconfig = this.#cacheKubeconfigs[cache];
     const folder = this.file(`seen-from-${cache}`);
@@ -234,7 +234,7 @@ export class LiveKcp {
       clearTimeout(late);
     }
     process.removeListener('exit', this.#killAtExit);
-    // sharded-test-server kills the supervisor, not what that has started.
+    // sharded-test-server kills the supervisor, not the processes that the supervisor has started.
     for (const name of ['supervisor.pid', 'cache.pid']) await stop(join(this.#folder, name));
     if (process.env['TEST_KEEP'] === undefined) await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }

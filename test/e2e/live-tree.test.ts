@@ -1,9 +1,9 @@
 /**
- * An unmodified kcp of two shards that share no cache: each has a leaf of its own, a parent joins them. What one shard writes the
- * other reads, and the three caches hold the same, also after the parent was dead for a while, after a leaf was restored from a snapshot, and after a leaf
- * was at another parent and came back.
+ * An unmodified kcp of two shards that share no cache: each has a leaf of its own, and a parent joins them. What one shard writes the
+ * other reads, and the three caches hold the same: also after the parent was dead for a while, after a leaf was restored from a snapshot, and after
+ * a leaf was at another parent and came back.
  *
- * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about ten minutes; skipped aloud otherwise.
+ * Runs where TEST_KCP_BIN names a folder with kcp's binaries, for about ten minutes; otherwise skipped with a log line.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,17 +16,17 @@ import { LiveTree } from './live-tree.js';
 import { LiveWorkspaces, type Workspace } from './live-workspaces.js';
 import { countRelists } from './relists.js';
 
-/** What kcp cleans up takes its controllers some seconds. */
+/** kcp's controllers take some seconds to clean up. */
 const convergeMsMax = 150_000;
 const troubleMs = 10_000;
-/** What one cache holds is at the others by then, also when the parent has been dead or is another one. */
+/** By then the other caches have what one holds, also when the parent was dead or is another one. */
 const lateMsMax = 3_000;
 const lookEveryMs = 200;
 /** A shard with a backlog writes five times a second. */
 const throughMs = 1_000;
 const createEveryMs = 250;
 
-/** A wrong digest or a broken link is repaired, and would go unseen but for its line in the log. */
+/** A wrong digest or a broken link is repaired, so only its line in the log shows it. */
 const alarms = ['link.digest-differs', 'link.conflict', 'link.failed', 'link.refused', 'link.refused-here', 'link.too-large'];
 
 const binaries = process.env['TEST_KCP_BIN'];
@@ -47,7 +47,7 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
 
   // These tests also write to the cache that they read, as a plain writer of the root shard.
   assertPassed(t, await kcp.test('e2e-reconciler-cache.test', '^TestReplication$'), { scenarios: 6 });
-  // And these only read: what the root shard wrote to its leaf, at the other one.
+  // These only read, at the other leaf, what the root shard wrote to its own.
   const acrossLinks = await kcp.test('e2e-reconciler-cache.test', '^TestReplication$/^(APIExport|APIResourceSchema|WorkspaceType)$', 1);
   assertPassed(t, acrossLinks, { scenarios: 3 });
   assertPassed(t, await kcp.test('e2e-cache.test', '^TestCacheServerReplicationAPI$'), { scenarios: 10 });
@@ -68,7 +68,7 @@ test.serial('two shards of kcp with a cache each work as one, joined by a parent
   for (const workspace of [onRoot, onOther]) await workspaces.remove(workspace);
   await assertSame(t, tree, 'after the workspaces were deleted');
   t.deepEqual(await tree.logged(...alarms), []);
-  t.deepEqual(wrong, [], 'what a leaf lost by a restore is written again');
+  t.deepEqual(wrong, [], 'what a leaf lost by a restore is recreated');
 });
 
 type Binding = Readonly<{ workspaces: LiveWorkspaces; tree: LiveTree; provider: Workspace; consumer: Workspace }>;
@@ -107,7 +107,7 @@ async function isStored({ parent, leaves }: LiveTree, { shard, cluster }: Worksp
 
 type Trouble = Readonly<{ kcp: LiveKcp; tree: LiveTree; workspaces: LiveWorkspaces; origins: readonly Workspace[] }>;
 
-/** kill -9 while both shards create and delete; each shard goes on with its leaf, whose informers see nothing of it. */
+/** kill -9 while both shards create and delete; each shard goes on with its leaf, and the leaf's informers notice nothing. */
 async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
   const ends = await kcp.logEnds();
   const lateness = new Lateness();
@@ -126,7 +126,7 @@ async function parentDies(t: ExecutionContext, { kcp, tree, ...stage }: Trouble)
   t.is(relists, 0, 'no informer of kcp saw the parent die');
 }
 
-/** As with a load balancer that leads elsewhere for a while. */
+/** As behind a load balancer that leads elsewhere for a while. */
 async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble): Promise<void> {
   const ends = await kcp.logEnds();
   const lateness = new Lateness();
@@ -146,8 +146,8 @@ async function leafMoves(t: ExecutionContext, { kcp, tree, ...stage }: Trouble):
 }
 
 /**
- * Its shard lists anew, and writes what the snapshot has not once the parent has let go of it and the leaf has reported on it (swept-keys.ts). Looked at once all
- * caches hold the same, because up to then the parent keeps what the leaf has lost. Answers the exports in which the caches differ from kcp.
+ * The leaf's shard relists, and recreates what the snapshot lacks once the parent has removed it and the leaf has reported that (swept-keys.ts). At a
+ * single look all caches may be equal, because until then the parent keeps what the leaf has lost. Gives the exports in which caches and kcp differ.
  */
 async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble): Promise<readonly string[]> {
   const [plainOrigin] = stage.origins;
@@ -168,7 +168,7 @@ async function leafIsRestored(t: ExecutionContext, { tree, ...stage }: Trouble):
   return wrong;
 }
 
-/** Both shards create and delete exports meanwhile; answers how many each has created. */
+/** Both shards create and delete exports meanwhile; gives how many each has created. */
 async function whileWriting(
   { workspaces, origins }: Pick<Trouble, 'workspaces' | 'origins'>,
   name: string,
@@ -194,7 +194,7 @@ async function whileWriting(
   return writing;
 }
 
-/** Once the shards are through with what they write: that takes kcp a while (lateness.ts). */
+/** Once the shards have finished writing, which takes kcp a while (lateness.ts). */
 async function assertSame(t: ExecutionContext, tree: LiveTree, when: string, lateness = new Lateness()): Promise<void> {
   const startedMs = performance.now();
   const writesBefore = await tree.writes();

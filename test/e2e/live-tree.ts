@@ -1,14 +1,14 @@
 /**
  * Three caches for a live kcp of two shards: a leaf for each shard, and a parent that joins them. Everything crosses, both ways. Each leaf reaches
- * its parent by a way that can be led to another one.
+ * its parent over a proxy that can be pointed at another parent.
  *
  *            parent   another
  *           ▲▼    ▲▼
  *        leaf 0   leaf 1
- *          ▲        ▲        each shard reads and writes its own leaf alone, over plain HTTP, and knows of no other
+ *          ▲        ▲        each shard reads and writes its own leaf alone, over plain HTTP, and knows no other
  *        root    shard-1
  *
- * What all three hold must be the same to the byte, but for resourceVersion, which is each cache's own.
+ * All three must hold the same to the byte, except resourceVersions, which are each cache's own.
  */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const everything = "[{types: ['*']}]";
 const parentConfig = `children:\n  '*': {accept: [{shards: ['*']}], offer: ${everything}}\n`;
 const leafConfig = `parent:\n  forward: ${everything}\n  follow: ${everything}\n`;
 
-/** Both ends compare what they hold so often that a difference does not outlive the test unseen. */
+/** Both ends compare digests so often that no difference outlives the test unseen. */
 const digests = '--link-digest-interval=2s';
 
 const collections = kcpTypes.map(
@@ -35,7 +35,7 @@ const collections = kcpTypes.map(
 
 export class LiveTree {
   readonly parent: StrataProcess;
-  /** Another one that a leaf may come to. */
+  /** Another parent that a leaf may move to. */
   readonly another: StrataProcess;
   readonly leaves: readonly StrataProcess[];
   readonly #uplinks: readonly TcpProxy[];
@@ -66,13 +66,13 @@ export class LiveTree {
     }
   }
 
-  /** The parent of a leaf is another one from now on. */
+  /** Moves a leaf to the other parent. */
   lead(leaf: number, to: StrataProcess): void {
     this.#uplinks[leaf]?.redirect(to.port);
     this.#uplinks[leaf]?.cut();
   }
 
-  /** Resolves once a leaf has told this parent of itself. */
+  /** Resolves once a leaf has connected to this parent and sent everything. */
   async arrived(leaf: number, at: StrataProcess): Promise<void> {
     const isThere = async (): Promise<boolean> =>
       (await statusOf(at)).tree?.children.some(({ name, connection }) => name === leafNames[leaf] && connection.kind === 'connected') ===
@@ -93,7 +93,7 @@ export class LiveTree {
     return copy;
   }
 
-  /** As when the machine is lost, and another one started on that snapshot. */
+  /** As when the machine is lost, and another one starts on that snapshot. */
   async restore(leaf: number, copy: string): Promise<void> {
     const cache = this.#leaf(leaf);
     await cache.kill();
@@ -113,7 +113,7 @@ export class LiveTree {
     return Promise.all(this.leaves.map(kubeconfigOf));
   }
 
-  /** How many objects of which slice a cache holds, and of how many bytes: types that kcp's objects declare are among them. */
+  /** How many objects of each slice a cache holds, and of how many bytes, including types that kcp's objects declare. */
   async slices(cache: StrataProcess): Promise<ReadonlyMap<string, string>> {
     const { shards } = await statusOf(cache);
     const held = shards.flatMap(({ shard, slices }) => slices.filter(({ objects }) => objects > 0).map((slice) => ({ shard, ...slice })));
@@ -148,7 +148,7 @@ export class LiveTree {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** How much the shards have written to their leaves since these were started. */
+  /** How much the shards have written to their leaves since the leaves started. */
   async writes(): Promise<number> {
     const counts = await Promise.all(
       this.leaves.map(async (leaf) =>
@@ -158,7 +158,7 @@ export class LiveTree {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Lines of the caches' logs that tell one of these events. */
+  /** Lines of the caches' logs with one of these events. */
   async logged(...events: readonly string[]): Promise<readonly string[]> {
     const logs = await Promise.all([this.parent, this.another, ...this.leaves].map((cache) => cache.log()));
     return logs.flatMap((log) => log.split('\n')).filter((line) => events.some((event) => line.includes(`"${event}"`)));
@@ -180,7 +180,7 @@ async function textOf(cache: StrataProcess, path: string): Promise<string> {
 
 const clients = new WeakMap<StrataProcess, KubeClient>();
 
-/** Kept, so that a look takes no time for handshakes; closed with the cache. */
+/** Kept open, so that a look takes no time for handshakes; closed with the cache. */
 function clientOf(cache: StrataProcess): KubeClient {
   const client = clients.get(cache) ?? cache.client();
   clients.set(cache, client);

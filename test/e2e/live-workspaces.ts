@@ -1,4 +1,4 @@
-/** What somebody does who works with kcp: workspaces on a chosen shard, an API exported from one and bound from another, its objects. */
+/** What a user of kcp does: workspaces on a chosen shard, an API exported from one and bound from another, its objects. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeError, type KubeClient, type KubeObject } from '../support/kube-client.js';
 
@@ -43,13 +43,13 @@ export class LiveWorkspaces {
     await this.exportNothing({ path }, exportName, { resources });
   }
 
-  /** An APIExport, by itself without any API. */
+  /** An APIExport without any API. */
   async exportNothing({ path }: Pick<Workspace, 'path'>, name: string, spec: unknown = {}): Promise<void> {
     const apiExport = { apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata: { name }, spec };
     await this.#client.create(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports`, apiExport);
   }
 
-  /** The names of those that kcp has, in order. */
+  /** The names of the exports that kcp has, in order. */
   async exports({ path }: Pick<Workspace, 'path'>): Promise<readonly string[]> {
     const { items } = await this.#client.list(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apiexports`);
     return items.map(({ metadata }) => metadata.name ?? '').toSorted();
@@ -76,10 +76,10 @@ export class LiveWorkspaces {
     await this.#remove(`/clusters/${path}/apis/apis.kcp.io/v1alpha2/apibindings/cowboys`);
   }
 
-  /** Creates an object of the bound API, and answers what is there then. */
+  /** Creates an object of the bound API, and gives the stored object. */
   async createCowboy({ path }: Workspace, name: string): Promise<KubeObject> {
     const cowboy = { apiVersion: 'wildwest.dev/v1alpha1', kind: 'Cowboy', metadata: { name }, spec: { intent: 'to ride' } };
-    // kcp serves a bound API a moment after it says that it is bound.
+    // kcp serves a bound API a moment after it reports it bound.
     await this.#eventually(() => this.#client.create(`/clusters/${path}/${cowboys}`, cowboy));
     return this.#client.get(`/clusters/${path}/${cowboys}/${name}`);
   }
@@ -88,7 +88,7 @@ export class LiveWorkspaces {
     await this.#remove(`/clusters/${path}/${cowboys}/${name}`);
   }
 
-  /** Asks again while kcp does not know yet what it was told elsewhere. */
+  /** Asks again while one part of kcp does not know yet what another part does. */
   async #eventually(ask: () => Promise<KubeObject>): Promise<KubeObject> {
     for (const deadline = performance.now() + settleMsMax; ; await sleep(pollMs)) {
       try {

@@ -1,4 +1,4 @@
-/** The counting of the live test, which runs where kcp's binaries are; this runs everywhere. */
+/** Tests the counting of the live test, which runs only where kcp's binaries are. */
 import test from 'ava';
 import { countListings, countRelists } from './relists.js';
 

@@ -1,10 +1,10 @@
 /**
- * The shell programs that stand between sharded-test-server and what it starts: it knows one cache server, and gives up when that ends.
+ * The shell programs between sharded-test-server and what it starts: it knows one cache server, and gives up when that ends.
  */
 import { join } from 'node:path';
 import { builtMain } from '../support/project.js';
 
-/** Of the servers of the shard with number 0; those of the next ones have the next. */
+/** Ports of the servers of shard 0; those of the next shards follow. */
 const firstPorts = [6444, 7444] as const;
 
 /** TEST_SERVER takes the place of our server. */
@@ -27,7 +27,7 @@ done
 }
 
 /**
- * In place of a program that is told of one cache for all shards: each gets the cache of its own, known by the port it is to serve on.
+ * Replaces a program that gets one cache for all shards: each shard gets its own cache, chosen by the port it is to serve on.
  * Of a flag that is given twice the last counts.
  */
 export function choosingScript(program: string, cacheKubeconfigs: readonly string[]): string {

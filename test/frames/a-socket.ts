@@ -60,7 +60,7 @@ export class SocketServer {
   readonly accepted: FrameSocket[] = [];
   /** The sockets under them. */
   readonly sockets: Duplex[] = [];
-  /** How often something has come on any of them. */
+  /** How often something has arrived on any of them. */
   reads = 0;
   readonly #options: ConnectOptions;
 
@@ -108,7 +108,7 @@ export class SocketServer {
     return [client, server];
   }
 
-  /** A client that has asked for an upgrade, in these words, and read the answer. */
+  /** A client that has sent an upgrade with these headers, and read the answer. */
   async raw(t: ExecutionContext, headers: Readonly<Record<string, string>> = {}): Promise<RawClient> {
     const socket = connect({ host: '127.0.0.1', port: this.port, ...pair, ca: pair.cert, ALPNProtocols: ['http/1.1'] });
     t.teardown(() => socket.destroy());
@@ -142,7 +142,7 @@ export class RawClient {
     socket.once('close', () => (this.closed = true));
   }
 
-  /** One websocket frame, masked with zeros. `length` declares another one than the payload's. */
+  /** One websocket frame, masked with zeros. `length` declares another length than the payload's. */
   frame(opcode: number, payload: Uint8Array, { fin = true, length = payload.length }: { fin?: boolean; length?: number } = {}): Buffer {
     const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10);
     head[0] = opcode | (fin ? 0x80 : 0);

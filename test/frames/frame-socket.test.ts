@@ -14,7 +14,7 @@ function aLargePut(bytes: number): Frame {
   return aPut({ objects: objects.map((object) => ({ ...object, body: Buffer.alloc(bytes, 0x61) })) });
 }
 
-/** So many frames, or those until the end. The connection has one reader: it is asked with the same iterator each time. */
+/** So many frames, or those until the end. The connection has one reader, so this uses the same iterator each time. */
 async function take(frames: AsyncIterator<Frame>, max = Infinity): Promise<readonly unknown[]> {
   const taken: unknown[] = [];
   while (taken.length < max) {
@@ -42,7 +42,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test('a close says why, ends the frames of both ends and gives both its code', async (t) => {
+test('a close carries its reason, ends the frames of both ends and gives both its code', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
   client.send(aRoute);
@@ -59,7 +59,7 @@ test('a close says why, ends the frames of both ends and gives both its code', a
   t.notThrows(() => client.send(aRoute));
 });
 
-test('what a peer sent before it closed is read', async (t) => {
+test('frames that a peer sent before it closed are read', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
 
@@ -112,7 +112,7 @@ test('a peer that is silent is cut off, by the clock', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('a peer that answers stays, though it has nothing to say', async (t) => {
+test('a peer that answers pings stays, though it sends nothing else', async (t) => {
   const clock = new ManualClock();
   const server = await SocketServer.open(t, { clock });
   const raw = await server.raw(t);
@@ -121,7 +121,7 @@ test('a peer that answers stays, though it has nothing to say', async (t) => {
 
   for (let round = 1; round <= 5; round += 1) {
     clock.advance(socketOptions.pingIntervalMs);
-    // With the time at which it was asked, ten digits of this clock.
+    // With the time of the question, ten digits of this clock.
     await until(() => raw.received.split('\x89\x0a').length > round);
     const answers = server.reads;
     raw.socket.write(raw.frame(0xa, Buffer.alloc(0)));
@@ -134,7 +134,7 @@ test('a peer that answers stays, though it has nothing to say', async (t) => {
   t.is(raw.closeCode, 4001);
 });
 
-test('a reader that is slow stops its sender, which keeps little, and loses nothing', async (t) => {
+test('a slow reader stops its sender, which keeps little, and loses nothing', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
   const frame = aLargePut(200 * 1024);
@@ -151,7 +151,7 @@ test('a reader that is slow stops its sender, which keeps little, and loses noth
   })();
   await untilStill(() => sent);
 
-  // The rest is the kernel's: what both ends of a connection on one machine hold.
+  // The rest is in the kernel: the buffers of both ends of a connection on one machine.
   t.true(sent * 200 < 24 * 1024, `${sent} frames went out unread`);
   t.true(mostBuffered < socketOptions.bufferedBytesLow + 256 * 1024);
   const read = await take(reading(accepted), framesMax);
@@ -159,7 +159,7 @@ test('a reader that is slow stops its sender, which keeps little, and loses noth
   t.is(read.length, framesMax);
 });
 
-test('many small frames in one piece are all read, whoever waits', async (t) => {
+test('many small frames in one chunk are all read, at any pace', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t);
 
@@ -183,7 +183,7 @@ test('a peer that reads nothing is cut off by a sender that does not wait', asyn
   t.is((await accepted?.closed)?.code, 1006);
 });
 
-test('who waits to send goes on when the connection ends', async (t) => {
+test('a sender that waits goes on when the connection ends', async (t) => {
   const server = await SocketServer.open(t);
   const [client, accepted] = await server.connect(t, systemClock);
 

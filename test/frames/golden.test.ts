@@ -4,14 +4,14 @@ import { readFrame } from '../../src/frames/read-frame.js';
 import { goldenBytes, goldenFile, goldenText } from './golden.js';
 import { plain, someFrames } from './some-frames.js';
 
-test('every kind of frame is written in the bytes that were agreed on', (t) => {
+test('every kind of frame is written in its golden bytes', (t) => {
   const text = goldenText(someFrames);
 
   if (readFileSync(goldenFile, 'utf8') !== text) t.log(text);
   t.is(readFileSync(goldenFile, 'utf8'), text, 'a change of the wire: read the ladder in src/frames/frame.ts');
 });
 
-test('bytes that were agreed on are read as the frames that they were', (t) => {
+test('golden bytes are read as the frames that they were', (t) => {
   const frames = goldenBytes(readFileSync(goldenFile, 'utf8')).map(readFrame);
 
   t.deepEqual(frames.map(plain), someFrames.map(plain));

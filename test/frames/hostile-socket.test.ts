@@ -92,7 +92,7 @@ const bad: readonly Bad[] = [
 ];
 
 for (const { name, write, message, code } of bad) {
-  test(`${name}: what came before is read, then the frames end with what is wrong, and the connection with ${code}`, async (t) => {
+  test(`${name}: frames before it are read, then reading ends with the error, and the connection with ${code}`, async (t) => {
     const { raw, accepted } = await aPeer(t);
 
     raw.socket.write(Buffer.concat([raw.frame(binary, aFrame), write(raw), raw.frame(binary, aFrame)]));
@@ -106,7 +106,7 @@ for (const { name, write, message, code } of bad) {
   });
 }
 
-test('a message that drips in, byte by byte, ends before it has cost much', async (t) => {
+test('a message that arrives byte by byte ends before it has cost much', async (t) => {
   const { raw, accepted } = await aPeer(t);
   const served = serve(accepted);
   raw.socket.setNoDelay(true);
@@ -122,7 +122,7 @@ test('a message that drips in, byte by byte, ends before it has cost much', asyn
   t.is(raw.closeCode, 1008);
 });
 
-test('a peer that asks and does not read the answers is cut off', async (t) => {
+test('a peer that pings and does not read the answers is cut off', async (t) => {
   const { raw, accepted } = await aPeer(t);
   raw.socket.pause();
   const pings = Buffer.concat(Array<Buffer>(4096).fill(raw.frame(9, Buffer.alloc(125))));
@@ -138,7 +138,7 @@ test('a peer that asks and does not read the answers is cut off', async (t) => {
   t.is((await accepted.closed).code, 1006);
 });
 
-test('one who floods a connection that is not read waits at the network', async (t) => {
+test('a peer that floods an unread connection is held back by the network', async (t) => {
   const { raw, accepted, server } = await aPeer(t);
   const piece = Buffer.concat(Array<Buffer>(5_000).fill(raw.frame(binary, aFrame)));
   let written = 0;

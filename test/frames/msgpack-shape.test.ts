@@ -81,7 +81,7 @@ test('a frame that is cut anywhere is refused', (t) => {
   }
 });
 
-test('what stands before a message in its buffer is not looked at', (t) => {
+test('bytes before a message in its buffer are ignored', (t) => {
   const bytes = Buffer.concat([Buffer.alloc(7, 0xc1), writeFrame(aPut()), Buffer.alloc(7, 0xc1)]);
 
   t.notThrows(() => checkShape(bytes.subarray(7, bytes.length - 7)));

@@ -17,7 +17,7 @@ const amber = ['amber', 'apis.kcp.io', 'apiexports', ''];
 /** With its number. */
 const membersOfEnd = 8;
 
-/** How many members this frame may lack, because they came later. */
+/** How many members this frame may lack, because later versions added them. */
 function addedTo(frame: Frame): number {
   const positions = 'position' in frame && frame.position !== undefined ? 1 : 0;
   if (frame.kind === 'begin') return frame.compares === true ? 1 : 0;
@@ -26,7 +26,7 @@ function addedTo(frame: Frame): number {
   return mayName ? positions : 0;
 }
 
-/** The members of a frame that are known, as the reader has them who knows them all. */
+/** The members of a frame that are known, as a reader that knows all of them has them. */
 function allMembers(frame: Frame): readonly unknown[] {
   const members = unpack(writeFrame(frame)) as unknown[];
   if (frame.kind === 'end') return [...members, ...Array<null>(membersOfEnd - members.length).fill(null)];
@@ -53,7 +53,7 @@ test('there is an example of every kind of frame', (t) => {
   t.deepEqual(new Set(someFrames.map(({ kind }) => kind)), new Set(Object.keys(frameNumbers) as Frame['kind'][]));
 });
 
-test('names that mean something to JavaScript pass unchanged and change nothing', (t) => {
+test('names that JavaScript treats specially pass unchanged and change nothing', (t) => {
   const before = Object.getOwnPropertyNames(Object.prototype);
   const names = ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', 'toJSON'];
   const keys = names.map((name) => ({ cluster: name, namespace: name, name }));
@@ -72,7 +72,7 @@ test('a body is a view of its message: nothing is copied', (t) => {
   t.is(frame.kind === 'put' ? frame.objects[0]?.body?.buffer : undefined, bytes.buffer);
 });
 
-test('members behind those that are known are of a later protocol, and ignored', (t) => {
+test('members after the known ones are of a later protocol, and ignored', (t) => {
   for (const frame of someFrames) {
     t.deepEqual(plain(readFrame(pack([...allMembers(frame), 'more', [1, Buffer.from('x')]]))), plain(frame));
   }
@@ -150,14 +150,14 @@ for (const [name, message, why] of bad) {
   });
 }
 
-test('what is wrong with a frame is said without quoting it', (t) => {
+test('an error about a frame does not quote it', (t) => {
   for (const at of [0, 1, 2, 4]) {
     const error = t.throws(() => readFrame(pack([3, 1, amber, 'v1', ['c', '', 'n', '1', null]].with(at, 'secret'))));
     t.notRegex(error.message, /secret/);
   }
 });
 
-test('half a character is written as the sign for it, and a message too long is cut', (t) => {
+test('half a character is written as the replacement character, and a message too long is cut', (t) => {
   const broken = readFrame(writeFrame({ kind: 'route', route: ['a\ud800b', '\udc00'] }));
   const long = readFrame(writeFrame({ kind: 'resync', slice: exportsOfAmber, reason: '😀'.repeat(3000) + 'x' }));
 
@@ -193,7 +193,7 @@ test('junk and frames with some bytes changed are frames or refused, quickly, an
   t.true(grownMiB < 4, `memory grew by ${grownMiB} MiB`);
 });
 
-test('the dearest messages there can be do not hold up the event loop for 100 ms', (t) => {
+test('the most expensive messages do not hold up the event loop for 100 ms', (t) => {
   const values = 149_999;
   const head = Buffer.from('dd000249ef', 'hex');
   const dearest = [
@@ -209,7 +209,7 @@ test('the dearest messages there can be do not hold up the event loop for 100 ms
   }
 });
 
-test('nothing is allocated by what a message declares', (t) => {
+test('nothing is allocated by declared lengths', (t) => {
   const declared = ['ddffffffff', 'dcffff', 'dfffffffff', 'dbffffffff', 'c6ffffffff', 'c9ffffffff01', '9103ddffffffffc0'];
 
   for (const hex of declared) {
@@ -221,7 +221,7 @@ test('nothing is allocated by what a message declares', (t) => {
   }
 });
 
-test('msgpackr is the build that makes no code and loads no native parts', (t) => {
+test('msgpackr is the build that generates no code and loads no native parts', (t) => {
   const { cache, resolve } = createRequire(import.meta.url);
   const loaded = Object.keys(cache).filter((path) => path.includes('msgpackr'));
 
@@ -229,7 +229,7 @@ test('msgpackr is the build that makes no code and loads no native parts', (t) =
   t.notRegex(readFileSync(resolve('msgpackr/index-no-eval'), 'utf8'), /\bnew\s+Function\b|\beval\s*\(/);
 });
 
-/** What is in use once all garbage is gone. */
+/** The memory in use once all garbage is gone. */
 function keptBytes(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
@@ -237,7 +237,7 @@ function keptBytes(): number {
   return heapUsed + external;
 }
 
-/** Whatever else is thrown is a bug. */
+/** Anything else that is thrown is a bug. */
 function isFrame(bytes: Uint8Array): boolean {
   try {
     readFrame(bytes);

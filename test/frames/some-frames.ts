@@ -1,4 +1,4 @@
-/** Frames for tests: one of each kind, as it might be sent, and any at all. */
+/** Frames for tests: one of each kind, as it might be sent, and arbitrary ones. */
 import { bucketSet } from '../../src/domain/buckets.js';
 import fc from 'fast-check';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
@@ -29,7 +29,7 @@ export function aPut(change: Partial<FrameOf<'put'>> = {}): FrameOf<'put'> {
   };
 }
 
-/** One of each kind, in the order of their numbers, and a second where a kind has two faces; then what came later. */
+/** One of each kind, in the order of their numbers, and a second where a kind has two forms; then later additions. */
 export const someFrames: readonly Frame[] = [
   {
     kind: 'hello',

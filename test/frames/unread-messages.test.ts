@@ -34,7 +34,7 @@ test('it is full by number or by bytes, until something is taken', async (t) => 
   t.deepEqual([byNumber.full, byBytes.full], [false, false]);
 });
 
-test('what came before the end is taken before it', async (t) => {
+test('messages that came before the end are taken before it', async (t) => {
   const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 100 });
   unread.put(bytes(1));
   unread.end(new Error('broken'));
@@ -45,7 +45,7 @@ test('what came before the end is taken before it', async (t) => {
   await t.throwsAsync(unread.take(), { message: 'broken' });
 });
 
-test('what is dropped is not taken, and who waits is told', async (t) => {
+test('a dropped message is not taken, and a waiting reader learns of the end', async (t) => {
   const unread = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
   const waiting = new UnreadMessages({ messagesMax: 4, bytesMax: 3 });
   unread.put(bytes(3));

@@ -42,7 +42,7 @@ for (const http2 of [false, true]) {
   }
 }
 
-test('of several subprotocols ours is taken, and compression is declined', async (t) => {
+test('of several subprotocols ours is chosen, and compression is declined', async (t) => {
   const server = await SocketServer.open(t);
 
   const raw = await server.raw(t, {
@@ -55,7 +55,7 @@ test('of several subprotocols ours is taken, and compression is declined', async
   t.notRegex(raw.received, /sec-websocket-extensions/i);
 });
 
-test('a refused upgrade tells the client the code, the message and when to come back', async (t) => {
+test('a refused upgrade gives the client the code, the message and when to come back', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void =>
     refuseUpgrade(socket, 403, JSON.stringify({ kind: 'Status', message: 'not for you' }), { 'retry-after': '7' });
   for (const http2 of [false, true]) {
@@ -88,7 +88,7 @@ test('a redirect is not followed', async (t) => {
   t.deepEqual(elsewhere.sockets, []);
 });
 
-test('a client that does not read its refusal is cut off all the same', async (t) => {
+test('a client that does not read its refusal is still cut off', async (t) => {
   const upgrade = (_: unknown, socket: Duplex): void => refuseUpgrade(socket, 403, '{}');
   const server = await SocketServer.open(t, { upgrade });
 
@@ -99,7 +99,7 @@ test('a client that does not read its refusal is cut off all the same', async (t
   t.is(server.sockets.length, 1);
 });
 
-test('the server must show a certificate that is trusted, for its name', async (t) => {
+test('the server must show a trusted certificate for its name', async (t) => {
   const server = await SocketServer.open(t);
   const byName = await connect(server.url, { ...identity, serverName: 'cache.example' });
   t.teardown(() => byName.terminate());
@@ -109,7 +109,7 @@ test('the server must show a certificate that is trusted, for its name', async (
   t.is(server.accepted.length, 1);
 });
 
-test('nothing is sent in the clear', async (t) => {
+test('a URL without TLS is refused', async (t) => {
   const server = await SocketServer.open(t);
 
   await t.throwsAsync(connect(server.url.replace('wss:', 'ws:')), { instanceOf: CacheError });
@@ -118,14 +118,14 @@ test('nothing is sent in the clear', async (t) => {
   t.deepEqual(server.sockets, []);
 });
 
-test('a URL, a key or a certificate that is none is a fault', async (t) => {
+test('an invalid URL, key or certificate is a fault', async (t) => {
   await t.throwsAsync(connect('cache.example'), { instanceOf: CacheError });
   await t.throwsAsync(connect('wss://127.0.0.1:1/#part'), { instanceOf: CacheError });
   await t.throwsAsync(connect('wss://127.0.0.1:1/', { ...identity, key: 'none' }), { instanceOf: CacheError });
   await t.throwsAsync(connect('wss://127.0.0.1:1/', { ...identity, certificate: 'none' }), { instanceOf: CacheError });
 });
 
-test('a server that is not there is a fault, and so is one that does not answer in time', async (t) => {
+test('an unreachable server is a fault, and so is one that does not answer in time', async (t) => {
   const silent = createServer();
   t.teardown(() => silent.close());
   const connections: Duplex[] = [];
@@ -156,7 +156,7 @@ test('a refusal that never ends is not waited for', async (t) => {
   await t.throwsAsync(connecting, { instanceOf: CacheError });
 });
 
-test('who gives up while connecting leaves nothing open', async (t) => {
+test('an aborted connect leaves nothing open', async (t) => {
   const server = await SocketServer.open(t, { upgrade: () => {} });
   const abort = new AbortController();
   const clock = new ManualClock();

@@ -1,11 +1,11 @@
 /**
- * What every fuzzer of this folder does alike. A run is a fair number of inputs from a seed that is printed; the same variables make it longer
+ * What the fuzzers of this folder share. A run has a fair number of inputs from a seed that is printed; the same variables make it longer
  * or repeat it:
  *
  *   TEST_FUZZ_SEED=7 TEST_FUZZ_RUNS=1000000 npx ava build/test/fuzz/*.test.js
  *
- * Inputs are made up by fast-check, or are entries of a corpus (`corpus/*.txt`, an entry each line, as a JSON string where it begins with '"')
- * that a mutator has cut, repeated, swapped and spliced. What ever failed is added to the corpus, and has a test of its own.
+ * fast-check makes up the inputs, or they are entries of a corpus (`corpus/*.txt`, an entry each line, as a JSON string where it begins with '"')
+ * that a mutator has cut, repeated, swapped and spliced. Every input that ever failed is added to the corpus, and has a test of its own.
  */
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
@@ -17,15 +17,15 @@ const timedBytes = 10_000;
 const timedRounds = 4;
 
 export type FuzzOptions<Input> = Readonly<{
-  /** How many inputs, as a part of what is asked for: slow targets take fewer. */
+  /** How many inputs, as a share of the requested number: slow targets get fewer. */
   share?: number;
-  /** What 10 kB may take at most; less takes no longer. */
+  /** What 10 kB may take at most; shorter inputs may take as long. */
   msPer10kB: number;
   /** How long an input is. */
   sizeOf: (input: Input) => number;
 }>;
 
-/** Holds `law` against many inputs; it also takes no longer than it may, and leaves Object.prototype alone. */
+/** Checks `law` against many inputs; each also stays within its time, and leaves Object.prototype alone. */
 export function fuzz<Input>(
   t: ExecutionContext,
   inputs: fc.Arbitrary<Input>,
@@ -76,7 +76,7 @@ export function mutatedBytes(entries: readonly Uint8Array[]): fc.Arbitrary<Buffe
     fc.record({ kind: fc.constant('repeat' as const), at, to: at, times: fc.integer({ min: 1, max: 30 }) }),
     fc.record({ kind: fc.constant('splice' as const), at, other: entry, from: at }),
   );
-  // One change most of the time: what is wrong in several places is refused for the first of them.
+  // One change most of the time, because an input with several faults is refused for the first.
   const changes = fc.oneof({ weight: 3, arbitrary: fc.tuple(change) }, { weight: 1, arbitrary: fc.array(change, { maxLength: 6 }) });
   return fc.tuple(entry, changes).map(([start, made]) => {
     let bytes = Buffer.from(start);
@@ -101,7 +101,7 @@ export function mutatedBytes(entries: readonly Uint8Array[]): fc.Arbitrary<Buffe
 const inputBytesMax = 20_000;
 const interesting = [...Buffer.from('"\'\\/{}[]:,&*!|>%@`#?-+.0189eEnt \t\n\r\0=()<>;~$_')];
 
-/** Repeated only while it is too slow: other processes have the machine as well. */
+/** Repeated only while it is too slow, because other processes use the machine as well. */
 function shortestMs(task: () => void, enoughMs: number): number {
   let shortest = Infinity;
   for (let round = 0; round < timedRounds && shortest > enoughMs; round++) {

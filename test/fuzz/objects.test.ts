@@ -1,4 +1,4 @@
-/** The readers of JSON, against JavaScript's own on structure, and to the byte on what must stay as it is. */
+/** The readers of JSON: the structure is compared with JavaScript's own, and what must stay as it is to the byte. */
 import test from 'ava';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
@@ -41,11 +41,11 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-test('the scanner takes what JSON.parse takes and is an object, and finds its members where they stand', (t) => {
+test('the scanner accepts exactly the objects that JSON.parse accepts, and finds their members in place', (t) => {
   const law = (text: string): void => {
     const bytes = Buffer.from(text);
     const [expected, found] = [native(bytes.toString()), scanned(bytes)];
-    if ((found !== undefined) !== (expected !== undefined && isRecord(expected.value))) throw new Error('only one of them takes it');
+    if ((found !== undefined) !== (expected !== undefined && isRecord(expected.value))) throw new Error('only one of them accepts it');
     if (found === undefined || expected === undefined || !isRecord(expected.value)) return;
 
     for (const { name } of found.top.list) {
@@ -60,7 +60,7 @@ test('the scanner takes what JSON.parse takes and is an object, and finds its me
   fuzz(t, objects, law, { share: 4, sizeOf, msPer10kB: 20 });
 });
 
-test('bytes that are anything are objects or not, and never a fault', (t) => {
+test('any bytes are an object or not, and never a fault', (t) => {
   const law = (bytes: Uint8Array): void => {
     const admitted = admitCreate(bytes, aCreate());
     if (admitted.kind === 'refused' && !['BadRequest', 'Invalid'].includes(admitted.refusal.reason))
@@ -74,10 +74,10 @@ test('bytes that are anything are objects or not, and never a fault', (t) => {
   });
 });
 
-test('the lossless tree takes what JSON.parse takes, means the same, and is written as it came', (t) => {
+test('the lossless tree accepts exactly what JSON.parse accepts, means the same, and is written as it came', (t) => {
   const law = (text: string): void => {
     const [expected, found] = [native(text), parseJson(text)];
-    if ((found.kind === 'parsed') !== (expected !== undefined)) throw new Error('only one of them takes it');
+    if ((found.kind === 'parsed') !== (expected !== undefined)) throw new Error('only one of them accepts it');
     if (found.kind === 'refused' || expected === undefined) return;
     const written = formatJson(found.value);
     if (!isDeepStrictEqual(JSON.parse(written), expected.value)) throw new Error(`it became ${written}`);
@@ -89,7 +89,7 @@ test('the lossless tree takes what JSON.parse takes, means the same, and is writ
   fuzz(t, objects, law, { share: 2, sizeOf, msPer10kB: 20 });
 });
 
-test('a body keeps every byte of what is not its place, its version or its revision', (t) => {
+test('a body keeps every byte that is not part of its place, its version or its revision', (t) => {
   const law = (spec: string): void => {
     const text = `{"kind":"APIExport","metadata":{"name":"one","finalizers":[ "x" ]},"spec": ${spec} ,"apiVersion":"a/v1"}`;
     const body = compose(scanObject(Buffer.from(text), 1_000), { place: aKey(), apiVersion: 'a/v1', version: 'v1', metadata: {} });
@@ -103,7 +103,7 @@ test('a body keeps every byte of what is not its place, its version or its revis
   fuzz(t, specs, law, { sizeOf, msPer10kB: 20 });
 });
 
-test('a value says the same however it is spelled, and another one does not', (t) => {
+test('a value is equal to itself however it is spelled, and to no other', (t) => {
   const law = ([text, other]: readonly [string, string]): void => {
     const value: unknown = JSON.parse(text);
     const bytes = Buffer.from(text);

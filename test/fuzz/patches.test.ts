@@ -1,4 +1,4 @@
-/** Patches, against the obvious way to do them on plain values: a patch gives the same, or both refuse it, and its target stays as it was. */
+/** Patches, compared with the obvious way to do them on plain values: both give the same or both refuse, and the target stays as it was. */
 import test from 'ava';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** RFC 6902 the obvious way: on copies of plain values, an operation after the other, undefined for a patch that fails. */
+/** RFC 6902 the obvious way: on copies of plain values, one operation after the other; undefined for a patch that fails. */
 import { isDeepStrictEqual } from 'node:util';
 
 export type PlainOperation =

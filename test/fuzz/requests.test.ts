@@ -1,4 +1,4 @@
-/** What stands before a body: the target of a request, its options, its headers. Whatever it is, it is understood or refused. */
+/** Everything before a body: the target of a request, its options, its headers. Any text is parsed or refused. */
 import test from 'ava';
 import fc from 'fast-check';
 import type { Parsed } from '../../src/domain/parsed.js';
@@ -58,7 +58,7 @@ test('a place in a target is read as it was encoded', (t) => {
   fuzz(t, fc.array(segment, { minLength: 1, maxLength: 5 }), law, { sizeOf: () => 0, msPer10kB: 40 });
 });
 
-test('what a client will take', (t) => {
+test('Accept headers', (t) => {
   const law = (header: string): void => {
     for (const asked of ['one', 'list', 'watch'] as const) {
       const answered = negotiate(header, asked);
@@ -96,7 +96,7 @@ test('a continue token leads back to where it was made, in its own list only', (
     const token = formatContinue(made, scope);
     const read = parseContinue(token, scope);
     if (read.kind === 'refused' || JSON.stringify(read.value) !== JSON.stringify(made)) throw new Error(JSON.stringify(read));
-    if (parseContinue(token, { ...scope, namespace: 'other' }).kind === 'parsed') throw new Error('it is taken in another list');
+    if (parseContinue(token, { ...scope, namespace: 'other' }).kind === 'parsed') throw new Error('it is accepted in another list');
   };
 
   fuzz(t, fc.tuple(texts, texts, fc.nat()), law, { sizeOf: () => 0, msPer10kB: 20 });

@@ -1,4 +1,4 @@
-/** Selectors: whatever the text, it is parsed or refused, and what is parsed selects what a matcher selects that reads each requirement by itself. */
+/** Selectors: any text is parsed or refused, and a parsed selector selects the same as a matcher that reads each requirement by itself. */
 import test from 'ava';
 import fc from 'fast-check';
 import { parseInt64 } from '../../src/domain/label-rules.js';

@@ -1,4 +1,4 @@
-/** YAML: whatever the text, it is read or refused; what is read comes back from what we write of it. */
+/** YAML: any text is read or refused; what is read comes back from what we write of it. */
 import test from 'ava';
 import fc from 'fast-check';
 import { equalJson } from '../../src/domain/json-tree.js';
@@ -21,7 +21,7 @@ test('YAML of any text', (t) => {
     if (again.kind === 'refused' || !equalJson(again.value, read.value)) throw new Error(`read otherwise: ${written}`);
   };
 
-  // In a thread of its own, so it may take its time: 18 µs a byte is what the worst has taken.
+  // In a thread of its own, so it may take its time: the slowest has taken 18 µs a byte.
   fuzz(t, fc.oneof(mutated(corpus('yaml')), fc.stringMatching(/^[-a-c:?&*!|>%@'"{}[\], #\n\t~<=.0-9x]*$/)), law, {
     sizeOf,
     msPer10kB: 400,

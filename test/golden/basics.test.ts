@@ -1,13 +1,13 @@
 /**
  * 185 requests to a fresh server: reads, writes, errors, list options and watch semantics on a kcp type and on a native
- * one. What kcp's own cache server answered is in basics.upstream.jsonl; where we differ on purpose is in deliberate.json.
+ * one. What kcp's own cache server answered is in basics.upstream.jsonl; deliberate differences are in deliberate.json.
  * With TEST_SERVER naming that server, nothing may differ and deliberate.json is not read.
  */
 import test from 'ava';
 import { StrataProcess, isForeign } from '../support/strata-process.js';
 import { compareTranscripts, formatDifference, readDeliberate, readTranscript, runScript, type Step } from './transcript.js';
 
-test('the 185 steps are answered as kcp’s cache server answers them, but for what is deliberate', async (t) => {
+test('the 185 steps are answered as kcp’s cache server answers them, except for deliberate differences', async (t) => {
   t.timeout(120_000);
   const [want, deliberate] = await Promise.all([readTranscript('basics.upstream.jsonl'), isForeign ? {} : readDeliberate()]);
   await using server = await StrataProcess.start();
@@ -20,7 +20,7 @@ test('the 185 steps are answered as kcp’s cache server answers them, but for w
   t.is(differences.length, 0);
 });
 
-test('every deliberate difference names a recorded step and says why', async (t) => {
+test('every deliberate difference names a recorded step and gives its reason', async (t) => {
   const [steps, deliberate] = await Promise.all([readTranscript('basics.upstream.jsonl'), readDeliberate()]);
   const titles = new Set(steps.map((step) => step.title));
 

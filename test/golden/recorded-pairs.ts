@@ -1,9 +1,9 @@
 /**
- * Which of our resourceVersions and uids stand for the recorded ones: a pair is learned from each answer and each event,
- * and later requests are translated by them.
+ * Which of our resourceVersions and uids correspond to recorded ones. Each answer and each event gives a pair,
+ * and later requests are translated with it.
  *
  * A version means two things. In a body it is that of one object, as a write or an event gave it. In a URL it is how far
- * a reader has come, and lists and bookmarks tell that too: several of our versions may then stand for one recorded
+ * a reader has come, which lists and bookmarks also show: several of our versions may then correspond to one recorded
  * version, and the latest of them covers the others. Where no pair is known, that of the nearest smaller one stands in.
  */
 import { place, type AnswerBody } from './transcript.js';
@@ -28,7 +28,7 @@ export class RecordedPairs {
     );
   }
 
-  /** Only the spans that change are replaced: a body's other bytes are what is tested. */
+  /** Only the spans that change are replaced, because the test is about a body's other bytes. */
   translateBody(body: string): string {
     return body
       .replace(

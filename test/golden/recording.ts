@@ -1,4 +1,4 @@
-/** A recorded conversation: what was sent, what was answered, and for a watch the bytes as they came. */
+/** A recorded conversation: the requests, the answers, and for a watch the bytes as they came. */
 import { readFile } from 'node:fs/promises';
 import { projectFile } from '../support/project.js';
 
@@ -27,7 +27,7 @@ export async function readRecording(name: string): Promise<readonly Recorded[]> 
     .toSorted((a, b) => a.id - b.id);
 }
 
-/** Whether a request is a watch: one has chunks, or would have had some. */
+/** Whether a request is a watch: it has chunks, or would have had some. */
 export function isWatch({ url, chunks }: Recorded): boolean {
   return chunks !== undefined || /[?&]watch=true/.test(url);
 }
@@ -37,7 +37,7 @@ export function typeOf({ url }: Recorded): string {
   return /\/apis\/[^/]+\/[^/]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }
 
-/** Where everything of a type is. */
+/** The URL of all objects of a type. */
 export function wildcard(type: string): string {
   return `/services/cache/shards/*/clusters/*${type}`;
 }

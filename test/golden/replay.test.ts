@@ -1,6 +1,6 @@
 /**
- * What two shards of an unmodified kcp and its virtual-workspace server said to kcp's own cache server, said to ours:
- * every answer has the same status and essence, every watch tells the same story and keeps the guarantees of design §6.
+ * What two shards of an unmodified kcp and its virtual-workspace server sent to kcp's own cache server, sent to ours:
+ * every answer has the same status and essence, every watch shows the same events and keeps the guarantees of design §6.
  * Exceptions are those of replay.exceptions.json and no others; one that is no longer needed fails the test too, unless
  * the server is a foreign one (TEST_SERVER), which needs only those that came from the timing of the recording.
  */
@@ -44,7 +44,7 @@ test('a replay finds a status, a member and an event that were recorded otherwis
   const forged = recording.map((each) => {
     if (each === post) return { ...each, status: 418 };
     if (each === get) return { ...each, answer: each.answer!.replace('"kcp.io/shard":"root"', '"kcp.io/shard":"amber"') };
-    // Ends soon, and before what is said after the sixtieth request.
+    // Ends soon, and before the sixtieth request is answered.
     const chunks = (each.chunks ?? []).filter(([ms]) => each.t + ms <= recording.at(-1)!.t);
     return each.chunks === undefined
       ? each

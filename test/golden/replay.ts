@@ -1,15 +1,15 @@
 /**
- * Replays a recorded conversation of kcp with its own cache server against a server of ours, and judges every answer.
+ * Replays a recorded conversation of kcp with its own cache server against a server of ours, and checks every answer.
  *
  *   recorded   POST → 201 rv 80    WATCHLIST ⇒ …BOOKMARK 80    PUT rv 80 → 200 rv 91     WATCH rv=91
  *   replayed   POST → 201 rv r1    WATCHLIST ⇒ …BOOKMARK r1    PUT rv r1 → 200 rv r2     WATCH rv=r2
  *
- * The order of requests is kept, each waits for the answer to the one before, watches stay open for as long as they did.
+ * The order of requests is kept, each waits for the answer to the one before, and watches stay open for as long as they did.
  * resourceVersions and uids that the recorded server gave are replaced by ours wherever a later request carries them:
- * a pair is learned from each answer and each watch event. Where no pair is known, the nearest smaller one stands in.
+ * each answer and each watch event gives a pair. Where no pair is known, the nearest smaller one stands in.
  *
- * Judged are: status and essence of each answer; of each watch, which events came (initial events as a set, the rest per
- * object in order); and the guarantees of design §6, per type, against a truth made of the answers to writes and of one
+ * Compared are: status and essence of each answer; of each watch, which events came (initial events as a set, the rest per
+ * object in order). The guarantees of design §6 are checked per type, against a truth made of the answers to writes and of one
  * watch of ours per type for the deletions. What may differ is listed in replay.exceptions.json, with a reason each.
  */
 import { readFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ import { essence, sortedText, type AnswerBody } from './transcript.js';
 
 /**
  * What may differ: these members of the essence, in one recorded request or in every one of a type (`resource`). Without
- * `members` the request is not made at all: it meant a state that the recorded server alone was in.
+ * `members` the request is not made at all, because it meant a state that only the recorded server was in.
  */
 export type Exception = Readonly<{ file: string; because: string; id?: number; resource?: string; members?: readonly string[] }>;
 
@@ -157,7 +157,7 @@ class Replay {
   }
 }
 
-/** A test of whether an exception speaks of this difference. */
+/** A test of whether an exception covers this difference. */
 function allows(exception: Exception, recorded: Recorded, what: string): boolean {
   return (
     (exception.id === undefined || exception.id === recorded.id) &&
@@ -166,7 +166,7 @@ function allows(exception: Exception, recorded: Recorded, what: string): boolean
   );
 }
 
-/** Essence, and the annotations: kcp finds out by them what it must write again (contract P15). */
+/** Essence, and the annotations: kcp finds by them what it must write again (contract P15). */
 function replicaEssence(step: Readonly<{ status: number; type: string | undefined; answer: unknown }>): Readonly<Record<string, unknown>> {
   const annotations = (step.answer as AnswerBody | undefined)?.metadata?.annotations;
   const { type, ...rest } = step;

@@ -1,6 +1,6 @@
 /**
- * All changes of one type during a replay: puts as the answers to the writes told them, deletions as a watch of
- * everything did, for the answer to a DELETE does not say at which revision it happened.
+ * All changes of one type during a replay: puts from the answers to the writes, deletions from a watch of
+ * everything, because the answer to a DELETE does not name the revision of the deletion.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient, KubeList, KubeObject } from '../support/kube-client.js';

@@ -1,10 +1,10 @@
 /**
- * One recorded watch, opened again: what came beside what was recorded, and the pairs of versions both tell.
+ * One recorded watch, opened again: its events beside the recorded ones, and the pairs of versions that both give.
  *
- * Told apart are the initial events, as a set, and behind them what happened to each object, in order, each with a digest
+ * Compared are the initial events, as a set, and after them what happened to each object, in order, each with a digest
  * of the content: requests that were under way at the same time may be committed in another order than when they were
- * recorded. A MODIFIED that leaves the content as it was is not told: the recorded server adds a managedFields entry of
- * its own on create, which kcp's next PUT takes out again; to us that PUT changes nothing (contract W9, W10).
+ * recorded. A MODIFIED that leaves the content as it was does not count: the recorded server adds a managedFields entry of
+ * its own on create, which kcp's next PUT takes out again; for us that PUT changes nothing (contract W9, W10).
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,7 +31,7 @@ export class ReplayedWatch {
   readonly #began: SeenWatch['began'];
   readonly #want: readonly ReceivedEvent[];
   readonly #got: ReceivedEvent[] = [];
-  /** Recorded events that none of ours has been paired with, by what happened to which object. */
+  /** Recorded events that none of ours has been paired with, by object and by what happened to it. */
   readonly #unpaired = new Map<string, ReceivedEvent[]>();
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
@@ -79,7 +79,7 @@ export class ReplayedWatch {
     await this.#reading;
   }
 
-  /** Initial events as a set; then, per object, what happened to it in order. Bookmarks in between are the server's own affair. */
+  /** Initial events as a set; then, per object, what happened to it in order. Bookmarks in between are up to the server. */
   differences(): readonly Readonly<{ what: string; want: string; got: string }>[] {
     const [want, got] = [story(this.#want), story(this.#got)];
     const failed = this.#failure === undefined ? [] : [{ what: 'stream', want: 'open', got: String(this.#failure) }];
@@ -131,7 +131,7 @@ function received(event: PlainEvent): ReceivedEvent {
   };
 }
 
-/** What an object says, without what the two servers give by themselves. */
+/** The content of an object, without what the two servers add by themselves. */
 function digestOf({ metadata, ...rest }: KubeObject): string {
   const {
     resourceVersion: _version,
@@ -147,7 +147,7 @@ function digestOf({ metadata, ...rest }: KubeObject): string {
     .slice(0, 8);
 }
 
-/** Two events with the same content tell a pair of versions; a recorded one may have no partner. */
+/** Two events with the same content give a pair of versions; a recorded one may have no partner. */
 function idOf({ type, key, digest, object }: ReceivedEvent): string {
   return `${type} ${key} ${digest} ${endsInitialEvents({ object })}`;
 }

@@ -1,11 +1,11 @@
 /**
- * A scripted conversation with a server (basics.mjs), written down step by step, and the comparison of two such
+ * A scripted conversation with a server (basics.mjs), recorded step by step, and the comparison of two such
  * transcripts in what a client depends on: status, reason and details of a Status, which objects a list or a watch holds
  * and where they are, content of an object. Member order, messages, uids and times are not compared.
  *
- * `deliberate.json` says where we answer differently from kcp's own cache server, on purpose: step → what we answer
+ * `deliberate.json` says where we deliberately answer differently from kcp's own cache server: step → what we answer
  * instead, member by member of the essence; null means "whatever we answer there", or that the member is not there.
- * Two members are no essence: `because` says why, and `bookmarks: "sent"` leaves bookmarks without an annotation out of
+ * Two members are not essence: `because` gives the reason, and `bookmarks: "sent"` leaves bookmarks without an annotation out of
  * that step's events before comparing.
  */
 import { readFile } from 'node:fs/promises';
@@ -53,12 +53,12 @@ export async function readTranscript(name: string): Promise<readonly Step[]> {
     .map((line) => JSON.parse(line) as Step);
 }
 
-/** Where we differ on purpose. */
+/** Where we deliberately differ. */
 export async function readDeliberate(): Promise<Deliberate> {
   return JSON.parse(await readFile(projectFile('test', 'golden', 'deliberate.json'), 'utf8')) as Deliberate;
 }
 
-/** Runs a script of test/golden and writes down every step that is not marked quiet, in the order of their answers. */
+/** Runs a script of test/golden and records every step that is not marked quiet, in the order of their answers. */
 export async function runScript(name: string, client: KubeClient): Promise<readonly Step[]> {
   const script = (await import(pathToFileURL(projectFile('test', 'golden', name)).href)) as { default: Script };
   const steps: Step[] = [];
@@ -144,7 +144,7 @@ export function essence({ status, type, answer }: Pick<Step, 'status' | 'type' |
   return { ...out, type: type?.split(';')[0] };
 }
 
-/** Shard, cluster, namespace and name of an object, as it says itself. Generated names are cut. */
+/** Shard, cluster, namespace and name of an object, as the object has them. Generated names are cut. */
 export function place(object: AnswerBody): string {
   const { annotations, namespace, name } = object.metadata ?? {};
   return [annotations?.['kcp.io/shard'], annotations?.['kcp.io/cluster'], namespace, name?.replace(/^gen-.*/, 'gen-')]
@@ -157,7 +157,7 @@ export function sortedText(value: unknown): string {
   return JSON.stringify(sorted(value)) ?? 'undefined';
 }
 
-/** What a test looks at in an answer, whatever it is: an object, a list, a Status, a Table, discovery. */
+/** What a test looks at in any answer: an object, a list, a Status, a Table, discovery. */
 export type AnswerBody = Readonly<{
   kind?: string;
   apiVersion?: string;

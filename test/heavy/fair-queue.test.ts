@@ -31,7 +31,7 @@ test('one owner gets half of the room, all together no more than there is', (t) 
   t.deepEqual(taken(queue), ['1', '4', '5', '2', undefined]);
 });
 
-test('bytes are counted as items are, and given back when an item is taken', (t) => {
+test('bytes are counted like items, and given back when an item is taken', (t) => {
   const queue = new FairQueue<string>(limits);
 
   t.deepEqual([queue.add('a', '1', 51), queue.add('a', '2', 50), queue.add('a', '3', 1)], [false, true, false]);

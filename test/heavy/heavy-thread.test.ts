@@ -1,4 +1,4 @@
-/** The thread for heavy work: what crosses to it comes back as if it had been done here, and what takes too much is refused. */
+/** The thread for heavy work: a task gives the same result as here, and a task that takes too much is refused. */
 import test, { type ExecutionContext } from 'ava';
 import type { Worker } from 'node:worker_threads';
 import { systemClock } from '../../src/clock.js';
@@ -42,7 +42,7 @@ async function reasonOf(result: Promise<unknown>): Promise<Reason | 'done'> {
 
 const long = `{"a":[${'1.0,'.repeat(2_000)}1],"b":"é"}`;
 
-test('a task gives the same in the thread as here, and leaves what it was given as it was', async (t) => {
+test('a task gives the same in the thread as here, and leaves its input as it was', async (t) => {
   const [here, there] = [aThread(t, { lightBytesMax: mebibyte }).of('a'), aThread(t).of('a')];
   const task = aPatch(long, '{"b":null,"c":{"d":"\u{1f600}"}}');
 
@@ -56,7 +56,7 @@ test('a task gives the same in the thread as here, and leaves what it was given 
   t.is(await text(there.run({ kind: 'json from yaml', text: yaml, bytesMax: mebibyte })), long);
 });
 
-test('what a task is refused for is the same from the thread', async (t) => {
+test('a task is refused for the same reason in the thread as here', async (t) => {
   const [here, there] = [aThread(t, { lightBytesMax: mebibyte }).of('a'), aThread(t).of('a')];
 
   for (const [patch, reason] of [
@@ -76,7 +76,7 @@ test('what a task is refused for is the same from the thread', async (t) => {
 
 test('a task that takes too long is refused, and the next one is done', async (t) => {
   const thread = aThread(t, { taskTimeMaxMs: 400 }).of('a');
-  // Each of the 40,000 of the patch is looked for among 40,000 of one key.
+  // Each of the 40,000 entries of the patch is searched among 40,000 with the same key.
   const owners = `{"metadata":{"ownerReferences":[${'{"uid":"a"},'.repeat(40_000)}{"uid":"a"}]}}`;
   const language = { kind: 'strategic', group: 'rbac.authorization.k8s.io' } as const;
 
@@ -96,7 +96,7 @@ test('a task that takes too much memory is refused, and the next one is done', a
   t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
 });
 
-test.serial('a thread that is lost behind its task, when nobody waits for it, is told in the log and replaced', async (t) => {
+test.serial('a thread that is lost between tasks is logged and replaced', async (t) => {
   const logged: string[] = [];
   const workers: Worker[] = [];
   const note = (worker: Worker): void => void workers.push(worker);
@@ -111,7 +111,7 @@ test.serial('a thread that is lost behind its task, when nobody waits for it, is
   t.is(await reasonOf(thread.run(aPatch(long, '{"b":null}'))), 'done');
 });
 
-test('what has too many values for memory is not patched, and counts as different', async (t) => {
+test('a value with too many parts for memory is not patched, and counts as different', async (t) => {
   const thread = aThread(t).of('a');
   const many = `{"a":[${'1,'.repeat(500_000)}1]}`;
   const within = `{"a":[${'1,'.repeat(499_000)}1],"b":"${',[{'.repeat(1_000)}"}`;
@@ -122,7 +122,7 @@ test('what has too many values for memory is not patched, and counts as differen
   t.true(await thread.run({ kind: 'compare', left: Buffer.from(within), right: Buffer.from(` ${within}`) }));
 });
 
-test('beyond the room there is for those who wait, one caller is refused and another is not', async (t) => {
+test('beyond the room for waiting tasks, one caller is refused and another is not', async (t) => {
   const thread = aThread(t, { itemsMax: 4 });
   const task = aPatch(long, '{"b":null}');
 
@@ -160,7 +160,7 @@ test('a light task is done here, in the order of the calls, but not one that may
   t.is(await reasonOf(thread.run({ kind: 'json from yaml', text: Buffer.from('a: 1'), bytesMax: 100 })), 'TooManyRequests');
 });
 
-test('what is under way when it closes is refused or ends, and does not keep the process', async (t) => {
+test('closing refuses or ends what is under way, and does not keep the process alive', async (t) => {
   const thread = new HeavyThread({ clock: systemClock, log: { warn: () => {} } }, limits);
   const running = thread.of('a').run(aPatch(`{"a":[${'{},'.repeat(240_000)}{}]}`, '{"b":1}'));
   const settled = Promise.allSettled([running]);

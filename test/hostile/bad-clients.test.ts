@@ -1,4 +1,4 @@
-/** Each bad client for a moment, as nobody and as a shard: the server goes on, nothing of them stays, nothing is logged as a fault. */
+/** Each bad client for a moment, anonymously and as a shard: the server goes on, nothing of the clients stays, nothing is logged as a fault. */
 import test from 'ava';
 import { seeded } from '../crash/random.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -17,7 +17,7 @@ const starting = (async () => {
 test.after.always(async () => (await starting).server.close());
 
 for (const [name, badClient] of Object.entries(badClients) as [string, BadClient][]) {
-  test.serial(`${name}, as nobody and as a shard, leaves a server that serves`, async (t) => {
+  test.serial(`${name}, anonymously and as a shard, leaves a server that serves`, async (t) => {
     const { server, amber } = await starting;
     for (const as of [null, amber]) {
       await badClient({ port: server.port, as }, seeded(1), AbortSignal.timeout(turnMs));

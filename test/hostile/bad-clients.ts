@@ -1,9 +1,9 @@
 /**
- * Clients that look for trouble, each a function that goes on until its signal fires and then leaves nothing open. They write nothing that a
- * server would store, so that they can be pointed at one that others use.
+ * Bad clients, each a function that goes on until its signal fires and then leaves nothing open. They write nothing that a
+ * server would store, so that they can run against one that others use.
  *
- * Each draws from the `Random` it is given, so that a seed repeats a run as far as time allows, and each is bounded: by the connections it opens
- * and by the pauses it makes. What a server does to them is no error: they are cut, refused and closed, and begin anew.
+ * Each draws from the given `Random`, so that a seed repeats a run as far as time allows. Each is bounded by the connections it opens
+ * and by the pauses it makes. What a server does to them is no error: it cuts, refuses and closes them, and they begin again.
  */
 import { setMaxListeners } from 'node:events';
 import { connect as connectTcp } from 'node:net';
@@ -29,7 +29,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
 }
 
-/** Over and over until the signal fires; a connection that could not be opened is waited for. */
+/** Over and over until the signal fires; after a failed connection it pauses. */
 async function again(signal: AbortSignal, once: () => Promise<void>): Promise<void> {
   setMaxListeners(listenersMax, signal);
   while (!signal.aborted) await once().catch(() => pause(100, signal));
@@ -77,7 +77,7 @@ const neverReads: BadClient = (target, random, signal) =>
     }),
   );
 
-/** V1: the same over HTTP/1.1, one request behind another. */
+/** V1: the same over HTTP/1.1, one request after another. */
 const neverReadsHttp1: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp1(target, async (client) => {
@@ -100,7 +100,7 @@ const rapidResets: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Frames that want an answer or none, by the thousand. */
+/** Frames with and without an answer, by the thousand. */
 const frameFlood: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -170,7 +170,7 @@ const trickles: BadClient = (target, random, signal) =>
     h2.destroy();
   });
 
-/** Connections that say nothing: before TLS, behind it, behind a preface. */
+/** Connections that send nothing: before TLS, after it, after a preface. */
 const idleConnections: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const sockets = Array.from({ length: 20 + random.below(40) }, () => {
@@ -184,7 +184,7 @@ const idleConnections: BadClient = (target, random, signal) =>
     for (const one of secured) if (one.status === 'fulfilled') one.value.tls.destroy();
   });
 
-/** V2: connections that end without a word, at any moment, in any way. */
+/** V2: connections that end without notice, at any moment, in any way. */
 const abruptEnds: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const ending = endings[random.below(endings.length)] ?? 'reset';
@@ -223,7 +223,7 @@ export function beginHttp1(client: RawHttp1, moment: number): void {
   } else client.head('GET', moment === 3 ? everything : `${everything}?watch=true`);
 }
 
-/** Bytes that are no TLS, no HTTP, or almost. */
+/** Bytes that are not TLS, not HTTP, or almost. */
 const malformed: BadClient = (target, random, signal) =>
   again(signal, async () => {
     const junk = Buffer.from(Array.from({ length: 1 + random.below(2_000) }, () => random.below(256)));
@@ -261,7 +261,7 @@ const malformed: BadClient = (target, random, signal) =>
     }
   });
 
-/** URLs, selectors, tokens and bodies that cost much to refuse. */
+/** URLs, selectors, tokens and bodies that are expensive to refuse. */
 const costlyRequests: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -284,7 +284,7 @@ const costlyRequests: BadClient = (target, random, signal) =>
     }),
   );
 
-/** Bodies that are refused only when they have been read, each of them as long as may be. */
+/** Bodies that are refused only when they have been read, each as long as allowed. */
 const costlyBodies: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp2(target, {}, async (client) => {
@@ -323,7 +323,7 @@ const keepsSending: BadClient = (target, random, signal) =>
     }),
   );
 
-/** An upgrade to a websocket, then what is no frame. */
+/** An upgrade to a websocket, then bytes that are no frame. */
 const badWebsockets: BadClient = (target, random, signal) =>
   again(signal, () =>
     withHttp1(target, async (client) => {

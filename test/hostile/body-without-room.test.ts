@@ -1,10 +1,10 @@
-/** Issue 10, 1.5: a limit that is hit says so in the log and in a metric; a body without room says so to the client only. */
+/** Issue 10, 1.5: a limit that is hit shows in the log and in a metric; a body without room only did in the answer to the client. */
 import test from 'ava';
 import { aPath } from '../support/objects.js';
 import { RawHttp2 } from '../support/raw-http2.js';
 import { aServer } from '../support/test-server.js';
 
-test('a body that there is no room for is told to the client, the log and the metric', async (t) => {
+test('a body without room is reported to the client, in the log and in the metric', async (t) => {
   const server = await aServer(t, { flags: { 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB' } });
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());

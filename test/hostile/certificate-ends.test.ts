@@ -1,5 +1,5 @@
 /**
- * V4: with a certificate everything ends that it opened: watches however long they were asked for, bodies, lists, connections.
+ * V4: everything that a certificate opened ends with it: watches of any requested length, bodies, lists, connections.
  *
  * On commit e892933 a watch went on until its own timeout, which its client chooses.
  */
@@ -46,8 +46,8 @@ test('V4: watches, bodies, unread lists and connections end with their certifica
 
   await sleep(validitySeconds * 1000 + lateMs - (performance.now() - issuedMs));
 
-  t.is(await server.metric('strata_watches_open'), 0, 'watches open behind the end of their certificate');
-  for (const [name, client] of Object.entries(all)) t.true(client.isClosed, `${name} is open behind the end of its certificate`);
+  t.is(await server.metric('strata_watches_open'), 0, 'watches open after the end of their certificate');
+  for (const [name, client] of Object.entries(all)) t.true(client.isClosed, `${name} is open after the end of its certificate`);
   await t.throwsAsync(
     async () => {
       const late = await RawHttp2.open(place);
@@ -59,7 +59,7 @@ test('V4: watches, bodies, unread lists and connections end with their certifica
   );
 });
 
-test('V4: a watch ends within the longest time that one may have, whatever it asked for, over both protocols', async (t) => {
+test('V4: a watch ends within the longest time that a watch may have, whatever it asked for, over both protocols', async (t) => {
   const server = await aServer(t, { flags: { 'watch-timeout-min': '1s', 'watch-timeout-max': '1s' } });
   const startedMs = performance.now();
 

@@ -1,5 +1,5 @@
 /**
- * Anybody, without a certificate, ends the process: Node's http2 answers `Expect: 100-continue` itself where nobody listens to
+ * Anybody without a certificate could end the process: Node's http2 answers `Expect: 100-continue` itself where nobody listens to
  * 'checkContinue', and throws when the stream is gone by then.
  */
 import test from 'ava';

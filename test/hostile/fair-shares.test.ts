@@ -1,6 +1,6 @@
 /**
- * V3: one caller that takes all it can get leaves everybody else served, over both protocols; it alone is told so. Who has shown no certificate
- * keeps nobody out who has one.
+ * V3: one caller that takes all it can get leaves everybody else served, over both protocols; it alone gets 429. Callers without a certificate
+ * keep out nobody who has one.
  *
  * On commit e892933 no limit was per caller: everybody was answered 429, and silent connections kept the administrator out.
  */
@@ -34,7 +34,7 @@ async function aCast(t: ExecutionContext, flags: Readonly<Record<string, string>
   return { server, amber, birch, cedar, cache };
 }
 
-/** Begins `count` writes whose bodies do not come, over HTTP/2, and answers the streams. */
+/** Begins `count` writes whose bodies do not come, over HTTP/2, and gives the streams. */
 async function slowBodies(t: ExecutionContext, port: number, as: Certificate, count: number) {
   const client = await RawHttp2.open({ port, as });
   t.teardown(() => client.destroy());
@@ -43,7 +43,7 @@ async function slowBodies(t: ExecutionContext, port: number, as: Certificate, co
     client.data(stream.id, Buffer.from('{'));
     return stream;
   });
-  // Requests are taken in their order.
+  // Requests are handled in their order.
   await client.ask('GET', '/livez');
   return { client, streams };
 }
@@ -65,7 +65,7 @@ function assertTooMany(
   t.like(JSON.parse(text) as KubeStatus, { kind: 'Status', reason: 'TooManyRequests', code: 429 });
 }
 
-test('V3: a shard whose bodies do not come leaves everybody else served, and is told 429 itself, over both protocols', async (t) => {
+test('V3: a shard whose bodies do not come leaves everybody else served, and gets 429 itself, over both protocols', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'requests-in-flight-max': '20' });
 
   const { client, streams } = await slowBodies(t, server.port, amber, 20);
@@ -99,7 +99,7 @@ test('V3: the same over HTTP/1.1, from 20 connections', async (t) => {
     client.head('POST', aPath(), { ...json, 'content-length': '1000' });
     client.send('{');
   }
-  // Some are refused, unless one caller may have all.
+  // Some are refused, unless one caller may have everything.
   await until(() => clients.some(({ answers }) => answers.length > 0), 2_000).catch(() => {});
   await assertServed(t, server, [
     ['another shard', birch],
@@ -112,7 +112,7 @@ test('V3: the same over HTTP/1.1, from 20 connections', async (t) => {
   for (const answer of refused) assertTooMany(t, answer);
 });
 
-test('V3: a cache that opens watches without end leaves everybody else theirs', async (t) => {
+test('V3: a cache that opens watches without end leaves the watches of everybody else', async (t) => {
   const { server, amber, birch, cache } = await aCast(t, { 'open-watches-max': '50' });
 
   const client = await RawHttp2.open({ port: server.port, as: cache });
@@ -142,7 +142,7 @@ test('V3: when all shards together are at their limit, masters and health have a
   t.is((await server.client().raw('GET', `${everything}?watch=true&timeoutSeconds=1`)).status, 200);
 });
 
-test('V3: silent connections, of TCP and of TLS without a certificate, keep no caller with one out', async (t) => {
+test('V3: silent connections, of TCP and of TLS without a certificate, keep out no caller with one', async (t) => {
   const { server, birch } = await aCast(t, { 'connections-max': '60' });
   const closing: (() => void)[] = [];
   t.teardown(() => closing.forEach((close) => close()));

@@ -1,8 +1,8 @@
 /**
- * What a client may say before it has said anything of HTTP, and what it may say wrongly in HTTP/1.1: refused or cut, answered once at most, and
- * never taken for two requests.
+ * What a client may send before any HTTP, and what it may send wrongly in HTTP/1.1: refused or cut, answered at most once, and
+ * never understood as two requests.
  *
- * S8 is here too: who is at the other end is read once for a connection, whatever number of requests it carries.
+ * S8 is here too: the certificate of the peer is read once for a connection, however many requests it carries.
  */
 import test from 'ava';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ test.after.always('the server serves, and has logged no fault', async (t) => {
   await server.close();
 });
 
-/** How a handshake ends: with the version that was agreed on, or the code of its error. */
+/** How a handshake ends: with the version that was negotiated, or the code of its error. */
 async function handshake(options: ConnectionOptions): Promise<string> {
   const { port } = await starting;
   const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options });
@@ -46,7 +46,7 @@ async function handshake(options: ConnectionOptions): Promise<string> {
   }
 }
 
-test.serial('TLS below 1.2 is refused, 1.2 and 1.3 are spoken', async (t) => {
+test.serial('TLS below 1.2 is refused, 1.2 and 1.3 are accepted', async (t) => {
   const old = { minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
   for (const maxVersion of ['TLSv1', 'TLSv1.1'] as const) t.regex(await handshake({ ...old, maxVersion }), /PROTOCOL_VERSION|ECONNRESET/);
   t.is(await handshake({ maxVersion: 'TLSv1.2' }), 'TLSv1.2');
@@ -54,7 +54,7 @@ test.serial('TLS below 1.2 is refused, 1.2 and 1.3 are spoken', async (t) => {
 });
 
 test.serial(
-  'a client cannot negotiate anew over TLS 1.2: no certificate comes late, and no handshake costs the server twice',
+  'a client cannot renegotiate over TLS 1.2: no certificate comes late, and no connection costs the server a second handshake',
   async (t) => {
     const server = await starting;
     const { master } = server;
@@ -89,7 +89,7 @@ test.serial(
   },
 );
 
-test.serial('who does not finish a handshake in its time, or sends what is none, is closed', async (t) => {
+test.serial('a client that does not finish a handshake in time, or sends something else, is closed', async (t) => {
   const { port } = await starting;
   const sockets = [
     Buffer.alloc(0),
@@ -110,7 +110,7 @@ test.serial('who does not finish a handshake in its time, or sends what is none,
   t.deepEqual(closed, [true, true, true, true]);
 });
 
-test.serial('a connection that speaks of neither protocol, or of one it does not have, is served HTTP/1.1 or closed', async (t) => {
+test.serial('a connection that names neither protocol, or an unknown one, is served HTTP/1.1 or closed', async (t) => {
   const server = await starting;
   const { tls } = await openTls({ port: server.port, as: server.master });
   let read = '';
@@ -126,7 +126,7 @@ test.serial('a connection that speaks of neither protocol, or of one it does not
   prefaceOverHttp1.destroy();
 });
 
-/** Behind each comes a request that would be answered 200 if the bytes before it were understood otherwise than they are meant. */
+/** After each comes a request that would be answered 200 if the bytes before it were misread. */
 const smuggled = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n';
 
 for (const [what, bytes] of [
@@ -144,7 +144,7 @@ for (const [what, bytes] of [
   ['a version from the future', `GET /livez HTTP/9.9\r\nHost: x\r\n\r\n`],
   ['a NUL in a header', `GET /livez HTTP/1.1\r\nHost: x\r\nx: a\0b\r\n\r\n`],
 ] as const) {
-  test.serial(`HTTP/1.1 with ${what} ends its connection, and what comes behind it is no request`, async (t) => {
+  test.serial(`HTTP/1.1 with ${what} ends its connection, and nothing after it is a request`, async (t) => {
     const server = await starting;
     const client = await RawHttp1.open({ port: server.port, as: server.master });
     t.teardown(() => client.destroy());
@@ -154,7 +154,7 @@ for (const [what, bytes] of [
 
     t.false(
       client.answers.some(({ text }) => text.includes('strata_')),
-      'the metrics were told',
+      'the metrics must not be answered',
     );
     t.false(client.unread.includes('strata_'));
     t.true(
@@ -174,17 +174,17 @@ async function cpuOf(ask: () => Promise<unknown>): Promise<number> {
 
 const requestsPerRound = 200;
 const rounds = 6;
-/** A certificate read for each request made it 2.5 times as dear, whatever the machine; to look at who asks does not. */
+/** Reading the certificate for each request made it 2.5 times as expensive, on any machine; looking up the caller does not. */
 const callerFactorMax = 2;
 
-test.serial('S8: over HTTP/2 who asks is read with the connection, not with each request', async (t) => {
+test.serial('S8: over HTTP/2 the caller is read with the connection, not with each request', async (t) => {
   const server = await starting;
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());
   const paths = { health: '/livez', version: '/version' } as const;
   const least = { health: Infinity, version: Infinity };
 
-  // Health is asked for by anybody; the version by somebody. The least of several rounds is what the machine adds least to.
+  // Health needs no caller; the version does. The minimum of several rounds has the least noise of the machine.
   for (let round = 0; round < rounds; round += 1)
     for (const what of ['health', 'version'] as const)
       least[what] = Math.min(least[what], await cpuOf(() => client.ask('GET', paths[what])));

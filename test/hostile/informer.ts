@@ -1,6 +1,6 @@
 /**
- * An informer as client-go has it, over one connection of HTTP/2: it lists, watches from there, goes on from its last revision when a watch ends,
- * and lists again when that is gone. Its store is what the server says; what it saw is kept for the validators.
+ * An informer like client-go's, over one connection of HTTP/2: it lists, watches from there, goes on from its last revision when a watch ends,
+ * and relists when that is gone. Its store is what the server sent; what it saw is kept for the validators.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeError, type KubeClient, type KubeObject } from '../support/kube-client.js';

@@ -1,4 +1,4 @@
-/** What a child tells over one link that lasts, as often as it likes. */
+/** What a child may send over one long-lived link, as often as it likes. */
 import test from 'ava';
 import type { HeldSlice } from '../../src/frames/frame.js';
 import { shardName } from '../support/objects.js';
@@ -8,10 +8,10 @@ import { aServer } from '../support/test-server.js';
 
 const exports = sliceOf('apiexports');
 const slicesPerFrame = 1_000;
-/** In all one frame more than a link may report on at its opening. */
+/** In total one frame more than a link may send when it opens. */
 const frames = 201;
 
-test('a link whose shards go to and fro says what is held of them each time, and is not ended by how much that is in all (T10)', async (t) => {
+test('a link whose shards come and go reports each time what is held of them, and is not ended because of the total (T10)', async (t) => {
   const server = await aServer(t, { config: `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}` });
   const child = await openChild(server);
   claim(child, shardName('amber'));

@@ -3,7 +3,7 @@
  *
  *   node build/test/hostile/mixer-main.js --url https://127.0.0.1:6443 --cert amber.crt --key amber.key --seconds 60 --seed 1 [--lanes 4] [--quiet]
  *
- * Without --cert everybody is nobody. It ends by itself, or at once with SIGTERM or SIGINT.
+ * Without --cert all clients are anonymous. It ends by itself, or at once with SIGTERM or SIGINT.
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-/** The mixer in a process of its own: beside whatever a test does, until it is disposed of. */
+/** The mixer in a process of its own: it runs beside a test until it is disposed of. */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
@@ -11,10 +11,10 @@ const stopMsMax = 5_000;
 
 export type MixerProcessOptions = Readonly<{
   url: string;
-  /** Whom it is besides nobody. */
+  /** The identity used besides none. */
   as: Certificate;
   seed: string;
-  /** It ends by itself after that, should nobody end it. */
+  /** It ends by itself after that, if nothing else ends it. */
   secondsMax: number;
 }>;
 
@@ -44,7 +44,7 @@ export class MixerProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The end of what it said: which bad clients began, and why it ended. */
+  /** The end of its output: which bad clients began, and why it ended. */
   get output(): string {
     return this.#output;
   }

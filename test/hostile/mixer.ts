@@ -1,10 +1,10 @@
 /**
- * Several bad clients at a time, chosen and timed by a seed, as an anonymous caller and as a given one, for as long as its signal lets them.
+ * Several bad clients at a time, chosen and timed by a seed, anonymously and with a given identity, until its signal fires.
  *
- *   lane 0   zeroWindow (nobody) ──▶ rapidResets (amber) ──▶ …
- *   lane 1   trickles (amber) ──▶ malformed (nobody) ──▶ …
+ *   lane 0   zeroWindow (anonymous) ──▶ rapidResets (amber) ──▶ …
+ *   lane 1   trickles (amber) ──▶ malformed (anonymous) ──▶ …
  *
- * Who runs it looks at somebody else meanwhile: an informer whose store must stay right.
+ * The test that runs it watches somebody else meanwhile: an informer whose store must stay right.
  */
 import type { Random } from '../crash/random.js';
 import { streamOf } from '../simulation/seeded-random.js';
@@ -14,11 +14,11 @@ import { badClients, type BadClient } from './bad-clients.js';
 export type MixerOptions = Readonly<{
   host?: string;
   port: number;
-  /** Whom they are besides nobody; null for nobody only. */
+  /** Their identity besides none; null for none only. */
   as: As;
   seed: number;
   lanes?: number;
-  /** Is told what begins. */
+  /** Called with each client that begins. */
   send?: (line: string) => void;
 }>;
 
@@ -42,7 +42,7 @@ export async function mix(
       const turnMs = turnMsMin + random.below(turnMsMax - turnMsMin);
       send(`lane ${number}: ${name} as ${isNobody ? 'nobody' : 'a caller'} for ${turnMs} ms`);
       ran[name] = (ran[name] ?? 0) + 1;
-      // Not AbortSignal.any: Node 20 collects a signal of it that only a timeout still leads to, and the turn never ends.
+      // Not AbortSignal.any: Node 20 collects its signal when only a timeout still refers to it, and the turn never ends.
       const turn = new AbortController();
       const end = (): void => turn.abort();
       const timer = setTimeout(end, turnMs);

@@ -1,11 +1,11 @@
-/** HTTP/1.1: answers behind the first cannot be sent before it, and hold the room that it waits for. */
+/** HTTP/1.1: later answers cannot be sent before the first, and hold the room that it waits for. */
 import test from 'ava';
 import { aPath, anApiExport } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';
 import { aServer } from '../support/test-server.js';
 
 for (const what of ['lists', 'gets'])
-  test(`pipelined ${what} are all answered to who reads them`, async (t) => {
+  test(`pipelined ${what} are all answered to a client that reads them`, async (t) => {
     const server = await aServer(t, {
       flags: { 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB', 'send-timeout': '3s' },
     });

@@ -1,6 +1,6 @@
 /**
- * A child that sends frames at random, to a real server over a real websocket: whatever it sends, nothing is stored that the accept of its
- * parent does not let in, no shard is taken that it does not name, and what others have there stays.
+ * A child that sends random frames to a real server over a real websocket. Whatever it sends, nothing is stored that the accept of its
+ * parent does not let in, it gets no shard that the accept does not name, and objects of others stay.
  */
 import test from 'ava';
 import type { ExecutionContext } from 'ava';
@@ -14,7 +14,7 @@ import { claim, openChild } from '../support/raw-child.js';
 import { pushedExport, pushedObject, RawPusher, sliceOf } from '../support/raw-pusher.js';
 import { aServer, type TestServer } from '../support/test-server.js';
 
-/** A rule without shards is for amber and birch, which the others name. */
+/** A rule without shards covers amber and birch, which the others name. */
 const config = `
 children:
   east:
@@ -57,11 +57,11 @@ function anObject(random: Random, type: (typeof types)[number]): PushedObject {
   return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIResourceSchema', metadata }, cluster);
 }
 
-/** Paths that objects sent which the policy lets in, by shard and logical cluster: the server may know any of them. */
+/** Paths on objects that the policy lets in, by shard and logical cluster: the server may know any of them. */
 class Judge {
   readonly #paths = new Map<string, Set<string>>();
 
-  /** Whether the object could have been let in by now: the rules as the documentation tells them. */
+  /** Whether the object could have been let in by now: the rules as the documentation describes them. */
   lets(shard: string, cluster: string, type: string, { labels = {}, annotations = {} }: Item['metadata']): boolean {
     const own = annotations['kcp.io/path'];
     const known = own === undefined || own === 'Root:' ? [...(this.#paths.get(`${shard} ${cluster}`) ?? [])] : [own];
@@ -99,7 +99,7 @@ class RandomChild {
       for (let i = 0; i < frames; i++) this.#sendOne(child);
       await child.acknowledged(child.numbered((sequence) => ({ kind: 'progress', sequence, position: '1' })));
     } catch {
-      // It was sent away, or gone: the next one goes on.
+      // It was sent away, or the connection is gone: the next child goes on.
       child.socket.terminate();
       this.#child = undefined;
     }
@@ -131,7 +131,7 @@ class RandomChild {
         return void this.#put(child, slice, type);
       case 'claim':
         this.#term += random.below(3);
-        // Who may claim a shard may remove it, with all that is there; of birch it is looked at what an end does.
+        // A child that may claim a shard may remove it with all its objects; of birch the test checks what an end does.
         return claim(
           child,
           slice.shard,
@@ -143,7 +143,7 @@ class RandomChild {
       case 'begin':
         return void child.begin(slice);
       case 'end':
-        return void child.end(slice, random.below(3), pick(random, ['', 'an edge']));
+        return void child.end(slice, random.below(3), pick(random, ['', 'a filter']));
       case 'digest':
         return void child.numbered((sequence) => ({ kind: 'digest', sequence, slice, value: '0' }));
       case 'report':
@@ -172,7 +172,7 @@ class RandomChild {
     const everything = JSON.stringify([{ types: ['*'], shards: ['*'] }]);
     return pick<Frame>(this.#random, [
       { kind: 'policy', up: everything, down: everything },
-      { kind: 'resume', position: '7', held: [{ slice, filterHash: 'an edge', syncedTerm: 9 }], isLast: true },
+      { kind: 'resume', position: '7', held: [{ slice, filterHash: 'a filter', syncedTerm: 9 }], isLast: true },
       { kind: 'heartbeat', number: 1 + this.#random.below(3) },
       { kind: 'resync', slice, reason: 'why not' },
       { kind: 'refuse', sequence: 3, reason: 'Forbidden', message: 'no' },
@@ -214,7 +214,7 @@ async function confirm(t: ExecutionContext, server: TestServer, judge: Judge): P
         held += 1;
       }
   t.is((await itemsOf(server, shardName('cedar'), 'apiexports')).length, 2);
-  t.is((await itemsOf(server, shardName('birch'), 'apiresourceschemas')).length, 1, 'the accept takes none of them, so no end removes it');
+  t.is((await itemsOf(server, shardName('birch'), 'apiresourceschemas')).length, 1, 'the accept covers none of them, so no end removes it');
   return held;
 }
 

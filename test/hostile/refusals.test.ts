@@ -1,6 +1,6 @@
 /**
- * S7: a refusal arrives whole at every stage of a request, as a Status with its end of stream and no reset before it, whatever becomes of the
- * body; the same connection then serves another request. Who never stops sending is bounded in time.
+ * S7: a refusal arrives whole at every stage of a request, as a Status with its end of stream and no reset before it, whatever happens to the
+ * body; the same connection then serves another request. A client that never stops sending is cut after a time.
  *
  * On commit e892933 each refusal over HTTP/2 with a body that had not been read came as RST_STREAM without an end of stream.
  */
@@ -17,7 +17,7 @@ const mebibyte = 1024 * 1024;
 const json = { 'content-type': 'application/json' };
 const small = Buffer.from(JSON.stringify(anApiExport()));
 const large = Buffer.alloc(5 * mebibyte, 0x20);
-/** What is sent of a body on HTTP/1.1 before the answer is looked at again. */
+/** How much of a body is sent on HTTP/1.1 before the test looks at the answer again. */
 const pieceBytes = 64 * 1024;
 
 type Known = Readonly<{ server: TestServer; amber: Certificate; taken: TestServer }>;
@@ -50,7 +50,7 @@ type Refused = Readonly<{
 const refusals: readonly Refused[] = [
   { what: 'a write to all shards', method: 'POST', path: aPath({ shard: '*' }), expected: '400 BadRequest' },
   { what: 'a write to another shard', method: 'POST', path: aPath({ shard: 'birch' }), as: 'amber', expected: '403 Forbidden' },
-  { what: 'a write of nobody', method: 'POST', path: aPath(), as: 'nobody', expected: '403 Forbidden' },
+  { what: 'a write of an anonymous caller', method: 'POST', path: aPath(), as: 'nobody', expected: '403 Forbidden' },
   { what: 'an unknown type', method: 'POST', path: aPath({ resource: 'unknown' }), expected: '404 NotFound' },
   { what: 'a POST to a name', method: 'POST', path: aPath({ name: 'one' }), expected: '405 MethodNotAllowed' },
   {
@@ -70,7 +70,7 @@ const refusals: readonly Refused[] = [
   { what: 'one request too many', method: 'POST', path: aPath(), server: 'taken', expected: '429 TooManyRequests' },
 ];
 
-/** How a body is sent: with its length, without it, or as fast as it is taken. */
+/** How a body is sent: with its length, without it, or as fast as it is read. */
 type Sending = Readonly<{ what: string; body: Buffer; hasLength: boolean }>;
 
 const sendings: readonly Sending[] = [
@@ -91,7 +91,7 @@ function asStatus(status: number, text: string): string {
   return kind === 'Status' && code === status ? `${status} ${reason}` : `${status} with ${text.slice(0, 100)}`;
 }
 
-/** Sends it over HTTP/2 to its last byte, and looks at what came back, and whether the connection goes on. */
+/** Sends it over HTTP/2 to its last byte, and checks what came back, and whether the connection goes on. */
 async function overHttp2(t: ExecutionContext, refused: Refused, { body, hasLength }: Sending): Promise<void> {
   const client = await RawHttp2.open(await placeOf(refused));
   t.teardown(() => client.destroy());
@@ -128,21 +128,21 @@ async function overHttp1(t: ExecutionContext, refused: Refused, { body, hasLengt
   if (!hasLength) client.send('0\r\n\r\n');
   const answer = await client.answer(0);
 
-  t.truthy(answer, `the connection ended without an answer, behind ${client.unread.length} bytes of one`);
+  t.truthy(answer, `the connection ended without an answer, after ${client.unread.length} bytes of one`);
   t.is(asStatus(answer?.status ?? 0, answer?.text ?? '{}'), refused.expected);
   if (refused.expected.startsWith('429')) t.regex(answer?.headers['retry-after'] ?? '', /^\d+$/);
   if (answer?.headers['connection'] === 'close') {
-    await client.until(() => client.isClosed, 'the end of a connection that is said to close');
+    await client.until(() => client.isClosed, 'the end of a connection that announces its close');
     return;
   }
   t.is((await client.ask('GET', '/livez'))?.status, 200, 'the same connection serves another request');
 }
 
-/** On the server where one request is too many another one is under way meanwhile, which never gets its body. */
+/** On the server where one request is too many, another one is under way meanwhile, which never gets its body. */
 async function takeOnlySlot(t: ExecutionContext): Promise<void> {
   const { taken } = await known;
   const isTaken = async (): Promise<boolean> => (await taken.client().raw('GET', aPath())).status === 429;
-  // The one of the test before is gone.
+  // The request of the test before is gone.
   await until(async () => !(await isTaken()));
   const slow = await RawHttp1.open({ port: taken.port, as: taken.master });
   t.teardown(() => slow.destroy());
@@ -174,7 +174,7 @@ for (const [what, sending] of [
   });
 }
 
-test.serial('S7: what is refused after its body was read is refused whole, over both protocols', async (t) => {
+test.serial('S7: a refusal after the body was read arrives whole, over both protocols', async (t) => {
   const unnamed = Buffer.from('{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{}}');
   for (const [body, expected] of [
     [unnamed, '422 Invalid'],
@@ -188,7 +188,7 @@ test.serial('S7: what is refused after its body was read is refused whole, over 
   }
 });
 
-test.serial('S7: a body that does not come in its time is 504, whole, over both protocols, and the connection serves others', async (t) => {
+test.serial('S7: a body that does not come in time is 504, whole, over both protocols, and the connection serves others', async (t) => {
   const { server } = await known;
   const place = { port: server.port, as: server.master };
   const h2 = await RawHttp2.open(place);
@@ -208,7 +208,7 @@ test.serial('S7: a body that does not come in its time is 504, whole, over both 
   t.is(asStatus(answer?.status ?? 0, answer?.text ?? '{}'), '504 Timeout');
 });
 
-test.serial('S7: who never stops sending after a refusal is cut within seconds, and the others of its connection are served', async (t) => {
+test.serial('S7: a client that never stops sending after a refusal is cut within seconds, and its other requests are served', async (t) => {
   const { server } = await known;
   const place = { port: server.port, as: server.master };
   const h2 = await RawHttp2.open(place);
@@ -229,7 +229,7 @@ test.serial('S7: who never stops sending after a refusal is cut within seconds, 
   })();
   await trickle;
 
-  t.is(stream.resetCode, 0, 'the stream is closed without an error, behind its answer');
+  t.is(stream.resetCode, 0, 'the stream is closed without an error, after its answer');
   t.true(h1.isClosed);
   t.is((await h2.ask('GET', '/livez')).status, 200);
 });

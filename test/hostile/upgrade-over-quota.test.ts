@@ -1,10 +1,10 @@
-/** V3: an upgrade is taken on connections beyond the caller's quota. */
+/** V3: an upgrade was accepted on connections beyond the caller's quota. */
 import test from 'ava';
 import { aPath } from '../support/objects.js';
 import { RawHttp1 } from '../support/raw-http1.js';
 import { aServer } from '../support/test-server.js';
 
-test('a connection beyond its quota gets 429 for an upgrade as for anything else, and is told to close', async (t) => {
+test('a connection beyond its quota gets 429 for an upgrade as for anything else, and is asked to close', async (t) => {
   const server = await aServer(t, { flags: { 'connections-max': '10' } });
   const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const clients: RawHttp1[] = [];

@@ -1,4 +1,4 @@
-/** A watch that still sends what is there waits for room that its own queue holds: until the next event overflows it, or its end. */
+/** A watch that still sent its initial events waited for room that its own queue held: until the next event overflowed it, or its end. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -16,7 +16,7 @@ const cases = [
 ] as const;
 
 for (const { what, flags, watches, events, eventBytes } of cases)
-  test(`${what}: events that come while ${watches} watches send what is there arrive once it is read`, async (t) => {
+  test(`${what}: events that come while ${watches} watches send their initial events arrive once those are read`, async (t) => {
     const server = await aServer(t, { flags });
     await server.client().create(aPath(), anApiExport({ name: 'first' }, { spec: { text: 'x'.repeat(70_000) } }));
     const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 0 });
@@ -34,6 +34,6 @@ for (const { what, flags, watches, events, eventBytes } of cases)
     await client.until(() => open.every(({ bytes }) => bytes > all), 'all', 8_000).catch(() => {});
     t.true(
       open.every(({ bytes }) => bytes > all),
-      `${open.map(({ bytes }) => bytes).join(' ')} bytes of ${all}; ${held} buffered before it was read, ${await server.metric('strata_buffered_bytes')} behind; ${fallbacks} fallbacks`,
+      `${open.map(({ bytes }) => bytes).join(' ')} bytes of ${all}; ${held} buffered before it was read, ${await server.metric('strata_buffered_bytes')} after; ${fallbacks} fallbacks`,
     );
   });

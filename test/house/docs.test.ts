@@ -7,7 +7,7 @@ import { findProjectRoot } from './sources.js';
 
 const root = findProjectRoot();
 
-/** What a compiled module exports; nothing when it is not there yet. */
+/** The exports of a compiled module; nothing when the module does not exist yet. */
 async function exportedBy(module: string): Promise<Record<string, unknown>> {
   const file = new URL(`../../src/${module}`, import.meta.url);
   return existsSync(file) ? ((await import(file.href)) as Record<string, unknown>) : {};
@@ -17,7 +17,7 @@ function textsOf(values: readonly unknown[]): readonly string[] {
   return values.filter((value): value is string => typeof value === 'string');
 }
 
-test('what an operator can meet is documented, and what is documented exists', async (t) => {
+test('everything an operator can meet is documented, and everything documented exists', async (t) => {
   const options = tablesIn(await exportedBy('config/options.js')).filter((entry) => 'flag' in entry);
   const commandOptions = tablesIn(await exportedBy('config/command-options.js')).filter((entry) => 'flag' in entry);
   const metrics = tablesIn(await exportedBy('diagnostics/metrics.js')).map((entry) => entry['name']);
@@ -58,7 +58,7 @@ test('the pages on security and on bugs name options and tests that exist', asyn
   }
 });
 
-test('what is missing and what does not exist are both found', (t) => {
+test('a missing entry and one that does not exist are both found', (t) => {
   const documented = {
     reasons: { Expired: { http: 410 }, NotFound: { http: 404 } },
     optionKeys: ['commit.queueBytesMax', 'log.level'],

@@ -35,7 +35,7 @@ export function docsViolations(documented: Documented, text: string): readonly s
   ];
 }
 
-/** Every key, variable and metric name found in the tables that a room exports: found by shape, so that no room knows this test. */
+/** Every key, variable and metric name in the tables that a room exports: found by shape, so that no room knows this test. */
 export function tablesIn(exported: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
   return Object.values(exported)
     .flatMap((table) => (isRecord(table) ? [table, ...Object.values(table)] : []))

@@ -1,9 +1,9 @@
-/** What a file imports: static, dynamic and re-exported, and the files a worker is started from (`new URL('./x.js', import.meta.url)`). */
+/** What a file imports: statically, dynamically and by re-export, and the files that start a worker (`new URL('./x.js', import.meta.url)`). */
 import { posix } from 'node:path';
 import type { Source } from './sources.js';
 import { lineOf, withoutComments } from './source-text.js';
 
-/** `names` is what is named between the braces, or '*' for all there is. */
+/** `names` is the list between the braces, or '*' for everything. */
 export type Import = Readonly<{ specifier: string; names: readonly string[] | '*'; line: number }>;
 
 const statics = /\b(?:import|export)\s+(?:type\s+)?([\w$*\s{},]+?)\s+from\s*['"]([^'"]+)['"]/g;

@@ -61,7 +61,7 @@ test('an arrow of the design is no violation', (t) => {
   for (const [path, text] of cases) t.deepEqual(layerViolations([{ path, text }]), [], text);
 });
 
-test('every form of import is seen, with its line', (t) => {
+test('every form of import is found, with its line', (t) => {
   const text = [
     `import a from 'one';`,
     `import type { B, C as D } from "./two.js";`,

@@ -1,7 +1,7 @@
 /**
- * The arrows and fences of the house (design.md §3), as data, and the check that holds them.
+ * The arrows and fences of the house (design.md §3), as data, and the check that enforces them.
  *
- * A room is a folder of src/; the files beside the rooms are each a room of their own. What is in no table is a violation: a new room or
+ * A room is a folder of src/; the files beside the rooms are each a room of their own. Anything that is in no table is a violation: a new room or
  * library is entered here first.
  */
 import { builtinModules } from 'node:module';
@@ -9,7 +9,7 @@ import { importsOf, packageOf, resolveImport } from './imports.js';
 import { codeOf, lineOf } from './source-text.js';
 import type { Source } from './sources.js';
 
-/** Besides itself, which rooms a room may import. */
+/** Which rooms a room may import, besides itself. */
 const arrows: Readonly<Record<string, readonly string[] | 'all'>> = {
   'main.ts': ['domain', 'diagnostics', 'config', 'commands', 'clock.ts', 'version.ts', 'server.ts'],
   'server.ts': 'all',
@@ -52,7 +52,7 @@ const fences: Readonly<Record<string, readonly string[]>> = {
   'pino-pretty': ['diagnostics'],
   'prom-client': ['diagnostics'],
   '@peculiar/x509': ['certificates'],
-  // What x509's decorators stand on; imported for its effect, before it.
+  // Needed by x509's decorators; imported for its effect, before x509.
   'reflect-metadata': ['certificates'],
   commander: ['main.ts', 'config'],
   zod: ['config'],
@@ -110,10 +110,10 @@ function builtinViolation(room: string, name: string): string | undefined {
   return undefined;
 }
 
-/** A failpoint ends the process in any thread, without being handed one. */
+/** A failpoint ends the process in any thread, without being handed the process. */
 const knowProcess: readonly string[] = ['src/main.ts', 'src/diagnostics/failpoint.ts'];
 
-/** `process.env` and the like; a member or a name that is merely spelled so is none. */
+/** `process.env` and the like; a member or a name that is only spelled so does not count. */
 function processViolations({ path, text }: Source): readonly string[] {
   if (knowProcess.includes(path)) return [];
   const code = codeOf(text);

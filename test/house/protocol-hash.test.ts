@@ -1,6 +1,6 @@
 /**
- * The wire cannot change in silence: what two versions of the program say to each other is the grammar in src/frames/frame.ts and
- * the golden bytes, and this is their hash. A new member at the end of a frame is a new line of the ladder and a new hash. Anything
+ * The wire cannot change unnoticed: the grammar in src/frames/frame.ts and the golden bytes define what two versions of the program send
+ * each other, and this is their hash. A new member at the end of a frame is a new line of the ladder and a new hash. Anything
  * else is a new protocol version, with golden bytes of its own beside those of the old.
  */
 import { createHash } from 'node:crypto';

@@ -1,8 +1,8 @@
 /**
- * Every statement of the store is looked at with EXPLAIN QUERY PLAN: none reads a whole table that grows, each uses the index
+ * EXPLAIN QUERY PLAN checks every statement of the store: none reads a whole table that grows, each uses the index
  * it names, and a comparison of row values is a range of the index, not a filter.
  *
- * Syncs are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
+ * Statements are collected by listening to `prepare` while the store opens, so that they are the very texts that run; the
  * sources are then searched for templates marked as SQL, so that none is missed.
  */
 import Database from 'better-sqlite3';
@@ -13,10 +13,10 @@ import { openWriter, type Connection } from '../../src/store/sqlite/database.js'
 import { SqliteEngine } from '../store/sqlite-engine.js';
 import { findProjectRoot, readSources } from './sources.js';
 
-/** Tables that stay small: a row for a type, for a shard, for both, for a link, for a life of the store, for a minute of the history; types of one cluster, buckets of the log. */
+/** Tables that stay small: a row for a type, a shard, both, a link, an epoch, a minute of the history; types of one cluster, buckets of the log. */
 const small = ['epochs', 'resources', 'r', 'shards', 'slices', 's', 'links', 'moments', 'CONSTANT ROW', 'types', 'buckets'];
 
-/** Syncs that sort what an index has found: a handful of rows each. */
+/** Statements that sort what an index has found: a handful of rows each. */
 const sorted: readonly RegExp[] = [
   /^SELECT id FROM resources WHERE api_group/, // the identities of one resource
   /ORDER BY revision DESC LIMIT 1$/, // the namesakes of one object
@@ -53,7 +53,7 @@ function planViolations(database: Connection, text: string): readonly string[] {
   return violations.map((violation) => `${violation}: ${sql}\n    ${plan.join('\n    ')}`);
 }
 
-/** Templates marked as SQL that no statement was made of. What is spliced in may be anything. */
+/** Templates marked as SQL that no statement was made of. Spliced parts match anything. */
 function unprepared(sources: readonly { path: string; text: string }[], statements: readonly string[]): readonly string[] {
   return sources.flatMap(({ path, text }) =>
     [...text.matchAll(/\/\*sql\*\/\s*`([^`]*)`/g)]
@@ -71,7 +71,7 @@ test('every statement uses its index and reads no table that grows', async (t) =
   const statements = new Set<string>();
   const { prepare } = Database.prototype;
   Database.prototype.prepare = function listen(this: Connection, sql: string) {
-    // Transactions are syncs too, without a plan.
+    // Transactions are statements too, without a plan.
     if (/^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b/.test(sql)) statements.add(sql);
     return prepare.call(this, sql);
   } as typeof prepare;
@@ -79,26 +79,26 @@ test('every statement uses its index and reads no table that grows', async (t) =
   const engine = await SqliteEngine.start(t);
   const database = openWriter(engine.file('strata.db'));
   t.teardown(() => database.close());
-  // What the committer's thread prepares for itself.
+  // The statements that the committer's thread prepares itself.
   void new Committer(database, 60_000);
   void new Compaction(database);
   Database.prototype.prepare = prepare;
 
-  // A check looks at everything, by an operator's wish or behind a crash, while nobody else does.
+  // A check reads everything, on request or after a crash, while nobody else reads.
   const sources = readSources(findProjectRoot(), ['src/store']).filter(({ path }) => path !== 'src/store/sqlite/check.ts');
   t.true(statements.size > 30);
   t.deepEqual(unprepared(sources, [...statements]), []);
   const unmarked = sources
     .filter(({ text }) => /\bprepare(?:<[^(]*>)?\(\s*[`'](?!SELECT sqlite_version)/.test(text))
     .map(({ path }) => path);
-  t.deepEqual(unmarked, [], 'statements are marked as SQL, so that they are found here');
+  t.deepEqual(unmarked, [], 'statements must be marked as SQL, so that they are found here');
   t.deepEqual(
     [...statements].flatMap((sql) => planViolations(database, sql)),
     [],
   );
 });
 
-test('a plan that reads a whole table, filters by row values, sorts, or passes its index by is found', (t) => {
+test('a plan that reads a whole table, filters by row values, sorts, or does not use its index is found', (t) => {
   const database = new Database(':memory:');
   t.teardown(() => database.close());
   database.exec(`

@@ -1,12 +1,12 @@
 /**
- * TypeScript text told apart into code, strings and comments, well enough for the house tests and without a parser.
+ * Splits TypeScript text into code, strings and comments, well enough for the house tests and without a parser.
  *
- * What is blanked keeps its length and its line breaks, so that line numbers stay right. The one thing that needs a guess is whether '/'
- * begins a regular expression: it does where a value can begin.
+ * Blanked parts keep their length and line breaks, so that line numbers stay right. Only one thing needs a guess: whether '/'
+ * begins a regular expression. It does where a value can begin.
  */
 type Kind = 'code' | 'string' | 'comment';
 
-/** Code alone: what stands in strings, templates, patterns and comments is blank. */
+/** Code alone: strings, templates, patterns and comments are blank. */
 export function codeOf(text: string): string {
   return keep(text, ['code']);
 }

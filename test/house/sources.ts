@@ -1,4 +1,4 @@
-/** The project's own TypeScript, read from the checkout: the tests run from build/, so its root is looked for upwards. */
+/** The project's own TypeScript, read from the checkout. The tests run from build/, so this searches upwards for the root. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -9,21 +9,21 @@ test('the house is tidy', (t) => {
   t.deepEqual(tidyViolations(readSources(root, ['src', 'test', 'bench'])), []);
 });
 
-test('no variable of tests or benches begins as those of the server do, which would refuse to start with it', (t) => {
+test("no variable of tests or benches has the server's prefix, because the server would refuse to start with it", (t) => {
   const readsOne = /process\.env\[['"`]STRATA_|\bSTRATA_\w+[^}\n]*\} = process\.env/;
   t.deepEqual(
     readSources(root, ['test', 'bench']).flatMap(({ path, text }) => (readsOne.test(text) ? [path] : [])),
     [],
   );
-  // Put together here, so that this file does not hold what it forbids.
+  // Put together here, so that this file does not contain what it forbids.
   for (const text of ['const { STRATA' + '_SEED: seed } = process.env;', "process.env['STRATA" + "_SEED']"]) t.regex(text, readsOne);
 });
 
-test('everything that is exported is imported somewhere', (t) => {
+test('every export is imported somewhere', (t) => {
   t.deepEqual(deadExports(readSources(root, ['src', 'test', 'bench'])), []);
 });
 
-test('a file that is allowed to be long still is, and says why', (t) => {
+test('a file that is allowed to be long is still long, and gives the reason', (t) => {
   const sources = new Map(readSources(root, ['src']).map(({ path, text }) => [path, text]));
   for (const [path, reason] of longFiles) {
     t.true((sources.get(path)?.split('\n').length ?? 0) > 300, `${path} need not be listed any more`);
@@ -33,7 +33,7 @@ test('a file that is allowed to be long still is, and says why', (t) => {
 });
 
 test('each banned thing is found', (t) => {
-  // Put together here, so that this file does not hold what it forbids.
+  // Put together here, so that this file does not contain what it forbids.
   const todo = 'TO' + 'DO';
   const cases: [string, string][] = [
     ['src/web/a.ts', `console.log(1);`],
@@ -69,7 +69,7 @@ test('each banned thing is found', (t) => {
   for (const [path, text] of cases) t.is(tidyViolations([{ path, text }]).length, 1, `${path}: ${text.slice(0, 60)}`);
 });
 
-test('what only looks like a banned thing is left alone', (t) => {
+test('text that only looks like a banned thing is left alone', (t) => {
   const cases: [string, string][] = [
     ['src/clock.ts', `const now = Date.now(); setTimeout(go, 1);`],
     ['src/web/a.ts', `const wallMs = clock.wallMs(); take(validUntilMs - clock.wallMs() - restMs, clock.now() - sinceMs);`],

@@ -1,5 +1,5 @@
 /**
- * What the style guide forbids and a machine can see. Each rule says what to do instead; oxlint holds what needs a parser.
+ * What the style guide forbids and a machine can see. Each rule names the replacement; oxlint has the rules that need a parser.
  */
 import { importsOf, resolveImport } from './imports.js';
 import { codeOf, commentsOf, lineOf } from './source-text.js';
@@ -47,18 +47,18 @@ const rules: readonly Rule[] = [
 const junkRooms = /(?:^|\/)(?:index|utils?|helpers?|common|types|misc)\.ts$|\/(?:utils?|helpers?|common|types|misc)\//;
 const linesMax = 300;
 
-/** What the package exports is for programs elsewhere. */
+/** The package's exports are for other programs. */
 const packageFace = 'src/client.ts';
 
 /** Files that may be longer, each with the reason. */
 export const longFiles: ReadonlyMap<string, string> = new Map([
   [
     'src/store/sqlite/store.ts',
-    'it is the Store port: one short method for each of its members, and the wiring of what stands behind them',
+    'it is the Store port: one short method for each of its members, and the wiring of the parts that do the work',
   ],
   ['src/tier/tier.ts', 'it opens every part of the tree and hands each what it needs of the others'],
   ['src/tier/slice-syncs.ts', 'every event moves a slice between the same few sets, which must agree'],
-  ['src/tier/link-sender.ts', 'one pump, with a short method for each thing that the other end can say to it'],
+  ['src/tier/link-sender.ts', 'one pump, with a short method for each frame that the other end can send'],
 ]);
 
 export function tidyViolations(sources: readonly Source[], long: ReadonlyMap<string, string> = longFiles): readonly string[] {

@@ -13,7 +13,7 @@ function takeAll(quotas: Quotas, peer: Peer): number {
   return taken;
 }
 
-test('a caller gets its share, all but masters together nine tenths, masters what is left', (t) => {
+test('a caller gets its share, all but masters together nine tenths, masters the rest', (t) => {
   const quotas = new Quotas(limits, { callerSharePercent: 40 });
 
   t.is(takeAll(quotas, shard('amber')), 40);
@@ -23,7 +23,7 @@ test('a caller gets its share, all but masters together nine tenths, masters wha
   t.is(quotas.used('requests'), 100);
 });
 
-test('a master alone may use all', (t) => {
+test('a master alone may use everything', (t) => {
   t.is(takeAll(new Quotas(limits, { callerSharePercent: 40 }), admin), 100);
 });
 
@@ -46,7 +46,7 @@ test('a limit of one still lets everybody in, one at a time', (t) => {
   t.is(takeAll(quotas, admin), 0);
 });
 
-test('all who show no certificate have a tenth together, whatever their addresses', (t) => {
+test('all callers without a certificate have a tenth together, whatever their addresses', (t) => {
   const quotas = new Quotas(limits, { callerSharePercent: 40 });
 
   t.is(takeAll(quotas, { id: 'address 192.0.2.1', kind: 'anonymous' }), 10);

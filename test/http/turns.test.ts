@@ -22,7 +22,7 @@ test('a caller with one request waits for one of each other caller, not for all 
   t.true(handled.length <= 33, `${handled.length} in one turn`);
 });
 
-test('everything is handled in the end, in order of each caller, and what is gone by its turn is not', async (t) => {
+test('every request is handled in the end, in order of each caller; one that is gone by its turn is not', async (t) => {
   const { turns, handled } = aTurns();
   for (let i = 0; i < 100; i++) turns.add('a', request(`a${i}`, i % 10 !== 0));
   for (let i = 0; i < 50; i++) turns.add('b', request(`b${i}`));

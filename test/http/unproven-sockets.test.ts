@@ -38,7 +38,7 @@ test('the oldest makes room: of its network, or of all', (t) => {
   t.false(sockets.dropOldest());
 });
 
-test('the close of a socket does not take out the next one with its end', (t) => {
+test('the close of a socket does not also remove the next one', (t) => {
   const sockets = new UnprovenSockets();
   const [old, next] = [aSocket(), aSocket()];
   const same = end('192.0.2.1', 1);

@@ -60,7 +60,7 @@ test('a new object gets uid, time and generation, and is not being deleted (W4)'
   t.false(generated);
 });
 
-test('a replica keeps what it came with, and only a missing uid or time is filled in (W4, W4a)', (t) => {
+test('a replica keeps its metadata, and only a missing uid or time is filled in (W4, W4a)', (t) => {
   const annotations = { 'kcp.io/shard': 'anything', 'kcp.io/path': 'root:acme' };
   const whole = {
     name: 'two',
@@ -83,11 +83,11 @@ test('a replica keeps what it came with, and only a missing uid or time is fille
   t.false('generation' in filled.object.metadata);
 });
 
-test('a dry run says no place, as upstream', (t) => {
+test('a dry run answers without a place, as upstream does', (t) => {
   t.is(created(anExport({ name: 'one' }), { dryRun: true }).object.metadata.annotations, undefined);
 });
 
-test('a malformed canonical path is no path', (t) => {
+test('a malformed canonical path counts as no path', (t) => {
   t.is(created(anExport({ name: 'one', annotations: { 'kcp.io/path': 'No Path' } })).mutation.path, undefined);
 });
 
@@ -157,7 +157,7 @@ test('a generateName may end where a name may not', (t) => {
   );
 });
 
-test('what decodes as no ObjectMeta is a bad request, so that no typed informer meets it', (t) => {
+test('metadata that does not decode as ObjectMeta is a bad request, so that no typed informer meets it', (t) => {
   const prefix = 'APIExport in version "v1alpha2" cannot be handled as a APIExport: ';
   const wrong: [Record<string, unknown>, string][] = [
     [{ labels: { a: 5 } }, 'json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string'],
@@ -196,7 +196,7 @@ test('what decodes as no ObjectMeta is a bad request, so that no typed informer 
   t.is(refusedCreate(anExport({ name: 'x' }).replace('"x"', '"x","generation":1.0')).reason, 'BadRequest');
 });
 
-test('null is the same as nothing', (t) => {
+test('null is the same as a missing member', (t) => {
   const nothing = {
     generateName: null,
     namespace: null,
@@ -217,7 +217,7 @@ test('null is the same as nothing', (t) => {
   t.is(refusedCreate(anExport({}).replace('"metadata":{},', '')).reason, 'Invalid');
 });
 
-test('fields that stand twice are refused, warned of, or ignored, as the client asks (W14)', (t) => {
+test('repeated fields are refused, warned of, or ignored, as the client asks (W14)', (t) => {
   const text = '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"dup","name":"dup2"},"spec":{}}';
 
   t.deepEqual(created(text).warnings, ['duplicate field "metadata.name"']);
@@ -250,7 +250,7 @@ test('a kind that is not that of the URL is invalid, partial metadata and lists 
   t.is(refusedCreate('{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"x"}}').reason, 'BadRequest');
 });
 
-test('text that is no object, not UTF-8 or too deep is refused, quoting little of it', (t) => {
+test('text that is no object, not UTF-8 or too deep is refused, with a short quotation at most', (t) => {
   const deep = `{"kind":"APIExport","apiVersion":"apis.kcp.io/v1alpha2","metadata":{"name":"x"},"spec":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
   const cases: [Uint8Array, RegExp][] = [
     [bytesOf(deep), /exceeded max depth of 10000/],
@@ -275,7 +275,7 @@ test('a refusal names at most a hundred causes', (t) => {
   t.is(refusedCreate(anExport({ name: 'x', labels })).details?.causes?.length, 100);
 });
 
-/** Not decided here: by the path, the body's reader or the store; or decided otherwise on purpose; or cut in the transcript. */
+/** Not decided here: by the path, the body's reader or the store; or deliberately decided otherwise; or cut in the transcript. */
 const elsewhere = new Set([
   'create again',
   'create with wrong shard annotation',
@@ -304,7 +304,7 @@ test('creates of the recorded script are refused in upstream’s words', async (
   }
 });
 
-test('what is too long, or should not be set, is refused (W5, E3a)', (t) => {
+test('a member that is too long, or should not be set, is refused (W5, E3a)', (t) => {
   const cause = { reason: 'FieldValueTooLong', message: 'Too long: may not be more than 262144 bytes', field: 'metadata.annotations' };
   const long = refusedCreate(anExport({ name: 'bigann', annotations: { a: 'x'.repeat(300_000) } }));
 

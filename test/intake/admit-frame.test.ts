@@ -30,7 +30,7 @@ function kinds(pushes: readonly Push[]): readonly string[] {
   return pushes.map(({ kind }) => kind);
 }
 
-test('each object of a put is a state in the name of whoever told it, in order', (t) => {
+test('each object of a put becomes an upsert by the sender of the frame, in order', (t) => {
   const { pushes, refused } = admitted(aPut(pushed('one'), pushed('two')));
 
   t.deepEqual(kinds(pushes), ['upsert', 'upsert']);
@@ -38,13 +38,13 @@ test('each object of a put is a state in the name of whoever told it, in order',
   t.deepEqual(refused, []);
 });
 
-test('an object without a body is kept as it is', (t) => {
+test('an object without a body becomes a keep', (t) => {
   const { pushes } = admitted(aPut({ ...pushed('one'), body: undefined }));
 
   t.deepEqual(kinds(pushes), ['keep']);
 });
 
-test('one that is refused is named by its number, holds nobody up, and whatever form is held of it stays', (t) => {
+test('a refused object is reported by its number, holds up no other, and its stored version stays', (t) => {
   const broken = { ...pushed('two'), body: new TextEncoder().encode('{') };
 
   const { pushes, refused } = admitted(aPut(pushed('one'), broken, pushed('three')));
@@ -53,14 +53,14 @@ test('one that is refused is named by its number, holds nobody up, and whatever 
   t.like(refused[0], { sequence: 8, key: { name: 'two' } });
 });
 
-test('a key that is none is refused, and nothing is kept under it', (t) => {
+test('an invalid key is refused, and nothing is kept under it', (t) => {
   const { pushes, refused } = admitted(aPut({ ...pushed('one'), cluster: 'a/b' }, pushed('two')));
 
   t.deepEqual(kinds(pushes), ['upsert']);
   t.is(refused[0]?.sequence, 7);
 });
 
-test('each key of a delete is a retract; what is refused of it is not kept', (t) => {
+test('each key of a delete becomes a retract; a refused key becomes no keep', (t) => {
   const keys = [
     { cluster: 'acme', namespace: '', name: 'one' },
     { cluster: 'a/b', namespace: '', name: 'two' },

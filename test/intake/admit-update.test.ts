@@ -102,14 +102,14 @@ test('a PUT that does not fit the stored state is refused', (t) => {
   t.is(refusedUpdate({}, { version: 'v1alpha1' }).reason, 'BadRequest');
 });
 
-test('a patch may leave the resourceVersion out, and is held to it when it does not (W12)', (t) => {
+test('a patch may leave the resourceVersion out, but must match if it names one (W12)', (t) => {
   const current = aStored(anExport(replica));
 
   t.is(updated(anExport(replica, { spec: { n: 2 } }), current, { mustNameRevision: false }).mutation.expect, current.revision);
   t.is(refusedUpdate({ resourceVersion: '5' }, { mustNameRevision: false }).reason, 'Conflict');
 });
 
-test('what an object is and since when stays as stored (W8)', (t) => {
+test('the identity and the creation time of an object stay as stored (W8)', (t) => {
   const deleting = { ...replica, deletionTimestamp: '2021-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 };
   const bare = { name: 'one', resourceVersion: storedVersion };
   const theirs = {
@@ -192,7 +192,7 @@ test('a body stored in a former storage version is compared by its content', (t)
   t.is(updated(textOf(current).replace('}}', '},"spec":1}'), current, { type: newer, version: 'v1' }).mutation.body.version, 'v2');
 });
 
-test('text nested as deep as it may be is compared without recursion', (t) => {
+test('text nested as deep as allowed is compared without recursion', (t) => {
   const nested = (open: string, close: string, inner: string): string =>
     anExport({ ...replica }, { spec: 'SPEC' }).replace('"SPEC"', open.repeat(9_990) + inner + close.repeat(9_990));
   for (const [open, close] of [
@@ -205,7 +205,7 @@ test('text nested as deep as it may be is compared without recursion', (t) => {
   }
 });
 
-test('the namespace of a body must be that of the object, when it has one', (t) => {
+test('the namespace of a body must be that of the object, when the body has one', (t) => {
   const type = aDeclaredType(true);
   const text = (namespace?: string): string =>
     JSON.stringify({

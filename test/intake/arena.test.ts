@@ -1,7 +1,7 @@
 import test from 'ava';
 import { arena } from '../../src/intake/arena.js';
 
-test('pieces lie behind one another in one buffer, and what does not fit has one of its own', (t) => {
+test('pieces lie one after another in one buffer, and a piece that does not fit has a buffer of its own', (t) => {
   const allocate = arena(10);
 
   const [first, second, third, fourth] = [allocate(4), allocate(5), allocate(2), allocate(1)];

@@ -17,7 +17,7 @@ export function aType(resource: string): ServedType {
   return type;
 }
 
-/** What a ClusterCachedResource declares. */
+/** The type that a ClusterCachedResource declares. */
 export function aDeclaredType(namespaced: boolean): ServedType {
   return {
     ...aType('apiresourceschemas'),
@@ -64,7 +64,7 @@ export function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** What is stored once the text has been admitted. */
+/** The stored object, once the text has been admitted. */
 export function aStored(text: string, request: CreateInputs = aCreate()): StoredObject {
   const { key, body } = mustParse(admitCreate(bytesOf(text), request)).mutation;
   return { key, revision: 7, resourceVersion: storedVersion, body };

@@ -28,7 +28,7 @@ function drop(identity?: string): Push {
   return { kind: 'drop', resource: instances(identity) };
 }
 
-/** Drops are answered one by one, by the test. */
+/** The test answers drops one by one. */
 class HeldPushes extends FakePushes {
   readonly #held: Deferred<PushOutcome>[] = [];
 
@@ -51,7 +51,7 @@ class HeldPushes extends FakePushes {
   }
 }
 
-/** Lets what is under way come as far as it does by itself. */
+/** Lets pending work come as far as it does by itself. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
@@ -108,7 +108,7 @@ async function setUp(held: readonly Resource[] = []) {
   return { clock, pushes, types, ended, logged, declare, withdraw, put };
 }
 
-test('a type that nothing declares any more is dropped by one push, and its watches end behind it', async (t) => {
+test('a type that nothing declares any more is dropped by one push, and its watches end afterwards', async (t) => {
   const { pushes, ended, logged, declare, withdraw } = await setUp();
   await declare();
   t.deepEqual(pushes.pushed, []);
@@ -164,7 +164,7 @@ test('a type that goes again while it is dropped is dropped again, however often
   t.deepEqual(ended.at(-1), instances());
 });
 
-test('T2: what was admitted before its type went, and is stored behind the drop, is dropped as well', async (t) => {
+test('T2: an object that was admitted before its type went, and is stored after the drop, is dropped as well', async (t) => {
   const { pushes, declare, withdraw, put } = await setUp();
   await declare();
   await put(instances());
@@ -181,7 +181,7 @@ test('T2: what was admitted before its type went, and is stored behind the drop,
   t.deepEqual(pushes.pushed, [drop(), drop(), drop()]);
 });
 
-test('a disk that takes nothing is tried again later, unless the type has come back', async (t) => {
+test('a refused drop is tried again later, unless the type has come back', async (t) => {
   const { clock, pushes, ended, logged, declare, withdraw } = await setUp();
   await declare();
   await withdraw();
@@ -201,7 +201,7 @@ test('a disk that takes nothing is tried again later, unless the type has come b
   t.deepEqual(logged, ['type.removal-delayed', 'type.removal-delayed']);
 });
 
-test('what a server that died left of undeclared types is dropped at the start, and nothing else', async (t) => {
+test('at the start, objects of undeclared types that a dead server left are dropped, and nothing else', async (t) => {
   const builtIn = { group: 'apis.kcp.io', resource: 'apiexports', identity: '' };
 
   const { pushes } = await setUp([builtIn, instances('left')]);
@@ -209,7 +209,7 @@ test('what a server that died left of undeclared types is dropped at the start, 
   t.deepEqual(pushes.pushed, [drop('left')]);
 });
 
-test('closing waits for the drop under way, and begins none behind it', async (t) => {
+test('closing waits for the drop under way, and begins none afterwards', async (t) => {
   const { clock, pushes, types, ended, logged, declare, withdraw } = await setUp();
   for (const identity of ['first', 'second']) await declare(identity);
   for (const identity of ['first', 'second']) await withdraw(identity);
@@ -225,7 +225,7 @@ test('closing waits for the drop under way, and begins none behind it', async (t
   t.deepEqual([ended, logged, clock.pending], [[], [], 0]);
 });
 
-test('closing ends the wait for a disk that takes nothing', async (t) => {
+test('closing ends the wait for a full disk', async (t) => {
   const { clock, pushes, types, declare, withdraw } = await setUp();
   await declare();
   await withdraw();

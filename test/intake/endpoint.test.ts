@@ -1,4 +1,4 @@
-/** Pushers against the real server, over TLS: who is let in, what becomes of what they say, and what others see of it. */
+/** Pushers and the real server, over TLS: who is let in, what happens to their frames, and what others see of it. */
 import { request } from 'node:https';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/clock.js';
@@ -35,7 +35,7 @@ async function refusedWith(t: ExecutionContext, connecting: Promise<unknown>): P
   return error?.httpCode;
 }
 
-test('what a shard states and tells is listed, and leaves when it says so', async (t) => {
+test('what a shard syncs and sends is listed, and leaves when the shard deletes it', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server, { as: await amberCertificate(server) });
 
@@ -47,7 +47,7 @@ test('what a shard states and tells is listed, and leaves when it says so', asyn
   t.like(object?.metadata, { uid: 'uid-of-two', annotations: { 'kcp.io/shard': 'amber', 'kcp.io/cluster': 'acme' } });
 });
 
-test('a sync of what is there already gives no revision and raises no event; what it leaves out is deleted once, and only at its end', async (t) => {
+test('a sync of existing objects gives no revision and no event; what it leaves out is deleted once, and only at its end', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   await pusher.sync(exports, [pushedExport('one'), pushedExport('two'), pushedExport('three')]);
@@ -83,7 +83,7 @@ test('a sync that breaks off removes nothing', async (t) => {
   second.hello({ term: 1 });
   const welcome = await second.expect('welcome');
 
-  t.deepEqual(welcome.synced, [], 'it must be resynced');
+  t.deepEqual(welcome.synced, [], 'the slice must be resynced');
   t.deepEqual(await names(server), ['amber one', 'amber two']);
 });
 
@@ -117,7 +117,7 @@ test('of two processes of one shard the later one has it: the older is sent away
   t.deepEqual(await names(server), ['amber two']);
 });
 
-test('the same process that connects again takes the place of its old connection', async (t) => {
+test('the same process that connects again replaces its old connection', async (t) => {
   const server = await aServer(t);
   const before = await RawPusher.open(server, { term: 5 });
 
@@ -161,7 +161,7 @@ test('a certificate lets its own shard in and no other, and writes nothing of an
   t.is(sent.status, 403);
 });
 
-test('who shows no certificate, an expired one, another authority’s or one that speaks for nobody gets no websocket (F31)', async (t) => {
+test('a client with no certificate, an expired one, another authority’s or one that names nobody gets no websocket (F31)', async (t) => {
   const server = await aServer(t);
   const other = await TestServer.start();
   t.teardown(() => other.close());
@@ -178,7 +178,7 @@ test('who shows no certificate, an expired one, another authority’s or one tha
 
 test('a session ends with its certificate', async (t) => {
   const dayMs = 86_400_000;
-  /** What is more than a day off is so at once. */
+  /** A bound of more than a day is reached at once. */
   const clock: Clock = {
     now: () => systemClock.now(),
     wallMs: () => systemClock.wallMs(),
@@ -222,7 +222,7 @@ test('a page in a browser cannot push in its user’s name, and nothing else is 
   t.is(await upgrade('/services/cache/connect', { 'sec-websocket-protocol': 'chat' }), 400);
 });
 
-test('there are no more sessions than configured, in all and of one caller, and room again when one goes', async (t) => {
+test('sessions are bounded in total and per caller, and there is room again when one goes', async (t) => {
   const server = await aServer(t, { flags: { 'push-sessions-max': '3', 'link-children-max': '1', 'push-sessions-per-caller-max': '2' } });
   const as = await amberCertificate(server);
   const first = await RawPusher.connect(server, as);
@@ -238,7 +238,7 @@ test('there are no more sessions than configured, in all and of one caller, and 
   await t.notThrowsAsync(RawPusher.open(server, { as }));
 });
 
-test('children do not keep pushers out, nor pushers children; who may be either hears in answer to the hello that there is no room', async (t) => {
+test('children do not keep pushers out, nor pushers children; a caller that may be either gets the refusal in answer to its hello', async (t) => {
   const server = await aServer(t, { flags: { 'push-sessions-max': '1', 'link-children-max': '1' } });
   const ofChild = (name: string) => server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const asChild = (name: string): FrameOf<'hello'> => ({
@@ -285,7 +285,7 @@ async function eventually<T>(connect: () => Promise<T>): Promise<T> {
   }
 }
 
-test('who does not say hello in time, says something else, or sends junk is sent away, and the others go on (F19, F21)', async (t) => {
+test('a peer that does not say hello in time, sends another frame or junk is sent away, and the others go on (F19, F21)', async (t) => {
   const server = await aServer(t, { flags: { 'hello-timeout': '2s' } });
   const good = await RawPusher.open(server, { name: 'birch' });
   const silent = await RawPusher.connect(server);
@@ -314,7 +314,7 @@ test('numbers that are lost on the way end the session, nothing behind them is a
   t.deepEqual(await names(server), ['amber two']);
 });
 
-test('a type may be declared by what the session itself has just pushed, and goes with it', async (t) => {
+test('a session may declare a type with its own pushes, and the type goes with its declaration', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   const declaring = sliceOf('clustercachedresources', { group: 'cache.kcp.io' });
@@ -334,7 +334,7 @@ test('a type may be declared by what the session itself has just pushed, and goe
   t.like(refused, [{ kind: 'refuse', reason: 'NotFound' }]);
 });
 
-test('keys and members that JavaScript knows are kept like any others (F20)', async (t) => {
+test('keys and members that JavaScript treats specially are kept like any others (F20)', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   const text = `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u","labels":{"constructor":"prototype"}},"spec":{"__proto__":{"x":1},"constructor":{"prototype":9007199254740993}}}`;
@@ -346,7 +346,7 @@ test('keys and members that JavaScript knows are kept like any others (F20)', as
   t.is(({} as Record<string, unknown>)['x'], undefined);
 });
 
-test('status and metrics say how fresh each type of each shard is', async (t) => {
+test('status and metrics show the freshness of each type of each shard', async (t) => {
   const server = await aServer(t);
   await server.client().raw('POST', aPath({ shard: 'birch' }), { body: JSON.parse(new TextDecoder().decode(pushedExport('theirs').body)) });
   const pusher = await RawPusher.open(server, { term: 77 });
@@ -365,7 +365,7 @@ test('status and metrics say how fresh each type of each shard is', async (t) =>
   await until(async () => (await status(server)).shards[0]?.connection.kind === 'away');
 });
 
-test('a shard that is removed leaves with one DELETED for each object, its old process stays out, and a new one brings it back (F16)', async (t) => {
+test('a removed shard leaves with one DELETED for each object, its old process stays out, and a new one brings it back (F16)', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const pusher = await RawPusher.open(server, { term: 5 });
@@ -404,7 +404,7 @@ test('a shard that is removed leaves with one DELETED for each object, its old p
   t.deepEqual(await names(restarted), ['amber one']);
 });
 
-test('a pusher that was acknowledged what the cache does not know syncs everything, and nothing counts as synced until then', async (t) => {
+test('a pusher whose acknowledged position the cache does not know syncs everything, and nothing counts as synced until then', async (t) => {
   const server = await aServer(t);
   const first = await RawPusher.open(server, { term: 5 });
   await first.sync(exports, [pushedExport('one')]);
@@ -422,7 +422,7 @@ test('a pusher that was acknowledged what the cache does not know syncs everythi
   }
 });
 
-test('a server that stops sends its pushers away, and what was acknowledged is there when it is back', async (t) => {
+test('a server that stops sends its pushers away, and acknowledged changes are there when it is back', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server, { term: 5 });
   await pusher.sync(exports, [pushedExport('one')]);

@@ -1,4 +1,4 @@
-/** Pushes that go nowhere: what was pushed is kept, and answered with what a test asks for. */
+/** Pushes that go nowhere: they are kept, and answered as a test asks. */
 import type { ShardState } from '../../src/domain/claim.js';
 import type { PushLane, Pushes, Subscription } from '../../src/domain/ports.js';
 import type { LinkState, Push, PushOutcome, SliceState } from '../../src/domain/push.js';
@@ -55,7 +55,7 @@ export class FakePushes implements Pushes {
   }
 }
 
-/** A shard as the store knows it: claimed by a pusher of this cache unless told otherwise. */
+/** A shard as the store knows it: by default claimed by a pusher of this cache. */
 export function aShardState(shard: ShardName, term: number, state: Partial<ShardState> = {}): ShardState {
   const via = 'via' in state ? state.via : state.removed === true ? undefined : 'local';
   return {

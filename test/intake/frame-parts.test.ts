@@ -14,7 +14,7 @@ function putOf(sizes: readonly number[]): Frame & { kind: 'put' } {
   return { kind: 'put', sequence: 10, slice: apiExports, version: 'v1alpha2', objects };
 }
 
-test('a large frame is taken in parts that count on from one another and hold all of it in order', (t) => {
+test('a large frame is split into parts with consecutive numbers that hold all of it in order', (t) => {
   const { limits } = aContext();
   const kilobytes = 1024;
   const frame = putOf([200 * kilobytes, 100 * kilobytes, 1, -1, 300 * kilobytes, 2]);
@@ -46,7 +46,7 @@ test('a position is reached with the last part of its frame', (t) => {
   );
 });
 
-test('a frame that is small, ends with its first large object, holds too much or is no put is left whole', (t) => {
+test('a frame that is small, ends with its first large object, holds too much or is no put is not split', (t) => {
   const { limits } = aContext();
   const whole: readonly Frame[] = [putOf([1, 2]), putOf([1_000_000]), putOf(Array.from({ length: 11 }, () => 100_000)), begin(3)];
 

@@ -74,7 +74,7 @@ test('a slice is synced by the term that has the shard, by an earlier one, or by
   t.like(shard?.slices[1], { objects: 2, bytes: 50, digest: 'd', changedAgoMs: 900, lagMs: null, sourceConnected: null, current: null });
 });
 
-test('what plain HTTP wrote counts as everything once it is assumed to be, and is called so', async (t) => {
+test('objects written over plain HTTP count as a full sync once that is assumed, and the report says so', async (t) => {
   const { pushes, freshness } = setUp();
   pushes.shardStates.push(aShardState(amber, 4, { plain: true }));
   pushes.hold(apiExports, { syncedTerm: 0, everSynced: false });
@@ -88,7 +88,7 @@ test('what plain HTTP wrote counts as everything once it is assumed to be, and i
   t.like(shard?.slices[1], { everSynced: true, syncedIn: 'assumed' });
 });
 
-test('while a pusher is connected its own word on lag and source counts; while it is away the lag grows', async (t) => {
+test('while a pusher is connected its own report on lag and source counts; while it is away the lag grows', async (t) => {
   const { pushes, sessions, freshness, clock } = setUp();
   const holder = { process: 'p', term: 3, peer: '10.0.0.7', bye: () => {}, dropped: () => {}, silentSinceMs: () => undefined };
   pushes.shardStates.push(aShardState(amber, 3));
@@ -108,7 +108,7 @@ test('while a pusher is connected its own word on lag and source counts; while i
   t.like(away?.slices[0], { lagMs: 5_012, sourceConnected: null });
 });
 
-/** A cache with amber behind one link, of which the other end has told. */
+/** A cache with amber behind one link, and a way for the other end to report. */
 function behind(neighbour: Neighbour, tree?: TreeStatus) {
   const town = setUp(tree);
   town.pushes.shardStates.push(aShardState(amber, 3, { via: neighbour }));
@@ -123,7 +123,7 @@ function behind(neighbour: Neighbour, tree?: TreeStatus) {
   return { ...town, report, down: link.down, amber: async () => (await town.freshness.report()).shards[0] };
 }
 
-test('a shard behind a link is connected while the link tells so of one of its slices, since when it was told', async (t) => {
+test('a shard behind a link is connected while the link reports so for one of its slices, since that report', async (t) => {
   const town = behind('child/west');
 
   town.clock.advance(1_000);
@@ -143,7 +143,7 @@ test('a shard behind a link is connected while the link tells so of one of its s
   t.deepEqual((await town.amber())?.connection, { kind: 'away', forMs: 20 });
 });
 
-test('a link that is down makes its shards away, and lets what was reported of them grow older', async (t) => {
+test('a link that is down makes its shards away, and the last reports on them grow older', async (t) => {
   const town = behind('parent', aTreeStatus({ parent: aParentStatus({ cacheId: 'c0' }) }));
   town.report(apiExports, true, 1_000);
   town.clock.advance(500);

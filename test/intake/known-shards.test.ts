@@ -9,7 +9,7 @@ const amber = shardName('amber');
 const exports = aSlice();
 const schemas = aSlice({ resource: 'apiresourceschemas' });
 
-test('it knows what the store had when it opened, and what the store has sent since', async (t) => {
+test('it knows what the store had when it opened, and what the store has published since', async (t) => {
   const pushes = new FakePushes();
   pushes.shardStates.push(aShardState(amber, 5));
   pushes.hold(exports, { syncedTerm: 5 });
@@ -23,7 +23,7 @@ test('it knows what the store had when it opened, and what the store has sent si
   t.deepEqual([...known.shards].length, 1);
 });
 
-test('of a shard that the store has forgotten it knows nothing', async (t) => {
+test('it knows nothing of a shard that the store has forgotten', async (t) => {
   const pushes = new FakePushes();
   pushes.shardStates.push(aShardState(amber, 5, { removed: true }));
   const known = await KnownShards.open(pushes);
@@ -33,7 +33,7 @@ test('of a shard that the store has forgotten it knows nothing', async (t) => {
   t.deepEqual([known.shard(amber), known.count, [...known.shards]], [undefined, 0, []]);
 });
 
-test('what is told while it reads is newer than what it reads', async (t) => {
+test('a change published while it reads the store is newer than what it reads', async (t) => {
   const pushes = new FakePushes();
   pushes.shardStates.push(aShardState(amber, 5));
   pushes.hold(exports, { syncedTerm: 5 });
@@ -48,9 +48,9 @@ test('what is told while it reads is newer than what it reads', async (t) => {
   t.is(known.slice(exports)?.syncedTerm, 7);
 });
 
-test('a slice is synced while it is synced by the term that has its shard', async (t) => {
+test('a slice is synced only if the present term of its shard synced it', async (t) => {
   const table = [
-    ['synced by whoever has the shard', aShardState(amber, 5), 5, true],
+    ['synced by the holder of the shard', aShardState(amber, 5), 5, true],
     ['synced by an earlier one', aShardState(amber, 6), 5, false],
     ['synced by nobody', aShardState(amber, 5), 0, false],
     ['of a removed shard', aShardState(amber, 5, { removed: true }), 5, false],
@@ -64,7 +64,7 @@ test('a slice is synced while it is synced by the term that has its shard', asyn
   }
 });
 
-test('of a type that a shard was never heard to have, nothing is synced; but a plain writer that has synced anything has synced all', async (t) => {
+test('an unknown type of a shard is not synced, unless a plain writer of the present term counts as synced in any type', async (t) => {
   for (const [plain, synced, isSynced] of [
     [false, 5, false],
     [true, 5, true],
@@ -78,7 +78,7 @@ test('of a type that a shard was never heard to have, nothing is synced; but a p
   }
 });
 
-test('closed, it hears nothing any more', async (t) => {
+test('after close it ignores further changes', async (t) => {
   const pushes = new FakePushes();
   const known = await KnownShards.open(pushes);
 

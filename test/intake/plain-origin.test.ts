@@ -26,7 +26,7 @@ async function aPlainOrigin({ shard, changedMs = 0 }: Readonly<{ shard?: ShardSt
   return { clock, seen, judged, plainOrigin };
 }
 
-test('a shard that is nobody’s or local is written to, whoever was seen', async (t) => {
+test('a shard without a via, or a local one, may be written, whoever was seen', async (t) => {
   for (const shard of [undefined, aShardState(amber, 5), aShardState(amber, 5, { removed: true })]) {
     const { judged, clock } = await aPlainOrigin(shard === undefined ? {} : { shard });
 
@@ -36,7 +36,7 @@ test('a shard that is nobody’s or local is written to, whoever was seen', asyn
   }
 });
 
-test('a shard behind a link is refused for as long as the hold, then taken over', async (t) => {
+test('a plain write to a shard behind a link is refused during the hold, then takes the shard over', async (t) => {
   const { judged, clock } = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
 
   t.is(judged(), 'Conflict');
@@ -46,7 +46,7 @@ test('a shard behind a link is refused for as long as the hold, then taken over'
   t.is(judged(), 'takes');
 });
 
-test('a change that came, or somebody who was seen, renews the hold', async (t) => {
+test('a new change, or a writer that was seen, renews the hold', async (t) => {
   const changed = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }), changedMs: 10_000 });
   const seen = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
 
@@ -59,7 +59,7 @@ test('a change that came, or somebody who was seen, renews the hold', async (t) 
   t.is(changed.judged(), 'takes');
 });
 
-test('a change of before, under a clock that was hours ahead, holds nobody up for as long', async (t) => {
+test('a change dated hours ahead by a wrong clock does not prolong the hold', async (t) => {
   const { judged, clock } = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }), changedMs: 3 * 3_600_000 });
 
   t.is(judged(), 'Conflict');
@@ -67,7 +67,7 @@ test('a change of before, under a clock that was hours ahead, holds nobody up fo
   t.is(judged(), 'takes');
 });
 
-test('who is refused hears where the shard is written', async (t) => {
+test('a refusal names the cache where the shard is written', async (t) => {
   const parent = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'parent' }) });
   const child = await aPlainOrigin({ shard: aShardState(amber, 5, { via: 'child/east' }) });
   const message = ({ plainOrigin }: typeof parent): string => {

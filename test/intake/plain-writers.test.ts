@@ -38,7 +38,7 @@ async function somePlainWriters(shard: ShardState, { syncedTerm = 0 } = {}) {
 
 const plain = aShardState(amber, 5, { plain: true });
 
-test('what a plain writer wrote counts as synced once it has been quiet for a while, counted from the start', async (t) => {
+test('a plain writer’s objects count as synced once it has been quiet for a while, counted from the start', async (t) => {
   const { pushes, advance, logged, writers } = await somePlainWriters(plain);
 
   await advance(quietMs - 1_000);
@@ -50,7 +50,7 @@ test('what a plain writer wrote counts as synced once it has been quiet for a wh
   writers.close();
 });
 
-test('every change begins the quiet time anew', async (t) => {
+test('every change restarts the quiet time', async (t) => {
   const { pushes, advance, changed, writers } = await somePlainWriters(plain);
 
   await advance(20_000);
@@ -63,7 +63,7 @@ test('every change begins the quiet time anew', async (t) => {
   writers.close();
 });
 
-test('nothing is assumed of what is synced, of a pusher, or of a shard that lives elsewhere', async (t) => {
+test('nothing is assumed of a synced slice, of a pusher’s shard, or of a shard that lives elsewhere', async (t) => {
   const table: readonly (readonly [ShardState, number])[] = [
     [plain, 5],
     [aShardState(amber, 5), 0],
@@ -80,7 +80,7 @@ test('nothing is assumed of what is synced, of a pusher, or of a shard that live
   }
 });
 
-test('closed, it looks no more', async (t) => {
+test('after close it checks no more', async (t) => {
   const { pushes, advance, writers, clock } = await somePlainWriters(plain);
 
   writers.close();
@@ -90,7 +90,7 @@ test('closed, it looks no more', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('a plain writer that could not be heard during a pause of this process has not been quiet', async (t) => {
+test('a plain writer that could not be heard during a pause of this process does not count as quiet', async (t) => {
   const { clock, since, pushes, advance, writers } = await somePlainWriters(plain);
 
   clock.skip(2 * quietMs);

@@ -17,7 +17,7 @@ function aHolder(term: number, said: string[]): Holder {
   };
 }
 
-test('the next claim that stands sends the session before it away: fenced when older, replaced when it is the same process', (t) => {
+test('a later claim ends the session before: fenced if the process is older, replaced if it is the same', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);
 
@@ -50,7 +50,7 @@ test('all sessions of a shard write through one lane', (t) => {
   t.is(pushes.lanes, 2);
 });
 
-test('a shard that nobody pushed for is away since the start, and what was reported of it last is kept', (t) => {
+test('a shard without a pusher is away since the start, and the last report on it is kept', (t) => {
   const sessions = new PushSessions(new FakePushes(), 5);
 
   t.like(sessions.presence(amber), { peer: undefined, sinceMs: 5 });
@@ -58,7 +58,7 @@ test('a shard that nobody pushed for is away since the start, and what was repor
   t.is(sessions.presence(amber).reported.get('amber|apiexports.apis.kcp.io:')?.lagMs, 7);
 });
 
-test('what a pusher sent before it was away says nothing of now that it is back', (t) => {
+test('a pusher’s report from before it was away does not count when it is back', (t) => {
   const sessions = new PushSessions(new FakePushes(), 0);
   const [before, now] = [aHolder(1, []), aHolder(1, [])];
   sessions.enter(amber, before, 10);
@@ -69,7 +69,7 @@ test('what a pusher sent before it was away says nothing of now that it is back'
   t.deepEqual(sessions.freshness(apiExports), { connected: false, lagMs: 0, whole: false });
 });
 
-test('who is evicted is told why', (t) => {
+test('an evicted pusher gets the reason', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);
   sessions.enter(amber, aHolder(1, said), 10);
@@ -81,7 +81,7 @@ test('who is evicted is told why', (t) => {
   t.deepEqual(said, ['1 unavailable']);
 });
 
-test('a holder whose claim is the one that stands is not evicted with the older ones', (t) => {
+test('a holder with the present claim is not evicted with the older ones', (t) => {
   const said: string[] = [];
   const sessions = new PushSessions(new FakePushes(), 0);
   sessions.enter(amber, aHolder(7, said), 10);

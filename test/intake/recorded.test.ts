@@ -1,6 +1,6 @@
 /**
- * Every POST and PUT that kcp sent while it was recorded: each is admitted, each reads back as the JSON value it was, byte
- * for byte when it said where it is; and whatever changed nothing in kcp's own cache server changes nothing here.
+ * Every POST and PUT that kcp sent while it was recorded: each is admitted and reads back as the same JSON value, byte
+ * for byte if it names its place; and a write that changed nothing in kcp's own cache server changes nothing here.
  */
 import test from 'ava';
 import { readFile } from 'node:fs/promises';

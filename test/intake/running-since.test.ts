@@ -2,7 +2,7 @@ import test from 'ava';
 import { RunningSince } from '../../src/intake/running-since.js';
 import { ManualClock } from '../store/manual-clock.js';
 
-test('a process that runs has run since its start; one that was paused since the end of the pause, whoever asks first', (t) => {
+test('a process has run since its start, or since the end of its last pause, whoever asks first', (t) => {
   const clock = new ManualClock();
   const running = new RunningSince(clock);
   const startMs = clock.now();

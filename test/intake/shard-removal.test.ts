@@ -21,7 +21,7 @@ function setUp(policy: ShardRemovalPolicy) {
   const listeners: ((commit: Commit) => void)[] = [];
   const commits: Commits = { subscribe: (listener) => (listeners.push(listener), { cancel: () => {} }) };
   const sessions = new PushSessions(pushes, clock.now());
-  /** Shard objects of the root shard that are in the store, and of the shard cedar. */
+  /** The stored Shard objects of the root shard, and of the shard cedar. */
   const left = new Set<string>();
   const leftOfCedar = new Set<string>();
   const objects = {
@@ -44,7 +44,7 @@ function setUp(policy: ShardRemovalPolicy) {
     const commit: Commit = { revision, changes: [changed], movedPaths: [], swept: new Set(swept ? [revision] : []) };
     for (const listener of listeners) listener(commit);
   };
-  /** Lets what a look began come to its end. */
+  /** Lets a look come to its end. */
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 1_000) {
       clock.advance(Math.min(1_000, left));
@@ -54,7 +54,7 @@ function setUp(policy: ShardRemovalPolicy) {
   return { clock, pushes, sessions, removal, change, pass, left, leftOfCedar };
 }
 
-test('a shard is removed by name, behind a fence, and its pusher is sent away', async (t) => {
+test('a shard is removed by name, with a fence, and its pusher is sent away', async (t) => {
   const { pushes, sessions, removal, clock } = setUp(never);
   const said: string[] = [];
   pushes.hold(aSlice('apiexports'));
@@ -73,7 +73,7 @@ test('a shard is removed by name, behind a fence, and its pusher is sent away', 
   t.deepEqual(said, ['fenced']);
 });
 
-test('a shard that nothing is known of is not removed, and a store that cannot write says so', async (t) => {
+test('an unknown shard is not removed, and a store that cannot write reports that', async (t) => {
   const { pushes, removal } = setUp(never);
 
   t.is(await removal.remove(amber), undefined);
@@ -101,7 +101,7 @@ test('a shard whose Shard object is deleted is removed once nobody has pushed fo
   t.is(pushes.pushed.length, 1, 'once');
 });
 
-test('a Shard object that a sync left out, that came back, or that nobody configured removes nothing', async (t) => {
+test('a Shard object that was swept by a sync, came back, or has no configured grace removes nothing', async (t) => {
   const configured = setUp({ ...never, deletedGraceMs: minuteMs });
   const unconfigured = setUp(never);
 
@@ -140,7 +140,7 @@ test('a shard that stays away for too long is emptied without a fence, and only 
   t.true(pushes.pushed.every((push) => push.kind === 'clear' && push.shard === amber));
 });
 
-test('while its Shard object is left, or what was deleted was in another cluster or of an unknown shard, nothing goes', async (t) => {
+test('nothing is removed while the Shard object is still stored, or after deletes in another cluster or of unknown shards', async (t) => {
   const { pushes, change, pass, left } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports', 'birch'));
   pushes.hold(aSlice('apiexports', 'amber'));
@@ -154,7 +154,7 @@ test('while its Shard object is left, or what was deleted was in another cluster
   t.deepEqual(pushes.pushed, []);
 });
 
-test('only the root shard speaks of others: what another one calls a Shard object neither removes nor keeps anybody', async (t) => {
+test('only the root shard’s Shard objects count: those of another shard neither remove nor keep anybody', async (t) => {
   const { pushes, change, pass, leftOfCedar } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports', 'birch'));
   pushes.hold(aSlice('apiexports', 'amber'));
@@ -172,7 +172,7 @@ test('only the root shard speaks of others: what another one calls a Shard objec
   t.like(pushes.pushed, [{ kind: 'clear', shard: amber }]);
 });
 
-test('a shard that pushed once and is now written over plain HTTP is not away', async (t) => {
+test('a shard that pushed once and is now written over plain HTTP does not count as away', async (t) => {
   const { pushes, pass, clock } = setUp({ ...never, awayMaxMs: 60 * minuteMs });
   pushes.shardStates.push(aShardState(amber, 1));
   pushes.hold(aSlice('apiexports'), { changedMs: clock.now() + 50 * minuteMs });
@@ -181,7 +181,7 @@ test('a shard that pushed once and is now written over plain HTTP is not away', 
   t.deepEqual(pushes.pushed, []);
 });
 
-test('whoever connects while a shard is emptied is asked to come back and sync it; whoever claims it while it is removed keeps it', async (t) => {
+test('a pusher that connects while its shard is emptied is asked to come back and sync; one that claims it during a removal keeps it', async (t) => {
   const said: string[] = [];
   const emptied = setUp({ ...never, awayMaxMs: 60 * minuteMs });
   emptied.pushes.shardStates.push(aShardState(amber, 1));
@@ -214,7 +214,7 @@ test('whoever connects while a shard is emptied is asked to come back and sync i
   t.deepEqual(said, ['unavailable 0']);
 });
 
-test('a removal that fails is tried again, and keeps no other shard', async (t) => {
+test('a removal that fails is tried again, and holds up no other shard', async (t) => {
   const { pushes, change, pass } = setUp({ ...never, deletedGraceMs: minuteMs });
   pushes.hold(aSlice('apiexports'));
   pushes.hold(aSlice('apiexports', 'birch'));
@@ -235,7 +235,7 @@ test('a removal that fails is tried again, and keeps no other shard', async (t) 
   t.is(cleared.at(-1), amber);
 });
 
-test('a removal that is closed looks at nothing any more', async (t) => {
+test('after close a removal checks nothing any more', async (t) => {
   const { removal, clock } = setUp({ ...never, awayMaxMs: minuteMs });
 
   clock.advance(20_000);

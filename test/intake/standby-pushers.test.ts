@@ -1,4 +1,4 @@
-/** Two pushers of one shard against the real server: the second waits, has the shard within a second once the first is gone, and nobody is fenced for it. */
+/** Two pushers of one shard and the real server: the second waits, gets the shard within a second once the first is gone, and nobody is fenced. */
 import test from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import { pushedExport, RawPusher, sliceOf } from '../support/raw-pusher.js';
@@ -12,14 +12,14 @@ async function amberAt(server: TestServer): Promise<StatusReport['shards'][numbe
   return shards.find(({ shard }) => shard === 'amber');
 }
 
-/** One that comes for the first time; it has been answered nothing yet. */
+/** A process that comes for the first time and has no answer yet. */
 async function aNewcomer(server: TestServer, process: string, { takesOver = false } = {}): Promise<RawPusher> {
   const pusher = await RawPusher.connect(server);
   pusher.hello({ named: 0, process, takesOver });
   return pusher;
 }
 
-test('a second pusher of a shard waits until the first is gone, and is welcomed at once then', async (t) => {
+test('a second pusher of a shard waits until the first is gone, and is then welcomed at once', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -42,10 +42,10 @@ test('a second pusher of a shard waits until the first is gone, and is welcomed 
   t.is((await exportsOf(server)).join(), 'three,two');
   const back = await RawPusher.connect(server);
   back.hello({ process: 'first', named: first.term });
-  t.is(await back.farewell(), 'fenced', 'somebody came behind it');
+  t.is(await back.farewell(), 'fenced', 'another process has replaced it');
 });
 
-test('one that takes over waits for nobody', async (t) => {
+test('a pusher that takes over waits for nobody', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -56,7 +56,7 @@ test('one that takes over waits for nobody', async (t) => {
   t.is(await first.farewell(), 'fenced');
 });
 
-test('a process whose welcome was lost waits for nobody but itself', async (t) => {
+test('a process whose welcome was lost waits only for its own old connection', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   const { term } = await first.expect('welcome');
@@ -67,7 +67,7 @@ test('a process whose welcome was lost waits for nobody but itself', async (t) =
   t.is(await first.farewell(), 'replaced');
 });
 
-test('a pusher that comes back after a restart of the cache has its shard, though another was there before it', async (t) => {
+test('a pusher that comes back after a restart of the cache gets its shard, though another connected before it', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -84,7 +84,7 @@ test('a pusher that comes back after a restart of the cache has its shard, thoug
   t.is((await amberAt(restarted))?.standbys, 1);
 });
 
-test('a shard that is removed takes those who wait for it along; one that comes later has it', async (t) => {
+test('the removal of a shard also fences its standbys; a later pusher gets the shard', async (t) => {
   const server = await aServer(t);
   const first = await aNewcomer(server, 'first');
   await first.expect('welcome');
@@ -99,7 +99,7 @@ test('a shard that is removed takes those who wait for it along; one that comes 
   t.is((await third.next()).kind, 'welcome');
 });
 
-test('a standby at another cache of the tree has the shard once its pusher is gone, and a pusher that follows its certificate there is not fenced', async (t) => {
+test('a standby at another cache gets the shard once its pusher is gone, and a pusher that then moves there is not fenced', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -119,6 +119,6 @@ test('a standby at another cache of the tree has the shard once its pusher is go
   await until(async () => (await exportsOf(east)).join() === 'two');
   const moved = await RawPusher.connect(east);
   moved.hello({ process: 'second', named: term });
-  t.true((await moved.expect('welcome')).term > term, 'it is there now');
+  t.true((await moved.expect('welcome')).term > term, 'the shard is there now');
   t.is(await second.farewell(), 'replaced');
 });

@@ -46,7 +46,7 @@ function aHolder(process = 'first', silentSinceMs: () => number | undefined = ()
   return { process, term: 5, peer: 'p', silentSinceMs, bye: () => {}, dropped: () => {} };
 }
 
-test('a shard that nobody has, that was removed or is written over plain HTTP is had at once', async (t) => {
+test('a shard that nobody holds, that was removed or is written over plain HTTP is given at once', async (t) => {
   const plain = aShardState(amber, 5, { plain: true, process: '' });
   for (const shard of [undefined, aShardState(amber, 5, { removed: true }), plain, aShardState(amber, 5, { process: 'second' })]) {
     const { come, settled } = await someStandbys(shard);
@@ -57,7 +57,7 @@ test('a shard that nobody has, that was removed or is written over plain HTTP is
   }
 });
 
-test('whoever has the shard here is waited for until it is gone, is silent, or has had no source for ten seconds', async (t) => {
+test('a standby waits for a local holder until it is gone, is silent, or has had no source for ten seconds', async (t) => {
   const stage = await someStandbys(aShardState(amber, 5));
   const { sessions, clock, come, settled, advance } = stage;
   let silentMs: number | undefined;
@@ -90,7 +90,7 @@ test('whoever has the shard here is waited for until it is gone, is silent, or h
   t.deepEqual(await advance(100), ['fourth']);
 });
 
-test('whoever had it here before the start has five seconds to come back', async (t) => {
+test('a holder from before the start has five seconds to come back', async (t) => {
   const { come, settled, advance } = await someStandbys(aShardState(amber, 5));
 
   void come('second');
@@ -100,7 +100,7 @@ test('whoever had it here before the start has five seconds to come back', async
   t.deepEqual(await advance(100), ['second']);
 });
 
-test('whoever has it at another cache is waited for while it is seen there, and for the hold where nobody knows', async (t) => {
+test('a standby waits for a holder at another cache while it is seen there, and for the hold where the claim is unreached', async (t) => {
   for (const [isReached, waitMs] of [
     [true, 1_500],
     [false, holdMs],
@@ -109,7 +109,7 @@ test('whoever has it at another cache is waited for while it is seen there, and 
     Object.assign(seen, { isReached, ms: Infinity });
     void come('second');
     t.deepEqual(await settled(), ['second waits']);
-    t.deepEqual(await advance(10 * holdMs), [], 'it is seen all the time');
+    t.deepEqual(await advance(10 * holdMs), [], 'the holder is seen all the time');
     seen.ms = clock.now();
 
     t.deepEqual(await advance(waitMs - 100), []);
@@ -117,7 +117,7 @@ test('whoever has it at another cache is waited for while it is seen there, and 
   }
 });
 
-test('those who wait have it one after the other, and who leaves is not waited for', async (t) => {
+test('standbys get the shard one after the other, and one that leaves is skipped', async (t) => {
   const { sessions, standbys, clock, come, settled, advance } = await someStandbys(aShardState(amber, 5));
   const holder = aHolder();
   sessions.enter(amber, holder, clock.now());
@@ -133,11 +133,11 @@ test('those who wait have it one after the other, and who leaves is not waited f
   sessions.leave(amber, holder, clock.now());
 
   t.deepEqual(await settled(), ['second']);
-  t.deepEqual(await advance(60_000), [], 'the second one has it');
+  t.deepEqual(await advance(60_000), [], 'the second one holds it');
   t.is(standbys.count(amber), 1);
 });
 
-test('whoever waits when the shard is removed is fenced with whoever had it', async (t) => {
+test('the removal of a shard fences its standbys together with its holder', async (t) => {
   const { pushes, sessions, clock, come, settled } = await someStandbys(aShardState(amber, 5));
   const holder = aHolder();
   sessions.enter(amber, holder, clock.now());

@@ -1,4 +1,4 @@
-/** What a cache does with slices that the pusher of their shard names no longer, over the wire. */
+/** What a cache does with slices that the pusher of their shard no longer names, over the wire. */
 import test from 'ava';
 import type { Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
@@ -33,12 +33,12 @@ async function both(server: TestServer, count: number): Promise<RawPusher> {
   return pusher;
 }
 
-/** Until what was sent before it is decided. */
+/** Resolves once everything sent before is decided. */
 async function settled(pusher: RawPusher): Promise<void> {
   await pusher.acknowledged(pusher.put(exports, [pushedExport('one')]));
 }
 
-test('a slice that its pusher names no longer is removed, and everything else stays', async (t) => {
+test('a slice that its pusher no longer names is removed, and everything else stays', async (t) => {
   const server = await aServer(t);
   const birch = await RawPusher.open(server, { name: 'birch' });
   await birch.sync(sliceOf('apiresourceschemas', { shard: 'birch' }), schemasOf(2), 'v1alpha1');
@@ -56,7 +56,7 @@ test('a slice that its pusher names no longer is removed, and everything else st
   t.is(await objects(server, sliceOf('apiresourceschemas', { shard: 'birch' })), 2);
 });
 
-test('a slice that is named again is resynced before anything is taken of it', async (t) => {
+test('a slice that is named again is resynced before any of its changes is accepted', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, 3);
   pusher.types([exports]);
@@ -83,7 +83,7 @@ test('a pusher that has lost its shard removes nothing by the types that it name
   t.is(await objects(server, exports), 1);
 });
 
-test('a pusher that names no types has nothing removed', async (t) => {
+test('a pusher that names no types removes nothing', async (t) => {
   const server = await aServer(t);
   const first = await both(server, 3);
   first.socket.terminate();
@@ -94,7 +94,7 @@ test('a pusher that names no types has nothing removed', async (t) => {
   t.is(await objects(server), 3);
 });
 
-test('many objects of a type that is named no longer are held: shown, not current, not whole, and there', async (t) => {
+test('many objects of a type that is no longer named are held: shown, not current, not whole, and there', async (t) => {
   const server = await aServer(t);
   const pusher = await both(server, many);
   await pusher.syncWhole(exports, [pushedExport('one')]);
@@ -112,7 +112,7 @@ test('many objects of a type that is named no longer are held: shown, not curren
   t.is(await server.metric('strata_slice_held_objects'), many);
 });
 
-test('what is held is removed once its grace time is over', async (t) => {
+test('held objects are removed once their grace time is over', async (t) => {
   const server = await aServer(t, { flags: { 'removal-hold-grace': '1s' } });
   const pusher = await both(server, many);
 
@@ -124,7 +124,7 @@ test('what is held is removed once its grace time is over', async (t) => {
   t.is(await server.metric('strata_slice_held_objects'), 0);
 });
 
-test('a type that is named again is held no longer, and its objects stay', async (t) => {
+test('a type that is named again is no longer held, and its objects stay', async (t) => {
   const server = await aServer(t, { flags: { 'removal-hold-grace': '2s' } });
   const pusher = await both(server, many);
   pusher.types([exports]);
@@ -139,7 +139,7 @@ test('a type that is named again is held no longer, and its objects stay', async
   t.is((await held(server))?.syncedIn, 'this-term');
 });
 
-test('a restart during the hold removes nothing: the grace time begins anew once the pusher is back', async (t) => {
+test('a restart during the hold removes nothing: the grace time starts over once the pusher is back', async (t) => {
   const flags = { 'removal-hold-grace': '1500ms' };
   const first = await aServer(t, { flags });
   const pusher = await both(first, many);
@@ -163,7 +163,7 @@ test('a restart during the hold removes nothing: the grace time begins anew once
   t.true(performance.now() - backMs > 1_300);
 });
 
-test('what is held until its pusher has gone is removed when that is back', async (t) => {
+test('objects held until their pusher has gone are removed when it is back', async (t) => {
   const server = await aServer(t, { flags: { 'removal-hold-grace': '3s' } });
   const pusher = await both(server, many);
   pusher.types([exports]);

@@ -27,7 +27,7 @@ export function exportAt(path: string, name = 'one', cluster = 'acme'): PushedOb
   return pushedObject({ apiVersion: 'apis.kcp.io/v1alpha2', kind: 'APIExport', metadata, spec: {} }, cluster);
 }
 
-/** What it throws, as `kind status reason`; fails the test when it throws nothing. */
+/** The error it throws, as `kind status reason`; fails the test when it throws nothing. */
 export async function faultOf(t: ExecutionContext, asked: Promise<unknown>): Promise<string> {
   const { kind, status, reason } = (await t.throwsAsync(asked)) as Error & { kind?: string; status?: number; reason?: string };
   return `${kind} ${status} ${reason}`.trim();

@@ -1,4 +1,4 @@
-/** What the absence of an object is worth where something of its type was refused, is no longer named by its pusher, or may be behind a cache that is away. */
+/** What an absence proves when an object of the type was refused, the pusher no longer names the type, or a cache that may have it is away. */
 import test, { type ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { SliceFreshness } from '../../src/frames/frame.js';
@@ -13,7 +13,7 @@ const exports = sliceOf('apiexports');
 const schemas = sliceOf('apiresourceschemas');
 const bounds = { reportAgeMaxMs: 0 };
 
-/** Whether the absence of an object that nobody has is vouched for. */
+/** Whether the absence of an object that does not exist is proved. */
 async function isVouched(t: ExecutionContext, server: TestServer): Promise<boolean> {
   const answer = await aReader(t, server, { bounds }).get(aRef({ name: 'none' }));
   t.is(answer.kind, 'absent');
@@ -24,7 +24,7 @@ async function statusOf(server: TestServer): Promise<StatusReport> {
   return JSON.parse((await server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
 }
 
-test('an object that this cache has refused from a link is not vouched to be absent, until it is taken', async (t) => {
+test('an object that this cache refused from a link is not proved absent, until it is accepted', async (t) => {
   const children = `children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}`;
   const root = await aServer(t, { config: children });
   const child = await openChild(root);
@@ -47,7 +47,7 @@ test('an object that this cache has refused from a link is not vouched to be abs
   claim(child, shardName('amber'));
   child.begin(exports);
   child.put(exports, [pushedExport('one'), broken]);
-  child.end(exports, 2, 'an edge');
+  child.end(exports, 2, 'a filter');
   await report();
   await until(async () => (await statusOf(root)).shards[0]?.connection.kind === 'connected');
 
@@ -58,7 +58,7 @@ test('an object that this cache has refused from a link is not vouched to be abs
   await expect('resync');
   child.begin(exports);
   child.put(exports, [pushedExport('one'), pushedExport('two')]);
-  child.end(exports, 2, 'an edge');
+  child.end(exports, 2, 'a filter');
   await report();
   await until(async () => (await statusOf(root)).shards[0]?.slices[0]?.whole === true);
   t.true(await isVouched(t, root));
@@ -66,10 +66,10 @@ test('an object that this cache has refused from a link is not vouched to be abs
   child.put(exports, [broken]);
   await expect('resync');
   await until(async () => !(await isVouched(t, root)));
-  t.pass('it keeps the form of before');
+  t.pass('it keeps its earlier version');
 });
 
-test('a type that a pusher no longer names has objects of unknown freshness, and vouches for no absence', async (t) => {
+test('objects of a type that a pusher no longer names have unknown freshness, and the type proves no absence', async (t) => {
   const server = await aServer(t);
   const before = await RawPusher.open(server);
   await before.syncWhole(exports, [pushedExport('one')]);
@@ -87,7 +87,7 @@ test('a type that a pusher no longer names has objects of unknown freshness, and
   t.like(await reader.get(ref), { kind: 'found', freshness: { whole: false, sourceConnected: null, lagMs: null } });
 });
 
-test('while a cache that was a neighbour once is away, absence is vouched for nowhere in its tree', async (t) => {
+test('while a former neighbour is away, no cache of its tree proves an absence', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const west = await tree.cache('west', { parent: root });
@@ -113,7 +113,7 @@ parent: {forward: [{types: ['*']}], follow: [{types: ['*']}]}
 children: {'*': {accept: [{shards: ['*']}], offer: [{types: ['*']}]}}
 `;
 
-test('a cache that has started anew remembers who was below it, until it is to forget', async (t) => {
+test('a restarted cache remembers who was below it, until that is forgotten', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -129,12 +129,12 @@ test('a cache that has started anew remembers who was below it, until it is to f
   t.false(await isVouched(t, again));
   t.is((await again.client().raw('DELETE', '/services/cache/caches/east')).status, 200);
   t.true((await statusOf(again)).tree?.complete);
-  t.false(await isVouched(t, again), 'nobody brings the objects of amber');
+  t.false(await isVouched(t, again), 'nobody pushes the objects of amber');
   t.is((await again.client().raw('DELETE', '/services/cache/shards/amber')).status, 200);
   t.true(await isVouched(t, again));
 });
 
-test('what a policy keeps back at the other end is not vouched for here', async (t) => {
+test('a cache proves no absence for what a policy at the other end holds back', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const config = `parent: {forward: [{types: ['*'], clusters: [acme]}], follow: [{types: ['*']}]}\n`;
@@ -149,7 +149,7 @@ test('what a policy keeps back at the other end is not vouched for here', async 
   t.false(await isVouched(t, root));
 });
 
-test('a cache that may not hear of a shard below it is not complete, until it may; what it told itself is no such shard', async (t) => {
+test('a cache that may not hear of a shard below it is not complete, until it may; a shard that came from itself does not count', async (t) => {
   const tree = await aTree(t);
   const accepting = (shards: string): string =>
     `children: {east: {accept: [{shards: [${shards}]}], offer: [{types: ['*']}]}}\nlink: {policyPoll: 100ms}\n`;

@@ -22,7 +22,7 @@ async function aConnection(t: ExecutionContext, answer: Answering, bounds: Parti
 const silent: Answering = () => {};
 const fine: Answering = (_, response) => void response.end('fine');
 
-test('questions one after the other share a connection, and leave no timer behind', async (t) => {
+test('requests one after the other share a connection, and leave no timer behind', async (t) => {
   const { standIn, clock, connection } = await aConnection(t, fine);
 
   await connection.ask('/a?b=c');
@@ -34,7 +34,7 @@ test('questions one after the other share a connection, and leave no timer behin
   t.is(clock.pending, 0);
 });
 
-test('a question ends when its time is up, also in the middle of an answer', async (t) => {
+test('a request ends when its time is up, also in the middle of an answer', async (t) => {
   const { standIn, clock, connection } = await aConnection(t, (request, response) => {
     if (request.url === '/half') response.write('half');
   });
@@ -48,7 +48,7 @@ test('a question ends when its time is up, also in the middle of an answer', asy
   await until(() => standIn.sockets.size === 0);
 });
 
-test('a question whose signal is aborted ends with the reason, before it was asked or after', async (t) => {
+test('a request whose signal is aborted ends with the reason, before it was sent or after', async (t) => {
   const { standIn, clock, connection } = await aConnection(t, silent);
   const [before, after] = [new AbortController(), new AbortController()];
   before.abort(new Error('never mind'));
@@ -63,7 +63,7 @@ test('a question whose signal is aborted ends with the reason, before it was ask
   t.is(clock.pending, 0);
 });
 
-test('an answer beyond the bound is given up where the bound is', async (t) => {
+test('an answer beyond the bound is given up at the bound', async (t) => {
   const endless: Answering = (_, response) => {
     const more = (): void => {
       if (!response.destroyed) response.write(Buffer.alloc(10_000), more);
@@ -76,7 +76,7 @@ test('an answer beyond the bound is given up where the bound is', async (t) => {
   await until(() => standIn.sockets.size === 0);
 });
 
-test('one question more than may be under way is refused at once, and the next is asked when one has ended', async (t) => {
+test('one request more than may be under way is refused at once, and the next is sent when one has ended', async (t) => {
   const waiting: ServerResponse[] = [];
   const { connection } = await aConnection(t, (_, response) => void waiting.push(response), { connectionsMax: 1, questionsMax: 2 });
   const [first, second] = [connection.ask('/1'), connection.ask('/2')];
@@ -111,7 +111,7 @@ test('a connection that the cache closes as it is used again costs nothing; one 
   t.is(standIn.requests.length, 4);
 });
 
-test('a cache that is not there, or that the CA does not vouch for, is unreachable; redirects are not followed', async (t) => {
+test('a cache that does not answer, or whose certificate the CA did not sign, is unreachable; redirects are not followed', async (t) => {
   const { standIn, connection } = await aConnection(t, (_, response) => void response.writeHead(301, { location: '/elsewhere' }).end());
   const other = await CacheStandIn.start(t, fine);
   const { certificate, key } = standIn;
@@ -135,7 +135,7 @@ test('a cache that is not there, or that the CA does not vouch for, is unreachab
   );
 });
 
-test('closing ends what is under way; nothing is asked any more', async (t) => {
+test('closing ends what is under way, and later requests are refused', async (t) => {
   const { standIn, connection } = await aConnection(t, silent);
   const answer = connection.ask('/');
   await until(() => standIn.requests.length === 1);
@@ -147,7 +147,7 @@ test('closing ends what is under way; nothing is asked any more', async (t) => {
   await until(() => standIn.sockets.size === 0);
 });
 
-test('when the cache wants to be asked again is told, where it says so in seconds', async (t) => {
+test('an error says when the cache wants to be asked again, if the cache says so in seconds', async (t) => {
   const { connection } = await aConnection(t, (request, response) => {
     const later = request.url === '/seconds' ? '2' : 'Wed, 21 Oct 2026 07:28:00 GMT';
     response.writeHead(429, { 'retry-after': later }).end();

@@ -24,7 +24,7 @@ async function all(objects: AsyncIterable<CachedObject>): Promise<readonly Cache
   return read;
 }
 
-test('an object is found by logical cluster and by canonical path, on whichever shard has it, as fresh as that shard', async (t) => {
+test('an object is found by logical cluster and by canonical path, on any shard, with the freshness of that shard', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [exportAt('root:org')]);
@@ -42,7 +42,7 @@ test('an object is found by logical cluster and by canonical path, on whichever 
   t.like(unsynced, { kind: 'found', shard: 'birch', freshness: { shard: 'birch', connected: true, whole: false } });
 });
 
-test('what is found is the text that the cache has, with every digit', async (t) => {
+test('a found object is the text that the cache has, with every digit', async (t) => {
   const server = await aServer(t);
   const body = new TextEncoder().encode(
     '{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"one","uid":"u"},' +
@@ -59,7 +59,7 @@ test('what is found is the text that the cache has, with every digit', async (t)
   t.true(only?.text.includes('"spec":{"big":9007199254740993,"one":1.0}'));
 });
 
-test('an object that is absent is told with what its absence is worth', async (t) => {
+test('an absent object comes with what its absence proves', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(exports, [exportAt('root:org')]);
@@ -86,7 +86,7 @@ test('an object that is absent is told with what its absence is worth', async (t
   ]);
 });
 
-test('a type that is not served in the version asked for is missing, which vouches for no absence', async (t) => {
+test('a type that is not served in the version asked for is missing, which proves no absence', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
@@ -96,13 +96,13 @@ test('a type that is not served in the version asked for is missing, which vouch
   t.like(await reader.list(aRef({ version: 'v9' })), missing);
 });
 
-test('a cache that knows no shard vouches for no absence', async (t) => {
+test('a cache that knows no shard proves no absence', async (t) => {
   const server = await aServer(t);
 
   t.like(await aReader(t, server).get(aRef()), { kind: 'absent', whole: false, shards: [] });
 });
 
-test('a path to several clusters and an object on several shards are ambiguous, not absent; naming the shard settles it', async (t) => {
+test('a path to several clusters and an object on several shards are ambiguous, not absent, unless the shard is named', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org'), pushedExport('both', { cluster: 'acme' })]);
   const birch = await RawPusher.open(server, { name: 'birch' });
@@ -145,7 +145,7 @@ test('a type that a ClusterCachedResource declares is read by its identity, or b
   t.like(await reader.get({ ...ref, resource: 'unheard' }), { kind: 'absent', whole: false });
 });
 
-test('a list is read page by page, and what is written meanwhile is not in it', async (t) => {
+test('a list is read page by page, without what is written meanwhile', async (t) => {
   const server = await aServer(t);
   const amber = await RawPusher.open(server);
   await amber.syncWhole(
@@ -182,7 +182,7 @@ test('a page that would be too long an answer is asked for as smaller ones, down
   t.is(await faultOf(t, tooLittle.list(aRef())), 'too-long 0');
 });
 
-test('a list of nothing is no absence, one of an unknown path is', async (t) => {
+test('an empty list is no absence, a list at an unknown path is one', async (t) => {
   const server = await aServer(t);
   const reader = aReader(t, server);
 
@@ -208,7 +208,7 @@ test('a cache that is down, silent, or refuses is a fault, and never an absence'
   t.is(await faultOf(t, reader.get(aRef())), 'unreachable 0');
 });
 
-test('a reader goes on by itself when the cache has started anew', async (t) => {
+test('a reader goes on by itself when the cache has restarted', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const reader = aReader(t, server);
@@ -223,7 +223,7 @@ test('a reader goes on by itself when the cache has started anew', async (t) => 
 const object = { kind: 'APIExport', metadata: { name: 'one', annotations: { 'kcp.io/shard': 'amber' } } };
 const notFound = { kind: 'Status', reason: 'NotFound', message: 'not found' };
 
-/** A reader of a cache that answers what the test says, and the order in which it was asked. */
+/** A reader of a cache that answers what the test says, and the order of its requests. */
 function scripted(answers: (target: string) => Readonly<{ status: number; body: unknown }>) {
   const asked: string[] = [];
   const clock = new ManualClock();
@@ -254,7 +254,7 @@ function aReport(shards: readonly string[]): unknown {
   };
 }
 
-test('the report that an absence is judged by was asked for before the object, and only once in a while', async (t) => {
+test('the report that decides on an absence was asked for before the object, and only once in a while', async (t) => {
   const { reader, clock, asked } = scripted((what) =>
     what === 'report' ? { status: 200, body: aReport(['amber']) } : { status: 404, body: notFound },
   );
@@ -269,7 +269,7 @@ test('the report that an absence is judged by was asked for before the object, a
   t.like(again, { kind: 'absent', whole: true, shards: [{ reportedAgoMs: 700 }] });
 });
 
-test('an object on a shard that the report does not know yet has a new report asked for', async (t) => {
+test('for an object on a shard that the report does not know yet, a new report is asked for', async (t) => {
   let reports = 0;
   const { reader, asked } = scripted((what) => {
     if (what === 'object') return { status: 200, body: object };
@@ -283,7 +283,7 @@ test('an object on a shard that the report does not know yet has a new report as
   t.like(found, { kind: 'found', freshness: { shard: 'amber', whole: true, lagMs: 2 } });
 });
 
-test('a cache that tells no freshness is read all the same: objects are of unknown freshness, and absence is worth nothing', async (t) => {
+test('a cache that reports no freshness can still be read: freshness is unknown, and absence proves nothing', async (t) => {
   for (const report of [
     { status: 404, body: notFound },
     { status: 200, body: { something: 'else' } },
@@ -297,7 +297,7 @@ test('a cache that tells no freshness is read all the same: objects are of unkno
   }
 });
 
-test('a reference that names nothing is not asked for', async (t) => {
+test('a reference that names nothing is not sent', async (t) => {
   const { reader, asked } = scripted(() => ({ status: 200, body: object }));
 
   await t.throwsAsync(reader.get(aRef({ name: '..' })), { message: /the name/ });
@@ -306,7 +306,7 @@ test('a reference that names nothing is not asked for', async (t) => {
   t.deepEqual(asked, []);
 });
 
-test('how fresh a type is can be asked for by itself', async (t: ExecutionContext) => {
+test('the freshness of a type can be asked for by itself', async (t: ExecutionContext) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, []);
 

@@ -1,4 +1,4 @@
-/** What answers at the URL of a cache and is none, or none that is well: each test says what it does with a request. */
+/** A server at the URL of a cache that is no cache, or a broken one: each test says what it does with a request. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -13,13 +13,13 @@ import type { ExecutionContext } from 'ava';
 const run = promisify(execFile);
 
 export class CacheStandIn {
-  /** PEM; it vouches for itself. */
+  /** PEM, self-signed. */
   readonly certificate: string;
   readonly key: string;
-  /** The paths, with their queries, in the order in which they came. */
+  /** The requested paths, with their queries, in the order in which they came. */
   readonly requests: string[] = [];
   readonly sockets = new Set<Socket>();
-  /** Connections taken so far. */
+  /** Connections accepted so far. */
   connections = 0;
   readonly #server: Server;
 

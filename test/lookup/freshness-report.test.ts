@@ -16,7 +16,7 @@ function aReport(shards: readonly unknown[], { ready = true, complete = true } =
   return parseFreshnessReport(JSON.stringify({ cache: { ready }, tree: { complete }, shards }));
 }
 
-test('of what a cache reports, each shard says what stands for the type', (t) => {
+test('each shard gets its own freshness for a type from a cache’s report', (t) => {
   const report = parseFreshnessReport(JSON.stringify(aStatusReport()));
 
   const { whole, shards } = typeFreshness(report, exports, 40);
@@ -30,7 +30,7 @@ test('of what a cache reports, each shard says what stands for the type', (t) =>
   ]);
 });
 
-test('absence counts only where the cache is ready and knows every shard, and has all that each of them has', (t) => {
+test('absence counts only where the cache is ready, knows every shard, and has all objects of each', (t) => {
   const whole = (report: FreshnessReport): boolean => typeFreshness(report, exports, 0).whole;
 
   t.true(whole(aReport([aShard('amber'), aShard('birch')])));
@@ -39,14 +39,14 @@ test('absence counts only where the cache is ready and knows every shard, and ha
   t.false(whole(aReport([aShard('amber'), aShard('birch', [aSlice({ resource: 'apiconversions' })])])));
   t.false(whole(aReport([aShard('amber')], { ready: false })));
   t.false(whole(aReport([aShard('amber')], { complete: false })));
-  t.false(whole(aReport([aShard('amber', [aSlice()], { connection: { kind: 'away', forMs: 1 } })])), 'nobody brings its objects');
-  t.false(whole(aReport([aShard('amber', [aSlice()], { connection: { kind: 'plain' } })])), 'nobody can tell');
+  t.false(whole(aReport([aShard('amber', [aSlice()], { connection: { kind: 'away', forMs: 1 } })])), 'nobody pushes its objects');
+  t.false(whole(aReport([aShard('amber', [aSlice()], { connection: { kind: 'plain' } })])), 'nobody reports on it');
   t.false(whole(aReport([aShard('amber', [aSlice({ sourceConnected: false })])])));
   t.false(whole(aReport([aShard('amber', [aSlice({ sourceConnected: null, lagMs: null })])])), 'its pusher does not name the type');
   t.false(whole(aReport([])));
 });
 
-test('without an identity the worst of the types of that name speaks, with one that type alone', (t) => {
+test('without an identity the worst type of that name counts, with one that type alone', (t) => {
   const good = aSlice({ identity: 'good' });
   const bad = aSlice({ identity: 'bad', whole: false, changedAgoMs: 5, lagMs: 70, sourceConnected: false });
   const report = aReport([aShard('amber', [good, bad])]);
@@ -62,7 +62,7 @@ test('without an identity the worst of the types of that name speaks, with one t
   t.is(freshnessOn(report, 'birch', exports, 0), undefined);
 });
 
-test('what a newer cache says in words that are not known here is reported by nobody; what is no status is a fault', (t) => {
+test('an unknown word of a newer cache counts as unknown; a body that is no status is a fault', (t) => {
   const slice = aSlice({ lagMs: { some: 'thing' }, sourceConnected: 'perhaps', changedAgoMs: undefined });
   const report = aReport([aShard('amber', [slice], { connection: { kind: 'through-a-parent' }, more: 1 })]);
 

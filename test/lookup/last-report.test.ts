@@ -29,7 +29,7 @@ test('a report is used while it is young enough, counted from when it was asked 
   t.is(asked, 2);
 });
 
-test('those who come while it is asked for wait for the same answer; one who gives up takes it from nobody', async (t) => {
+test('callers that come while a report is asked for wait for the same answer; one that gives up does not disturb the others', async (t) => {
   const answer = deferred<FreshnessReport>();
   let asked = 0;
   const last = new LastReport({ clock: new ManualClock(), ask: () => ((asked += 1), answer.promise) });
@@ -45,7 +45,7 @@ test('those who come while it is asked for wait for the same answer; one who giv
   t.is(asked, 1);
 });
 
-test('a failure is told to all who wait and is not remembered; a clock that was set back makes nothing fresh', async (t) => {
+test('a failure goes to all who wait and is not remembered; a clock that was set back makes nothing fresh', async (t) => {
   const clock = new ManualClock();
   const answers: (() => Promise<FreshnessReport>)[] = [
     () => Promise.reject(new Error('down')),
@@ -65,7 +65,7 @@ test('a failure is told to all who wait and is not remembered; a clock that was 
   t.false((await last.within(1_000)).report.ready);
 });
 
-test('one told later than another is asked for at once, whatever the time, and by all who want it once', async (t) => {
+test('a report later than a given one is asked for at once, whatever the time, and only once for all who want it', async (t) => {
   const clock = new ManualClock();
   let asked = 0;
   const last = new LastReport({ clock, ask: () => Promise.resolve({ ...report, ready: (asked += 1) > 1 }) });

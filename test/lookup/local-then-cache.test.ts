@@ -10,7 +10,7 @@ type Named = Readonly<{ name: string }>;
 
 const parse = (text: string): Named => ({ name: (JSON.parse(text) as { metadata: Named }).metadata.name });
 
-/** What an informer of the own shard would have, by cluster or path and name. */
+/** The objects that an informer of the own shard would have, by cluster or path and name. */
 function localOf(...known: readonly string[]): LocalGetter<Named> {
   return ({ cluster, name }) => (known.includes(`${cluster}/${name}`) ? { name: `local ${name}` } : undefined);
 }
@@ -18,14 +18,14 @@ function localOf(...known: readonly string[]): LocalGetter<Named> {
 /** A cache that must not be asked. */
 const unasked: Pick<CacheReader, 'get'> = { get: () => Promise.reject(new Error('the cache was asked')) };
 
-test('what is there locally is taken, and the cache is not asked', async (t) => {
+test('an object that is there locally is used, and the cache is not asked', async (t) => {
   const lookUp = new LocalThenCache({ local: localOf('acme/one'), cache: unasked, parse });
 
   t.deepEqual(await lookUp.get(aRef()), { kind: 'found', from: 'local', object: { name: 'local one' } });
   await t.throwsAsync(lookUp.get(aRef({ name: 'two' })), { message: 'the cache was asked' });
 });
 
-test('what is not there locally is taken from the cache, by cluster or by path, with its shard and how fresh that is', async (t) => {
+test('an object that is not there locally comes from the cache, by cluster or by path, with its shard and freshness', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [exportAt('root:org')]);
   const lookUp = new LocalThenCache({ local: localOf('acme/two'), cache: aReader(t, server), parse });
@@ -43,7 +43,7 @@ test('what is not there locally is taken from the cache, by cluster or by path, 
     });
 });
 
-test('an object that neither has is absent: both were asked, and the cache says what its half is worth', async (t) => {
+test('an object that neither has is absent: both were asked, and the cache says what its half proves', async (t) => {
   const server = await aServer(t);
   await (await RawPusher.open(server)).syncWhole(exports, [pushedExport('one')]);
   const lookUp = new LocalThenCache({ local: localOf(), cache: aReader(t, server), parse });
@@ -56,7 +56,7 @@ test('an object that neither has is absent: both were asked, and the cache says 
   });
 });
 
-test('after its pusher has gone the cache still answers, and says that it is not connected', async (t) => {
+test('after its pusher has gone the cache still answers, and reports it as not connected', async (t) => {
   const server = await aServer(t);
   const pusher = await RawPusher.open(server);
   await pusher.syncWhole(exports, [pushedExport('one')]);
@@ -80,7 +80,7 @@ test('an ambiguous path is reported as such', async (t) => {
   });
 });
 
-test('while the cache is down local objects are found all the same, and others are a fault', async (t) => {
+test('while the cache is down local objects are still found, and others are a fault', async (t) => {
   const server = await aServer(t);
   const lookUp = new LocalThenCache({ local: localOf('acme/one'), cache: aReader(t, server), parse });
   await server.stop();
@@ -89,7 +89,7 @@ test('while the cache is down local objects are found all the same, and others a
   t.is(await faultOf(t, lookUp.get(aRef({ name: 'two' }))), 'unreachable 0');
 });
 
-test('an error of the local getter does not fall through, but for the one that says NotFound', async (t) => {
+test('an error of the local getter does not fall through to the cache, unless it is NotFound', async (t) => {
   const failing =
     (message: string): LocalGetter<Named> =>
     () =>
@@ -108,7 +108,7 @@ test('an error of the local getter does not fall through, but for the one that s
   t.like(await empty.get(aRef()), { kind: 'found', from: 'cache' });
 });
 
-test('a reference that names nothing is refused before anybody is asked, and so is who has given up', async (t) => {
+test('a reference that names nothing is refused before anybody is asked, and so is an aborted call', async (t) => {
   const asked: ObjectRef[] = [];
   const lookUp = new LocalThenCache<Named>({ local: (ref) => void asked.push(ref), cache: unasked, parse });
 

@@ -14,7 +14,7 @@ test('a reference is read where kcp would read it, on any shard unless it names 
   t.is(collectionTarget(aRef({ identity: '' })), collectionTarget(aRef()));
 });
 
-test('what names nothing, or would lead elsewhere in a URL, is no reference', (t) => {
+test('a reference that names nothing, or would lead elsewhere in a URL, is refused', (t) => {
   for (const [ref, why] of [
     [{ cluster: '*' }, /neither the name of a logical cluster nor a canonical path/],
     [{ cluster: 'root:org/../x' }, /neither the name/],
@@ -31,7 +31,7 @@ test('what names nothing, or would lead elsewhere in a URL, is no reference', (t
     t.throws(() => objectTarget(aRef(ref)), { message: why });
 });
 
-test('a reference without identity is of every type of its name, one with identity of that type only', (t) => {
+test('a reference without identity covers every type of its name, one with identity that type only', (t) => {
   const type = { group: '', resource: 'configmaps', identity: 'abc' };
 
   t.true(isOfType({ group: '', resource: 'configmaps' }, type));

@@ -1,7 +1,7 @@
 /**
- * Damage to a stopped store (F5): a bit, or a sector, at a random place of the database or of its write-ahead log. Whatever the server then serves was
- * once so: either nothing has changed, or it refuses, or it is an older state and says so to whoever has seen a newer one. Only where no start has
- * checked, because the store is too large, may an entry that damage took out of an index be missed.
+ * Damage to a stopped store (F5): a bit, or a sector, at a random place of the database or of its write-ahead log. Everything the server then serves
+ * was once so: nothing has changed, or it refuses, or it is an older state and a client that has seen a newer one learns that. Only where no start has
+ * checked, because the store is too large, may an entry be missed that damage removed from an index.
  *
  * TEST_SEED=n repeats a run, TEST_FLIPS=n damages each file n times.
  */
@@ -55,7 +55,7 @@ for (const { title, file, ending, flags, mayMiss } of [
     t.deepEqual(wrong, []);
   });
 
-test('a store that is not damaged is found whole, and what it never held is found wrong', async (t) => {
+test('an undamaged store is found whole, and content that it never held is found wrong', async (t) => {
   await using server = await StrataProcess.start({ flags: ['--bookmark-interval=100ms'] });
   const story = await aStory(server);
   const [key = '', text = ''] = [...story.objects].find(([, each]) => each.includes('xx')) ?? [];
@@ -84,7 +84,7 @@ async function verdictOn(server: StrataProcess, story: Story): Promise<Verdict> 
   }
 }
 
-/** Objects that are created, change and go. */
+/** Objects that are created, changed and deleted. */
 async function aStory(server: StrataProcess): Promise<Story> {
   const client = server.client();
   const born = positionOf(await client.list(wildcardPath));

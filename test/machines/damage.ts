@@ -1,10 +1,10 @@
-/** What a disk may do to a file: random bits turn, or a few hundred bytes are those of something else. */
+/** What a disk may do to a file: random bits flip, or a few hundred bytes are replaced. */
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Random } from '../crash/random.js';
 
 const sectorBytes = 512;
 
-/** Answers what was done, for the log of a failure. */
+/** Gives what was done, for the log of a failure. */
 export function damage(file: string, random: Random): string {
   const fd = openSync(file, 'r+');
   try {

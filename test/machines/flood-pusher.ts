@@ -1,6 +1,6 @@
 /**
- * A shard that pushes as fast as its cache gives credit: all its objects first, then changes, deletions and returns in turn, until it is told to
- * leave a tenth. Everything it says is made from counters.
+ * A shard that pushes as fast as its cache gives credit: all its objects first, then changes, deletions and returns in turn, until it is asked to
+ * leave a tenth. All its content is made from counters.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -61,7 +61,7 @@ export class FloodPusher {
     this.#ended = sender.run(this.#stop.signal);
   }
 
-  /** Nine of ten objects go; `left` resolves when the last of these has been said. */
+  /** Nine of ten objects go; `left` resolves when the last of these deletes has been sent. */
   leave(): void {
     this.#isLeaving = true;
   }
@@ -77,7 +77,7 @@ export class FloodPusher {
     yield* this.#all((index) => [this.#put(index)]);
     yield [{ kind: 'end', revision: '' }];
     while (!signal.aborted && !this.#isLeaving) {
-      // A turn for the acknowledgements and for whoever reads in the same process.
+      // A turn for the acknowledgements and for readers in the same process.
       await turn();
       const some = Array.from({ length: batch }, () => random.below(this.#objects));
       yield some.map((index, at) => (at < deletedInBatch ? this.#delete(index) : this.#put(index)));

@@ -1,4 +1,4 @@
-/** Over HTTP/1.1 a connection is kept for the next request, whatever it is. Found by the model, whose floods of 20 KiB lost their connection. */
+/** Over HTTP/1.1 a connection is kept for any next request. Found by the model, whose floods of 20 KiB lost their connection. */
 import test from 'ava';
 import { collectionPath, wildcardPath } from '../crash/writers.js';
 import { StrataProcess } from '../support/strata-process.js';

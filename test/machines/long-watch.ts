@@ -1,6 +1,6 @@
 /**
- * One informer's watch over hours: when its connection ends it goes on from its last revision, and what it saw is one history, so a gap or a repeat
- * at a seam is found like any other. What has been validated is forgotten, so memory does not grow with time.
+ * One informer's watch over hours. When its connection ends it goes on from its last revision, and what it saw is one history, so a gap or a repeat
+ * at a seam is found like any other. Validated events are dropped, so memory does not grow with time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeError, type KubeClient } from '../support/kube-client.js';
@@ -25,7 +25,7 @@ export class LongWatch {
   #events: SeenEvent[] = [];
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
-  /** What ended it for good: the server no longer knew its revision, or refused it. */
+  /** Why it ended for good: the server no longer knew its revision, or refused it. */
   failure: string | undefined;
 
   /** Reads nothing until `come`. */
@@ -55,7 +55,7 @@ export class LongWatch {
     await this.#running;
   }
 
-  /** What it saw since it was last asked and up to a revision, which is forgotten here. */
+  /** Takes the events since the last call, up to a revision, out of memory. */
   take(upTo: Position): SeenWatch {
     const index = this.#events.findIndex(({ position }) => position > upTo);
     const events = this.#events.splice(0, index < 0 ? this.#events.length : index);
@@ -80,14 +80,14 @@ export class LongWatch {
           this.#position = seen.position;
         }
       } catch (error) {
-        // A server that starts or stops may say so; its clients come again.
+        // A server that starts or stops may answer so; its clients come again.
         if (error instanceof KubeError && error.status < 500) this.#fail(error.status);
       }
       if (!signal.aborted) await sleep(againMs);
     }
   }
 
-  /** It holds nobody back from then on. */
+  /** From then on it holds up no validation. */
   #fail(code: number | undefined): void {
     this.failure = `${this.#options.id} ended with ${code} at ${this.#position}`;
     this.#position = revisionMax;

@@ -1,4 +1,4 @@
-/** What may happen to a server, as commands for fast-check. Places, watches, copies and revisions are picked by number from what there is. */
+/** What may happen to a server, as commands for fast-check. Numbers pick places, watches, copies and revisions from the existing ones. */
 import fc from 'fast-check';
 import type { Ending, ListForm, ModelledServer, WatchForm } from './modelled-server.js';
 import type { Write } from './role-model.js';
@@ -6,7 +6,7 @@ import { selectors, type Content, type Place, type RoleScope } from './roles.js'
 
 export type Real = { readonly server: ModelledServer; readonly clock: SteppedClock | undefined };
 
-/** The server's wall clock, where it can be moved from outside. */
+/** The server's wall clock, if it can be moved from outside. */
 export type SteppedClock = Readonly<{ step: (byMs: number) => Promise<void> }>;
 
 type Nothing = Record<string, never>;
@@ -75,14 +75,14 @@ const watching = fc.record({
   slow: fc.constantFrom(false, false, false, true),
 });
 
-/** TEST_WITHOUT=restore,clock leaves these commands out, so that a defect that is known does not hide others. */
+/** TEST_WITHOUT=restore,clock leaves these commands out, so that a known defect does not hide others. */
 const leftOut = (process.env['TEST_WITHOUT'] ?? '').split(',').filter((name) => name !== '');
 /** TEST_TRACE=1 prints each command as it begins. */
 const isTraced = process.env['TEST_TRACE'] === '1';
 
 /** More writes than the server has to remember. */
 const floodWrites = 80;
-/** More than may wait to be committed, and more watches than may be open. */
+/** More than may wait for a commit, and more watches than may be open. */
 const crowd = 60;
 
 export const commands: fc.Arbitrary<Iterable<Command>> = fc.commands(
@@ -143,7 +143,7 @@ function written(server: ModelledServer, all: readonly Asked[]): readonly Write[
   });
 }
 
-/** One object again and again, with bodies that a slow reader's socket does not hold. */
+/** One object again and again, with bodies that fill a slow reader's socket. */
 async function flood(server: ModelledServer, { place: at, tier }: Asked): Promise<void> {
   if (server.model.held(at) === undefined) await server.write([{ kind: 'create', place: at, content: content(server, tier) }]);
   for (let written = 0; written < floodWrites; written += 1)

@@ -1,6 +1,6 @@
 /**
- * A real server against the model of it, over both protocols: whatever happens in whatever order, every answer and every watch is what the model
- * says. Each run has a server of its own, so a failure is made smaller by leaving commands out.
+ * A real server compared with its model, over both protocols: whatever happens in whatever order, every answer and every watch is what the model
+ * predicts. Each run has a server of its own, so a failure shrinks by leaving commands out.
  *
  * TEST_SEED=n repeats the choices of a failure, TEST_RUNS=n goes on longer. TEST_WITHOUT and TEST_TRACE: model-commands.ts.
  */
@@ -32,7 +32,7 @@ const flags = [
   '--recent-bytes-max=64KiB',
 ];
 
-test('a server does what the model says, through compactions, restarts, kills, restores and clocks that step', async (t) => {
+test('a server does what the model predicts, through compactions, restarts, kills, restores and clocks that step', async (t) => {
   t.timeout(shrinkMsMax + runs * 30_000);
   t.log(`TEST_SEED=${seed}`);
   if (!canFakeClock) t.log('SKIPPED: clock steps, because libfaketime is not installed');
@@ -56,7 +56,7 @@ test('a server does what the model says, through compactions, restarts, kills, r
   t.true(changes > 0);
 });
 
-/** What the model found once. */
+/** Failures that the model once found. */
 const found: Readonly<Record<string, (real: Real) => Promise<unknown>>> = {
   'a collection of more than history remembers is deleted': async ({ server }) => {
     for (let i = 0; i < 2 * changesMax; i += 20) await server.write(Array.from({ length: 20 }, (_, j) => aCreate(server, `a${i + j}`)));
@@ -76,7 +76,7 @@ const found: Readonly<Record<string, (real: Real) => Promise<unknown>>> = {
 };
 
 for (const [title, happen] of Object.entries(found)) {
-  test(`a server does what the model says when ${title}`, async (t) => {
+  test(`a server does what the model predicts when ${title}`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'strata-model-'));
     t.teardown(() => rm(folder, { recursive: true }));
     const authority = await TestAuthority.create(folder);

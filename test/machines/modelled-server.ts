@@ -1,8 +1,8 @@
 /**
- * A real server and the model of it, driven together over the wire. Every write is done to both; the watch of everything says at which revision
- * it happened. All other lists and watches are checked against the model, at once or by the validators at the end of a life.
+ * A real server and its model, driven together over HTTP. Every write is done to both; the watch of everything shows at which revision
+ * it happened. All other lists and watches are compared with the model, at once or by the validators at the end of a life.
  *
- * A life of the store ends when an older copy of its folder is put back. The revisions of what was lost belong to no later life.
+ * A life of the store ends when an older copy of its folder is restored. The revisions of lost changes belong to no later life.
  */
 import assert from 'node:assert/strict';
 import { cp, rm } from 'node:fs/promises';
@@ -40,12 +40,12 @@ import {
   type RoleScope,
 } from './roles.js';
 
-/** How long anything may take that the server owes its clients. */
+/** How long the server may take for anything it owes its clients. */
 const lateMsMax = 8_000;
 
 type Open = { recorder: WatchRecorder; scope: RoleScope; selector: string; covered: Covered; mayExpire: boolean; isPaused: boolean };
 
-/** A write under way. Nobody answers when the server is killed. */
+/** A write under way. There is no answer when the server is killed. */
 type Sent = Readonly<{ expected: Expected; answer: Answer | undefined; error?: unknown }>;
 
 export type ListForm = 'present' | 'zero' | 'exact' | 'notOlder' | 'bare' | 'future' | 'foreign';
@@ -60,12 +60,12 @@ export class ModelledServer {
   readonly #born: Position;
   readonly #copies: { readonly folder: string; readonly copy: Copy }[] = [];
   readonly #open: Open[] = [];
-  /** Of all lives: what each revision named. */
+  /** Of all lives: the change at each revision. */
   readonly #names: Sighting[] = [];
   readonly #violations: Violation[] = [];
   #watches: SeenWatch[] = [];
   #lists: SeenList[] = [];
-  /** Of this life: a store that was rolled back may begin below what was lost, and says so with 504 (contract S14a). */
+  /** Of this life: a store that was rolled back may begin below what was lost, and then answers 504 (contract S14a). */
   #sightings: Sighting[] = [];
   #full: WatchRecorder;
   /** How many events of the watch of everything the model knows. */
@@ -82,7 +82,7 @@ export class ModelledServer {
     this.#full = this.#record('full', { kind: 'behind', position: parts.born }, everywhere, '');
   }
 
-  /** On a server that holds no Role yet, and forgets a change once `changesMax` came behind it. */
+  /** On a server that holds no Role yet, and may forget a change once `changesMax` others came after it. */
   static async begin(
     server: StrataProcess,
     { changesMax, http2 }: Readonly<{ changesMax: number; http2: boolean }>,
@@ -100,7 +100,7 @@ export class ModelledServer {
     return `t${this.#ids}`;
   }
 
-  /** The writes are under way together; no two are of one key, as kcp's informers see keys. The server may be killed meanwhile. */
+  /** The writes are under way together; no two have the same key, as kcp's informers see keys. The server may be killed meanwhile. */
   async write(writes: readonly Write[], killAfterMs?: number): Promise<void> {
     const keys = new Set<string>();
     const apart = writes.filter(({ place }) => keys.size < keys.add(keyAt({ ...place, shard: '' })).size);
@@ -185,7 +185,7 @@ export class ModelledServer {
     else await this.#caughtUp(open);
   }
 
-  /** A client leaves a watch and goes on with another from where it was. */
+  /** A client leaves a watch and goes on with another from there. */
   async resume(which: number): Promise<void> {
     const open = this.#open[which % this.#open.length];
     if (open === undefined) return;
@@ -290,7 +290,7 @@ export class ModelledServer {
     }
   }
 
-  /** The model learns what was written, at the revisions at which the watch of everything shows it. */
+  /** The model learns each write at the revision at which the watch of everything shows it. */
   async #happened(sent: readonly Sent[]): Promise<void> {
     const now = sent.every(({ answer }) => answer !== undefined) ? undefined : await this.#present();
     const due = new Map<string, { effects: Effect[]; written: Position | undefined }>();
@@ -306,7 +306,7 @@ export class ModelledServer {
     for (const event of await this.#take(count)) {
       const chain = due.get(`|${event.key.slice(event.key.indexOf('|') + 1)}`);
       const effect = chain?.effects.shift();
-      assert.ok(chain !== undefined && effect !== undefined, `nobody caused ${event.type} ${event.key} at ${event.position}`);
+      assert.ok(chain !== undefined && effect !== undefined, `no write caused ${event.type} ${event.key} at ${event.position}`);
       assert.equal(`${event.type === 'DELETED' ? 'delete' : 'put'} ${event.key}`, `${effect.kind} ${keyAt(effect.place)}`);
       assert.deepEqual(event.labels, labelsOf(effect.content), `${event.type} ${event.key} at ${event.position}`);
       if (chain.written !== undefined) assert.equal(event.position, chain.written, 'the answer names another revision');
@@ -338,7 +338,7 @@ export class ModelledServer {
     const changes = before.events.filter(({ type }) => type !== 'BOOKMARK' && type !== 'ERROR');
     const late = changes.slice(this.#taken);
     const position = changes[this.#taken - 1]?.position ?? (before.began.kind === 'behind' ? before.began.position : 0n);
-    // What came before the kill and nobody has asked for comes once more: the position is the last that the model knows.
+    // What came before the kill and was not read yet comes once more: the position is the last that the model knows.
     const again = this.#record(`full ${++this.#ids}`, { kind: 'behind', position }, everywhere, '');
     await this.#follow(again);
     for (const event of late)
@@ -352,7 +352,7 @@ export class ModelledServer {
     await recorder.opened;
   }
 
-  /** Each watch ends, and another goes on from its last revision. One whose initial events never ended is forgotten. */
+  /** Each watch ends, and another goes on from its last revision. One whose initial events never ended is dropped. */
   async #goOn(open: readonly Open[]): Promise<void> {
     for (const each of open) {
       const seen = await each.recorder.close();
@@ -372,7 +372,7 @@ export class ModelledServer {
     }
   }
 
-  /** Every watch is as far as the model; then all that was seen in this life is validated. */
+  /** Waits until every watch has caught up with the model; then validates all that was seen in this life. */
   async #endLife(): Promise<void> {
     for (const open of this.#open) {
       if (open.isPaused) open.mayExpire ||= !this.model.isRemembered(open.recorder.position);
@@ -389,7 +389,7 @@ export class ModelledServer {
     this.#watches.push(full);
     const { truth } = this.model;
     const isComplete = truthOf(full.events).every(({ position }) => truth.some((change) => change.position === position));
-    assert.ok(isComplete, 'an event came that nobody caused');
+    assert.ok(isComplete, 'an event came that no write caused');
     this.#violations.push(...validate({ truth, watches: this.#watches, lists: this.#lists, sightings: this.#sightings }));
     const names = [...this.#sightings, ...truth.map(({ position, key, labels }) => ({ position, what: `${key} ${labels['turn']}` }))];
     this.#names.push(...names.map((each) => ({ ...each, askedMs: 0, answeredMs: Infinity })));
@@ -438,7 +438,7 @@ export class ModelledServer {
       options: { query },
       ...(resumes === undefined ? {} : { resumes }),
     });
-    // It ends with the server; `close` answers what it saw.
+    // It ends with the server; `close` gives what it saw.
     recorder.ended().catch(() => {});
     return recorder;
   }
@@ -462,7 +462,7 @@ export class ModelledServer {
     }
   }
 
-  /** What the list may be answered (contract S2, S4, S14a). */
+  /** The allowed answers to the list (contract S2, S4, S14a). */
   #statuses(form: ListForm, position: Position, limit: number): readonly number[] {
     if (form === 'future') return [504];
     if (form === 'exact' || (form === 'bare' && limit > 0)) {
@@ -472,7 +472,7 @@ export class ModelledServer {
     return (form === 'notOlder' || form === 'bare') && !this.model.isOurs(position) ? [200, 504] : [200];
   }
 
-  /** The items of all pages, or undefined where the server may have forgotten the revision of the first one, and has. */
+  /** The items of all pages, or undefined where the server was allowed to forget the revision of the first one, and did. */
   async #otherPages(
     first: KubeList,
     query: Readonly<Record<string, string>>,
@@ -516,7 +516,7 @@ export class ModelledServer {
     return this.model.truth.at(-1)?.position ?? this.#born;
   }
 
-  /** Revisions that open watches have shown are revisions to come back with. */
+  /** Revisions that open watches have shown are revisions that clients may come back with. */
   #lookAround(): void {
     for (const { recorder } of this.#open) this.#look(recorder.seen());
     this.#look(this.#full.seen());
@@ -529,7 +529,7 @@ export class ModelledServer {
 
 const nothing = { turn: 'none', tier: '', rules: { turn: 'none', count: 0 } } as const;
 
-/** Whether the effect is seen in what is there now. */
+/** Whether the present shows the effect. */
 function isThere(now: readonly KubeObject[] | undefined, { kind, place, content }: Effect): boolean {
   const object = now?.find((item) => keyAt(placeOf(item)) === keyAt(place));
   return kind === 'delete' ? object === undefined : object?.metadata.labels?.['turn'] === content.turn;

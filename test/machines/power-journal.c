@@ -1,5 +1,5 @@
 /*
- * Loaded into a server with LD_PRELOAD: writes down, in order, what the server does to the files of its store, and when it synchronises them. From
+ * Loaded into a server with LD_PRELOAD: records, in order, what the server does to the files of its store, and when it synchronises them. From
  * this the test makes the folders that a loss of power may leave. A record is a header, the path and the bytes.
  */
 #define _GNU_SOURCE
@@ -91,7 +91,7 @@ PWRITE(pwrite64)
 TRUNC(ftruncate)
 TRUNC(ftruncate64)
 
-/* Noted once it has succeeded: until then nothing can be relied on. */
+/* Recorded once it has succeeded, because nothing can be relied on before. */
 #define SYNCS(name) \
   int name(int fd) { \
     REAL(int, name, int); \

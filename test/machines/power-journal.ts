@@ -1,6 +1,6 @@
 /**
- * What a server did to its files, as power-journal.c wrote it down, and the folders that a loss of power may leave: what was synchronised is there;
- * of the rest any part is, because a disk writes what it has not been made to write in any order.
+ * What a server did to its files, as recorded by power-journal.c, and the folders that a loss of power may leave. Synchronised writes are there;
+ * of the rest any subset is, because a disk writes them in any order until it is made to synchronise.
  *
  *   write sync write write │ power is lost      the first write is there, the other two may be, each by itself
  */
@@ -53,7 +53,7 @@ export class PowerJournal {
   }
 
   /**
-   * Makes the folder what it may be when power is lost behind so many operations. Each that was not synchronised is kept by chance. A disk that
+   * Makes the folder what it may be when power is lost after so many operations. Each unsynchronised write is kept by chance. A disk that
    * lies does not synchronise from some operation on.
    */
   lose(behind: number, keptShare: number, random: Random, { liesFrom = Infinity } = {}): void {

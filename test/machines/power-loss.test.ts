@@ -1,6 +1,6 @@
 /**
- * Loss of power (F3): what the server had not made the disk write is gone, or in part. Every write that was answered before is there all the same, and
- * the watch from the birth of the store tells one consistent story.
+ * Loss of power (F3): writes that the server had not synchronised are gone, or partly there. Every write that was answered before is still there, and
+ * the watch from the birth of the store shows one consistent history.
  *
  * TEST_SEED=n repeats the choices of a run, TEST_LOSSES=n loses power at n points.
  */
@@ -22,7 +22,7 @@ const writeMs = 1_500;
 const lookMs = 5;
 const everything = { covers: () => true };
 
-test('what was answered survives a loss of power, and the store is one that was', async (t) => {
+test('acknowledged writes survive a loss of power, and the store is in a state that once was', async (t) => {
   t.timeout(60_000 + losses * 20_000);
   t.log(`TEST_SEED=${seed}`);
   const random = seeded(seed);
@@ -87,10 +87,10 @@ test('what was answered survives a loss of power, and the store is one that was'
     const behind = first + random.below(journal.operations.length - first + 1);
     const kept = random.below(3) / 2;
     journal.lose(behind, kept, random);
-    t.deepEqual((await violationsAt(behind)).slice(0, 5), [], `loss ${loss}: behind operation ${behind}, ${kept} of the rest kept`);
+    t.deepEqual((await violationsAt(behind)).slice(0, 5), [], `loss ${loss}: after operation ${behind}, ${kept} of the rest kept`);
   }
 
-  // The machine itself: what a disk that lies has lost is found.
+  // Tests the test: it must find what a disk that lies has lost.
   const end = journal.operations.length;
   journal.lose(end, 0, random, { liesFrom: Math.floor((first + end) / 2) });
   t.true((await violationsAt(end)).some(({ guarantee }) => guarantee === 'G1'));

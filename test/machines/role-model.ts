@@ -1,16 +1,16 @@
 /**
- * The obvious cache: a map of what is there, and a list of what happened. Revisions are the server's to choose; the model learns each from the
- * watch of everything, and knows from then on what every list, watch and resume has to answer.
+ * The obvious cache: a map of what is there, and a list of what happened. The server chooses revisions; the model learns each from the
+ * watch of everything, and then knows what every list, watch and resume has to answer.
  *
  *   changes  1 2 3 4 5 6 ──restore the copy of 3──▶ 1 2 3 7 8      revisions seen since the copy (4 5 6) are foreign for ever;
- *                └ copy                                            those seen before it are as good as they were
+ *                └ copy                                            those seen before it are still valid
  */
 import type { Change, ObjectKey, Position } from '../support/watch-history.js';
 import { keyAt, labelsOf, type Content, type Place } from './roles.js';
 
 export type Held = Readonly<{ place: Place; position: Position; content: Content }>;
 
-/** What a write does to the cache, in order. `content` is what was there last where the object goes. */
+/** What a write does to the cache, in order. For a delete, `content` is the last content. */
 export type Effect = Readonly<{ kind: 'put' | 'delete'; place: Place; content: Content }>;
 
 export type Write =
@@ -27,11 +27,11 @@ export class RoleModel {
   readonly #changesMax: number;
   #changes: Change[] = [];
   #current = new Map<ObjectKey, Held>();
-  /** Revisions that a client has seen, in the order in which it did. */
+  /** Revisions that a client has seen, in that order. */
   #seen = new Set<Position>();
   readonly #lost = new Set<Position>();
 
-  /** The server may forget a change once this many came behind it. */
+  /** The server may forget a change once so many came after it. */
   constructor(changesMax: number) {
     this.#changesMax = changesMax;
   }
@@ -71,7 +71,7 @@ export class RoleModel {
     }
   }
 
-  /** What a DELETE of a collection does, for each object on its own. */
+  /** What a DELETE of a collection does, for each object separately. */
   expectCleared(covers: (key: ObjectKey) => boolean): readonly (readonly Effect[])[] {
     return [...this.#current].filter(([key]) => covers(key)).map(([, held]) => this.#deletion(held));
   }
@@ -88,7 +88,7 @@ export class RoleModel {
     if (position > 0n && !this.#lost.has(position)) this.#seen.add(position);
   }
 
-  /** Whether the store that a revision came from is the one that is there. */
+  /** Whether a revision came from the present store. */
   isOurs(position: Position): boolean {
     return this.#seen.has(position);
   }

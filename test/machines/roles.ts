@@ -4,7 +4,7 @@ import type { Change, Covered, ObjectKey } from '../support/watch-history.js';
 
 export type Place = Readonly<{ shard: string; cluster: string; namespace: string; name: string }>;
 
-/** What a Role says besides its place. `turn` is a label that no two writes share; `tier` is what selectors ask for; a patch leaves `rules`. */
+/** The content of a Role besides its place. `turn` is a label that no two writes share; selectors ask for `tier`; a patch leaves `rules`. */
 export type Content = Readonly<{ turn: string; tier: string; rules: Readonly<{ turn: string; count: number }> }>;
 
 /** '*' and undefined are anything. */
@@ -26,7 +26,7 @@ export function keyAt({ shard, cluster, namespace, name }: Place): ObjectKey {
   return [shard, cluster, namespace, name].join('|');
 }
 
-/** The collection of a scope; its name, if it has one, is asked for by `scopeQuery`. */
+/** The collection of a scope; `scopeQuery` asks for its name, if it has one. */
 export function scopePath({ shard, cluster, namespace }: RoleScope): string {
   const within = namespace === undefined ? '' : `/namespaces/${namespace}`;
   return `/services/cache/shards/${shard}/clusters/${cluster}/apis/rbac.authorization.k8s.io/v1${within}/roles`;

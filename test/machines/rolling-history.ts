@@ -1,5 +1,5 @@
 /**
- * Validates what watches, lists and writers see while a server runs, stretch by stretch, and forgets what was found good.
+ * Validates what watches, lists and writers see while a server runs, stretch by stretch, and drops what is found good.
  *
  *   ── validated, only the objects of then are kept ──┤ recent, for answers that come late ├ this stretch ┤ still open ──▶ revision
  *                                                                                                         └ where the slowest watch is
@@ -8,9 +8,9 @@ import { validate, type Guarantee, type Violation } from '../support/validators.
 import { truthOf, type Acknowledged, type Change, type ObjectKey, type Position, type SeenList } from '../support/watch-history.js';
 import type { LongWatch } from './long-watch.js';
 
-/** G6 is in the others: a watch that was resumed is one history. */
+/** The others cover G6: a watch that was resumed is one history. */
 const durableAndWatched: readonly Guarantee[] = ['G1', 'G2', 'G3', 'G4', 'G5', 'G7', 'G8'];
-/** Stretches in which an answered write is looked for. */
+/** Stretches in which an answered write is searched. */
 const recentMax = 6;
 
 export class RollingHistory {
@@ -23,7 +23,7 @@ export class RollingHistory {
   changes = 0;
   events = 0;
 
-  /** `full` covers everything from the birth of the store on; it tells the truth. */
+  /** `full` covers everything from the birth of the store on; it gives the truth. */
   constructor(full: LongWatch, watches: readonly LongWatch[]) {
     this.#full = full;
     this.#watches = watches;
@@ -33,7 +33,7 @@ export class RollingHistory {
     this.#lists.push(list);
   }
 
-  /** What names no revision is looked for at the next check: all watches have to be behind it by then. */
+  /** Writes without a revision are searched at the next check, which all watches must have passed by then. */
   answered(writes: readonly Acknowledged[]): void {
     this.#answered.push(...writes);
   }

@@ -1,5 +1,5 @@
 /**
- * Ageing: a real server under all the writes it takes, on the real clock, with bounds that are small but otherwise those of an operator. Throughout,
+ * Ageing: a real server under all the writes it accepts, on the real clock, with small bounds and otherwise those of an operator. Throughout,
  * history stays within a tenth of its bound, memory and disk stay flat, no turn of the event loop is long, and every watch is valid. Then nine of ten
  * objects go, and memory and disk come back.
  *
@@ -20,7 +20,7 @@ const turnMsMax = 50;
 const mebibyte = 1024 * 1024;
 /** Beside the history: an object in ten, and as many tombstones as are kept. */
 const stayMiB = 6;
-/** What the server keeps at rest: an eighth of the database may be free, 8 MiB always, and its files are 24 MiB longer at most. */
+/** What the server keeps at rest: an eighth of the database may be free, and always 8 MiB; its files are at most 24 MiB longer. */
 const restMiB = 8 + 24;
 const coresMin = 2;
 
@@ -32,7 +32,7 @@ const bounds: readonly Readonly<{ title: string; flag: string; bound: HistoryBou
   { title: 'bytes', flag: '--history-bytes-max=32MiB', bound: { bytesMax: 32 * mebibyte } },
 ];
 
-/** Nothing leaves a history but by age: it keeps its own bodies and those that its deletes replaced, in pages of which a quarter is not used. */
+/** History shrinks by age alone: it keeps its own bodies and those that its deletes replaced, in pages of which a quarter is unused. */
 function historyMiB({ ageMaxMs, bytesMax, changesMax = 0 }: HistoryBound): number {
   return ageMaxMs === undefined ? (1.3 * ((bytesMax ?? changesMax * pushedBytes) + removedBytes)) / mebibyte : 0;
 }

@@ -1,4 +1,4 @@
-/** One stretch of ageing: pushers, HTTP writers, watches that stay and watches that come and go, and what was seen of it all. */
+/** One stretch of ageing: pushers, HTTP writers, watches that stay and watches that come and go, and what they all saw. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seeded } from '../crash/random.js';
 import { collectionPath, wildcardPath, Writer } from '../crash/writers.js';
@@ -39,7 +39,7 @@ const sampleMs = 250;
 const checksBetweenCrowds = 2;
 /** Where the test itself stops, so that a server without bounds does not fill the disk. */
 const diskMiBMax = 3_000;
-/** What the server has to give back within. */
+/** How soon the server has to give memory and disk back. */
 const afterMsMax = 30_000;
 
 export async function soak(
@@ -56,7 +56,7 @@ export async function soak(
     onEnd: (close: () => Promise<unknown>) => void;
   }>,
 ): Promise<Soaked> {
-  // A round trip takes turns of two busy event loops: with Node's windows a reader gets 64 KiB for each, less than is written.
+  // A round trip takes turns of two busy event loops: with Node's windows a reader gets 64 KiB each, less than is written.
   const connect = (): KubeClient => server.client({ http2: true, goWindows: true });
   const client = connect();
   const born = positionOf(await client.list(wildcardPath));
@@ -142,7 +142,7 @@ export async function soak(
   }
   const afterMs = performance.now() - removedMs;
   await check();
-  // Without its truth nothing else can be said.
+  // Without its truth nothing else can be checked.
   violations.unshift(...[full, ...watches].flatMap(({ failure }) => failure ?? []));
   const objectsAfter = (await client.list(wildcardPath)).items.length;
   const { changes, events } = history;

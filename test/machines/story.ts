@@ -1,5 +1,5 @@
 /**
- * All that a store has to tell: the objects that are there, and every change since its birth, as texts. What a damaged store serves is
+ * All that a store can show: the existing objects, and every change since its birth, as texts. What a damaged store serves is
  * compared with it byte by byte.
  */
 import { KubeError, type KubeClient, type KubeObject, type WatchEvent } from '../support/kube-client.js';
@@ -7,7 +7,7 @@ import { keyOf, positionOf, type Position } from '../support/watch-history.js';
 
 export type Story = Readonly<{ born: Position; position: Position; objects: ReadonlyMap<string, string>; changes: readonly string[] }>;
 
-/** `wrong`: something was served that never was. `incomplete`: something was left out in silence. `refused`: the server says that it cannot. */
+/** `wrong`: something was served that never was. `incomplete`: something is missing without an error. `refused`: the server answers with an error. */
 export type Verdict = Readonly<{ kind: 'whole' | 'refused' | 'rolled back' | 'incomplete' | 'wrong'; why: string }>;
 
 const quietMs = 1_500;
@@ -32,7 +32,7 @@ export async function compareStory(client: KubeClient, path: string, story: Stor
     if (isWhole)
       return changes.length === story.changes.length
         ? { kind: 'whole', why: '' }
-        : { kind: 'incomplete', why: `the watch told ${changes.length} of ${story.changes.length} changes` };
+        : { kind: 'incomplete', why: `the watch showed ${changes.length} of ${story.changes.length} changes` };
     return await rolledBack(client, path, { story, found, changes });
   } catch (error) {
     if (error instanceof KubeError && error.status < 500) return { kind: 'wrong', why: String(error) };
@@ -40,7 +40,7 @@ export async function compareStory(client: KubeClient, path: string, story: Stor
   }
 }
 
-/** A state that once was is no lie, if whoever has seen more is told so (G9). */
+/** A state that once was is no fault, if a client that has seen more gets an error (G9). */
 async function rolledBack(
   client: KubeClient,
   path: string,
@@ -58,7 +58,7 @@ async function rolledBack(
   const query = { resourceVersion: String(story.position), allowWatchBookmarks: 'true' };
   for await (const event of client.watch(path, { query, signal: AbortSignal.timeout(quietMs) }))
     if (event.type === 'ERROR') return { kind: 'rolled back', why: `${changes.length} of ${story.changes.length} changes are left` };
-  return { kind: 'incomplete', why: 'acknowledged changes are gone, and a client that has seen them is not told' };
+  return { kind: 'incomplete', why: 'acknowledged changes are gone, and a client that has seen them gets no error' };
 }
 
 async function changesSince(
@@ -75,10 +75,10 @@ async function changesSince(
     if (event.type !== 'BOOKMARK') changes.push(changeText(event));
     if (positionOf(event.object) >= upTo) return changes;
   }
-  throw new Error(`the watch told ${changes.length} changes and then nothing`);
+  throw new Error(`the watch showed ${changes.length} changes and then nothing`);
 }
 
-/** What is no change of the story, or comes behind a later one; undefined when there is none. */
+/** What is no change of the story, or comes after a later one; undefined when there is none. */
 function firstThatNeverWas(changes: readonly string[], story: readonly string[]): string | undefined {
   let at = 0;
   for (const change of changes) {

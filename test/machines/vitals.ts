@@ -1,4 +1,4 @@
-/** What a running server shows of itself, and what the kernel shows of it, sampled while it works; and which bounds that breaks. */
+/** What a running server reports of itself, and what the kernel reports of it, sampled while it works; and which bounds that breaks. */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubeClient } from '../support/kube-client.js';
@@ -15,11 +15,11 @@ export type Sample = Readonly<{
   diskMiB: number;
 }>;
 
-/** What the history is bounded by; what is left out is not looked at. */
+/** The bounds of the history; one that is left out is not checked. */
 export type HistoryBound = Readonly<{ changesMax?: number; ageMaxMs?: number; bytesMax?: number }>;
 
 const tolerated = 1.1;
-/** A server that has just begun comes to as much memory, sooner on a machine that has nothing else to do. */
+/** A new server grows to as much memory, sooner on an idle machine. */
 const youngMiB = 350;
 const mebibyte = 1024 * 1024;
 
@@ -66,7 +66,7 @@ export function overBounds(
   ];
 }
 
-/** Whether memory and disk grow: the last third against the one before. What a garbage collector and a WAL need is allowed for. */
+/** Whether memory and disk grow: the last third compared with the one before, with allowance for a garbage collector and a WAL. */
 export function growth(samples: readonly Sample[]): readonly string[] {
   const third = Math.floor(samples.length / 3);
   const most = (of: readonly Sample[], what: 'memoryMiB' | 'diskMiB'): number => Math.max(...of.map((each) => each[what]));

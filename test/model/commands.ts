@@ -1,6 +1,6 @@
 /**
- * What may happen to a store, as commands for fast-check: each is done to the model and to the real store, and what both
- * say is compared. Snapshots stay open across commands, so that writers, compactions and deletes come between their pages.
+ * What may happen to a store, as commands for fast-check: each is done to the model and to the real store, and both
+ * results are compared. Snapshots stay open across commands, so that writers, compactions and deletes come between their pages.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -40,7 +40,7 @@ export type Real = {
   readonly engine: Engine;
   readonly readings: Reading[];
   readonly changesMax: number;
-  /** Where this run began: before it, its resource was empty. */
+  /** Where this run began: before that, its resource was empty. */
   readonly begin: Revision;
 };
 
@@ -85,7 +85,7 @@ const scope = fc.oneof(
 /** Whether a writer knows the state it writes over. */
 const knowledge = fc.constantFrom('right', 'right', 'right', 'stale', 'absent');
 
-/** Mostly what syncs are made of; a removal empties the shard, or the type, for all runs. */
+/** Mostly the parts of syncs; a removal empties the shard, or the type, for all runs. */
 const pushKind = fc.constantFrom(
   ...(['claim', 'begin', 'begin', 'upsert', 'upsert', 'upsert', 'upsert', 'keep', 'keep', 'retract', 'end', 'end', 'invalidate'] as const),
   ...(['acquire', 'begin', 'upsert', 'upsert', 'end', 'end', 'meet', 'reach', 'assume', 'leave', 'forget'] as const),
@@ -119,7 +119,7 @@ export function commands(resource: string): fc.Arbitrary<Iterable<Command>> {
     place,
     spec: fc.nat(1),
     term: fc.constantFrom(...Array(8).fill('held'), 'older', 'newer'),
-    /** Mostly whoever has the shard speaks. */
+    /** Mostly the holder of the shard pushes. */
     by: fc.constantFrom<PushAsked['by']>(...Array<'holder'>(6).fill('holder'), 'local', ...neighbours),
     nowMs: fc.constantFrom(0, 0, 3, 8),
     removed: fc.constantFrom(...Array<false>(9).fill(false), true),
@@ -211,7 +211,7 @@ class Pushing implements Command {
     const expected: unknown[] = [];
     const pushes = this.#asked.flatMap((asked) => {
       const push = pushOf(asked, model);
-      // Whoever takes a tombstone over removes the objects behind it; the next start would, if it did not.
+      // A take-over of a tombstone also removes the objects behind it, because otherwise the next start would.
       const together = push.kind === 'claim' && push.removed ? [push, aClear(push.shard, { fence: false })] : [push];
       for (const each of together) expected.push(model.push(each));
       return together;
@@ -329,7 +329,7 @@ class Touch implements Command {
   toString = (): string => `touched of ${JSON.stringify(this.#scope)} ${this.#back}/100 back`;
 }
 
-/** Everything that asks for one place, now. */
+/** Every read of one place, now. */
 class Look implements Command {
   readonly #place: Place;
 
@@ -364,7 +364,7 @@ class Compact implements Command {
     const { compacted, published } = engine.store;
     const wanted = Math.max(before, published - changesMax);
     assert.ok(compacted >= before, 'the compacted revision never falls');
-    // A reading holds it back, for a bounded time.
+    // An open reading holds it back, for a bounded time.
     assert.ok(
       compacted === wanted || (compacted < wanted && compacted >= Math.min(wanted, lowest)),
       `compacted ${compacted}, wanted ${wanted}, held at ${lowest}`,
@@ -374,7 +374,7 @@ class Compact implements Command {
   toString = (): string => 'compact';
 }
 
-/** One in ten, for it takes a while. */
+/** One in ten, because it takes a while. */
 class Restart implements Command {
   readonly #dice: number;
 

@@ -1,6 +1,6 @@
 /**
- * The store as anyone would write it who had all the memory and time in the world: an array of changes, and whoever asks
- * for a state replays it from the beginning. It is right because it is obvious; the real store is compared with it.
+ * The store as anyone would write it with unlimited memory and time: an array of changes, and every
+ * state is replayed from the beginning. It is right because it is obvious; the real store is compared with it.
  */
 import { formatClientKey, type Key } from '../../src/domain/key.js';
 import { judgeClaim, arrived, claimed, type ShardState } from '../../src/domain/claim.js';
@@ -16,7 +16,7 @@ import { keyText } from '../contract/read-all.js';
 
 type Held = Readonly<{ key: Key; revision: Revision; body: string }>;
 
-/** What of a slice nobody has spoken of since its begin. */
+/** The objects of a slice without a mark since its begin. */
 type Unspoken = Set<string>;
 
 type ModelChange = Readonly<{ kind: 'create' | 'update' | 'delete'; key: Key; revision: Revision; replaced: Revision }>;
@@ -37,7 +37,7 @@ export class ModelStore {
   readonly #syncs = new Map<string, { shard: string; unspoken: Unspoken }>();
   readonly #synced = new Map<string, Synced>();
   readonly #links = new Map<Neighbour, LinkState>();
-  /** Types in the order in which they were first heard of. */
+  /** Types in the order in which they first appeared. */
   readonly #types = new Set<string>();
 
   constructor(own: string) {
@@ -112,7 +112,7 @@ export class ModelStore {
     return [...this.#shards.values()].map(shardText).toSorted();
   }
 
-  /** Each slice that holds something or was ever synced: how many, and by whom it is synced. */
+  /** Each slice that holds something or was ever synced: how many objects, and by whom it is synced. */
   slices(): readonly string[] {
     const counts = new Map<string, number>([...this.#synced.keys()].map((slice) => [slice, 0]));
     for (const { key } of this.#current.values()) counts.set(formatSlice(key), (counts.get(formatSlice(key)) ?? 0) + 1);
@@ -144,7 +144,7 @@ export class ModelStore {
     return this.#current.get(keyText(key))?.revision;
   }
 
-  /** What stood in the scope at a revision, in no order. */
+  /** What the scope held at a revision, in no order. */
   at(revision: Revision, scope: Scope): readonly string[] {
     const state = new Map<string, Revision>();
     for (const change of this.#between(scope, 0, revision)) {

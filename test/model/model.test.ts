@@ -1,6 +1,6 @@
 /**
- * The real store against the model: whatever happens in whatever order, both say the same. The runs share one store, each
- * in a resource of its own, for a new one costs more than a run. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
+ * The real store compared with the model: whatever happens in whatever order, both agree. The runs share one store, each
+ * in a resource of its own, because a new store costs more than a run. TEST_SEED=n repeats a failure, TEST_RUNS=n goes on longer.
  */
 import test from 'ava';
 import fc from 'fast-check';
@@ -12,7 +12,7 @@ const runs = Number(process.env['TEST_RUNS'] ?? 100);
 const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 1_000_000_000);
 const changesMax = 40;
 
-test('the store says what the model says: writes, snapshots, history, compaction and restarts in any order', async (t) => {
+test('the store agrees with the model: writes, snapshots, history, compaction and restarts in any order', async (t) => {
   t.log(`TEST_SEED=${seed}`);
   const engine = await SqliteEngine.start(t, {
     history: { historyChangesMax: changesMax, tombstonesMax: 10 },

@@ -24,7 +24,7 @@ type Logged = Readonly<{ event: string; fields: LogFields }>;
 type RigOptions = Partial<SenderBounds> &
   Readonly<{
     cache?: FakeCache;
-    /** All that it may connect to; the one above among them. */
+    /** All caches that it may connect to, the one above included. */
     caches?: readonly FakeCache[];
     urls?: readonly string[];
     connect?: SenderParts['connect'];
@@ -33,7 +33,7 @@ type RigOptions = Partial<SenderBounds> &
 
 export class SenderRig {
   readonly clock = new ManualClock();
-  /** The first one, for tests that have no more. */
+  /** The first cache, for tests that have no more. */
   readonly cache: FakeCache;
   readonly #caches: readonly FakeCache[];
   readonly sender: Sender;
@@ -70,7 +70,7 @@ export class SenderRig {
     await this.settle();
   }
 
-  /** Until nothing happens any more without time passing. */
+  /** Until nothing more happens without time passing. */
   async settle(): Promise<void> {
     const quietTurns = 6;
     for (let quiet = 0, before = -1; quiet < quietTurns; quiet += 1) {
@@ -87,7 +87,7 @@ export class SenderRig {
     await this.settle();
   }
 
-  /** Commits what comes to a cache until nothing does. */
+  /** Commits what arrives at a cache until nothing more arrives. */
   async commit(cache = this.cache): Promise<void> {
     for (let before = -1; before !== cache.received.length;) {
       before = cache.received.length;

@@ -41,12 +41,12 @@ const table: readonly Readonly<{
   sent: number;
   tooLarge?: number;
 }>[] = [
-  { law: 'nothing pending makes nothing', outgoing: [], sent: 0 },
+  { law: 'nothing pending makes no frame', outgoing: [], sent: 0 },
   { law: 'a begin goes alone', outgoing: [begin, put('a')], sent: 1 },
   { law: 'an end goes alone', outgoing: [end, put('a')], sent: 1 },
   { law: 'objects go together up to our own number', outgoing: [put('a'), put('b'), put('c'), put('d')], sent: 3 },
   {
-    law: 'objects go together up to the number the cache takes',
+    law: 'objects go together up to the number the cache accepts',
     outgoing: [put('a'), put('b'), put('c')],
     bounds: { limits: { ...bounds.limits, frameMutationsMax: 2 } },
     sent: 2,
@@ -56,7 +56,7 @@ const table: readonly Readonly<{
   { law: 'objects of another version come in another frame', outgoing: [put('a'), put('b', 10, 'v2')], sent: 1 },
   { law: 'keys do not go together with objects', outgoing: [remove('a'), remove('b'), put('c')], sent: 2 },
   {
-    law: 'an object with a larger body than the cache takes is left out',
+    law: 'an object with a larger body than the cache accepts is left out',
     outgoing: [put('a'), put('b', 5_001), put('c')],
     sent: 2,
     tooLarge: 1,
@@ -68,7 +68,7 @@ const table: readonly Readonly<{
     sent: 1,
     tooLarge: 1,
   },
-  { law: 'objects that are too large delay nobody behind them', outgoing: [put('a', 9_000), put('b', 9_000), end], sent: 1, tooLarge: 2 },
+  { law: 'objects that are too large delay nothing behind them', outgoing: [put('a', 9_000), put('b', 9_000), end], sent: 1, tooLarge: 2 },
 ];
 
 for (const { law, outgoing, bounds: own, sent, tooLarge = 0 } of table) {
@@ -81,7 +81,7 @@ for (const { law, outgoing, bounds: own, sent, tooLarge = 0 } of table) {
   });
 }
 
-test('B2 within a sync an object that is too large is sent without its body, in its place, and named', (t) => {
+test('B2 within a sync an object that is too large is sent without its body, in its place, and reported', (t) => {
   const outgoing = syncing(put('a'), put('large', 5_001), put('b'));
 
   const { taken, sent, bytes, tooLarge } = cutBatch(exports, outgoing, bounds);
@@ -96,7 +96,7 @@ test('B2 within a sync an object that is too large is sent without its body, in 
   );
 });
 
-test('an object that is too large and comes in the next frame is named there alone', (t) => {
+test('an object that is too large and comes in the next frame is reported there alone', (t) => {
   const outgoing = syncing(put('a'), put('b'), put('c'), put('large', 5_001));
 
   const first = cutBatch(exports, outgoing, bounds);
@@ -120,7 +120,7 @@ test('a kept object is sent without its body', (t) => {
   t.deepEqual(frame, { kind: 'put', sequence: 4, slice: exports, version: 'v1', objects: [kept.object] });
 });
 
-test('an end says how many objects were put', (t) => {
+test('an end counts the objects that were put', (t) => {
   const frame = batchFrame(pending(end), { slice: exports, sequence: 9, objects: 12 });
 
   t.deepEqual(frame, { kind: 'end', sequence: 9, slice: exports, revision: '7', count: 12, filterHash: '' });
@@ -141,7 +141,7 @@ const anyOutgoing: fc.Arbitrary<Outgoing> = fc.oneof(
   }),
 );
 
-test('B1 B2 whatever is told comes out once and in order, in frames that the cache takes', (t) => {
+test('B1 B2 whatever a source gives comes out once and in order, in frames that the cache accepts', (t) => {
   fc.assert(
     fc.property(
       fc.array(anyOutgoing, { maxLength: 60 }),

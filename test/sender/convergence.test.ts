@@ -1,6 +1,6 @@
 /**
- * C1 against everything that breaks: whatever a source tells and whatever happens to connections, caches and acknowledgements, in
- * the end the cache holds what the sources do, and on the way nothing came that may not. TEST_SEED=n repeats a failure.
+ * C1 against everything that breaks: whatever a source gives and whatever happens to connections, caches and acknowledgements, in
+ * the end the cache holds what the sources do, and on the way it receives nothing forbidden. TEST_SEED=n repeats a failure.
  */
 import test from 'ava';
 import fc from 'fast-check';
@@ -74,7 +74,7 @@ class World {
     for (const source of this.sources) source.batchMax = 3;
   }
 
-  /** The one that a connection is open to, or that would be next. */
+  /** The cache that a connection is open to, or that would be next. */
   get cache(): FakeCache {
     return this.caches.find(({ connection }) => connection?.isOpen === true) ?? this.caches[0];
   }
@@ -121,7 +121,7 @@ class World {
       case 'shutdown':
         return cache.bye('shutdown', 1_000);
       case 'credit':
-        // For connections to come: one that is there would have to be sent before it is held to it.
+        // For later connections: an open one would first have to receive the new limits.
         for (const each of this.caches) if (each.connection?.isOpen !== true) each.credit = action.credit;
         return;
       case 'settle':
@@ -183,7 +183,7 @@ test('C1 V1 V2 whatever breaks, the cache ends with what the sources hold, withi
       fc.array(action, { minLength: 5, maxLength: 60 }),
       credit,
       fc.double({ min: 0, max: 0.99, noNaN: true }),
-      // With 0 every connection counts as one that lasted, and is sought again where it was.
+      // With 0 every connection counts as one that lasted, and is tried again at the same cache.
       fc.constantFrom(0, 0, 1_000),
       fc.boolean(),
       async (actions, first, share, lastedMs, begunWhole) => {

@@ -1,6 +1,6 @@
 /**
- * The receiving side in memory, with its rules and nothing else. What arrives waits until the test commits it; a connection that
- * is dropped loses what waits. Whatever a sender may not do is collected in `violations`.
+ * The receiving side in memory, with only its rules. What arrives waits until the test commits it; a connection that
+ * is dropped loses what waits. `violations` collects whatever a sender may not do.
  */
 import { deferred, type Deferred } from '../../src/domain/deferred.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
@@ -17,18 +17,18 @@ const generous: Credit = { mutations: 1000, bytes: 1_000_000 };
 export class FakeCache {
   readonly cacheId: string;
   epoch = 1;
-  /** Of all connections: what a position counts. */
+  /** Over all connections: what a position counts. */
   durable = 0;
   credit: Credit = generous;
   limits: FrameLimits = { frameBytesMax: 100_000, frameMutationsMax: 100, bodyBytesMax: 10_000 };
   protocol = 1;
   /** Whether a hello is answered. */
   welcomes = true;
-  /** Why a connection does not come about; undefined: it does. */
+  /** Why a connection fails; undefined: it succeeds. */
   refusal: Error | undefined;
   /** What is refused, and why. */
   refuses: (key: PushedKey) => string | undefined = () => undefined;
-  /** Whether it does not know the types that are synced. */
+  /** Whether the types of slices are unknown to it. */
   refusesBegin = false;
 
   readonly objects = new Map<string, Map<string, string>>();
@@ -68,7 +68,7 @@ export class FakeCache {
     this.connection?.end(code);
   }
 
-  /** Its disk was lost, or rolled back: another life. */
+  /** Its disk was lost, or rolled back: another epoch. */
   forget(): void {
     this.drop();
     this.epoch += 1;
@@ -97,7 +97,7 @@ class FakeConnection implements FrameConnection {
   #drained: Deferred<void> = deferred();
 
   #next = 1;
-  /** Numbers up to which mutations are durable, and are said to be. */
+  /** Numbers up to which mutations are durable, and up to which they are acknowledged. */
   #durable = 0;
   #acknowledged = 0;
   #waiting: Waiting[] = [];
@@ -139,7 +139,7 @@ class FakeConnection implements FrameConnection {
     return this.#isOpen && this.bufferedBytes > 0 ? this.#drained.promise : Promise.resolve();
   }
 
-  /** The network takes nothing until `flow`. */
+  /** The network accepts nothing until `flow`. */
   stall(): void {
     this.#stalled ??= [];
   }

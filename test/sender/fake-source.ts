@@ -1,4 +1,4 @@
-/** A slice's truth in memory, told to whoever opens it: a sync of what is there, then changes. */
+/** A slice's truth in memory. Whoever opens it gets a sync of what is there, then changes. */
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';
 import { keyText } from './fake-cache.js';
 
@@ -7,7 +7,7 @@ type Reading = { queue: Outgoing[]; wake: () => void; failure: Error | undefined
 export class FakeSource implements SliceSource {
   connected = true;
   batchMax = 100;
-  /** Syncs are left without their end until `release`. */
+  /** Syncs get no end until `release`. */
   holdsEnd = false;
   /** Batches that were asked for and given. */
   given = 0;
@@ -15,7 +15,7 @@ export class FakeSource implements SliceSource {
   readonly #objects = new Map<string, string>();
   readonly #readings = new Set<Reading>();
 
-  /** Readings that have not let go. */
+  /** Readings that have not ended. */
   get readings(): number {
     return this.#readings.size;
   }

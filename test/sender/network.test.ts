@@ -16,7 +16,7 @@ const exports = sliceOf('apiexports');
 const everywhere = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
 const quick = { 'ping-interval': '300ms', 'pong-timeout': '300ms' };
 
-/** Tells what a test gives it, behind a sync of nothing. */
+/** Gives what a test adds to it, after a sync of nothing. */
 class Tap implements SliceSource {
   readonly connected = true;
   #waiting: Outgoing[] = [];
@@ -78,7 +78,7 @@ async function listed(server: TestServer): Promise<number> {
   return (await server.client().list(everywhere)).items.length;
 }
 
-test('on a slow network what is told arrives, in one connection', async (t) => {
+test('on a slow network every change arrives, in one connection', async (t) => {
   const { server, proxy, tap } = await aPush(t);
 
   proxy.delay(125);
@@ -89,7 +89,7 @@ test('on a slow network what is told arrives, in one connection', async (t) => {
   t.is(tap.opened, 1);
 });
 
-test('a network that swallows everything is noticed at both ends; behind it the sender goes on, and syncs nothing anew', async (t) => {
+test('both ends notice a network that swallows everything; afterwards the sender goes on without a resync', async (t) => {
   const { server, proxy, sender, tap } = await aPush(t);
 
   proxy.blackhole();

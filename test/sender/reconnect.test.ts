@@ -8,7 +8,7 @@ const lasted: Parting = { ...broke, lastedMs: 10_000 };
 
 const table: readonly Readonly<{ law: string; from: Attempt; parting: Parting; urls: number; decided: Reconnect }>[] = [
   {
-    law: 'a connection that never came about is tried at the next URL, after at most the base',
+    law: 'a connection that failed is tried at the next URL, after at most the base',
     from: { urlIndex: 0, failures: 0 },
     parting: broke,
     urls: 2,
@@ -43,28 +43,28 @@ const table: readonly Readonly<{ law: string; from: Attempt; parting: Parting; u
     decided: { kind: 'connect', attempt: { urlIndex: 0, failures: 3 }, afterMs: 800 },
   },
   {
-    law: 'a cache that stops is left for the next URL at once, whatever it asks for',
+    law: 'when a cache stops, the next URL is tried at once, whatever the cache asks for',
     from: { urlIndex: 0, failures: 1 },
     parting: { ...lasted, reason: 'shutdown', retryAfterMs: 60_000 },
     urls: 2,
     decided: { kind: 'connect', attempt: { urlIndex: 1, failures: 1 }, afterMs: 200 },
   },
   {
-    law: 'a cache that stops and is the only one is given the time it asks for',
+    law: 'the only cache gets the time it asks for when it stops',
     from: { urlIndex: 0, failures: 1 },
     parting: { ...lasted, reason: 'shutdown', retryAfterMs: 2_000 },
     urls: 1,
     decided: { kind: 'connect', attempt: { urlIndex: 0, failures: 1 }, afterMs: 2_200 },
   },
   {
-    law: 'a cache without room is given the time it asks for',
+    law: 'a cache without room gets the time it asks for',
     from: { urlIndex: 0, failures: 0 },
     parting: { ...broke, reason: 'unavailable', retryAfterMs: 1_000 },
     urls: 2,
     decided: { kind: 'connect', attempt: { urlIndex: 1, failures: 1 }, afterMs: 1_200 },
   },
   {
-    law: 'a cache that asks for too much time is not believed',
+    law: 'a cache that asks for too much time gets only the bound',
     from: { urlIndex: 0, failures: 0 },
     parting: { ...broke, reason: 'unavailable', retryAfterMs: 1e12 },
     urls: 1,
@@ -78,14 +78,14 @@ const table: readonly Readonly<{ law: string; from: Attempt; parting: Parting; u
     decided: { kind: 'connect', attempt: { urlIndex: 0, failures: 6 }, afterMs: 6_400 },
   },
   ...(['fenced', 'forbidden', 'unsupported'] as const).map((reason) => ({
-    law: `${reason} is the end`,
+    law: `${reason} ends the run`,
     from: { urlIndex: 0, failures: 0 },
     parting: { ...lasted, reason },
     urls: 3,
     decided: { kind: 'end', reason } as const,
   })),
   {
-    law: 'who is forbidden and told when to come back, because the certificate has run out, comes back with the one that is there then',
+    law: 'a sender that is forbidden because its certificate has expired comes back when it is asked to, with the certificate of then',
     from: { urlIndex: 0, failures: 0 },
     parting: { ...lasted, reason: 'forbidden', retryAfterMs: 0 },
     urls: 1,

@@ -7,7 +7,7 @@ function aPace(random: number) {
   return { clock, pace: new ResyncPace({ clock, random: () => random }) };
 }
 
-test('E1 what is asked for again comes at once first, then waits half to whole of a bound that doubles up to a minute', (t) => {
+test('E1 the first resync that is asked for comes at once, later ones after half to whole of a bound that doubles up to a minute', (t) => {
   const [shortest, longest] = [aPace(0).pace, aPace(0.999_999).pace];
   const times = Array.from({ length: 9 });
 
@@ -21,17 +21,17 @@ test('E1 what is asked for again comes at once first, then waits half to whole o
   );
 });
 
-test('E1 what failed waits from the first time on', (t) => {
+test('E1 a failed sync waits from the first time on', (t) => {
   const { pace } = aPace(0);
 
   t.deepEqual([pace.failedMs(), pace.failedMs(), pace.wantedMs()], [500, 1_000, 2_000]);
 });
 
-test('E2 only a sync that held for a minute makes the next one the first', (t) => {
+test('E2 only a sync that stayed good for a minute makes the next one the first', (t) => {
   const { clock, pace } = aPace(0);
   pace.wantedMs();
   clock.advance(600_000);
-  t.is(pace.wantedMs(), 500, 'it was never whole');
+  t.is(pace.wantedMs(), 500, 'it was never synced');
 
   pace.synced();
   clock.advance(59_999);

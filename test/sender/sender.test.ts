@@ -9,7 +9,7 @@ import { aSlice, exports, schemas, SenderRig } from './a-sender.js';
 import { FakeCache } from './fake-cache.js';
 import { FakeSource } from './fake-source.js';
 
-test('a sender says who it is and what it will sync, then syncs it', async (t) => {
+test('a sender names itself and what it will sync, then syncs it', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
 
@@ -36,7 +36,7 @@ test('a sender says who it is and what it will sync, then syncs it', async (t) =
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('changes behind a sync are sent as they are told', async (t) => {
+test('changes after a sync are sent in the order the source gives them', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -51,7 +51,7 @@ test('changes behind a sync are sent as they are told', async (t) => {
   t.deepEqual(rig.cache.kinds().slice(-2), ['put', 'delete']);
 });
 
-test('a source that begins again mid-stream states its slice again', async (t) => {
+test('a source that begins again mid-stream resyncs its slice', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -67,7 +67,7 @@ test('a source that begins again mid-stream states its slice again', async (t) =
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('L1 nothing that a source tells before its first begin is sent', async (t) => {
+test('L1 nothing that a source gives before its first begin is sent', async (t) => {
   const rig = new SenderRig(t);
   const source = new FakeSource();
   const early = { connected: true, open: (signal: AbortSignal) => prefixed(source.open(signal)) };
@@ -107,7 +107,7 @@ test('a slice that comes after a withdrawn one is not held back', async (t) => {
   t.is(after.opened, 1);
 });
 
-test('in another life of the cache a slice waits again for the one it comes after', async (t) => {
+test('after the cache lost its state, a slice waits again for the one it comes after', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   const after = rig.source(schemas, ['two'], { after: exports });
@@ -122,7 +122,7 @@ test('in another life of the cache a slice waits again for the one it comes afte
   t.deepEqual(rig.cache.held(schemas), after.truth);
 });
 
-test('a slice is of the own shard, added once, and after one that is there', (t) => {
+test('a slice is of the sender’s own shard, is added once, and names an added slice to come after', (t) => {
   const { sender } = new SenderRig(t);
   sender.add(exports, new FakeSource());
 
@@ -131,7 +131,7 @@ test('a slice is of the own shard, added once, and after one that is there', (t)
   t.throws(() => sender.add({ ...schemas, shard: shardName('birch') }, new FakeSource()), { message: /not of the shard/ });
 });
 
-test('a withdrawn slice is stopped and the cache is told nothing', async (t) => {
+test('a withdrawn slice is stopped, and nothing of it is sent', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -163,7 +163,7 @@ test('a slice that is added again after it was withdrawn is synced', async (t) =
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what the cache asks to be synced again is read anew, and deletes told before are not sent', async (t) => {
+test('a slice that the cache asks for again is read anew, and its earlier deletes are not sent', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
   await rig.start();
@@ -185,7 +185,7 @@ test('what the cache asks to be synced again is read anew, and deletes told befo
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('an end that was under way when the slice was asked for again does not make it synced', async (t) => {
+test('an end that was under way when the slice was asked for again does not make the slice synced', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -225,7 +225,7 @@ for (const [boundary, sequence] of [
   });
 }
 
-test('a sync that is refused again and again is made ever more seldom, until it is taken', async (t) => {
+test('a sync that is refused again and again is repeated ever more seldom, until it is accepted', async (t) => {
   const cache = new FakeCache();
   cache.refusesBegin = true;
   const rig = new SenderRig(t, { cache });
@@ -243,10 +243,10 @@ test('a sync that is refused again and again is made ever more seldom, until it 
   await rig.advance(60_000);
   await rig.commit();
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
-  t.is(rig.clock.pending, 1, 'what tells the status');
+  t.is(rig.clock.pending, 1, 'the timer of the status');
 });
 
-test('the first time a cache asks for a slice again it is synced at once, then ever more seldom while it goes on asking', async (t) => {
+test('a slice that a cache asks for again is resynced at once the first time, then ever more seldom while the cache goes on asking', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -268,7 +268,7 @@ test('the first time a cache asks for a slice again it is synced at once, then e
   t.is(source.opened, 6);
 });
 
-test('a slice that waits to be synced again is so once, however often it is asked for', async (t) => {
+test('a slice that waits for a resync gets one, however often it is asked for', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -284,7 +284,7 @@ test('a slice that waits to be synced again is so once, however often it is aske
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
-test('L3 a source is opened again only once its last reading has let go', async (t) => {
+test('L3 a source is opened again only once its last reading has ended', async (t) => {
   const rig = new SenderRig(t);
   const source = new FakeSource();
   const letGo = deferred<void>();
@@ -336,7 +336,7 @@ test('refusals are logged up to their bound and all counted', async (t) => {
   t.is(rig.sender.state.refused, 4);
 });
 
-test('an object that is larger than the cache takes is not sent, is counted and logged', async (t) => {
+test('an object that is larger than the cache accepts is not sent, is counted and logged', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   source.put('large', 'x'.repeat(10_001));
@@ -350,7 +350,7 @@ test('an object that is larger than the cache takes is not sent, is counted and 
   t.like(rig.events('sender.refused')[0], { name: 'large', reason: 'RequestEntityTooLarge' });
 });
 
-test('an object that became too large keeps its old version, in a sync and behind it, and is counted each time', async (t) => {
+test('an object that became too large keeps its old version, in a sync and after it, and is counted each time', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'grown']);
   await rig.start();
@@ -388,7 +388,7 @@ test('N1 a cache that acknowledges nothing stops its sources at the credit and o
   t.deepEqual(cache.violations, []);
 });
 
-test('N1 a network that takes nothing stops the sources', async (t) => {
+test('N1 a network that accepts nothing stops the sources', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -407,7 +407,7 @@ test('N1 a network that takes nothing stops the sources', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('N2 slices take turns: a long sync does not hold back a short one', async (t) => {
+test('N2 slices take turns: a long sync does not hold up a short one', async (t) => {
   const rig = new SenderRig(t, { batchMutationsMax: 2 });
   rig.source(
     exports,
@@ -436,7 +436,7 @@ test('an object larger than the whole credit is sent when nothing else is under 
   t.deepEqual(cache.violations, []);
 });
 
-test('a lost connection is resumed: what was not acknowledged is sent again and nothing is resynced', async (t) => {
+test('a lost connection is resumed: unacknowledged changes are sent again and nothing is resynced', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -455,7 +455,7 @@ test('a lost connection is resumed: what was not acknowledged is sent again and 
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what is sent again comes before what was sent after it', async (t) => {
+test('what is sent again comes before later changes', async (t) => {
   const cache = new FakeCache();
   cache.credit = { mutations: 3, bytes: 1_000_000 };
   const rig = new SenderRig(t, { cache, lastedMs: 0 });
@@ -479,7 +479,7 @@ test('what is sent again comes before what was sent after it', async (t) => {
   t.deepEqual(cache.violations, []);
 });
 
-test('a begin that was sent and not sent yet when the connection broke follows in the next one', async (t) => {
+test('a begin that was queued when the connection broke follows in the next one', async (t) => {
   const rig = new SenderRig(t, { lastedMs: 0 });
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -499,7 +499,7 @@ test('a begin that was sent and not sent yet when the connection broke follows i
   t.deepEqual(rig.cache.violations, []);
 });
 
-test('what an aborted reading told is not kept for another connection', async (t) => {
+test('what an aborted reading gave is not kept for another connection', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -518,7 +518,7 @@ test('what an aborted reading told is not kept for another connection', async (t
   t.is(rig.sender.state.unacknowledged.mutations, 0);
 });
 
-test('what a source sent while no cache was there is sent once one is', async (t) => {
+test('what a source gave while no cache was connected is sent once one is', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -534,7 +534,7 @@ test('what a source sent while no cache was there is sent once one is', async (t
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('a sync that was interrupted is begun anew', async (t) => {
+test('a sync that was interrupted begins again', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one', 'two']);
   await rig.start();
@@ -551,7 +551,7 @@ test('a sync that was interrupted is begun anew', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('a sender that comes back says up to where it was acknowledged, by whichever connection', async (t) => {
+test('a sender that reconnects names the position up to which it was acknowledged, by whichever connection', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   await rig.start();
@@ -567,7 +567,7 @@ test('a sender that comes back says up to where it was acknowledged, by whicheve
   t.deepEqual(rig.cache.kinds(), ['hello', 'begin', 'put', 'end', 'hello', 'hello'], 'and it goes on');
 });
 
-test('a cache that lost its memory is told everything again', async (t) => {
+test('a cache that lost its state is sent everything again', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -581,7 +581,7 @@ test('a cache that lost its memory is told everything again', async (t) => {
   t.deepEqual(rig.cache.held(exports), source.truth);
 });
 
-test('a source that breaks is opened again after a while and states its slice', async (t) => {
+test('a source that breaks is opened again after a while and resyncs its slice', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -613,7 +613,7 @@ for (const reason of ['fenced', 'forbidden', 'unsupported'] as const) {
   });
 }
 
-test('where the bye was lost the close code says that the shard is fenced', async (t) => {
+test('if the bye was lost, the close code still says that the shard is fenced', async (t) => {
   const rig = new SenderRig(t);
   await rig.start();
 
@@ -622,7 +622,7 @@ test('where the bye was lost the close code says that the shard is fenced', asyn
   t.like(await rig.ended, { kind: 'refused', reason: 'fenced' });
 });
 
-test('a server that forbids the upgrade ends the run, one that is busy is tried again when it says', async (t) => {
+test('a server that forbids the upgrade ends the run; a busy one is tried again when it says', async (t) => {
   const rig = new SenderRig(t, { random: () => 0 });
   rig.cache.refusal = new UpgradeRefused(503, 'busy', 3_000);
   await rig.start();
@@ -634,7 +634,7 @@ test('a server that forbids the upgrade ends the run, one that is busy is tried 
   t.deepEqual(await rig.ended, { kind: 'refused', reason: 'forbidden', message: 'not you' });
 });
 
-test('a cache that is not there is tried again by the clock, even when the jitter comes to nothing', async (t) => {
+test('an unreachable cache is tried again by the clock, even when the jitter comes to nothing', async (t) => {
   const rig = new SenderRig(t, { random: () => 0 });
   rig.cache.refusal = new Error('nobody there');
   await rig.start();
@@ -645,7 +645,7 @@ test('a cache that is not there is tried again by the clock, even when the jitte
   t.is(rig.cache.tried.length, 2);
 });
 
-test('a cache that stops is left for the next URL', async (t) => {
+test('when a cache stops, the sender goes to the next URL', async (t) => {
   const [one, two] = [new FakeCache('one'), new FakeCache('two')];
   const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
   const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
@@ -661,7 +661,7 @@ test('a cache that stops is left for the next URL', async (t) => {
   t.deepEqual(two.held(exports), source.truth);
 });
 
-test('at another URL than before it names what it was given: the cache there finds that it was elsewhere', async (t) => {
+test('at another URL a sender names the term it has, so that the cache there finds that it was elsewhere', async (t) => {
   const [one, two] = [new FakeCache('one'), new FakeCache('two')];
   const connect = (url: string) => (url === 'wss://one' ? one : two).connect(url);
   const rig = new SenderRig(t, { cache: two, urls: ['wss://one', 'wss://two'], connect });
@@ -675,7 +675,7 @@ test('at another URL than before it names what it was given: the cache there fin
   t.deepEqual(terms(two), [5]);
 });
 
-test('a cache that never says welcome is given up', async (t) => {
+test('a cache that never sends a welcome is given up', async (t) => {
   const rig = new SenderRig(t, { welcomeTimeoutMs: 500 });
   rig.cache.welcomes = false;
   await rig.start();
@@ -686,7 +686,7 @@ test('a cache that never says welcome is given up', async (t) => {
   t.false(rig.cache.connection?.isOpen);
 });
 
-test('a cache that speaks another version ends the run', async (t) => {
+test('a cache of another protocol version ends the run', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.protocol = 2;
 
@@ -708,7 +708,7 @@ test('an acknowledgement of what was never sent ends the connection, not the run
   t.is(rig.sender.state.connection.kind, 'connected');
 });
 
-test('C3 an aborted run waits for what was sent, says bye and leaves nothing behind', async (t) => {
+test('C3 an aborted run waits for what was sent, says goodbye and leaves nothing behind', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -751,7 +751,7 @@ test('C3 a run that is aborted while it waits to connect again ends at once', as
   t.is(rig.clock.pending, 0);
 });
 
-test('C3 a source that does not let go is left behind after the grace', async (t) => {
+test('C3 a source that does not end is left behind after the grace', async (t) => {
   const rig = new SenderRig(t, { shutdownGraceMs: 300 });
   rig.sender.add(exports, { connected: true, open: () => stubborn() });
   await rig.start();
@@ -764,7 +764,7 @@ test('C3 a source that does not let go is left behind after the grace', async (t
   t.is(rig.events('sender.source.stuck').length, 1);
 });
 
-test('the cache is told how fresh each slice is: at once, soon after it has changed, and every interval (T12)', async (t) => {
+test('the cache gets reports on each slice: at once, soon after a change, and every interval (T12)', async (t) => {
   const rig = new SenderRig(t, { statusIntervalMs: 1_000 });
   const source = rig.source(exports, ['one']);
   source.connected = false;
@@ -790,7 +790,7 @@ test('the cache is told how fresh each slice is: at once, soon after it has chan
   t.deepEqual(received(), [[{ slice: exports, connected: true, everSynced: true, lagMs: 0, whole: true }]], 'it has caught up');
 });
 
-test('a slice of which something was refused is not whole until that is taken, or gone, or all of it is resynced', async (t) => {
+test('a slice with refused objects is not whole until each is accepted or gone, or the slice is resynced', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refuses = ({ name }) => (name.startsWith('bad') ? 'Invalid' : undefined);
   const source = rig.source(exports, ['one', 'bad', 'bad-too']);
@@ -802,7 +802,7 @@ test('a slice of which something was refused is not whole until that is taken, o
   rig.cache.refuses = ({ name }) => (name === 'bad-too' ? 'Invalid' : undefined);
   source.delete('bad');
   await rig.commit();
-  t.false(isWhole(), 'the other one is still lacking');
+  t.false(isWhole(), 'the other one is still missing');
   rig.cache.refuses = () => undefined;
   source.put('bad-too');
   await rig.commit();
@@ -811,7 +811,7 @@ test('a slice of which something was refused is not whole until that is taken, o
 
 const tooLarge = 'x'.repeat(10_001);
 
-test('a slice whose sync has an object that is larger than the cache takes is not whole until that is smaller, or gone', async (t) => {
+test('a slice with an object larger than the cache accepts is not whole until the object is smaller or gone', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   source.put('large', tooLarge);
@@ -826,7 +826,7 @@ test('a slice whose sync has an object that is larger than the cache takes is no
   t.true(isWhole());
 });
 
-test('what was told of an object before it was refused makes nothing whole when it is acknowledged behind that', async (t) => {
+test('a late acknowledgement of an object’s earlier version does not make its slice whole', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refuses = (key) => (key.name === 'bad' && 'body' in key ? 'Invalid' : undefined);
   const source = rig.source(exports, ['one', 'grown']);
@@ -846,10 +846,10 @@ test('what was told of an object before it was refused makes nothing whole when 
 
   source.delete('bad');
   await rig.commit();
-  t.false(isWhole(), 'the other one is still lacking');
+  t.false(isWhole(), 'the other one is still missing');
 });
 
-test('a sync that is sent again behind a lost connection lacks what was too large the first time', async (t) => {
+test('a sync that is sent again after a lost connection still lacks its too large object', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   source.put('large', tooLarge);
@@ -861,7 +861,7 @@ test('a sync that is sent again behind a lost connection lacks what was too larg
   t.like(rig.sender.state.slices[0], { phase: 'synced', whole: false });
 });
 
-test('what is refused of a sync that another one has taken the place of is no matter of that one', async (t) => {
+test('a late refusal that belongs to an earlier sync does not count against the present one', async (t) => {
   const rig = new SenderRig(t);
   rig.cache.refuses = ({ name }) => (name === 'bad' ? 'Invalid' : undefined);
   const source = rig.source(exports, ['one']);
@@ -882,7 +882,7 @@ test('what is refused of a sync that another one has taken the place of is no ma
   t.like(rig.sender.state.slices[0], { phase: 'synced', whole: true });
 });
 
-test('a cache that is there and acknowledges nothing is left, and tried again', async (t) => {
+test('a connected cache that acknowledges nothing is left, and tried again', async (t) => {
   const rig = new SenderRig(t);
   rig.source(exports, ['one']);
   await rig.start();
@@ -920,7 +920,7 @@ test('the state shows what is under way and how old the oldest of it is', async 
   t.is(lagMs, 250);
 });
 
-test('the lag of what waits for another connection goes on', async (t) => {
+test('the lag of changes that wait for another connection goes on rising', async (t) => {
   const rig = new SenderRig(t);
   const source = rig.source(exports, ['one']);
   await rig.start();
@@ -936,7 +936,7 @@ test('the lag of what waits for another connection goes on', async (t) => {
   t.is(rig.sender.state.slices[0]?.phase, 'synced');
 });
 
-test('states tells one at once, then changes no more often than the interval, and ends with the run', async (t) => {
+test('states gives one at once, then changes no more often than the interval, and ends with the run', async (t) => {
   const rig = new SenderRig(t, { stateIntervalMs: 100 });
   const seen: SenderState[] = [];
   const watching = (async () => {

@@ -34,7 +34,7 @@ test('V2 beyond the credit nothing fits, in mutations or in bytes', (t) => {
   t.false(window.fits(1, 21));
 });
 
-test('V2 what alone is larger than the credit in bytes fits when nothing else is under way', (t) => {
+test('V2 an object that is larger than the credit in bytes fits when nothing else is under way', (t) => {
   const window = new Window<string>(credit);
 
   t.true(window.fits(1, 1_000));
@@ -79,7 +79,7 @@ test('a mutation is found by its number for as long as it is not acknowledged', 
   t.is(window.find(3), undefined);
 });
 
-test('each owner is told how much of it is under way and how old the oldest is', (t) => {
+test('each owner sees how much of it is under way and how old the oldest is', (t) => {
   const window = new Window<string>(credit);
   window.add('a', [pending(1, 100), pending(2, 200)]);
   window.add('b', [pending(3, 300)]);
@@ -93,7 +93,7 @@ test('each owner is told how much of it is under way and how old the oldest is',
   );
 });
 
-test('V3 what is added is acknowledged or taken back, once, in order', (t) => {
+test('V3 whatever is added is acknowledged or taken back, once, in order', (t) => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('add' as const), owner: fc.constantFrom('a', 'b'), count: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ kind: fc.constant('ack' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
@@ -122,7 +122,7 @@ test('V3 what is added is acknowledged or taken back, once, in order', (t) => {
   t.pass();
 });
 
-test('whose something is not acknowledged is known, until it is or is taken back', (t) => {
+test('the window knows whose mutations are unacknowledged, until they are acknowledged or taken back', (t) => {
   const window = new Window<string>(credit);
   window.add('a', [pending(), pending()]);
   window.add('b', [pending()]);

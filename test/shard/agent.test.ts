@@ -21,7 +21,7 @@ async function untilNames(rig: AgentRig, slice: string, names: readonly string[]
 }
 
 for (const how of ['watching', 'lists'] as const) {
-  test(`a recorded shard is synced as a whole by ${how}, and each object is what kcp pushes`, async (t) => {
+  test(`a recorded shard is synced as a whole by ${how}, and each object equals what kcp pushes`, async (t) => {
     const objects = await shardObjects('root');
     const rig = await anAgent(t, {
       prepare: (shard) => {
@@ -46,13 +46,13 @@ for (const how of ['watching', 'lists'] as const) {
   });
 }
 
-test('the whole recording can be put into a stand-in', async (t) => {
+test('the whole recording fits into a stand-in', async (t) => {
   const rig = await anAgent(t);
 
   t.true((await fill(rig.shard, 'shard-1')) > 0);
 });
 
-test('changes follow the sync: what is created, changed and deleted', async (t) => {
+test('changes follow the sync: creates, updates and deletes', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('a')) });
   await rig.synced();
 
@@ -66,7 +66,7 @@ test('changes follow the sync: what is created, changed and deleted', async (t) 
   t.deepEqual(Object.keys(rig.slices.objects(sliceOf(exports))), ['acme||a', 'root||b']);
 });
 
-test('only marked objects of marked types are told, and one that loses its mark leaves', async (t) => {
+test('only marked objects of marked types are pushed, and one that loses its mark leaves', async (t) => {
   const rig = await anAgent(t, {
     prepare: ({ store }) => {
       store.put(roles, 'root', named('marked', { annotations: replicate }));
@@ -82,7 +82,7 @@ test('only marked objects of marked types are told, and one that loses its mark 
   await untilNames(rig, sliceOf(roles), ['plain']);
 });
 
-test('what is being deleted stays as it was while finalizers hold it, and a sync keeps it', async (t) => {
+test('an object that is being deleted stays as it was while finalizers hold it, and a sync keeps it', async (t) => {
   const deleting = { finalizers: ['x'], deletionTimestamp: '2026-11-20T22:53:25Z' } as KubeObject['metadata'];
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('held', {}, { spec: 1 })) });
   await rig.synced();
@@ -105,7 +105,7 @@ test('what is being deleted stays as it was while finalizers hold it, and a sync
   await untilNames(rig, sliceOf(exports), ['next']);
 });
 
-test('no logical cluster of the system is told of, but those that are named', async (t) => {
+test('no system cluster is pushed unless it is named', async (t) => {
   const rig = await anAgent(t, {
     systemClusters: ['system:shard'],
     prepare: ({ store }) => {
@@ -122,7 +122,7 @@ test('no logical cluster of the system is told of, but those that are named', as
   t.false(rig.slices.received.get(sliceOf(exports))?.includes('delete a'));
 });
 
-test("types bound from kcp's own exports are asked for with the identity that the shard tells, looked up anew when it is not found", async (t) => {
+test("types bound from kcp's own exports are requested with the shard's identity, which is looked up again when it is not found", async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
   const lookups = (): number => rig.asked('configmaps/apiexport-identity-cache').length;
@@ -138,7 +138,7 @@ test("types bound from kcp's own exports are asked for with the identity that th
   t.true(lookups() > before);
 });
 
-test('a type that the shard does not serve is waited for, said once, and told when it comes', async (t) => {
+test('a type that the shard does not serve is waited for, logged once, and pushed when it comes', async (t) => {
   const clock = new ManualClock();
   const absent = 'apiconversions.apis.kcp.io';
   const rig = await anAgent(t, { clock, prepare: ({ store }) => store.hide(absent) });

@@ -11,7 +11,7 @@ import { CollectedSlices } from './collected-slices.js';
 
 export type Logged = Readonly<{ level: string; event: string; fields: LogFields }>;
 
-/** `clock` for the agent alone. Waits are as short as jitter can make them. */
+/** `clock` is for the agent alone. Waits are as short as jitter can make them. */
 export type AgentOptions = Readonly<{ clock?: Clock; systemClusters?: readonly string[]; prepare?: (shard: ShardStandIn) => void }>;
 
 export class AgentRig {
@@ -37,7 +37,7 @@ export class AgentRig {
     return this.logged.filter((each) => each.event === event);
   }
 
-  /** What was asked for of a type, without the query. */
+  /** The requests for a type, without the query. */
   asked(resource: string): readonly string[] {
     return this.shard.requests.filter((path) => path.includes(`/${resource}`));
   }

@@ -1,4 +1,4 @@
-/** A sink that keeps what it is told, as a cache would: what was not synced since `begin` goes at `end`. Every source is open at once. */
+/** A sink that keeps what it is sent, as a cache would: at `end` it removes what was not synced since `begin`. Every source is open at once. */
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
 import type { SliceSink } from '../../src/shard/slice-sink.js';
 import type { SliceSource, Outgoing } from '../../src/sender/source.js';

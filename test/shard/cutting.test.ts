@@ -19,7 +19,7 @@ async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> 
 
 const places = fc.array(fc.nat(), { maxLength: 8 });
 
-test('a list is cut into the very texts of its items, wherever its chunks end and whatever stands around the items', (t) => {
+test('a list is cut into the very texts of its items, wherever its chunks end and whatever is around the items', (t) => {
   const item = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })).map((object) => JSON.stringify(object));
   const property = fc.property(fc.array(item, { maxLength: 6 }), places, fc.boolean(), fc.boolean(), (items, cuts, pretty, behind) => {
     const space = pretty ? '\n  ' : '';
@@ -38,7 +38,7 @@ test('a list is cut into the very texts of its items, wherever its chunks end an
   t.notThrows(() => fc.assert(property, { numRuns: 300 }));
 });
 
-test('a list that breaks off, holds too much or has no resourceVersion is no list', (t) => {
+test('a list that breaks off, holds too much or has no resourceVersion is refused', (t) => {
   const ended = (text: string): unknown => {
     const cutter = new ListCutter(64);
     cutter.push(encoder.encode(text));
@@ -53,7 +53,7 @@ test('a list that breaks off, holds too much or has no resourceVersion is no lis
   t.deepEqual(ended('{"items":null,"metadata":{"resourceVersion":"5"}}'), { resourceVersion: '5', continueToken: '' });
 });
 
-test('a watch is cut at its newlines, wherever its chunks end; what is behind the last one is no event', async (t) => {
+test('a watch is cut at its newlines, wherever its chunks end; text after the last newline is no event', async (t) => {
   await t.notThrowsAsync(
     fc.assert(
       fc.asyncProperty(fc.array(fc.string({ maxLength: 20 }).map((line) => line.replaceAll('\n', 'é'))), places, async (all, cuts) => {

@@ -42,7 +42,7 @@ function places(rig: AgentRig): readonly string[] {
   return Object.keys(rig.slices.objects(slice)).map((place) => place.replace('||', ' '));
 }
 
-test('what a ClusterCachedResource declares is told of its logical cluster alone, by its labels, behind it', async (t) => {
+test('a ClusterCachedResource selects objects of its own logical cluster by their labels, and is pushed before them', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring({ labels: { app: 'x', tier: 'y' } }));
     store.put(instances, 'acme', named('in', { app: 'x', tier: 'y' }));
@@ -98,7 +98,7 @@ test('several ClusterCachedResources of one identity are one slice, whose sync c
   t.deepEqual(rig.slices.withdrawn, []);
 });
 
-test('a part that lost its place syncs all parts again', async (t) => {
+test('when one part loses its position, all parts are synced again', async (t) => {
   const rig = await machines(t, ({ store }) => {
     for (const cluster of ['acme', 'other']) {
       store.put(cached, cluster, declaring());
@@ -116,7 +116,7 @@ test('a part that lost its place syncs all parts again', async (t) => {
   t.deepEqual(places(rig), ['other a']);
 });
 
-test('objects leave when the deletion of their ClusterCachedResource is asked for, and the slice goes with it', async (t) => {
+test('objects leave when the deletion of their ClusterCachedResource is requested, and the slice goes with it', async (t) => {
   const rig = await machines(t, ({ store }) => {
     store.put(cached, 'acme', declaring());
     store.put(instances, 'acme', named('a'));

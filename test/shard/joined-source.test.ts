@@ -7,11 +7,11 @@ import { ManualClock } from '../store/manual-clock.js';
 const begin: Outgoing = { kind: 'begin', revision: '' };
 const end: Outgoing = { kind: 'end', revision: '7' };
 
-/** States, and breaks off in the way it was asked to. */
+/** Syncs, and breaks off in the way a test asks. */
 class Part implements SliceSource {
   readonly connected = true;
   opened = 0;
-  /** `within`: in its sync; `behind`: it loses its place behind it. */
+  /** `within`: in its sync; `behind`: it loses its position afterwards. */
   breaks: 'within' | 'behind' | undefined;
   #lose: () => void = () => {};
 
@@ -33,7 +33,7 @@ class Part implements SliceSource {
   }
 }
 
-/** Two parts, read by somebody who takes all. */
+/** Two parts, and a reader of both. */
 function reading(t: ExecutionContext) {
   const clock = new ManualClock();
   const parts = [new Part(), new Part()] as const;
@@ -55,7 +55,7 @@ async function advance(clock: ManualClock, ms: number, steps = 1): Promise<void>
 }
 
 for (const how of ['within', 'behind'] as const) {
-  test(`parts of which one always breaks ${how} its sync are read ever more seldom`, async (t) => {
+  test(`parts are read ever more seldom while one of them always breaks ${how} its sync`, async (t) => {
     const { clock, parts } = reading(t);
     parts[1].breaks = how;
 
@@ -66,7 +66,7 @@ for (const how of ['within', 'behind'] as const) {
   });
 }
 
-test('the first part that loses its place, and one that does after a calm time, has all synced again at once', async (t) => {
+test('the first lost position, and one after a calm time, resyncs all parts at once', async (t) => {
   const { clock, parts, received } = reading(t);
   await advance(clock, 0);
 
@@ -81,7 +81,7 @@ test('the first part that loses its place, and one that does after a calm time, 
   t.deepEqual(received, ['begin', 'end', 'begin', 'end', 'begin', 'end']);
 });
 
-test('other parts are read at once, though the former ones are waited for', async (t) => {
+test('new parts are read at once, though the former ones were being waited for', async (t) => {
   const { clock, parts, joined } = reading(t);
   parts[0].breaks = 'within';
   await advance(clock, 10_000, 100);
@@ -93,7 +93,7 @@ test('other parts are read at once, though the former ones are waited for', asyn
   t.is(other.opened, 1);
 });
 
-test('whoever stops reading while parts are waited for leaves nothing behind', async (t) => {
+test('a reader that stops while parts are waited for leaves nothing behind', async (t) => {
   const { clock, parts, abort, ended } = reading(t);
   parts[0].breaks = 'within';
   await advance(clock, 10_000, 100);

@@ -33,7 +33,7 @@ async function loaded(
   return loadKubeconfig({ path, context: undefined, allowInsecure });
 }
 
-test('a shard is asked with what its kubeconfig says', async (t) => {
+test('a shard is reached with the credentials of its kubeconfig', async (t) => {
   const shard = await ShardStandIn.start();
   t.teardown(() => shard.close());
 
@@ -45,7 +45,7 @@ test('a shard is asked with what its kubeconfig says', async (t) => {
   t.deepEqual(await credentials(), await expected());
 });
 
-test('certificates come from the file or from files beside it; whatever logical cluster the server is for is left out', async (t) => {
+test("certificates come from the file or from files beside it; the logical cluster in the server's URL is dropped", async (t) => {
   const folder = await aFolder(t);
   await writeFile(join(folder, 'ca.crt'), 'CA');
   await writeFile(join(folder, 'tls.key'), 'KEY');
@@ -79,7 +79,7 @@ test('a token file is read for every request, and a plugin is run', async (t) =>
   t.deepEqual(await byPlugin.credentials(), { authorization: 'Bearer made', certificate: 'C', key: 'K' });
 });
 
-test('what cannot be done is refused when the file is read, with its reason', async (t) => {
+test('an unsupported kubeconfig is refused when it is read, with the reason', async (t) => {
   const folder = await aFolder(t);
   const cases: [Parts, RegExp][] = [
     [{ cluster: { 'insecure-skip-tls-verify': true } }, /asks for TLS without a check/],
@@ -103,7 +103,7 @@ test('what cannot be done is refused when the file is read, with its reason', as
   await t.throwsAsync(loadKubeconfig({ path, context: 'x', allowInsecure: false }), { message: /no kubeconfig/ });
 });
 
-test('a certificate goes unchecked when the file and the operator both say so', async (t) => {
+test('a certificate goes unchecked only when the file and the operator both say so', async (t) => {
   const access = await loaded(await aFolder(t), { cluster: { 'insecure-skip-tls-verify': true } }, true);
 
   t.true(access.insecure);

@@ -4,7 +4,7 @@ import { reactTo, type ReadReaction } from '../../src/shard/read-failure.js';
 
 const status = (code: number, reason: string, message = ''): string => JSON.stringify({ kind: 'Status', code, reason, message });
 
-test('each failure of a reader has its one reaction', (t) => {
+test('each failure of a reader has exactly one reaction', (t) => {
   const cases: [ReadReaction, unknown, Parameters<typeof reactTo>[1]][] = [
     ['resume', new Error('ECONNRESET'), 'watch'],
     ['resume', new Error('ECONNREFUSED'), 'watch-list'],
@@ -29,7 +29,7 @@ test('each failure of a reader has its one reaction', (t) => {
   for (const [expected, error, asked] of cases) t.is(reactTo(error, asked), expected, `${String(error)} ${asked}`);
 });
 
-test('an answer that is no Status speaks for itself, shortened', (t) => {
+test('an answer that is no Status is its own message, shortened', (t) => {
   const refusal = refusalOf(502, `<html>${'x'.repeat(1_000)}`);
 
   t.true(refusal instanceof ShardRefusal);

@@ -19,7 +19,7 @@ function count(words: readonly string[], word: string): number {
   return words.filter((each) => each === word).length;
 }
 
-/** Once the cache in the test holds what the shard holds. */
+/** Resolves once the test's cache holds what the shard holds. */
 async function untilSame(rig: AgentRig): Promise<void> {
   await until(() => {
     const source = rig.shard.store.all(exports).map(({ metadata }) => metadata.resourceVersion);
@@ -28,7 +28,7 @@ async function untilSame(rig: AgentRig): Promise<void> {
   });
 }
 
-test('a watch that breaks is resumed where it was, without another sync', async (t) => {
+test('a watch that breaks resumes where it was, without another sync', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => store.put(exports, 'root', named('a')) });
   await rig.synced();
 
@@ -43,7 +43,7 @@ test('a watch that breaks is resumed where it was, without another sync', async 
   t.is(count(received(rig), 'put b0'), 1);
 });
 
-test('an object that was cut in its middle is told whole, and once', async (t) => {
+test('an object whose bytes broke off in the middle arrives whole, and once', async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
 
@@ -54,7 +54,7 @@ test('an object that was cut in its middle is told whole, and once', async (t) =
   t.deepEqual(received(rig), ['begin', 'end', 'put a']);
 });
 
-test('bookmarks move the place to go on from, so that history which held nothing for us may go', async (t) => {
+test('bookmarks advance the position, so that history without changes of ours may be compacted', async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
   rig.shard.store.put('apiconversions.apis.kcp.io', 'root', named('other'));
@@ -70,7 +70,7 @@ test('bookmarks move the place to go on from, so that history which held nothing
   t.deepEqual(received(rig), ['begin', 'end', 'put a']);
 });
 
-test('history that is gone leads to a new sync, in which what was deleted meanwhile is not named', async (t) => {
+test('compacted history leads to a new sync, which does not name what was deleted meanwhile', async (t) => {
   const rig = await anAgent(t, { prepare: ({ store }) => ['a', 'b'].forEach((name) => store.put(exports, 'root', named(name))) });
   await rig.synced();
 
@@ -84,7 +84,7 @@ test('history that is gone leads to a new sync, in which what was deleted meanwh
   t.deepEqual(received(rig), ['begin', 'put a', 'put b', 'end', 'begin', 'put b', 'put c', 'end']);
 });
 
-test('history that is gone again and again is followed by a sync ever more seldom', async (t) => {
+test('if history is compacted again and again, syncs come ever more seldom', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
   await rig.synced();
@@ -113,7 +113,7 @@ test('history that is gone again and again is followed by a sync ever more seldo
 });
 
 for (const how of ['watching', 'lists'] as const) {
-  test(`a sync by ${how} that breaks off is begun again, and ends only when it is whole`, async (t) => {
+  test(`a sync by ${how} that breaks off begins again, and ends only when it is whole`, async (t) => {
     const rig = await anAgent(t);
     await rig.synced();
     await rig.shard.stop();
@@ -133,7 +133,7 @@ for (const how of ['watching', 'lists'] as const) {
   });
 }
 
-test('lists are read page by page, and what happens between the pages is sent behind them', async (t) => {
+test('lists are read page by page, and changes between the pages are sent after them', async (t) => {
   const rig = await anAgent(t, {
     prepare: (shard) => {
       shard.refusesWatchList = true;
@@ -152,7 +152,7 @@ test('lists are read page by page, and what happens between the pages is sent be
   t.is(count(received(rig), 'begin'), 1);
 });
 
-test('a shard that is away is asked again ever more seldom, and its source says so', async (t) => {
+test('a shard that is away is asked again ever more seldom, and its source reports it away', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
   await rig.synced();
@@ -170,7 +170,7 @@ test('a shard that is away is asked again ever more seldom, and its source says 
   t.is(count(received(rig), 'begin'), 1);
 });
 
-test('a shard that falls silent is left and asked again', async (t) => {
+test('a shard that falls silent is disconnected and asked again', async (t) => {
   const clock = new ManualClock();
   const rig = await anAgent(t, { clock });
   await rig.synced();
@@ -182,7 +182,7 @@ test('a shard that falls silent is left and asked again', async (t) => {
   t.is(count(received(rig), 'begin'), 1);
 });
 
-test('nothing is read while nobody takes it', async (t) => {
+test('nothing is read while the consumer does not read', async (t) => {
   const rig = await anAgent(t);
   await rig.synced();
   await rig.slices.close();

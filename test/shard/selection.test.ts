@@ -35,7 +35,7 @@ test('an object is pushed, kept, gone or ignored as the replication controller w
   for (const [expected, annotations, rest, options] of cases) t.is(selected(annotations, rest, options), expected, annotations + rest);
 });
 
-test('every type that is replicated is one the cache has, of the same kind and in a version it serves', (t) => {
+test('every replicated type is one the cache has, of the same kind and in a version it serves', (t) => {
   t.is(replicatedTypes.length, 18);
   for (const { group, version, resource, kind } of replicatedTypes) {
     const known = kcpTypes.find((type) => type.group === group && type.resource === resource);

@@ -14,7 +14,7 @@ function stamped(text: string): string {
   return decoder.decode(stamp(readSourceObject(encoder.encode(text)), type));
 }
 
-test('what kcp recorded as created is what is pushed, but for the shard, which the cache sets', async (t) => {
+test('the agent pushes what kcp recorded as created, except for the shard, which the cache sets', async (t) => {
   const posts = [...(await readRecording('kcp-2-shards.jsonl')), ...(await readRecording('kcp-identity.jsonl'))].filter(
     ({ method, body }) => method === 'POST' && body?.includes('"cache.kcp.io/original-resource-version"'),
   );
@@ -43,7 +43,7 @@ test('every recorded type is one that the agent replicates, or is declared', asy
   );
 });
 
-test('everything that is not stamped is copied byte for byte', (t) => {
+test('every member that is not stamped is copied byte for byte', (t) => {
   const annotated = '"annotations":{"cache.kcp.io/original-resource-UID":"u","cache.kcp.io/original-resource-version":"7"';
   const spec = '"spec":{"a":1.0,"b":9007199254740993,"__proto__":{"c":"\\u00e9é"}}';
   const typed = '"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport"';

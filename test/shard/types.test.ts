@@ -1,5 +1,5 @@
 /**
- * An agent that reads a shard and pushes into a real cache: what the shard does not have any more leaves, and nothing leaves because the
+ * An agent that reads a shard and pushes into a real cache: objects that the shard no longer has leave, and nothing leaves because the
  * agent could not read something.
  */
 import { randomUUID } from 'node:crypto';
@@ -32,7 +32,7 @@ function declaring(identity = hash): Parameters<ShardStandIn['store']['put']>[2]
   return (identity === '' ? { ...object, status: {} } : object) as Parameters<ShardStandIn['store']['put']>[2];
 }
 
-/** Six processes' worth of work in one: slow beside others. */
+/** The work of six processes in one, so it is slow beside other tests. */
 function until(condition: () => Promise<boolean>): Promise<void> {
   return within(condition, 20_000);
 }
@@ -47,7 +47,7 @@ class Rig {
     this.server = server;
   }
 
-  /** With a declared type of one object, on amber and on birch, and a role of amber that no agent knows of. */
+  /** Begins with a declared type of one object, on amber and on birch, and a role of amber that no agent pushes. */
   static async start(t: ExecutionContext): Promise<Rig> {
     const server = await aServer(t);
     const shard = await ShardStandIn.start();
@@ -105,21 +105,21 @@ class Rig {
     this.#stop = undefined;
   }
 
-  /** How many objects the cache has of the slice; undefined where it knows none. */
+  /** How many objects the cache has of the slice; undefined where it does not know the slice. */
   async objects({ shard, resource }: Slice): Promise<number> {
     const { shards } = JSON.parse((await this.server.client().raw('GET', '/services/cache/status')).text) as StatusReport;
     const { slices = [] } = shards.find((each) => each.shard === shard) ?? {};
     return slices.find((each) => each.resource === resource.resource && each.identity === resource.identity)?.objects ?? 0;
   }
 
-  /** Once an export that is written now is in the cache: all that was sent before it is. */
+  /** Resolves once an export that is written now is in the cache, and so is everything sent before it. */
   async settled(): Promise<void> {
     const before = await this.objects(sliceOf('apiexports'));
     this.shard.store.put(exports, 'acme', { metadata: { name: `marker-${before}` } });
     await until(async () => (await this.objects(sliceOf('apiexports'))) > before);
   }
 
-  /** As `settled`, and a while longer: what must not happen has had its time. */
+  /** As `settled`, and a while longer, so that a wrong change would have come. */
   async quiet(): Promise<void> {
     await this.settled();
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -128,7 +128,7 @@ class Rig {
 }
 
 test.serial(
-  'what an earlier agent pushed and this one has no more is removed once all types are known; the rest stays (T6 b)',
+  'what an earlier agent pushed and this one no longer has is removed once all types are known; the rest stays (T6 b)',
   async (t) => {
     const rig = await Rig.start(t);
     rig.startAgent();
@@ -160,7 +160,7 @@ test.serial('a type whose declaration goes while the agent runs leaves the shard
 for (const [why, hinder] of Object.entries<(shard: ShardStandIn) => void>({
   'may not read ClusterCachedResources': (shard) => void shard.forbidden.add('clustercachedresources'),
   'finds no ClusterCachedResources served': (shard) => shard.store.hide(cached),
-  'reads one that says not yet what it declares': (shard) => void shard.store.put(cached, 'acme', declaring('')),
+  'reads one that does not declare anything yet': (shard) => void shard.store.put(cached, 'acme', declaring('')),
 }))
   test.serial(`an agent that ${why} empties nothing, neither after its restart nor after that of the cache's connection`, async (t) => {
     const rig = await Rig.start(t);
@@ -175,7 +175,7 @@ for (const [why, hinder] of Object.entries<(shard: ShardStandIn) => void>({
     t.is(await rig.objects(roles), 1);
   });
 
-test.serial('a declared type that may not be read after a restart keeps what the cache has of it', async (t) => {
+test.serial('the objects of a declared type that may not be read after a restart stay in the cache', async (t) => {
   const rig = await Rig.start(t);
   rig.startAgent();
   await until(async () => (await rig.objects(machines)) === 1);
@@ -190,7 +190,7 @@ test.serial('a declared type that may not be read after a restart keeps what the
 });
 
 test.serial(
-  'a declaration that loses its identity takes the type back from nobody, and what is unknown then is known again later',
+  'a declaration that loses its identity removes no objects, and once every declaration is known again, unnamed types go',
   async (t) => {
     const rig = await Rig.start(t);
     rig.shard.store.put(cached, 'other', { ...declaring(''), metadata: { name: 'later', annotations: {} } });

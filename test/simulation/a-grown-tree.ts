@@ -27,7 +27,7 @@ export function aPusher(shard: string, objects = 3, process = 'process-1'): SimP
   return pusher;
 }
 
-/** Two regions under one root, one of them with a cache below it: amber is at home at the bottom, birch in the other region. */
+/** Two regions under one root, one of them with a cache below it: the origin of amber is at the bottom, that of birch in the other region. */
 export async function aGrownTree(
   policies: Readonly<Record<string, Partial<ModelCache>>> = {},
   { seed = 1, ...options }: SimCacheOptions & Readonly<{ seed?: number }> = {},

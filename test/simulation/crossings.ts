@@ -1,9 +1,9 @@
 /**
- * Watches what crosses each link, and finds what crosses more often than it must: within one connection an object is sent once each
- * way as it is, unless its slice is resynced in between, or it left the link and came back. What came over a link and goes back over
- * it is an echo; where shards move, that is how it has to be.
+ * Watches what crosses each link and finds needless repeats. Within one connection an object crosses once each way as it is, unless its slice
+ * is resynced in between, or the object left the link and came back. An object that came over a link and goes back over it is an echo; where
+ * shards move, echoes are right.
  *
- * What comes behind a number that is not the next one was tampered with, and is nobody's fault.
+ * Frames that follow a gap in the numbers were tampered with, and are not checked.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import { formatSlice, type Slice } from '../../src/domain/slice.js';
@@ -15,27 +15,27 @@ const foundMax = 100;
 type Way = { next: number; isTampered: boolean; readonly slices: Map<string, Map<string, string>> };
 
 export class Crossings {
-  /** Of each connection and direction: what was told of each key since its slice's last `begin`. */
+  /** By connection and direction: the last version sent of each key since the last `begin` of its slice. */
   readonly #ways = new Map<string, Way>();
-  /** By link: what has crossed it, and from which end. */
+  /** By link: each content that has crossed it, and from which end first. */
   readonly #from = new Map<string, Map<string, string>>();
   readonly #repeats: string[] = [];
   readonly #echoes: string[] = [];
   readonly #remembers: boolean;
   #objects = 0;
 
-  /** `remembers`: what has crossed each link, ever, to find echoes. */
+  /** `remembers`: keeps all that has crossed each link, to find echoes. */
   constructor(network: Network, { remembers = true }: Readonly<{ remembers?: boolean }> = {}) {
     this.#remembers = remembers;
     network.observe((delivery) => this.#see(delivery));
   }
 
-  /** How many objects have crossed a link, each time counted. */
+  /** How many objects have crossed a link, repeats included. */
   get objects(): number {
     return this.#objects;
   }
 
-  /** What was sent twice, in words. */
+  /** Objects sent twice, in words. */
   get repeats(): readonly string[] {
     return this.#repeats;
   }

@@ -1,6 +1,6 @@
 /**
- * How long a frame's bytes are. Puts, which hold nearly all of them, are added up; all other frames are short and are really written.
- * Texts are taken to be ASCII. It comes out the same as writing, at a twentieth of the cost, for nothing is copied.
+ * The length of a frame in bytes. Puts, which hold nearly all bytes, are added up; all other frames are short and are really written.
+ * Texts count as ASCII. The result equals that of writing, at a twentieth of the cost, because nothing is copied.
  */
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { writeFrame } from '../../src/frames/write-frame.js';
@@ -11,7 +11,7 @@ export function frameSize(frame: Frame): number {
 
 function putSize(put: FrameOf<'put'>): number {
   const elements = put.objects.length * 5;
-  // The array of the objects has a header, which is one byte longer for more than 15 elements, three times so for very many.
+  // The array of the objects has a header, which is one byte longer for more than 15 elements, and three for very many.
   let size = writeFrame({ ...put, objects: [] }).length + (elements < 16 ? 0 : elements < 65_536 ? 2 : 4);
   for (const { cluster, namespace, name, sourceVersion, body } of put.objects)
     size += textSize(cluster) + textSize(namespace) + textSize(name) + textSize(sourceVersion) + bytesSize(body);

@@ -1,9 +1,9 @@
 /**
- * How old what a cache holds may be while it says that it is current: by so much more than the lag that it tells.
+ * How old the objects of a cache may be while it reports them as current: this much more than the lag that it reports.
  *
- *   link     A status is sent once a second at most and crosses the link with the changes; a link whose other end has not answered for
- *            3 s counts as not connected. So of each link 3 s may have passed unseen.
- *   pusher   It sends its own status, and is heard, within 5 s.
+ *   link     A report is sent once a second at most, behind the changes; a link whose other end has not answered for
+ *            3 s counts as not connected. So each link may hide 3 s.
+ *   pusher   Its own report arrives within 5 s.
  */
 const linkMs = 3_000;
 const pusherMs = 5_000;

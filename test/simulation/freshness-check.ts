@@ -1,15 +1,15 @@
 /**
- * Measures what caches say of themselves by the truth of the shards, at any moment of a run.
+ * Compares what caches report of themselves with the truth of the shards, at any moment of a run.
  *
- *   freshness  A cache that says of a slice that it is connected, whole and so far behind holds it as it was at some moment since
- *              then and a bound (freshness-bound.ts): key by key, what it held at that moment or what came later.
- *   absence    A look-up that vouches for the absence of an object, which the type's `whole` does, is wrong where a shard has held it for
- *              longer than the lag that is told and that bound, and no policy on the way keeps it away.
+ *   freshness  A cache that reports a slice as connected, whole and so far behind must hold it as it was at some moment since
+ *              then, less a bound (freshness-bound.ts): each key as at that moment or later.
+ *   absence    A look-up that proves an absence, by the type's `whole`, is wrong if a shard has held the object for
+ *              longer than the reported lag and that bound, and every policy on the way lets it through.
  *
- * A process that is another's successor reads the same shard: a cache is measured by that one of which it speaks. Plain writers tell nothing, and
- * are not measured. Nothing is said of a slice while a policy, a parent or the place of the pusher on the way changed within that time.
+ * A later process of a shard reads the same shard, so a cache is compared with the latest. Plain writers report nothing and
+ * are not checked. A slice is not checked if a policy, a parent or the pusher's place on the way changed within that time.
  *
- * Cost: a comparison of two digests for each cache and slice, while what it holds is what the shard holds.
+ * Cost: one comparison of digests for each cache and slice, as long as the cache holds what the shard holds.
  */
 import type { Resource } from '../../src/domain/resource.js';
 import { snapshotPages } from '../../src/domain/snapshot-pages.js';
@@ -29,11 +29,11 @@ import type { SimWorld } from './sim-world.js';
 
 export type LieKind = 'freshness' | 'absence';
 
-/** When it is looked within a pause, behind its beginning; and at its end. What was done at one moment is seen at the beginning of the next pause. */
+/** When a pause is checked: at these times after its beginning, and at its end. A step at one moment shows at the beginning of the next pause. */
 const looksMs = [0, 1_000, 4_000, 9_000, 12_000, 16_000, 25_000, 60_000];
 const liesMax = 20;
 
-/** The way of a pusher's shard to a cache, while nothing of it changes. */
+/** The way of a pusher's shard to a cache, as long as nothing of it changes. */
 type Known = Readonly<{
   caches: readonly ModelCache[];
   way: ShardWay;
@@ -59,12 +59,12 @@ export class FreshnessCheck {
     return this.#lies[kind];
   }
 
-  /** How many were found, at each look anew. */
+  /** How many were found, counted anew at each look. */
   count(kind: LieKind): number {
     return this.#counts[kind];
   }
 
-  /** Lets time pass, and looks meanwhile. */
+  /** Lets time pass, and checks meanwhile. */
   async pass(ms: number): Promise<void> {
     const { time } = this.#world;
     let passedMs = 0;
@@ -88,7 +88,7 @@ export class FreshnessCheck {
     await this.#checkAbsence(cache, report, models);
   }
 
-  /** Whether the cache holds of a shard anything else than what is true now. */
+  /** Whether the cache holds anything else of a shard than is true now. */
   #differs(cache: SimCache, right: ReadonlyMap<string, string> | undefined, { shard, truth }: SimPusher): boolean {
     if (right === undefined) return false;
     for (const slice of truth.slices) if (right.get(slice) !== cache.digests.get(slice)) return true;
@@ -147,13 +147,13 @@ export class FreshnessCheck {
         const held = await heldBy(cache, settled.pusher, resource);
         for (const [text, key] of truth.keysOf(name)) {
           if (held.has(text) || known.way.mayHold(key, undefined, fromMs)) continue;
-          this.#lie('absence', `${cache.name}: ${text} of ${shard} is absent, and the type whole; the shard has had it for longer`);
+          this.#lie('absence', `${cache.name}: ${text} of ${shard} is absent, and its type is whole; the shard has held it for longer`);
         }
       }
     }
   }
 
-  /** Nobody can miss a child that never was there. */
+  /** Nobody can miss a child that never connected. */
   #isMet({ caches }: Known): boolean {
     return caches.every((cache, at) => {
       const from = caches[at - 1];

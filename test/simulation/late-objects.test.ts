@@ -1,6 +1,6 @@
 /**
- * T11 Names that come again: a plain writer makes, changes, deletes and makes again a few objects of several types, one of them declared, while a cache
- * above it is dead for ten seconds. First nobody has said that all is there, then it is taken so. The clock is virtual, so the bound is exact.
+ * T11 Names that come again: a plain writer creates, changes, deletes and recreates a few objects of several types, one of them declared, while a
+ * cache above it is dead for ten seconds. At first the shard does not count as synced, later it does. Time is virtual, so the bound is exact.
  * TEST_SEED=n repeats one tree; TEST_TREES=n runs more.
  */
 import test from 'ava';
@@ -21,7 +21,7 @@ const lateMsMax = 3_000;
 const quietMs = 45_000;
 
 for (let seed = firstSeed; seed < firstSeed + (process.env['TEST_SEED'] === undefined ? trees : 1); seed += 1)
-  test(`names that come again are the same everywhere three seconds after a cache was dead, seed ${seed}`, async (t) => {
+  test(`objects that are recreated under the same names are equal everywhere three seconds after a dead cache is back, seed ${seed}`, async (t) => {
     const random = seeded(seed);
     const { world, tree } = await aGrownTree({}, { seed });
     const late = new LateObjects(world, { shard: plum, origin: 'eu-1', others: ['eu', 'root', 'us'] });

@@ -1,4 +1,4 @@
-/** How late caches are behind the one where a shard is written, object by object: for how long another one differs from what has stood there since. */
+/** How late caches are behind the origin of a shard, object by object: for how long another cache has differed from what the origin held since. */
 import { formatSlice } from '../../src/domain/slice.js';
 import type { ShardName } from '../../src/domain/shard.js';
 import type { SimWorld } from './sim-world.js';
@@ -28,7 +28,7 @@ export class LateObjects {
     });
   }
 
-  /** Lets so much time pass; what was latest meanwhile, and for how long it was so. What was written before now counts from now on. */
+  /** Lets so much time pass; returns what was latest meanwhile, and by how much. What was written before now counts from now on. */
   async latestFor(ms: number, stepMs: number): Promise<Readonly<{ lateMs: number; what: string }>> {
     const beganMs = this.#world.time.now();
     let latest = { lateMs: 0, what: 'nothing' };
@@ -43,7 +43,7 @@ export class LateObjects {
     return latest;
   }
 
-  /** What differs from the origin, and since when that has been as it is. */
+  /** What differs from the origin, and since when it has been so. */
   *#differences(): Iterable<readonly [string, number]> {
     const here = this.#held.get(this.#origin) ?? new Map<string, Held>();
     for (const [cache, held] of this.#held)

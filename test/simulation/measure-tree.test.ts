@@ -3,7 +3,7 @@ import { measureTree } from './measure-tree.js';
 
 const shape = { caches: 7, depth: 2, seed: 1, minutes: 0.1, changesPerSecond: 1, slices: 42, types: 3 };
 
-test('where each cache follows its region alone, the root holds all slices, the others those of their regions, and all is as the model says', async (t) => {
+test('if each cache follows its region alone, the root holds all slices and the others those of their regions, as the model says', async (t) => {
   const open = await measureTree({ ...shape, isByRegion: false });
   const byRegion = await measureTree({ ...shape, isByRegion: true });
 

@@ -1,10 +1,10 @@
 /**
- * Measures one tree of caches on virtual time: it grows, is quiet, is told changes, loses a subtree for a while and gets it back.
+ * Measures one tree of caches on virtual time: it grows, is quiet, gets changes, loses a subtree for a while and gets it back.
  *
  *   grow ─▶ converge ─▶ quiet for a minute ─▶ changes for some minutes ─▶ partition, changes, heal ─▶ converge
  *
- * Every cache lets everything through: each change crosses each link once. Or each follows its region alone: the root has everything, and every
- * other cache what is at home below the same child of the root; the claims of all shards cross all links as ever. Throws when the caches do
+ * Either every cache lets everything through, and each change crosses each link once. Or each follows its region alone: the root has everything,
+ * other caches what has its origin below the same child of the root; claims of all shards still cross all links. Throws when the caches do
  * not end as the model says.
  */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
@@ -38,29 +38,29 @@ export type TreeFigures = Readonly<{
   caches: number;
   /** Hops from the root to the farthest cache. */
   depth: number;
-  /** That caches hold, all of them together. */
+  /** Held by all caches together. */
   slicesHeld: number;
   growMs: number;
-  /** From one cache to its neighbour, and from a change's home to the last cache that hears of it. */
+  /** From one cache to its neighbour, and from the origin of a change to the last cache that it reaches. */
   hopMs: Sample;
   wholeMs: Sample;
   /** Of one link. */
   idleBytesPerMinute: BothWays;
   busyBytesPerMinute: BothWays;
-  /** Of one link that a change crosses, both ways, with all that is told and answered besides. */
+  /** Of one link that a change crosses: both ways, with acknowledgements and reports. */
   bytesPerChange: number;
-  /** Caches cut off, and how long after the healing all was as it should be. */
+  /** Caches cut off, and how long after the healing all was as the model says. */
   cutOff: number;
   healMs: number;
   virtualHours: number;
 }>;
 
-/** Of all shards; each has one at least. */
+/** Of all shards; each has at least one. */
 const objectsHeld = 160;
 const minuteMs = 60_000;
 const partitionMs = 60_000;
 const convergeMaxMs = 600_000;
-/** A region apart. */
+/** As between two regions. */
 const line = { delayMs: 10, jitterMs: 5 };
 const commitMs = 2;
 const all = [{ types: ['*'] }];
@@ -92,7 +92,7 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   const { hopMs, wholeMs } = changes;
 
   const cut = caches[1];
-  if (cut?.parent === undefined) throw new Error('a tree has a root and a cache below it');
+  if (cut?.parent === undefined) throw new Error('the tree has no cache below its root');
   world.network.partition(cut.name, cut.parent);
   await changes.make(partitionMs, shape.changesPerSecond);
   world.network.heal(cut.name, cut.parent);
@@ -121,14 +121,14 @@ export async function measureTree(shape: TreeShape): Promise<TreeFigures> {
   };
 }
 
-/** The changes that are made, when each cache had them, and from which neighbour. */
+/** The changes that were made, when each cache had them, and from which neighbour. */
 class Changes {
   readonly #world: SimWorld;
   readonly #tree: SimTree;
   readonly #pushers: readonly SimPusher[];
   readonly #origins: readonly string[];
   readonly #neighbours: ReadonlyMap<string, readonly string[]>;
-  /** By the name of the object and the cache. */
+  /** By the name of the object, then of the cache. */
   readonly #seenMs = new Map<string, Map<string, number>>();
   #made = 0;
 
@@ -178,7 +178,7 @@ class Changes {
     }
   }
 
-  /** How many links were crossed by changes, each time counted. */
+  /** How many links changes have crossed, repeats included. */
   get crossings(): number {
     return [...this.#seenMs.values()].reduce((sum, seen) => sum + this.#hops(seen).length, 0);
   }
@@ -192,7 +192,7 @@ class Changes {
     return sampleOf([...this.#seenMs.values()].map((seen) => Math.max(...seen.values()) - Math.min(...seen.values())));
   }
 
-  /** Each cache heard of it from the neighbour that had it first. */
+  /** Each cache has a change from the neighbour that had it first. */
   #hops(seen: ReadonlyMap<string, number>): readonly (readonly [from: string, to: string])[] {
     return [...seen].flatMap(([to, ms]) => {
       const from = this.#neighbours.get(to)?.find((neighbour) => at(seen, neighbour) < ms);
@@ -201,7 +201,7 @@ class Changes {
   }
 }
 
-/** As wide as it must be for so many caches, and no deeper. */
+/** As wide as so many caches require, and no deeper. */
 function cachesOf({ caches, depth }: TreeShape): readonly ModelCache[] {
   let width = 1;
   while (roomOf(width, depth) < caches) width += 1;
@@ -214,7 +214,7 @@ function cachesOf({ caches, depth }: TreeShape): readonly ModelCache[] {
   }));
 }
 
-/** Where each of them is at home. */
+/** The origin of each shard. */
 function shardsOf(
   { slices, types, isByRegion }: TreeShape,
   caches: readonly ModelCache[],
@@ -226,7 +226,7 @@ function shardsOf(
   return new Map(names.map((shard) => [shard, places[random.below(places.length)]?.name ?? '']));
 }
 
-/** Those in which something is put first. */
+/** The slices in which something is put first. */
 function resourcesOf({ types }: TreeShape): readonly Resource[] {
   const others = kcpTypes.filter(({ resource }) => !simResources.some((each) => each.resource === resource));
   return [...simResources, ...others.map(({ group, resource, identity }) => ({ group, resource, identity }))].slice(0, types);

@@ -1,4 +1,4 @@
-/** A rule of an link policy as an operator writes it, and what it matches: the model's own reading, one line for each thing named. */
+/** A rule of a link policy as an operator writes it, and what it matches: the model's own reading, one line for each condition. */
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import type { Key } from '../../src/domain/key.js';
 import type { Body } from '../../src/domain/object.js';
@@ -6,7 +6,7 @@ import { formatGroupResource, formatResource } from '../../src/domain/resource.j
 
 type Texts = Readonly<Record<string, string>>;
 
-/** All that it names must match. */
+/** Every condition that it names must match. */
 export type ModelRule = Readonly<{
   types?: readonly string[];
   shards?: readonly string[];
@@ -27,12 +27,12 @@ const known = new WeakMap<Body, Metadata>();
 const knownDeclarations = new WeakMap<Body, string>();
 export const pathAnnotation = 'kcp.io/path';
 
-/** Of an object of one shard. */
+/** Unique within one shard. */
 export function textOfKey({ resource, cluster, namespace, name }: Key): string {
   return `${formatResource(resource)}|${cluster}|${namespace}/${name}`;
 }
 
-/** Whether a rule matches, or names a type that the object declares: whoever is to read objects needs their type. `paths`: of the shard's logical clusters, which hold for objects that do not tell their own. */
+/** Whether a rule matches, or names a type that the object declares: readers need it. `paths`: for objects that do not name that of their logical cluster. */
 export function matchesRule(rule: ModelRule, object: ModelObject, paths: ReadonlyMap<string, string>): boolean {
   const [declared] = declaredBy([object]);
   const isDeclaring =
@@ -54,7 +54,7 @@ function matches(rule: ModelRule, { key, body }: ModelObject, paths: ReadonlyMap
   );
 }
 
-/** The paths that objects report on their logical clusters. */
+/** The paths that objects name for their logical clusters. */
 export function pathsIn(objects: readonly ModelObject[]): ReadonlyMap<string, string> {
   const received = objects.map(({ key, body }): [string, string | undefined] => [
     key.cluster,
@@ -81,7 +81,7 @@ function readDeclaration(body: Body): string {
   return declared;
 }
 
-/** Remembered: many caches hold the same bodies. */
+/** Cached, because many caches hold the same bodies. */
 export function metadataOf(body: Body): Metadata {
   const before = known.get(body);
   if (before !== undefined) return before;

@@ -6,7 +6,7 @@ import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
 
 const all: readonly ModelRule[] = [{ types: ['*'] }];
 
-/** A cache that lets everything through, unless told otherwise. */
+/** A cache that lets everything through, unless its rules say otherwise. */
 function aCache(name: string, parent?: string, policies: Partial<ModelCache> = {}): ModelCache {
   return { name, parent, forward: all, follow: all, children: { '*': { accept: all, offer: all } }, ...policies };
 }
@@ -40,7 +40,7 @@ function names(tree: ModelTree, cache: string): readonly string[] {
     .toSorted();
 }
 
-test('where everything crosses, every cache holds everything, and knows where from', (t) => {
+test('if every link lets everything through, every cache holds everything and knows its via', (t) => {
   const tree = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne, amberTwo]), aClaim('birch', 'us', [birchOne])]);
 
   for (const cache of ['root', 'eu', 'us', 'eu-1']) {
@@ -57,7 +57,7 @@ test('where everything crosses, every cache holds everything, and knows where fr
   );
 });
 
-test('what crosses is what both ends let through, and nothing passes a link that lets nothing through', (t) => {
+test('exactly what both ends let through crosses a link', (t) => {
   const exports: readonly ModelRule[] = [{ types: ['apiexports.apis.kcp.io'] }];
   const tree = new ModelTree(
     aTree({ eu: { forward: exports }, us: { follow: [] }, root: { children: { eu: { accept: all, offer: all } } } }),
@@ -70,7 +70,7 @@ test('what crosses is what both ends let through, and nothing passes a link that
   t.is(tree.via('us', shardName('amber')), 'parent');
 });
 
-test('a child speaks only for the shards that its parent accepts from it', (t) => {
+test('a child claims only the shards that its parent accepts from it', (t) => {
   const accept: readonly ModelRule[] = [{ shards: ['amber'] }];
   const tree = new ModelTree(aTree({ root: { children: { '*': { accept: all, offer: all }, eu: { accept, offer: all } } } }), [
     aClaim('amber', 'eu', [amberOne]),
@@ -81,7 +81,7 @@ test('a child speaks only for the shards that its parent accepts from it', (t) =
   t.deepEqual(names(tree, 'us'), ['amber one']);
 });
 
-test('only what is public goes up, and a tenant’s cache holds that and its own', (t) => {
+test('only public objects go up, and a tenant’s cache holds those and its own', (t) => {
   const isPublic: ModelRule = { labels: { visibility: 'public' } };
   const shared = anObject({ name: 'shared', cluster: 'c1' }, { labels: { visibility: 'public' }, path: 'root:tenant-b' });
   const own = anObject({ name: 'own', cluster: 'c2' }, { path: 'root:tenant-a:team' });
@@ -96,19 +96,19 @@ test('only what is public goes up, and a tenant’s cache holds that and its own
   t.deepEqual(names(tree, 'eu-1'), ['amber own', 'amber placed', 'amber shared']);
 });
 
-test('an annotation is asked for by its value or by its being there', (t) => {
-  const received = anObject({ name: 'told' }, { path: 'root:acme' });
+test('a rule can ask for an annotation by its value or by its presence', (t) => {
+  const received = anObject({ name: 'with-path' }, { path: 'root:acme' });
   const silent = anObject({ name: 'silent', cluster: 'other' });
   const held = (rule: ModelRule): readonly string[] =>
     names(new ModelTree([aCache('root'), aCache('eu', 'root', { forward: [rule] })], [aClaim('amber', 'eu', [received, silent])]), 'root');
 
-  t.deepEqual(held({ annotations: { 'kcp.io/path': '*' } }), ['amber told']);
-  t.deepEqual(held({ annotations: { 'kcp.io/path': 'root:acme' } }), ['amber told']);
+  t.deepEqual(held({ annotations: { 'kcp.io/path': '*' } }), ['amber with-path']);
+  t.deepEqual(held({ annotations: { 'kcp.io/path': 'root:acme' } }), ['amber with-path']);
   t.deepEqual(held({ annotations: { 'kcp.io/path': 'root:else' } }), []);
   t.deepEqual(held({ clusters: ['other'], types: ['apiexports.apis.kcp.io'] }), ['amber silent']);
 });
 
-test('of two claims the higher has the shard at every cache that hears of both', (t) => {
+test('of two claims the higher gets the shard at every cache that both reach', (t) => {
   const moved = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne], 1), aClaim('amber', 'us', [amberTwo], 2)]);
   const deaf = { children: { '*': { accept: all, offer: all }, us: { accept: [], offer: all } } };
   const unheard = new ModelTree(aTree({ root: deaf }), [aClaim('amber', 'eu-1', [amberOne], 1), aClaim('amber', 'us', [amberTwo], 2)]);
@@ -121,7 +121,7 @@ test('of two claims the higher has the shard at every cache that hears of both',
   );
 });
 
-test('a shard that moves to where its objects do not leave is taken from all who follow that cache or are followed by it', (t) => {
+test('a shard that moves to a cache that lets none of it out leaves all other caches that hear of the claim', (t) => {
   const claims = [aClaim('amber', 'eu-1', [amberOne], 1), aClaim('amber', 'us', [amberTwo], 2)];
   const tree = new ModelTree(aTree({ us: { forward: [] } }), claims);
 
@@ -132,7 +132,7 @@ test('a shard that moves to where its objects do not leave is taken from all who
   t.is(tree.via('eu-1', shardName('amber')), 'parent');
 });
 
-test('a shard that was removed is held nowhere and is nobody’s', (t) => {
+test('no cache holds a removed shard, and it has no via anywhere', (t) => {
   const removal: ModelClaim = { ...aClaim('amber', 'root', [], 5), removed: true };
   const tree = new ModelTree(aTree(), [aClaim('amber', 'eu-1', [amberOne]), removal, aClaim('birch', 'us', [birchOne])]);
 
@@ -140,7 +140,7 @@ test('a shard that was removed is held nowhere and is nobody’s', (t) => {
   t.is(tree.via('eu', shardName('amber')), undefined);
 });
 
-test('namesakes of two shards on different branches are two objects', (t) => {
+test('objects of the same name on shards of different branches are two objects', (t) => {
   const tree = new ModelTree(aTree(), [aClaim('amber', 'eu', [amberOne]), aClaim('birch', 'us', [birchOne])]);
   const slices = [...tree.digests('root').keys()];
 

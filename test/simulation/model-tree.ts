@@ -1,12 +1,12 @@
 /**
- * What every cache of a tree must hold once all links are up and nobody pushes any more. Written to be read, not to be fast: nothing of
- * it comes from what it judges but the names of things, the table `flows` and the digest.
+ * What every cache of a tree must hold once all links are up and nobody pushes any more. Written to be read, not to be fast. It shares
+ * with the code under test only the names of things, the table `flows` and the digest.
  *
- * A shard's claim spreads from cache to cache, down always and up where the parent accepts anything of the shard; each keeps the highest.
- * What a cache holds of a shard is what its pushers synced, or what crosses of what its neighbour on that side holds.
+ * A shard's claim spreads from cache to cache, always down, and up where the parent accepts anything of the shard; each keeps the highest.
+ * A cache holds of a shard what its pusher synced here, or what the link lets through of what the neighbour at its via holds.
  *
- * It looks at how things are in the end. A claim that crossed before a policy closed is remembered by caches and not by this model, so
- * whoever changes which shards cross does not move these shards as well. A logical cluster has one path, and a type one shard.
+ * It models the end of a run. Caches remember a claim that crossed before a policy closed, and this model does not, so
+ * a script that changes which shards cross does not also move these shards. A logical cluster has one path, and a type one shard.
  */
 import { addDigest, digestOf, emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
 import { formatResource } from '../../src/domain/resource.js';
@@ -23,11 +23,11 @@ export type ModelCache = Readonly<{
   parent: string | undefined;
   forward: ModelPolicy;
   follow: ModelPolicy;
-  /** '*' is for all that have no entry of their own. */
+  /** '*' is for all children that have no entry of their own. */
   children: Readonly<Record<string, Readonly<{ accept: ModelPolicy; offer: ModelPolicy }>>>;
 }>;
 
-/** A pusher that came for a shard, or whoever removed it, at a cache; what it states. `origin`: the id of that cache, for two of the same term. */
+/** A pusher that came for a shard, or a removal of it, at a cache; with its objects. `origin`: the id of that cache, which decides between equal terms. */
 export type ModelClaim = Readonly<{
   shard: ShardName;
   cache: string;
@@ -54,7 +54,7 @@ export class ModelTree {
     while (this.#spread());
   }
 
-  /** Where a cache's truth about a shard comes from. */
+  /** The cache or pusher that this cache has a shard from. */
   via(cache: string, shard: ShardName): Via | undefined {
     const known = this.#known.get(`${cache} ${shard}`);
     return known?.claim.removed === true ? undefined : known?.via;
@@ -64,7 +64,7 @@ export class ModelTree {
     return [...this.#shards].flatMap((shard) => this.#held(cache, shard));
   }
 
-  /** Of every slice that holds something, by its text; found out once. */
+  /** Of every slice that holds something, by its text; computed once. */
   digests(cache: string): ReadonlyMap<string, string> {
     return remembered(this.#digests, cache, () => {
       const sums = new Map<string, Digest>();
@@ -91,7 +91,7 @@ export class ModelTree {
     return withTypes(held.filter(crosses));
   }
 
-  /** Whether anybody heard anything new. */
+  /** Whether any cache learned something new. */
   #spread(): boolean {
     let isNew = false;
     for (const [name, { parent }] of this.#caches) {
@@ -143,7 +143,7 @@ function isAbove(one: ModelClaim, other: ModelClaim): boolean {
   return (one.origin ?? '') > (other.origin ?? '');
 }
 
-/** Less those of a type that nothing here declares. */
+/** Without objects of a type that nothing here declares. */
 function withTypes(objects: readonly ModelObject[]): readonly ModelObject[] {
   const declared = declaredBy(objects);
   return objects.filter(({ key: { resource } }) => resource.identity === '' || declared.has(formatResource(resource)));

@@ -1,4 +1,4 @@
-/** The way between two caches of a tree, and what lets objects through on it. */
+/** The way between two caches of a tree, and the policies on it. */
 import type { ModelCache } from './model-tree.js';
 import type { ModelRule } from './model-rule.js';
 
@@ -12,7 +12,7 @@ export function endsOf(from: ModelCache, to: ModelCache): Ends {
   return isUp ? [child.forward, accept] : [child.follow, offer];
 }
 
-/** All caches from the one to the other, both included; undefined: none leads there, or one of them is in a circle, where two may. */
+/** All caches from the one to the other, both included. Undefined: no way, or one of them is in a circle, where there may be two. */
 export function wayBetween(caches: ReadonlyMap<string, ModelCache>, from: string, to: string): readonly ModelCache[] | undefined {
   const [up, down] = [wayUp(caches, from), wayUp(caches, to)];
   if (up === undefined || down === undefined) return undefined;
@@ -21,7 +21,7 @@ export function wayBetween(caches: ReadonlyMap<string, ModelCache>, from: string
   return [...up.slice(0, up.indexOf(meet)), meet, ...down.slice(0, down.indexOf(meet)).toReversed()];
 }
 
-/** Undefined: a cache that is made to follow one below it closes a circle. */
+/** Undefined: a cache that follows one below itself closes a circle. */
 function wayUp(caches: ReadonlyMap<string, ModelCache>, name: string): readonly ModelCache[] | undefined {
   const way: ModelCache[] = [];
   for (let at = caches.get(name); at !== undefined;) {

@@ -1,20 +1,20 @@
 /**
- * One direction between two hosts: how long it takes, whether anything arrives, and what has arrived. Shared by all connections
- * that go this way.
+ * One direction between two hosts: its delay, whether anything arrives, and what has arrived. All connections
+ * that go this way share it.
  */
 import type { Random } from '../crash/random.js';
 import type { Frame } from '../../src/frames/frame.js';
 
 export type LineSettings = Readonly<{
   delayMs: number;
-  /** Up to so much more. What was sent first still arrives first. */
+  /** At most so much more. What was sent first still arrives first. */
   jitterMs: number;
-  /** So many of what is sent are lost and sent again by the network: later, never missing. */
+  /** The share of messages that the network loses and sends again: they come later, and are never missing. */
   lossShare: number;
-  /** How long the network takes to find that out. */
+  /** How long the network takes to notice a loss. */
   retransmitMs: number;
   bytesPerMs: number;
-  /** So much may be on the way or unread, of one connection; the rest waits at the sender. */
+  /** How much of one connection may be on the way or unread; the rest waits at the sender. */
   windowBytes: number;
 }>;
 
@@ -37,7 +37,7 @@ export class NetworkLine {
   settings: LineSettings;
   /** Nothing arrives; what is on the way arrives when this ends. */
   isCut = false;
-  /** While there is one nothing arrives either; each ends by itself. */
+  /** While there is any, nothing arrives either; each ends by itself. */
   readonly stalls = new Set<symbol>();
   readonly #random: Random;
   readonly #arrived = new Map<Frame['kind'], { frames: number; bytes: number }>();
@@ -67,7 +67,7 @@ export class NetworkLine {
     this.#arrived.set(kind, counted);
   }
 
-  /** What arrived since the beginning, of all connections, by the kind of the frame. Pings and what TLS adds are not in it. */
+  /** What has arrived on all connections, by the kind of the frame. Pings and TLS are not counted. */
   get traffic(): ReadonlyMap<Frame['kind'], Traffic> {
     return this.#arrived;
   }

@@ -1,8 +1,8 @@
 /**
  * What lies between two hosts: a line each way, and the connections over both.
  *
- * Liveness is as with pings: an end breaks when, for idleTimeoutMs, nothing came and nothing could have come in answer to a question.
- * Nothing is asked in truth: that would cost a thousand caches most of their tasks. A look is taken when a link is impaired.
+ * Liveness is as with pings: an end breaks when nothing came for idleTimeoutMs and no ping could have been answered.
+ * No pings are sent, because they would be most of the tasks of a thousand caches. Ends are checked when a link is impaired.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import { NetworkLine, type LineSettings } from './network-line.js';
@@ -51,7 +51,7 @@ export class NetworkLink {
     this.#lines = new Map([line(one, other), line(other, one)]);
   }
 
-  /** Since when no question could be answered. */
+  /** Since when no ping could be answered. */
   get impairedSinceMs(): number | undefined {
     return this.#impairedSinceMs;
   }
@@ -62,7 +62,7 @@ export class NetworkLink {
     return line;
   }
 
-  /** The end of `from`, which connects, and the other one. */
+  /** The end of `from`, which connects, and the other end. */
   open(from: string, number: number): readonly [SimulatedEnd, SimulatedEnd] {
     const to = this.line(from).to;
     const connection: Connection = {
@@ -75,7 +75,7 @@ export class NetworkLink {
     return [connection.vias[0].end, connection.vias[1].end];
   }
 
-  /** Its lines, or what is at their ends, may have changed. */
+  /** Its lines, or the hosts at their ends, may have changed. */
   look(): void {
     const isImpaired = [...this.#lines.values()].some(({ isBlocked }) => isBlocked) || this.hosts.some((host) => this.#parts.isDeaf(host));
     if (!isImpaired) this.#impairedSinceMs = undefined;
@@ -88,7 +88,7 @@ export class NetworkLink {
     }
   }
 
-  /** The host goes on, having stood still since then. */
+  /** The host goes on after a pause. */
   wake(host: string, stoodSinceMs: number): void {
     for (const { vias } of this.#connections) for (const via of vias) if (via.host === host) via.end.resume(stoodSinceMs);
   }
@@ -144,7 +144,7 @@ export class NetworkLink {
     if (connection.watched.has(via) || !via.end.isOpen) return;
     const { time } = this.#parts;
     const sinceMs = connection.goneSinceMs ?? this.#impairedSinceMs;
-    // Of a host that stands still nothing is counted: what came meanwhile is there when it wakes.
+    // A host that stands still does not count silence: what came meanwhile is there when it wakes.
     if (sinceMs === undefined || this.#parts.isDeaf(via.host)) return;
     const dueMs = Math.max(sinceMs, via.end.heardMs) + this.#options.idleTimeoutMs;
     if (dueMs <= time.elapsedMs) return via.end.terminate();

@@ -3,17 +3,17 @@
  *
  *   send ──▶ waiting ──(window)──▶ flying ──(delay)──▶ landed ──(line open)──▶ arrive ──▶ unread ──▶ read: window
  *
- * W1 Order: what was sent first arrives first, whatever each takes.
- * W2 At most windowBytes are flying, landed or unread, or one message, and what ends the connection; the rest is `waitingBytes`, which is the sender's bound.
+ * W1 Order: what was sent first arrives first, whatever the delay of each message.
+ * W2 At most windowBytes, or one message, are flying, landed or unread; a close is not counted. The sender bounds the rest, `waitingBytes`.
  */
 import type { Frame } from '../../src/frames/frame.js';
 import type { NetworkLine } from './network-line.js';
 import type { VirtualTime } from './virtual-time.js';
 
-/** `bytes`: as they were written, where frames really cross as bytes. */
+/** `bytes`: as written, where frames really cross as bytes. */
 export type Parcel =
   | Readonly<{ kind: 'frame'; frame: Frame; bytes: Uint8Array | undefined; size: number }>
-  /** A question behind a pause of the asking host, and its answer. */
+  /** A ping after a pause of the asking host, and its answer. */
   | Readonly<{ kind: 'ping' | 'pong'; askedMs: number; size: 0 }>
   | Readonly<{ kind: 'close'; code: number; size: 0 }>
   | Readonly<{ kind: 'closed'; code: number; size: 0 }>
@@ -22,7 +22,7 @@ export type Parcel =
 export type PipeParts = Readonly<{
   time: VirtualTime;
   line: NetworkLine;
-  /** Whether the host at the far end takes nothing, because it stands still. */
+  /** Whether the host at the far end reads nothing because it stands still. */
   isDeaf: () => boolean;
   arrive: (parcel: Parcel) => void;
   /** Something that waited is on its way. */
@@ -34,12 +34,12 @@ export class NetworkPipe {
   #waiting: Parcel[] = [];
   #waitingBytes = 0;
   readonly #flying: Parcel[] = [];
-  /** Of those that fly, how many would have arrived by now. */
+  /** How many of the flying messages would have arrived by now. */
   #landed = 0;
   /** Flying, landed or unread. */
   #windowBytes = 0;
   #lastArrivalMs = 0;
-  /** Until when the line is busy with bytes of this connection. */
+  /** Until when bytes of this connection keep the line busy. */
   #busyUntilMs = 0;
   #isGone = false;
 
@@ -57,7 +57,7 @@ export class NetworkPipe {
     this.#depart();
   }
 
-  /** Forgets what waits; what is on its way still arrives. */
+  /** Drops what waits; what is on its way still arrives. */
   dropWaiting(): void {
     this.#waiting = [];
     this.#waitingBytes = 0;
@@ -68,13 +68,13 @@ export class NetworkPipe {
     this.#isGone = true;
   }
 
-  /** So many bytes were read, or will not be. */
+  /** So many bytes were read, or never will be. */
   release(bytes: number): void {
     this.#windowBytes -= bytes;
     this.#depart();
   }
 
-  /** The line is open again, or the far end awake. */
+  /** The line is open again, or the far end is awake. */
   resume(): void {
     if (this.#landed > 0) this.#parts.time.after(this.#parts.line.settings.delayMs, () => this.#arrive());
   }
@@ -105,7 +105,7 @@ export class NetworkPipe {
   #arrive(): void {
     while (this.#landed > 0 && !this.#isGone && !this.#parts.line.isBlocked && !this.#parts.isDeaf()) {
       const parcel = this.#flying.shift();
-      if (parcel === undefined) throw new Error('what has landed was flying');
+      if (parcel === undefined) throw new Error('a landed message was not flying');
       this.#landed -= 1;
       this.#parts.arrive(parcel);
     }

@@ -10,7 +10,7 @@ import { VirtualTime } from './virtual-time.js';
 
 const forever = (): AbortSignal => new AbortController().signal;
 
-/** Two hosts, ten milliseconds apart, and what `birch` heard. */
+/** Two hosts, ten milliseconds apart, and what `birch` has received. */
 async function aPair(options: Partial<NetworkOptions> = {}, seed = 1) {
   const time = new VirtualTime();
   const network = new Network({ time, seed }, options);
@@ -23,7 +23,7 @@ async function aPair(options: Partial<NetworkOptions> = {}, seed = 1) {
   return { time, network, amber, birch, heard, back: listen(time, amber) };
 }
 
-/** What comes, and how it ended. */
+/** What comes, and how the connection ended. */
 function listen(time: VirtualTime, connection: FrameConnection) {
   const heard: { frames: { atMs: number; frame: Frame }[]; closed: { code: number; atMs: number } | undefined } = {
     frames: [],
@@ -47,7 +47,7 @@ function sequences({ frames }: Readonly<{ frames: readonly { frame: Frame }[] }>
   return frames.map(({ frame }) => ('sequence' in frame ? frame.sequence : 0));
 }
 
-test('a connection takes its round trips, and what crosses takes the delay and is what was sent', async (t) => {
+test('opening a connection takes its round trips, and a frame arrives unchanged after the delay', async (t) => {
   const { time, amber, heard } = await aPair();
   const sentAtMs = time.elapsedMs;
 
@@ -63,7 +63,7 @@ test('a connection takes its round trips, and what crosses takes the delay and i
   t.deepEqual([...new Set(heard.frames.map(({ atMs }) => atMs))], [70]);
 });
 
-test('jitter and loss delay what is sent, and never change its order; the same seed delays it the same way', async (t) => {
+test('jitter and loss delay frames and never reorder them; the same seed gives the same delays', async (t) => {
   const run = async (seed: number): Promise<readonly { atMs: number; frame: Frame }[]> => {
     const { time, network, amber, heard } = await aPair({}, seed);
     network.set('amber', 'birch', { jitterMs: 30, lossShare: 0.1 });
@@ -104,7 +104,7 @@ test('a partition that heals before the ends give up loses nothing', async (t) =
   t.deepEqual([heard.closed, back.closed], [undefined, undefined]);
 });
 
-test('a partition that lasts breaks both ends after the idle timeout, and nothing of it arrives later', async (t) => {
+test('a partition that lasts breaks both ends after the idle timeout, and none of its frames arrives later', async (t) => {
   const { time, network, amber, heard, back } = await aPair();
   await time.advance(940);
   network.partition('amber', 'birch');
@@ -119,7 +119,7 @@ test('a partition that lasts breaks both ends after the idle timeout, and nothin
   t.deepEqual(heard.frames, []);
 });
 
-test('two short partitions are not one long one', async (t) => {
+test('two short partitions do not add up to a long one', async (t) => {
   const { time, network, heard, back } = await aPair();
   for (let round = 0; round < 3; round += 1) {
     network.partition('amber', 'birch');
@@ -132,7 +132,7 @@ test('two short partitions are not one long one', async (t) => {
   t.is(time.elapsedMs, 60 + 48_000);
 });
 
-test('half open, the end that hears nothing breaks, and the other one is told', async (t) => {
+test('half open: the end that receives nothing breaks, and the other end is sent a reset', async (t) => {
   const { time, network, birch, heard, back } = await aPair();
   network.halfOpen('amber', 'birch');
   for (let round = 1; round <= 10; round += 1) time.after(round * 1_900, () => birch.send(aDelete(round)));
@@ -143,7 +143,7 @@ test('half open, the end that hears nothing breaks, and the other one is told', 
   t.is(back.frames.length, 10);
 });
 
-test('an end that is told of a break only when the partition heals has found out by itself', async (t) => {
+test('half open the other way: the end that still receives gets every frame, and then the reset of its peer', async (t) => {
   const { time, network, amber, heard, back } = await aPair();
   network.halfOpen('birch', 'amber');
   amber.send(aDelete(1));
@@ -156,7 +156,7 @@ test('an end that is told of a break only when the partition heals has found out
   t.deepEqual(sequences(heard), [1, 2]);
 });
 
-test('a cut is seen by both ends at once, and one can connect again', async (t) => {
+test('both ends see a cut at once, and can connect again', async (t) => {
   const { time, network, amber, heard, back } = await aPair();
   network.cut('amber', 'birch');
   amber.send(aDelete(1));
@@ -169,7 +169,7 @@ test('a cut is seen by both ends at once, and one can connect again', async (t) 
   t.is(again.peer, 'birch');
 });
 
-test('a bye is read before the end, and both ends hear its code', async (t) => {
+test('an end reads the bye before the close, and both ends get its code', async (t) => {
   const { time, amber, heard, back } = await aPair();
   amber.send(aDelete(1));
   amber.close('shutdown', 'stopping', 500);
@@ -184,7 +184,7 @@ test('a bye is read before the end, and both ends hear its code', async (t) => {
   t.deepEqual(back.closed, { code: 4001, atMs: 80 });
 });
 
-test('a bye that cannot reach the peer is cut off after a grace', async (t) => {
+test('an end that cannot reach the peer with its bye is cut off after a grace', async (t) => {
   const { time, network, amber, back } = await aPair();
   network.partition('amber', 'birch');
   amber.close('shutdown', 'stopping');
@@ -193,7 +193,7 @@ test('a bye that cannot reach the peer is cut off after a grace', async (t) => {
   t.deepEqual(back.closed, { code: 1006, atMs: 2_060 });
 });
 
-test('a crash is told to the peers and never to the process that died', async (t) => {
+test('a crash is reported to the peers, and never to the process that died', async (t) => {
   const { time, network, birch, heard, back } = await aPair();
   birch.send(aDelete(1));
   network.crash('birch');
@@ -207,7 +207,7 @@ test('a crash is told to the peers and never to the process that died', async (t
   });
 });
 
-test('a host that loses its power is missed after the idle timeout', async (t) => {
+test('the peers of a host that loses its power notice after the idle timeout', async (t) => {
   const { time, network, birch, heard, back } = await aPair();
   birch.send(aDelete(1));
   network.vanish('birch');
@@ -218,7 +218,7 @@ test('a host that loses its power is missed after the idle timeout', async (t) =
   t.is(heard.closed, undefined);
 });
 
-test('a host that stands still for a moment misses nothing; for longer, its peers leave it and it finds out when it wakes', async (t) => {
+test('a host that pauses for a moment misses nothing; after a long pause its peers have left, and it notices when it wakes', async (t) => {
   const { time, network, amber, birch, heard, back } = await aPair();
   network.freeze('birch');
   amber.send(aDelete(1));
@@ -239,7 +239,7 @@ test('a host that stands still for a moment misses nothing; for longer, its peer
   t.deepEqual(heard.closed, { code: 1006, atMs: 71_070 });
 });
 
-test('a host that stood still while its peer lost its power finds out when it wakes', async (t) => {
+test('a host that paused while its peer lost its power notices when it wakes', async (t) => {
   const { time, network, heard } = await aPair();
   network.freeze('birch');
   network.vanish('amber');
@@ -252,7 +252,7 @@ test('a host that stood still while its peer lost its power finds out when it wa
   t.is(heard.closed?.code, 1006);
 });
 
-test('who connects across a partition waits for the timeout, and may give up before', async (t) => {
+test('a connection attempt across a partition ends with the timeout, or earlier when it is given up', async (t) => {
   const { time, network } = await aPair();
   network.partition('amber', 'birch');
   const giveUp = new AbortController();
@@ -268,7 +268,7 @@ test('who connects across a partition waits for the timeout, and may give up bef
   await t.throwsAsync(early, { message: /given up/ });
 });
 
-test('a peer that does not read holds up the sender and nobody else; who sends on regardless is cut off', async (t) => {
+test('a peer that does not read holds up only its own sender; a sender that goes on regardless is cut off', async (t) => {
   const time = new VirtualTime();
   const network = new Network({ time, seed: 1 }, { bufferedBytesLow: 1_000, bufferedBytesMax: 20_000 });
   network.set('amber', 'birch', { windowBytes: 5_000 });
@@ -316,7 +316,7 @@ test('a slow line passes its bytes at its rate', async (t) => {
   t.true(second > 270 && second < 273, `${second}`);
 });
 
-test('what arrived is counted by link, direction and kind, and told to those who observe', async (t) => {
+test('arrivals are counted by link, direction and kind, and reported to observers', async (t) => {
   const { time, network, amber, birch } = await aPair();
   const seen: string[] = [];
   const cancel = network.observe(({ from, to, connection, frame, atMs }) => seen.push(`${from} ${to} ${connection} ${frame.kind} ${atMs}`));
@@ -336,7 +336,7 @@ test('what arrived is counted by link, direction and kind, and told to those who
   t.is(network.traffic('birch', 'amber').get('delete'), undefined);
 });
 
-test('a fault drops or changes what crosses, for as long as it lasts', async (t) => {
+test('a fault drops or changes frames for as long as it lasts', async (t) => {
   const { time, network, amber, heard } = await aPair();
   network.tamper((frame, { from }) => (from === 'amber' && frame.kind === 'delete' && frame.sequence === 2 ? [] : [frame]));
   for (const sequence of [1, 2, 3]) amber.send(aDelete(sequence));
@@ -347,7 +347,7 @@ test('a fault drops or changes what crosses, for as long as it lasts', async (t)
   t.deepEqual(sequences(heard), [1, 3, 2]);
 });
 
-test('sizes that are added up are those that are written, and frames by reference cost the same bytes', async (t) => {
+test('sizes that are added up equal the written ones, and frames by reference cost the same bytes', async (t) => {
   const texts = fc.string({ unit: 'grapheme-ascii', maxLength: 300 });
   const body = fc.option(
     fc.integer({ min: 0, max: 70_000 }).map((length) => new Uint8Array(length)),

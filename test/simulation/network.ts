@@ -1,18 +1,18 @@
 /**
  * A network of named hosts on virtual time. Between two hosts lies a link, a line each way, with delay, jitter, loss and partitions;
- * over it go connections as FrameSocket has them.
+ * connections over it behave as FrameSocket does.
  *
  *   what happens          who notices, and when
- *   partition, halfOpen   both ends, at the latest idleTimeoutMs after the last that came; sooner healed, nobody: all of it arrives
+ *   partition, halfOpen   both ends, at most idleTimeoutMs after the last arrival; nobody if it heals sooner: all of it arrives
  *   cut                   both ends at once: 1006
- *   crash                 the peers, as soon as it reaches them: the host's system still says so. Nothing in the host itself
+ *   crash                 the peers, once the reset of the dead host's system reaches them. Nothing on the host itself
  *   vanish                the peers, after idleTimeoutMs: the power is gone
  *   freeze                the peers, after idleTimeoutMs; the host, when it wakes
  *   stall                 nobody, if it is over before idleTimeoutMs: all of it arrives then
  *
- * N1 What crosses is what was written: frames are written and read, unless the options say otherwise.
- * N2 The same seed gives the same delays, link by link, whatever the other links do.
- * Bounds: as in FrameSocket for what is unsent, and windowBytes for what is on the way.
+ * N1 What crosses is what was written: frames are encoded and decoded, unless the options say otherwise.
+ * N2 The same seed gives the same delays, link by link, whatever other links do.
+ * Bounds: as in FrameSocket for unsent bytes, and windowBytes for those on the way.
  */
 import { CacheError } from '../../src/domain/errors.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
@@ -32,7 +32,7 @@ export type NetworkOptions = EndOptions &
     connectTimeoutMs: number;
     /** TCP, TLS and the upgrade. */
     connectRoundTrips: number;
-    /** 'references': frames cross as they are and their sizes are added up, for very large trees. */
+    /** 'references': frames cross as they are and their sizes are added up; for very large trees. */
     frames: 'bytes' | 'references';
   }>;
 
@@ -55,7 +55,7 @@ type Accept = (connection: FrameConnection, from: string) => void;
 type Host = {
   readonly name: string;
   accept: Accept | undefined;
-  /** Since when it takes nothing, because it stands still. */
+  /** Since when it has been paused. */
   deafSinceMs: number | undefined;
   now: () => number;
   life: number;
@@ -78,19 +78,19 @@ export class Network {
     this.#options = { ...defaultNetwork, ...options };
   }
 
-  /** `now`: of the host's clock. */
+  /** `now`: by the host's clock. */
   listen(name: string, accept: Accept, now = (): number => this.#time.now()): void {
     const host = this.#host(name);
     host.accept = accept;
     host.now = now;
   }
 
-  /** Who connects is refused; what is connected stays. */
+  /** New connections are refused; open ones stay. */
   unlisten(name: string): void {
     this.#host(name).accept = undefined;
   }
 
-  /** Rejects, as connectSocket does, when the other end is not there or cannot be reached. Never settles once `from` crashed. */
+  /** Rejects, as connectSocket does, when the other end does not listen or cannot be reached. Never settles once `from` crashed. */
   connect(from: string, to: string, signal: AbortSignal): Promise<FrameConnection> {
     const { connectTimeoutMs, connectRoundTrips } = this.#options;
     const [here, there] = [this.#host(from), this.#host(to)];
@@ -140,13 +140,13 @@ export class Network {
     this.halfOpen(other, one);
   }
 
-  /** Nothing arrives from `from` at `to`; the other way all does. */
+  /** Nothing arrives from `from` at `to`; the other direction works. */
   halfOpen(from: string, to: string): void {
     this.#line(from, to).isCut = true;
     this.link(from, to).look();
   }
 
-  /** Nothing arrives from `from` at `to` for so long; what was sent meanwhile comes behind it, if the ends have the patience. */
+  /** Nothing arrives from `from` at `to` for so long; what was sent meanwhile comes afterwards, if neither end has given up. */
   stall(from: string, to: string, forMs: number): void {
     const line = this.#line(from, to);
     const stall = Symbol(from);
@@ -165,7 +165,7 @@ export class Network {
     this.link(one, other).look();
   }
 
-  /** Every link is whole again, and every host awake. */
+  /** Heals every link and wakes every host. */
   healAll(): void {
     for (const { deafSinceMs, name } of this.#hosts.values()) if (deafSinceMs !== undefined) this.thaw(name);
     for (const link of this.#links.values()) this.heal(...link.hosts);
@@ -193,18 +193,18 @@ export class Network {
     this.#setDeaf(name, false);
   }
 
-  /** What arrived at `to` from `from`, of all connections between them. */
+  /** What arrived at `to` from `from`, on all connections between them. */
   traffic(from: string, to: string): NetworkLine['traffic'] {
     return this.#line(from, to).traffic;
   }
 
-  /** Told of every frame as it reaches the other end. The result cancels it. */
+  /** Calls the observer with every frame as it reaches the other end. The result cancels it. */
   observe(observer: (delivery: Delivery) => void): () => void {
     this.#observers.add(observer);
     return () => this.#observers.delete(observer);
   }
 
-  /** Undefined: nothing is tampered with. */
+  /** Undefined: no tampering. */
   tamper(tampering: Tampering | undefined): void {
     this.#tampering = tampering;
   }

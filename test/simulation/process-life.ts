@@ -1,8 +1,8 @@
 /**
- * The time of one process. When the process dies, nothing wakes it any more: its timers never fire and what it waits for never comes,
- * so that its code stops where it stands, as if the power had gone. While it is frozen, what falls due waits.
+ * The time of one process. When the process dies, nothing wakes it any more: its timers never fire and its awaited results never come.
+ * So its code stops where it stands, as if the power had gone. While it is frozen, tasks that fall due wait.
  *
- * Its clock may be wrong by `skewMs`, for two clocks never agree.
+ * Its clock may be wrong by `skewMs`, because no two clocks agree.
  */
 import { deferred } from '../../src/domain/deferred.js';
 import type { Clock } from '../../src/domain/ports.js';
@@ -11,7 +11,7 @@ import type { VirtualTime } from './virtual-time.js';
 export class ProcessLife implements Clock {
   readonly #time: VirtualTime;
   readonly #skewMs: number;
-  /** By how much the wall clock was set since: what `now` counts never steps. */
+  /** By how much the wall clock was set since; the monotonic `now` never steps. */
   #steppedMs = 0;
   #state: 'running' | 'frozen' | 'ended' = 'running';
   /** What fell due while it was frozen, in order. */
@@ -40,7 +40,7 @@ export class ProcessLife implements Clock {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    // Each has a function of its own: `run` may be asked for twice.
+    // Each has a function of its own, because `run` may be asked for twice.
     const task = (): void => run();
     const cancel = this.#time.after(delayMs, () => this.#fall(task));
     return () => {
@@ -49,7 +49,7 @@ export class ProcessLife implements Clock {
     };
   }
 
-  /** Functions that do not need `this`, because they are handed on alone. */
+  /** Functions that do not need `this`, because they are passed on alone. */
   readonly soon = (run: () => void): void => this.#time.soon(() => this.#fall(() => run()));
 
   readonly turn = (): Promise<void> => {
@@ -78,7 +78,7 @@ export class ProcessLife implements Clock {
     if (this.#state === 'frozen') this.#held.add(task);
   }
 
-  /** Unless it was cancelled by one that was woken before, or is frozen again. */
+  /** Unless a task woken earlier has cancelled it, or the process is frozen again. */
   #wake(task: () => void): void {
     if (this.#state === 'running' && this.#held.delete(task)) task();
   }

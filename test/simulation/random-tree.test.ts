@@ -4,7 +4,7 @@ import type { FreshnessCheck, LieKind } from './freshness-check.js';
 import { play, randomTree, Tally } from './random-tree.js';
 import type { TreeStep } from './tree-step.js';
 
-/** TEST_TREES: how many to try; TEST_SEED: the seed that a failure told */
+/** TEST_TREES: how many to try; TEST_SEED: the seed that a failure printed */
 const { TEST_TREES: trees = '40', TEST_SEED: seed } = process.env;
 const runs = { numRuns: Number(trees), includeErrorInReport: true, ...(seed === undefined ? {} : { seed: Number(seed) }) };
 
@@ -25,7 +25,7 @@ test('whatever happens to a tree, once it is healed every cache holds what the m
   t.pass();
 });
 
-test('without trouble a change crosses a link once, none goes back where it came from, nothing is logged, and no cache says more than is true', async (t) => {
+test('without trouble a change crosses each link once and never back, nothing is logged, and no cache reports more than is true', async (t) => {
   const tally = new Tally();
 
   await fc.assert(
@@ -42,7 +42,7 @@ test('without trouble a change crosses a link once, none goes back where it came
   t.pass();
 });
 
-/** Then nobody may be left who knows of a shard whose pusher is away (tree-lies.test.ts). */
+/** Then there may be no cache left that knows of a shard whose pusher is away (tree-lies.test.ts). */
 function losesDisks(steps: readonly TreeStep[]): boolean {
   return steps.some((step) => step.kind === 'wipe' || step.kind === 'restore' || (step.kind === 'crash' && !step.isKept));
 }

@@ -1,4 +1,4 @@
-/** Random trees and what happens to them: made up from a seed, played, and judged by the model and by what must hold in every run. */
+/** Random trees and what happens to them: made from a seed, played, and checked against the model and the rules of every run. */
 import fc from 'fast-check';
 import { Crossings } from './crossings.js';
 import { FreshnessCheck } from './freshness-check.js';
@@ -62,7 +62,7 @@ const flow: fc.Arbitrary<TreeStep> = fc.record({
   everyMs: fc.constantFrom(0, 3, 40, 900),
 });
 const attend: fc.Arbitrary<TreeStep> = fc.record({ kind: fc.constantFrom('quit', 'join'), shard });
-/** Shorter and longer than it is noticed by anybody, and for longer than the ends have patience. */
+/** Too short for anybody to notice, long enough to be noticed, and longer than the ends wait. */
 const stall: fc.Arbitrary<TreeStep> = fc.record({
   kind: fc.constant('stall'),
   cache: number,
@@ -108,7 +108,7 @@ const untroubled = fc.oneof(
   { weight: 1, arbitrary: flow },
 );
 
-/** `creditMutations`: so many changes may be on their way over a link. */
+/** `creditMutations`: how many changes may be on their way over a link. */
 export type RandomTree = Readonly<{ seed: number; follows: readonly number[]; creditMutations?: number; steps: readonly TreeStep[] }>;
 
 export function randomTree({ isTroubled }: Readonly<{ isTroubled: boolean }>): fc.Arbitrary<RandomTree> {
@@ -139,7 +139,7 @@ export class Tally {
 export async function play({ seed, follows: above, creditMutations, steps }: RandomTree, tally?: Tally) {
   const world = new SimWorld(seed);
   const crossings = new Crossings(world.network);
-  // Where credit is short, a frame that is lost by tampering is missed only when its link is left for it, after minutes.
+  // With little credit, a frame lost by tampering is noticed only when its connection is given up, after minutes.
   const isShort = creditMutations !== undefined && !steps.some(({ kind }) => kind === 'tamper');
   const tree = new SimTree(world, cachesOf(above), { intake: isShort ? { creditMutations } : {} });
   const check = new FreshnessCheck(world, tree);
@@ -149,7 +149,7 @@ export async function play({ seed, follows: above, creditMutations, steps }: Ran
   await script.heal();
   await tree.converge(convergeMaxMs);
   const differed = world.warnings.get('link.digest-differs');
-  // Whoever is behind the log asks for paths as they are now; when it comes to the move of one, it says what that lets through again.
+  // A sender behind the log looks up paths as they are now. When it reads the move of a path, it sends again what that lets through.
   const isAhead = ['path', 'policy'].every((kind) => steps.some((step) => step.kind === kind));
   const wrong = [
     ...world.faults,

@@ -1,6 +1,6 @@
 /**
- * Random choices of many parties from one seed. Each has a stream of its own, by name, so that one that draws more often, or is
- * there in addition, changes nothing for the others: a failing run stays the same while it is being made smaller.
+ * Random choices of many parties from one seed. Each party has a stream of its own, by name. A party that draws more often, or is
+ * added, changes nothing for the others, so a failing run stays the same while it is made smaller.
  */
 import { seeded, type Random } from '../crash/random.js';
 

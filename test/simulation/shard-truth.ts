@@ -1,6 +1,6 @@
 /**
- * What a shard itself holds, and what it held before: the truth that caches are measured by. A pusher reads its shard without delay, so what
- * the pusher was given is what the shard holds.
+ * What a shard itself holds, and what it held before: the truth that caches are compared with. A pusher reads its shard without delay, so
+ * the pusher's objects are what the shard holds.
  */
 import { isDeclaring } from '../../src/domain/declaration.js';
 import type { Key } from '../../src/domain/key.js';
@@ -19,14 +19,14 @@ export class ShardTruth {
   /** By the text of the key, in the order of time. */
   readonly #past = new Map<string, Past>();
   readonly #slices = new Map<string, Map<string, Key>>();
-  /** Of objects that ever synced the path of their logical cluster, by its name. */
+  /** Objects that ever named the path of their logical cluster, by its name. */
   readonly #paths = new Map<string, Map<string, Key>>();
   readonly #declaring = new Map<string, Key>();
   #time: Pick<Clock, 'now'> | undefined;
   #sinceMs = 0;
   #version = 0;
 
-  /** Before this, time is not known, and whatever it holds counts as always held. */
+  /** There is no time before this call: what the shard holds by then counts as always held. */
   begin(time: Pick<Clock, 'now'>): void {
     this.#time = time;
     this.#sinceMs = time.now();
@@ -37,7 +37,7 @@ export class ShardTruth {
     return this.#sinceMs;
   }
 
-  /** Another number whenever it holds something else. */
+  /** Changes whenever the content does. */
   get version(): number {
     return this.#version;
   }
@@ -75,7 +75,7 @@ export class ShardTruth {
     return this.#paths.get(cluster)?.values() ?? [];
   }
 
-  /** All that the key held from that moment up to now, at least one. */
+  /** All that the key held from that moment up to now; at least one value. */
   heldSince(key: Key, fromMs: number): readonly Value[] {
     const values = this.#past.get(textOfKey(key))?.values ?? [];
     const first = values.findLastIndex(({ sinceMs }) => sinceMs <= fromMs);

@@ -1,9 +1,9 @@
 /**
- * One cache of a simulated tree: the real tier on a memory store, in a process that can stop, die, stand still and come back, on a
- * disk that can be lost or put back from a copy.
+ * One cache of a simulated tree: the real tier on a memory store, in a process that can stop, crash, freeze and come back, on a
+ * disk that can be lost or restored from a copy.
  *
- *   start ──▶ running ── stop ──▶ down     said to everybody
- *               │  └──── crash ─▶ down     what was not answered for may be lost
+ *   start ──▶ running ── stop ──▶ down     everybody gets a goodbye
+ *               │  └──── crash ─▶ down     what was not acknowledged may be lost
  *               └─ freeze ⇄ thaw
  *   down: wipe, restore, follow (another parent), then start
  */
@@ -43,14 +43,14 @@ export class SimCache {
   readonly #options: SimCacheOptions;
   readonly #random: () => number;
   readonly #parties = new Set<SimParty>();
-  /** Of the slices that hold something, as its store has told. */
+  /** Of the slices that hold something, as its store has reported them. */
   readonly #digests = new Map<string, string>();
   readonly #vias = new Map<ShardName, Via | undefined>();
   #policies: ModelCache;
   #disk: MemoryDisk;
   #process: SimProcess | undefined;
   #isFrozen = false;
-  /** When its parent or its policies changed last, as the world counts. */
+  /** When its parent or its policies changed last, by the world's clock. */
   #configuredMs = -Infinity;
 
   constructor(world: SimWorld, policies: ModelCache, options: SimCacheOptions = {}) {
@@ -66,12 +66,12 @@ export class SimCache {
     return this.#process !== undefined;
   }
 
-  /** Whether somebody who asks it is answered. */
+  /** Whether it would answer a request. */
   get isAnswering(): boolean {
     return this.isRunning && !this.#isFrozen;
   }
 
-  /** What it answers who asks for its status. */
+  /** Its status report. */
   report(): Promise<StatusReport> {
     return this.#running().freshness.report();
   }
@@ -106,7 +106,7 @@ export class SimCache {
     return this.#vias.get(shard);
   }
 
-  /** Whose a shard is here, at its running process. */
+  /** The shards that its running process knows. */
   get known(): SimProcess['known'] {
     return this.#running().known;
   }
@@ -139,7 +139,7 @@ export class SimCache {
     await process.stop();
   }
 
-  /** The process dies. `isNoticed`: its system still tells those who are connected; without power it does not. */
+  /** The process dies. `isNoticed`: its system still resets its connections; without power it does not. */
   crash({ underWay = 'lost', isNoticed = true }: Readonly<{ underWay?: 'lost' | 'kept'; isNoticed?: boolean }> = {}): void {
     const { life, store } = this.#running();
     this.#process = undefined;
@@ -151,7 +151,7 @@ export class SimCache {
     for (const party of this.#parties) party.leave();
   }
 
-  /** The wall clock of its machine is set, up to its next start. */
+  /** Sets the wall clock of its machine, until its next start. */
   stepClock(byMs: number): void {
     this.#process?.life.stepWall(byMs);
   }
@@ -168,7 +168,7 @@ export class SimCache {
     this.#world.network.thaw(this.name);
   }
 
-  /** The disk as it is, to be put back later. */
+  /** A copy of the disk, to be restored later. */
   backup(): MemoryDisk {
     return this.#process?.store.backup() ?? this.#disk.copy();
   }
@@ -196,7 +196,7 @@ export class SimCache {
     this.#process?.tier.changePolicies(linkPolicies(this.#policies));
   }
 
-  /** It connects here, now and whenever this cache comes back. */
+  /** The party connects here, now and whenever this cache comes back. */
   attach(party: SimParty): void {
     if (this.#parties.has(party)) return;
     this.#parties.add(party);
@@ -276,7 +276,7 @@ export class SimCache {
   }
 }
 
-/** The network stands for the certificate: it says who connects. */
+/** The network stands for the certificate: it names who connects. */
 async function accept(tier: Tier, connection: FrameConnection, from: string): Promise<void> {
   const frames = connection.frames()[Symbol.asyncIterator]();
   const first = await Promise.race([frames.next(), connection.closed.then(() => undefined)]);

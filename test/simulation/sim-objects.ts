@@ -1,4 +1,4 @@
-/** Objects as a shard's pusher tells them: whole, in the version that is stored; of types that are built in, and of one that shards declare. */
+/** Objects as a shard's pusher sends them: whole, in the storage version; of built-in types, and of one that shards declare. */
 import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
 import { compose } from '../../src/domain/compose.js';
@@ -8,19 +8,19 @@ import { formatApiVersion, type Resource } from '../../src/domain/resource.js';
 import { aKey, type Place } from '../support/objects.js';
 import type { ModelObject } from './model-rule.js';
 
-/** What pushers here push: two types of the cluster's scope. */
+/** What pushers here push: two cluster-scoped types. */
 export const simResources: readonly Resource[] = ['apiexports', 'apiresourceschemas'].map((resource) => ({
   group: 'apis.kcp.io',
   resource,
   identity: '',
 }));
 
-/** The type that a shard declares, each with an identity of its own. */
+/** The type that a shard declares; each shard has an identity of its own. */
 export function declaredResource(shard: ShardName): Resource {
   return { group: 'machines.svm.io', resource: 'instances', identity: `of-${shard}` };
 }
 
-/** All that a shard with a declared type may have. */
+/** All types that a shard with a declared type may have. */
 export function resourcesOf(shard: ShardName): readonly Resource[] {
   return [declaringResource, ...simResources, declaredResource(shard)];
 }

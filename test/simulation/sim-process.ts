@@ -1,4 +1,4 @@
-/** One process of a simulated cache: all of the real server that a tree is made of, on a memory store, wired as the server wires it. */
+/** One process of a simulated cache: everything of the real server that makes a tree, on a memory store, wired as the server wires it. */
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
 import { Catalogue } from '../../src/domain/catalogue.js';
 import { kcpTypes } from '../../src/domain/catalogue-kcp.js';
@@ -38,7 +38,7 @@ export const defaultIntake: IntakeBounds = { creditMutations: 2_048, bodyBytesMa
 const frameBounds = { frameBytesMax: 4 * 1024 * 1024, frameMutationsMax: 512 };
 const creditBytes = 8 * 1024 * 1024;
 const version = 'simulated';
-/** What else of it is told nobody asks for. */
+/** Nothing reads the rest of its report. */
 const noTree: Omit<TreeStatus, 'complete'> = { name: null, route: [], hops: null, parent: null, children: [] };
 const plainQuietMs = 30_000;
 const plainHoldMs = 30_000;
@@ -50,7 +50,7 @@ export class SimProcess implements PartyPlace {
   readonly known: KnownShards;
   readonly tier: Tier;
   readonly plainOrigin: PlainOrigin;
-  /** What its status report says. */
+  /** The source of its status report. */
   readonly freshness: Freshness;
   readonly #types: DeclaredTypes;
   readonly #plainWriters: PlainWriters;

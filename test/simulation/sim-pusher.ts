@@ -1,8 +1,8 @@
 /**
- * A shard's pusher: it comes for the shard to a cache, at once, syncs its slices, and then sends changes, through a lane of the store as a
- * shard's session does. What it was not answered for it says again, wherever it connects next.
+ * A shard's pusher: it connects to a cache at once, syncs its slices, and then sends changes, through a lane of the store as a
+ * shard's session does. Whatever is not acknowledged it sends again, wherever it connects next.
  *
- * What is of a declared type it tells only once its declaration was answered for, as a whole: a cache takes nothing of it before.
+ * It syncs the slice of a declared type only once the declaration is acknowledged: a cache refuses it before.
  */
 import { Notifier } from '../../src/sender/notifier.js';
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
@@ -30,27 +30,27 @@ export class SimPusher implements SimParty {
   readonly truth = new ShardTruth();
   readonly resources: readonly Resource[];
   #term: Term = 0;
-  /** When it was given that, and by the cache of which id. */
+  /** When it was given its term, and the id of the cache that gave it. */
   givenMs = 0;
   origin = '';
   /** What the shard holds now, by the text of the key. */
   readonly #objects = new Map<string, ModelObject>();
-  /** What has changed and was not answered for. */
+  /** What has changed and is not acknowledged. */
   readonly #dirty = new Map<string, Key>();
   readonly #dirtySinceMs = new Map<string, number>();
   #time: Pick<Clock, 'now'> | undefined;
-  /** Types, as text, that the cache has heard declared, and of which it was sent everything. */
+  /** Types, as text, whose declaration the cache has and whose slice it was sent in full. */
   readonly #declared = new Set<string>();
   readonly #notifier = new Notifier();
   #session = new AbortController();
   #isFenced = false;
   #isReplaced = false;
-  /** A resourceVersion of the cache that has answered last. */
+  /** A resourceVersion of the cache that acknowledged last. */
   #position = '';
-  /** It has been given the shard where it is. */
+  /** It holds the shard at the cache where it is. */
   #isThere = false;
   #isSynced = false;
-  /** Of the session that lasts. */
+  /** Of the session that is open. */
   #connected: AbortSignal | undefined;
 
   constructor({ shard, process, resources }: SimPusherOptions) {
@@ -59,7 +59,7 @@ export class SimPusher implements SimParty {
     this.resources = resources;
   }
 
-  /** What a cache has given it last. */
+  /** The term that a cache gave it last. */
   get term(): Term {
     return this.#term;
   }
@@ -77,7 +77,7 @@ export class SimPusher implements SimParty {
     return this.#isFenced;
   }
 
-  /** The cache it is connected to has answered for everything. */
+  /** The cache it is connected to has acknowledged everything. */
   get isQuiet(): boolean {
     return this.#isFenced || (this.#isSynced && this.#due().length === 0 && this.#undeclared().length === 0);
   }
@@ -121,7 +121,7 @@ export class SimPusher implements SimParty {
     while (!signal.aborted && !this.#isFenced) {
       this.#isReplaced = false;
       this.#isThere = false;
-      // As the server ends a session whose shard is known elsewhere.
+      // As the server ends a session whose shard has moved elsewhere.
       const origins = place.store.follow(({ shards }) => {
         for (const state of shards) if (state.shard === this.shard && this.#isThere && isOthers(state, this.#term)) this.#fence(state);
       });
@@ -129,7 +129,7 @@ export class SimPusher implements SimParty {
       await this.#connect(place, signal);
       if (this.#connected === signal) this.#connected = undefined;
       origins.cancel();
-      // As a sender does that is asked to come back; any other end is the cache's.
+      // Comes back as a sender does when asked to; any other end is the cache's.
       if (!this.#isReplaced) return;
       await pause(place.clock, comeAgainMs, signal);
     }
@@ -145,7 +145,7 @@ export class SimPusher implements SimParty {
     if (term !== this.#term) [this.origin, this.givenMs] = [store.cacheId, this.#time?.now() ?? 0];
     this.#term = term;
     this.#isThere = true;
-    // What was answered for and is lost there, because the disk is older, is resynced: the position of the last answer tells.
+    // If the disk there is older, changes it had acknowledged are lost: the last acknowledged position shows that, and everything is resynced.
     const isOurs = this.#position === '' || store.locate(this.#position).kind === 'ours';
     const known = isOurs ? await store.slices() : [];
     const synced = new Set(known.filter((state) => state.syncedTerm === term).map(({ slice }) => formatSlice(slice)));
@@ -175,7 +175,7 @@ export class SimPusher implements SimParty {
     this.#isSynced = false;
   }
 
-  /** What may be told now: of types that are not declared nothing. */
+  /** What may be sent now: nothing of undeclared types. */
   #due(): readonly (readonly [string, Key])[] {
     return [...this.#dirty].filter(([, { resource }]) => resource.identity === '' || this.#declared.has(formatResource(resource)));
   }
@@ -188,7 +188,7 @@ export class SimPusher implements SimParty {
   }
 
   #touch(key: Key): void {
-    // Another value than the one that may be on its way, so that its answer does not settle this one.
+    // A new object each time, so that the acknowledgement of one under way does not settle this one.
     const name = textOfKey(key);
     if (!this.#dirty.has(name)) this.#dirtySinceMs.set(name, this.#time?.now() ?? 0);
     this.#dirty.set(name, { ...key });
@@ -206,7 +206,7 @@ export class SimPusher implements SimParty {
         signal,
       );
       if (received === undefined) return false;
-      // A claim that came between was sent anew, and took the sync along: a session asks for it again.
+      // A claim that came in between voided the sync, so the session begins it again.
       isEnded = received.at(-1)?.kind !== 'unbegun';
     }
     return true;
@@ -222,7 +222,7 @@ export class SimPusher implements SimParty {
     return true;
   }
 
-  /** What became of them; undefined: it is over. */
+  /** The outcomes; undefined: the connection is over. */
   async #push(lane: PushLane, pushes: readonly Push[], signal: AbortSignal): Promise<readonly PushOutcome[] | undefined> {
     const received: PushOutcome[] = [];
     for (let at = 0; at < pushes.length; at += pushesAtOnce) {
@@ -235,7 +235,7 @@ export class SimPusher implements SimParty {
     return received;
   }
 
-  /** Known elsewhere by the same process, it comes again. */
+  /** It comes again if its own process is known elsewhere. */
   #fence(holder: ShardState | undefined): void {
     if (holder?.process === this.process && !holder.removed) this.#isReplaced = true;
     else this.#isFenced = true;
@@ -249,7 +249,7 @@ export class SimPusher implements SimParty {
   }
 }
 
-/** What is published before its own claim, a removal of those before it, says nothing of it. */
+/** A removal of an earlier process, published before its own claim, does not concern it. */
 function isOthers({ via, term }: ShardState, own: Term): boolean {
   return term > own || (term === own && via !== 'local');
 }

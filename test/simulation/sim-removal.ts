@@ -1,6 +1,6 @@
 /**
- * An operator who wants a shard gone, and removes it at one cache; again whenever that cache has forgotten it, or hears of a process that was
- * to stay out, until a later one has the shard; a few times: a plain writer who writes on brings it back each time.
+ * An operator who wants a shard gone and removes it at one cache. He removes it again if that cache has forgotten the removal, or hears of an
+ * older process, until a later one has the shard; only a few times, because a plain writer who writes on brings it back each time.
  */
 import type { Term } from '../../src/domain/push.js';
 import type { Resource } from '../../src/domain/resource.js';
@@ -18,14 +18,14 @@ export class SimRemoval implements SimParty {
   origin = '';
   #isDone = false;
   #run = 0;
-  /** How often it was removed because somebody was back, since the cache runs. */
+  /** How often it was removed again since the cache started. */
   #again = 0;
 
   constructor(shard: ShardName) {
     this.shard = shard;
   }
 
-  /** All processes of the shard up to this one are to stay out. */
+  /** All processes of the shard up to this term are to stay out. */
   get term(): Term {
     return this.#term;
   }

@@ -1,6 +1,6 @@
 /**
- * What a simulated cache knows of the parties that are connected to it: stands for PushSessions. What a party tells is asked of it when it is
- * needed, so that it is never old.
+ * What a simulated cache knows of the parties connected to it: stands in for PushSessions. It asks a party when the answer is
+ * needed, so that no answer is old.
  */
 import type { Clock } from '../../src/domain/ports.js';
 import type { ShardName } from '../../src/domain/shard.js';
@@ -34,7 +34,7 @@ export class SimSessions implements Pick<PushSessions, 'presence' | 'freshness' 
     return { connected, lagMs, whole };
   }
 
-  /** Whoever wants to know who is here looks every second. */
+  /** Whoever wants to know who is connected polls every second. */
   follow(): Readonly<{ cancel: () => void }> {
     return { cancel: () => {} };
   }

@@ -4,7 +4,7 @@ import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import type { ModelRule } from './model-rule.js';
 import { aSimObject } from './sim-objects.js';
 
-test('everything is everywhere in seconds, and a change in less than a second', async (t) => {
+test('every object is everywhere in seconds, and a change in less than a second', async (t) => {
   const { world, tree, amber, tookMs } = await aGrownTree();
   amber.put(aSimObject({ shard: 'amber', name: 'new' }));
   amber.remove(aKey({ shard: 'amber', name: 'one-0' }));
@@ -16,7 +16,7 @@ test('everything is everywhere in seconds, and a change in less than a second', 
   t.deepEqual(world.faults, []);
 });
 
-test('policies that change while all is up are followed, both ways', async (t) => {
+test('policies that change while all caches are up take effect both ways', async (t) => {
   const { world, tree } = await aGrownTree();
   const exports: readonly ModelRule[] = [{ types: ['apiexports.apis.kcp.io'], labels: { visibility: 'public' } }];
   tree.cache('eu').changePolicies({ forward: exports });
@@ -31,7 +31,7 @@ test('policies that change while all is up are followed, both ways', async (t) =
   t.deepEqual(world.faults, []);
 });
 
-test('what changed on both sides of a partition meets when it heals, however long it lasted', async (t) => {
+test('changes on both sides of a partition reach the other side when it heals, however long it lasted', async (t) => {
   const { world, tree, amber, birch } = await aGrownTree();
   for (const lastsMs of [5_000, 120_000]) {
     world.network.partition('eu', 'root');
@@ -46,7 +46,7 @@ test('what changed on both sides of a partition meets when it heals, however lon
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that dies, is wiped or gets an older disk back ends with what the model says', async (t) => {
+test('a cache that crashes, is wiped or restored ends with what the model says', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const backup = tree.cache('eu').backup();
   amber.put(aSimObject({ shard: 'amber', name: 'behind-the-backup' }));
@@ -70,7 +70,7 @@ test('a cache that dies, is wiped or gets an older disk back ends with what the 
   t.deepEqual(world.faults, []);
 });
 
-test('a shard moves to another cache with a later process of its pusher, and the earlier one is fenced', async (t) => {
+test('a shard moves to another cache with a later process of its pusher, and the earlier process is fenced', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const later = aPusher('amber', 2, 'process-2');
   tree.plainOrigin(later, 'us');

@@ -1,4 +1,4 @@
-/** A whole tree of caches with its pushers, beside the model of what each cache must hold in the end. */
+/** A whole tree of caches with its pushers, and the model of what each cache must hold in the end. */
 import type { ShardName } from '../../src/domain/shard.js';
 import { ModelTree, type ModelCache, type ModelClaim } from './model-tree.js';
 import { SimCache, type SimCacheOptions } from './sim-cache.js';
@@ -8,7 +8,7 @@ import { SimRemoval } from './sim-removal.js';
 import { SimWriter } from './sim-writer.js';
 import type { SimWorld } from './sim-world.js';
 
-/** A pusher, and where it connects since when. */
+/** A pusher, the cache it connects to, and since when. */
 export type SettledPusher = Readonly<{ pusher: SimPusher; plainOrigin: SimCache; sinceMs: number }>;
 
 const lookEveryMs = 50;
@@ -40,10 +40,10 @@ export class SimTree {
     );
   }
 
-  /** The last process of each shard that was ever given it, unless somebody has taken the shard from it for good. */
+  /** The last process that each shard was ever given to, unless somebody has taken the shard from it for good. */
   get latestPushers(): readonly SettledPusher[] {
     const parties = [...this.#origins.keys()].filter((party) => party instanceof SimPusher || party instanceof SimRemoval);
-    // Of two numbers that are the same a removal's is the higher.
+    // At equal terms a removal is the higher.
     const isAbove = (party: SimPusher | SimRemoval, { shard, term }: SimPusher): boolean =>
       party.shard === shard && (party.term > term || (party.term === term && party instanceof SimRemoval));
     return this.pushers.filter(({ pusher }) => !pusher.isFenced && pusher.term > 0 && !parties.some((party) => isAbove(party, pusher)));
@@ -60,7 +60,7 @@ export class SimTree {
     for (const cache of this.caches) if (!cache.isRunning) await cache.start();
   }
 
-  /** The party connects there, and nowhere else any more. */
+  /** The party connects there, and leaves the cache before. */
   plainOrigin(party: SimParty, name: string): void {
     this.#origins.get(party)?.detach(party);
     party.begin(this.#world.time);
@@ -69,17 +69,17 @@ export class SimTree {
     this.cache(name).attach(party);
   }
 
-  /** The party leaves its cache, and belongs there all the same. */
+  /** The party disconnects, and still belongs to its cache. */
   quit(party: SimParty): void {
     this.#origins.get(party)?.detach(party);
   }
 
-  /** It comes back, if it is not there. */
+  /** The party connects again, if it is not connected. */
   join(party: SimParty): void {
     this.#origins.get(party)?.attach(party);
   }
 
-  /** What is to be in the end, as things are now. */
+  /** What the caches must hold in the end, as things are now. */
   model(): ModelTree {
     const claims = [...this.#origins].map(([party, { name }]) => claimOf(party, name));
     return new ModelTree(
@@ -88,7 +88,7 @@ export class SimTree {
     );
   }
 
-  /** Where the caches are not as the model says, the first of it; empty when all are. */
+  /** Where the caches differ from the model, the first differences only; empty when none does. */
   differences(model = this.model()): readonly string[] {
     const found: string[] = [];
     for (const difference of this.#differences(model)) if (found.push(difference) === differencesMax) break;
@@ -110,7 +110,7 @@ export class SimTree {
     }
   }
 
-  /** Lets time pass until all is as the model says; how long it took. Throws with the differences when it takes longer than `maxMs`. */
+  /** Lets time pass until all is as the model says; gives how long it took. Throws with the differences after `maxMs`. */
   async converge(maxMs: number): Promise<number> {
     const { time } = this.#world;
     const beganMs = time.elapsedMs;
@@ -127,12 +127,12 @@ export class SimTree {
     return time.elapsedMs - beganMs;
   }
 
-  /** What caches have given to pushers. */
+  /** The terms that caches have given to pushers. */
   get #given(): string {
     return this.pushers.map(({ pusher }) => pusher.term).join();
   }
 
-  /** What parties say changes by itself. */
+  /** The claim of a party changes by itself. */
   get #isLively(): boolean {
     return [...this.#origins.keys()].some((party) => !(party instanceof SimPusher));
   }
@@ -142,7 +142,7 @@ export class SimTree {
   }
 }
 
-/** Nobody but its plain writer has a plain writer's shard for long. */
+/** Nobody but its plain writer keeps a plain writer's shard for long. */
 function claimOf(party: SimParty, cache: string): ModelClaim {
   const { shard } = party;
   if (party instanceof SimRemoval) return { shard, cache, origin: party.origin, term: party.term, removed: true, objects: [] };

@@ -1,8 +1,8 @@
 /**
  * What all parties of one simulation share: time, the network, the seed, and what went wrong. The same seed gives the same run.
  *
- * A fault is what must not happen in any run: an error that was logged, or a promise of a cache that failed. Warnings are counted by
- * their event, for some of them must not happen in a run without tampering.
+ * A fault must not happen in any run: an error in the log, or a rejected promise of a cache. Warnings are counted by
+ * their event, because some of them must not happen in a run without tampering.
  */
 import { createMetrics, type Metrics } from '../../src/diagnostics/metrics.js';
 import type { Log } from '../../src/diagnostics/log.js';
@@ -17,7 +17,7 @@ import { VirtualTime } from './virtual-time.js';
 
 const faultsMax = 100;
 
-/** How often it was logged, and what with the last time. */
+/** How often it was logged, and its last fields. */
 type Warning = Readonly<{ count: number; last: string }>;
 
 export class SimWorld {
@@ -44,7 +44,7 @@ export class SimWorld {
     return this.#warnings;
   }
 
-  /** As ever; remembered, for where frames cross by reference many caches hold the same bytes. */
+  /** Cached, because where frames cross by reference many caches hold the same bytes. */
   readonly digestOf = (key: Key, body: Body): Digest => {
     const text = `${key.cluster}|${key.namespace}/${key.name} ${body.version}`;
     const known = this.#digests.get(body.bytes);
@@ -58,7 +58,7 @@ export class SimWorld {
     return streamOf(this.seed, name);
   }
 
-  /** What one party logs. */
+  /** The log of one party. */
   log(name: string): Log {
     const log: Log = {
       debug: () => {},
@@ -70,12 +70,12 @@ export class SimWorld {
     return log;
   }
 
-  /** A promise that nobody awaits: if it fails, that is a fault. */
+  /** A promise that nobody awaits: its rejection is a fault. */
   own(name: string, promise: Promise<unknown>): void {
     promise.catch((error: unknown) => this.#fail(name, error));
   }
 
-  /** Told of every commit, in the tick in which it is published. */
+  /** Runs at every commit, in the tick in which it is published. */
   observe(observer: (cache: string, commit: Commit) => void): void {
     this.#observers.add(observer);
   }
@@ -84,7 +84,7 @@ export class SimWorld {
     for (const observer of this.#observers) observer(cache, commit);
   }
 
-  /** Something was seen that must not be. */
+  /** Something happened that must not. */
   fault(what: string): void {
     if (this.#faults.length < faultsMax) this.#faults.push(`after ${this.time.elapsedMs} ms: ${what}`);
   }

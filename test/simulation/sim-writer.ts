@@ -1,6 +1,6 @@
 /**
- * A shard's plain writer: over plain HTTP it makes what a cache holds of the shard what it should be, as a kcp does that knows of no
- * pushing. It looks again whenever that changes. Where the shard lives elsewhere it waits until the cache lets it take over.
+ * A shard's plain writer: over plain HTTP it makes what a cache holds of the shard what it should be, as a kcp without
+ * pushing does. It looks again at every change. Where the shard lives elsewhere it waits until the cache lets it take over.
  */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { Mutation } from '../../src/domain/mutation.js';
@@ -13,11 +13,11 @@ import { Notifier } from '../../src/sender/notifier.js';
 import { metadataOf, pathAnnotation, type ModelObject } from './model-rule.js';
 import type { PartyPlace, SimParty } from './sim-party.js';
 
-/** `beat`: what says that it was here, written anew wherever it comes to. */
+/** `beat`: an object that it writes anew wherever it moves to. */
 export type SimWriterOptions = Readonly<{ shard: ShardName; resources: readonly Resource[]; beat: (number: number) => ModelObject }>;
 
 const retryMs = 1_000;
-/** A cache that does not know the shard yet may hear of it; beginning it a second time would be a conflict. */
+/** A cache that does not know the shard may still hear of it; starting the shard a second time would be a conflict. */
 const unknownMs = 1_200_000;
 
 export class SimWriter implements SimParty {
@@ -55,7 +55,7 @@ export class SimWriter implements SimParty {
     return this.#isQuiet;
   }
 
-  /** It has written nothing yet where it has moved to. */
+  /** It has written nothing yet at the cache it moved to. */
   get isMoving(): boolean {
     return this.#hasMoved;
   }

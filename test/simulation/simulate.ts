@@ -1,8 +1,8 @@
 /**
  * `npm run simulate -- --caches 1000 --depth 4 --seed 1 [--minutes 1] [--changes-per-second 1] [--slices 16] [--types 2] [--by-region]`: what a tree of caches costs, and how that
- * grows: of so many caches, a tenth and a hundredth of them. Pings and what TLS adds are not in the bytes. The same seed prints the same, but for the last line on stderr.
+ * grows: for so many caches, a tenth and a hundredth of them. Bytes are without pings and TLS. The same seed prints the same to stdout.
  *
- * Ends with 1 when the caches do not end as the model says, or what must not happen did.
+ * Exits with 1 when the caches do not end as the model says, or when a fault happened.
  */
 import { parseArgs } from 'node:util';
 import { measureTree, type TreeFigures } from './measure-tree.js';

@@ -1,9 +1,9 @@
 /**
- * One end of a connection of the simulated network, with the behaviour of FrameSocket: frames out, frames in, the way it ends.
+ * One end of a connection of the simulated network. It behaves like FrameSocket: frames out, frames in, the way it ends.
  *
  *   open ── close ──▶ closing ── the peer closed in turn, or a grace ──▶ closed
  *   open ── the peer's close, a break, terminate, silence ──▶ closed
- *   open ── its host crashed ──▶ silent: nothing of it settles any more, for there is nobody left to hear it
+ *   open ── its host crashed ──▶ silent: none of its promises settles any more, because the process is gone
  */
 import { BadFrame } from '../../src/frames/bad-frame.js';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
@@ -22,14 +22,14 @@ export type EndParts = Readonly<{
   time: VirtualTime;
   /** By the clock of its host. */
   now: () => number;
-  /** By which frames come. */
+  /** The line on which frames come. */
   line: NetworkLine;
-  /** By which frames go, and the one whose window is freed by reading. */
+  /** The pipe for frames that go, and the one whose window reading frees. */
   out: () => NetworkPipe;
   into: () => NetworkPipe;
   parcelsOf: (frame: Frame) => readonly (Parcel & { kind: 'frame' })[];
   delivered: (frame: Frame, size: number) => void;
-  /** It will send and take nothing any more. */
+  /** It will send and accept nothing any more. */
   ended: () => void;
 }>;
 
@@ -48,7 +48,7 @@ export class SimulatedEnd implements FrameConnection {
   #arrival: Deferred<void> | undefined;
   #drained: Deferred<void> | undefined;
   #heardMs: number;
-  /** The end of a pause of its host behind which the peer has not answered yet, and when it was there before. */
+  /** The end of a host's pause after which the peer has not answered yet, and when the peer was last known to be there. */
   #resumed: Readonly<{ atMs: number; thereMs: number }> | undefined;
 
   constructor(parts: EndParts, options: EndOptions) {
@@ -61,7 +61,7 @@ export class SimulatedEnd implements FrameConnection {
     this.#resolveClosed = resolve;
   }
 
-  /** As Liveness has it: only behind a pause of its own host it is not known whether the peer is there. */
+  /** As in Liveness: only after a pause of its own host is it unknown whether the peer is there. */
   silentSinceMs(): number | undefined {
     if (this.#resumed === undefined) return undefined;
     const silentMs = this.#parts.time.elapsedMs - this.#resumed.thereMs;
@@ -105,7 +105,7 @@ export class SimulatedEnd implements FrameConnection {
   close(reason: ByeReason, message: string, retryAfterMs?: number): void {
     if (this.#state !== 'open') return;
     this.send({ kind: 'bye', reason, message, retryAfterMs });
-    // It was cut off, for the peer does not read.
+    // It was cut off, because the peer does not read.
     if (!this.isOpen) return;
     this.#parts.out().send({ kind: 'close', code: byes[reason].code, size: 0 });
     this.#state = 'closing';
@@ -120,7 +120,7 @@ export class SimulatedEnd implements FrameConnection {
     if (this.#state === 'open' || this.#state === 'closing') this.#break();
   }
 
-  /** Its host is gone. `isNoticed`: its system still tells the peer. */
+  /** Its host is gone. `isNoticed`: its system still resets the connection. */
   silence(isNoticed: boolean): void {
     if (this.#state === 'closed' || this.#state === 'silent') return;
     this.#state = 'silent';
@@ -131,7 +131,7 @@ export class SimulatedEnd implements FrameConnection {
     this.#parts.ended();
   }
 
-  /** Its host goes on, having stood still since then. What comes now may have come meanwhile, but for an answer to what is asked now. */
+  /** Its host goes on after a pause. Anything that comes now may have come during the pause, except an answer to a ping sent now. */
   resume(stoodSinceMs: number): void {
     if (this.#state !== 'open') return;
     const atMs = this.#parts.time.elapsedMs;

@@ -1,8 +1,8 @@
 /**
- * Looks at what a store tells those who watch it, from its first commit on, and finds what is no history: a revision that does not rise,
+ * Checks what a store shows its watchers, from its first commit on, for an impossible history: a revision that does not rise,
  * an object that is created or deleted twice, a change that changes nothing.
  *
- * A namesake on another shard is written again when one is deleted, which is no change; informers' keys have no shard.
+ * A namesake on another shard is written again when one is deleted. That is no change: informers' keys have no shard.
  */
 import type { Change, Commit } from '../../src/domain/change.js';
 import type { Key } from '../../src/domain/key.js';
@@ -12,7 +12,7 @@ import { formatSlice } from '../../src/domain/slice.js';
 
 export class StoreHistory {
   readonly #report: (problem: string) => void;
-  /** Whether it stands, of each key that was heard of. */
+  /** Whether each key that was seen exists. */
   readonly #stands = new Map<string, boolean>();
   #revision: Revision;
   #last: Change | undefined;
@@ -24,7 +24,7 @@ export class StoreHistory {
 
   see({ revision, changes }: Commit): void {
     for (const change of changes) {
-      if (change.revision <= this.#revision) this.#report(`revision ${change.revision} came behind ${this.#revision}`);
+      if (change.revision <= this.#revision) this.#report(`revision ${change.revision} came after ${this.#revision}`);
       this.#revision = change.revision;
       this.#look(change);
       this.#last = change;
@@ -39,7 +39,7 @@ export class StoreHistory {
     this.#stands.set(text, stands);
     if (change.kind === 'delete' && stood === false) this.#report(`${text} was deleted twice`);
     if (change.kind === 'put' && change.created && stood === true) this.#report(`${text} was created twice`);
-    if (change.kind === 'put' && !change.created && stood === false) this.#report(`${text} was changed and is not there`);
+    if (change.kind === 'put' && !change.created && stood === false) this.#report(`${text} was changed but does not exist`);
     if (change.kind === 'put' && isSame(change.object.body, change.previous()?.body) && !this.#isWrittenAgain(key))
       this.#report(`${text} was changed to what it was`);
   }

@@ -1,4 +1,4 @@
-/** Tampers with single numbered frames on their way, as no network with TLS does: one is dropped, doubled, or comes behind the next. */
+/** Tampers with single numbered frames on their way, as no network under TLS can: drops one, doubles it, or swaps it with the next. */
 import type { Frame } from '../../src/frames/frame.js';
 import type { Network } from './network.js';
 import type { TamperKind } from './tree-step.js';
@@ -18,7 +18,7 @@ export class Tamperer {
     this.#network.tamper((frame, between) => this.#tamper(frame, textOf(between)));
   }
 
-  /** What was held back is lost. */
+  /** A frame that was held back is lost. */
   stop(): void {
     this.#due.clear();
     this.#heldBack.clear();

@@ -1,8 +1,8 @@
 /**
- * What is to be run, by the time it falls due; of equal times, what was asked for first comes first.
+ * Tasks by the time they fall due; of equal times, the one that was added first comes first.
  *
- * A binary heap. A cancelled task stays where it is, empty, and is passed over; once most of the heap is empty it is made anew,
- * so that timers that are nearly always cancelled, as those of timeouts are, cost no memory.
+ * A binary heap. A cancelled task stays in place, empty, and is skipped; once most of the heap is empty it is rebuilt,
+ * so that timers which are nearly always cancelled, like timeouts, cost no memory.
  */
 export type Task = { readonly dueMs: number; readonly sequence: number; run: (() => void) | undefined };
 
@@ -12,7 +12,7 @@ export class TaskHeap {
   #tasks: Task[] = [];
   #cancelled = 0;
 
-  /** Of those that are not cancelled. */
+  /** Without cancelled tasks. */
   get size(): number {
     return this.#tasks.length - this.#cancelled;
   }
@@ -29,7 +29,7 @@ export class TaskHeap {
     if (this.#cancelled >= sweepMin && this.#cancelled * 2 > this.#tasks.length) this.#sweep();
   }
 
-  /** The first one that is not cancelled; it stays. */
+  /** The first task that is not cancelled; it stays. */
   peek(): Task | undefined {
     for (;;) {
       const first = this.#tasks[0];

@@ -37,7 +37,7 @@ function aBusyWriter(world: SimWorld) {
   return { writer, writeFor };
 }
 
-test('a cache that lost its disk and follows another parent has its shards: the way they came before is left', async (t) => {
+test('a cache that lost its disk and follows another parent has its shards on the new path, and the old path is dropped', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   tree.cache('eu-1').crash({ isNoticed: false });
   tree.cache('eu-1').wipe();
@@ -52,7 +52,7 @@ test('a cache that lost its disk and follows another parent has its shards: the 
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that leaves behind the one that had moved with it is found on its new way', async (t) => {
+test('a cache that leaves another, with which it had moved, is found on its new path', async (t) => {
   const { world, tree } = await aGrownTree();
   await world.time.awaited(tree.cache('eu').stop(), 60_000);
   tree.cache('eu').follow('us');
@@ -68,7 +68,7 @@ test('a cache that leaves behind the one that had moved with it is found on its 
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that is made to follow its own child fences nobody, loses nothing, and is well when it is set right', async (t) => {
+test('a cache that is made to follow its own child fences nobody, loses nothing, and recovers when its parent is corrected', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const held = tree.cache('eu').digests.size;
   for (const name of ['eu', 'eu-1']) tree.cache(name).crash();
@@ -88,7 +88,7 @@ test('a cache that is made to follow its own child fences nobody, loses nothing,
   t.deepEqual(world.faults, []);
 });
 
-test('what is of a type that is declared later, or no more, is everywhere when it is, and nowhere when it is not', async (t) => {
+test('objects of a declared type are everywhere while the type is declared, and nowhere before and after', async (t) => {
   const { world, tree } = await aGrownTree();
   const later = new SimPusher({ shard: amberShard, process: 'process-2', resources: resourcesOf(amberShard) });
   later.put(anInstance('one'));
@@ -127,7 +127,7 @@ for (const how of ['dropped', 'doubled', 'swapped'] as const) {
   });
 }
 
-test('a plain writer that moves to another cache takes its shard along once nobody has been seen with it for a while', async (t) => {
+test('a plain writer that moves to another cache takes its shard along once nobody has been seen to write it for a while', async (t) => {
   const { world, tree } = await aGrownTree();
   const writer = new SimWriter({
     shard: plum,
@@ -149,7 +149,7 @@ test('a plain writer that moves to another cache takes its shard along once nobo
 });
 
 for (const dead of ['eu', 'root', 'eu-1'])
-  test(`what a plain writer that is never quiet deletes while ${dead} is dead goes everywhere within three seconds of its return (T11)`, async (t) => {
+  test(`what a busy plain writer deletes while ${dead} is dead is gone everywhere within three seconds of its return (T11)`, async (t) => {
     const { world, tree } = await aGrownTree();
     const { writer, writeFor } = aBusyWriter(world);
     tree.plainOrigin(writer, 'eu-1');
@@ -162,12 +162,12 @@ for (const dead of ['eu', 'root', 'eu-1'])
 
     const tookMs = await tree.converge(60_000);
 
-    t.true(tookMs <= 500, `${tookMs} ms behind the last write`);
+    t.true(tookMs <= 500, `${tookMs} ms after the last write`);
     t.false(isTakenForAll);
     t.deepEqual(world.faults, []);
   });
 
-test('a cache that goes to another parent and back sends a hundredth of what it has sent, if all is there', async (t) => {
+test('a cache that moves to another parent and back sends a hundredth of its first sync if nothing is missing there', async (t) => {
   const { world, tree } = await aGrownTree();
   let bytes = 0;
   world.network.observe(({ frame }) => (bytes += frameSize(frame)));
@@ -192,7 +192,7 @@ test('a cache that goes to another parent and back sends a hundredth of what it 
   t.deepEqual(world.faults, []);
 });
 
-test('a cache that has gone to another parent 257 times and then loses its disk is found on its way all the same (T9)', async (t) => {
+test('a cache that has changed its parent 257 times and then loses its disk is still found on its path (T9)', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   const moving = tree.cache('eu-1');
   for (let move = 1; move <= 257; move += 1) {
@@ -214,7 +214,7 @@ test('a cache that has gone to another parent 257 times and then loses its disk 
   t.deepEqual(world.faults, []);
 });
 
-test('a shard that is removed at a cache whose clock is hours ahead is gone from all, and stays nobody’s (T8)', async (t) => {
+test('a shard removed at a cache whose clock is hours ahead is gone everywhere, and nobody has it (T8)', async (t) => {
   const { world, tree } = await aGrownTree();
   const us = tree.cache('us');
   us.crash();
@@ -227,7 +227,7 @@ test('a shard that is removed at a cache whose clock is hours ahead is gone from
   t.deepEqual(world.faults, []);
 });
 
-test('a shard that is removed at any cache is gone from all, and its pusher stays out', async (t) => {
+test('a shard removed at any cache is gone everywhere, and its pusher stays out', async (t) => {
   const { world, tree, amber } = await aGrownTree();
   tree.plainOrigin(new SimRemoval(amberShard), 'us');
   await tree.converge(60_000);
@@ -246,7 +246,7 @@ for (const [what, accept] of [
   ['may claim it', everything],
   ['may not', [{ shards: ['amber', 'birch'] }]],
 ] as const)
-  test(`a shard that was removed is not forgotten before a child has heard of that which has it from here and ${what}`, async (t) => {
+  test(`a removed shard is not forgotten before a child that has it from here and ${what} has heard of the removal`, async (t) => {
     const { world, tree } = await aGrownTree({ root: { children: { '*': { accept, offer: everything } } } });
     const cedar = shardName('cedar');
     const pusher = aPusher('cedar');
@@ -284,7 +284,7 @@ for (const [what, accept] of [
       );
   });
 
-test('a shard that was removed is not forgotten before the parent has heard of that, if it had it from here', async (t) => {
+test('a removed shard is not forgotten before a parent that had it from here has heard of the removal', async (t) => {
   const { world, tree } = await aGrownTree({
     root: { children: { '*': { accept: [{ shards: ['amber', 'birch'] }], offer: everything } } },
   });
@@ -317,7 +317,7 @@ test('a shard that was removed is not forgotten before the parent has heard of t
   );
 });
 
-test('a digest that is on its way while a policy is narrowed is not taken for a difference', async (t) => {
+test('a digest that is on its way while a policy is narrowed does not count as a difference', async (t) => {
   const narrowed = play({
     seed: 0,
     follows: [0, 0],
@@ -332,7 +332,7 @@ test('a digest that is on its way while a policy is narrowed is not taken for a 
   await t.notThrowsAsync(narrowed);
 });
 
-test('a pusher that starts while its shard is being removed has it: what is published of those before it does not send it away', async (t) => {
+test('a pusher that starts while its shard is being removed gets it: the removal of earlier processes does not fence it', async (t) => {
   const started = play({
     seed: 0,
     follows: [0],
@@ -346,7 +346,7 @@ test('a pusher that starts while its shard is being removed has it: what is publ
   await t.notThrowsAsync(started);
 });
 
-test('the last object of a type that a plain writer deletes while a cache is down is gone below it, though policies have changed above it and there', async (t) => {
+test('the last object of a type, deleted while a cache is down, also goes below that cache, whatever policies changed there and above', async (t) => {
   const { world, tree } = await aGrownTree();
   const isPublic = { labels: { visibility: 'public' } };
   const beat = (content: number) => aSimObject({ shard: plum, name: 'beat' }, { ...isPublic, spec: { content } });
@@ -370,7 +370,7 @@ test('the last object of a type that a plain writer deletes while a cache is dow
   t.deepEqual(world.faults, []);
 });
 
-test('a digest that was made before a policy was narrowed, and comes with what followed from that, is not taken for a difference', async (t) => {
+test('a digest made before a policy was narrowed, which arrives with the results of that, does not count as a difference', async (t) => {
   const narrowed = play({
     seed: 6,
     follows: [3, 17, 0],

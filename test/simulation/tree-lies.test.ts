@@ -1,11 +1,11 @@
-/** The smallest trees in which caches said more of themselves than was true (freshness-check.ts), found by random-tree.test.ts. */
+/** The smallest trees in which caches once reported more than was true (freshness-check.ts), found by random-tree.test.ts. */
 import test from 'ava';
 import { aGrownTree, aPusher, everything } from './a-grown-tree.js';
 import { FreshnessCheck } from './freshness-check.js';
 import { aSimObject } from './sim-objects.js';
 import { Tamperer } from './tamperer.js';
 
-/** Long enough for all that was said while the tree grew to be judged by what is true since. */
+/** Long enough that whatever was reported while the tree grew is compared with what is true since. */
 const calmMs = 60_000;
 
 async function aCalmTree(...options: Parameters<typeof aGrownTree>) {
@@ -20,7 +20,7 @@ async function aCalmTree(...options: Parameters<typeof aGrownTree>) {
 
 const many = Array.from({ length: 60 }, (_, number) => `many-${number}`);
 
-test('while nothing is amiss every cache is as fresh as it says, however much changes', async (t) => {
+test('without trouble every cache is as fresh as it reports, however much changes', async (t) => {
   const { check, put, world } = await aCalmTree();
   for (let round = 0; round < 40; round += 1) {
     put(`new-${round % 7}`);
@@ -32,7 +32,7 @@ test('while nothing is amiss every cache is as fresh as it says, however much ch
   t.deepEqual(world.faults, []);
 });
 
-test('a shard whose pusher has left is connected nowhere any more, three links away in 14 s', async (t) => {
+test('a shard whose pusher has left is connected nowhere any more, three links away after 14 s', async (t) => {
   const { amber, check, put, tree } = await aCalmTree();
   tree.quit(amber);
   put('new');
@@ -41,8 +41,8 @@ test('a shard whose pusher has left is connected nowhere any more, three links a
   t.deepEqual(check.lies('freshness'), []);
 });
 
-// A narrower and a wider offer, while changes flow.
-test('policies that change under changes leave nothing behind of which a cache says that it is current', async (t) => {
+// A narrower and a wider offer in turn, while changes flow.
+test('no cache reports a slice as current that a change of policies left wrong', async (t) => {
   const { check, put, tree } = await aCalmTree();
   for (let round = 0; round < 60; round += 1) {
     put(`new-${round % 7}`);
@@ -55,7 +55,7 @@ test('policies that change under changes leave nothing behind of which a cache s
   t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
 });
 
-test('what waits for a slow link is a lag at its other end', async (t) => {
+test('changes that wait for a slow link show as lag at its other end', async (t) => {
   const { check, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
   world.network.set('eu-1', 'eu', { delayMs: 1_000 });
   put(...many);
@@ -64,7 +64,7 @@ test('what waits for a slow link is a lag at its other end', async (t) => {
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('what waits for acknowledgements that do not arrive is a lag at the other end', async (t) => {
+test('changes that wait for lost acknowledgements show as lag at the other end', async (t) => {
   const { check, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
   world.network.stall('eu', 'eu-1', 16_000);
   put(...many.slice(0, 5));
@@ -73,7 +73,7 @@ test('what waits for acknowledgements that do not arrive is a lag at the other e
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('a shard behind a link that is silent is not connected, long before the link is given up', async (t) => {
+test('a shard behind a silent link is not connected, long before the link is given up', async (t) => {
   const { check, put, world } = await aCalmTree();
   world.network.partition('eu-1', 'eu');
   put('new');
@@ -91,7 +91,7 @@ test('a shard behind a link that stalls one way is not connected meanwhile', asy
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('two links away it takes one more link’s time to know of a silent one', async (t) => {
+test('two links away, noticing a silent link takes the time of one link more', async (t) => {
   const { check, put, world } = await aCalmTree();
   world.network.stall('eu-1', 'eu', 19_000);
   world.network.partition('us', 'root');
@@ -104,7 +104,7 @@ test('two links away it takes one more link’s time to know of a silent one', a
   );
 });
 
-test('a shard behind a cache whose process stands still is not connected', async (t) => {
+test('a shard behind a cache whose process is paused is not connected', async (t) => {
   const { check, put, tree } = await aCalmTree();
   tree.cache('eu').freeze();
   put('new');
@@ -113,7 +113,7 @@ test('a shard behind a cache whose process stands still is not connected', async
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('a cache whose process stood still for a while says so, before it has heard from anybody', async (t) => {
+test('a cache whose process was paused reports so before it has heard from anybody', async (t) => {
   const { check, put, tree } = await aCalmTree();
   tree.cache('eu').freeze();
   put('new');
@@ -127,7 +127,7 @@ test('a cache whose process stood still for a while says so, before it has heard
   );
 });
 
-test('a change that is lost on its way is missed as soon as the next status comes', async (t) => {
+test('a lost change is noticed as soon as the next report comes', async (t) => {
   const { check, put, world } = await aCalmTree();
   new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
   put('new');
@@ -136,7 +136,7 @@ test('a change that is lost on its way is missed as soon as the next status come
   t.deepEqual(check.lies('freshness'), []);
 });
 
-test('a slice of which an object was refused is not current, and proves no absence', async (t) => {
+test('a slice with a refused object is not current and proves no absence', async (t) => {
   const { check, amber } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'large' }, { spec: { content: 'large '.repeat(100) } }));
   await check.pass(16_000);
@@ -146,7 +146,7 @@ test('a slice of which an object was refused is not current, and proves no absen
 
 const large = { spec: { content: 'large '.repeat(100) } };
 
-test('an object that is too large for a cache is missed there behind a connection that begins anew, too', async (t) => {
+test('an object too large for a cache is missed there also after a new connection', async (t) => {
   const { check, amber, world } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'large' }, large));
   await check.pass(16_000);
@@ -156,7 +156,7 @@ test('an object that is too large for a cache is missed there behind a connectio
   t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
 });
 
-test('an object that is too large for a cache is missed where a sync reports on it', async (t) => {
+test('an object too large for a cache is missed there when a sync brings it', async (t) => {
   const { check, amber, world, tree } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'large' }, large));
   tree.cache('eu').crash();
@@ -169,7 +169,7 @@ test('an object that is too large for a cache is missed where a sync reports on 
   t.deepEqual([...check.lies('freshness'), ...check.lies('absence')], []);
 });
 
-test('a slice is whole again once an object that was too large is small enough', async (t) => {
+test('a slice is whole again once its too large object is small enough', async (t) => {
   const { check, amber, tree } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600 } } });
   amber.put(aSimObject({ shard: 'amber', name: 'one-0' }, large));
   await check.pass(16_000);
@@ -183,8 +183,8 @@ test('a slice is whole again once an object that was too large is small enough',
   );
 });
 
-// It is reported as too large before it changes, and taken before the end of the same sync.
-test('a slice is whole though an object was too large when its sync began', async (t) => {
+// The object is refused as too large, then changes, and is accepted before the end of the same sync.
+test('a slice is whole if an object that was too large when the sync began is small enough before its end', async (t) => {
   const { amber, put, tree, world } = await aCalmTree({}, { intakeOf: { eu: { bodyBytesMax: 600, creditMutations: 8 } } });
   put(...many);
   amber.put(aSimObject({ shard: 'amber', name: 'a' }, large));
@@ -204,8 +204,8 @@ test('a slice is whole though an object was too large when its sync began', asyn
   );
 });
 
-// The answers of eu-1 come after 1.6 s each: for 0.2 s at a time the one before is too old. A change that comes just then is reported so.
-test('a slice that is quiet is connected again at every cache after a link was silent for less than a second', async (t) => {
+// The answers of eu-1 come after 1.6 s each, so for 0.2 s at a time the last one is too old. A change just then is reported as not connected.
+test('a quiet slice is connected again at every cache after a link was silent for less than a second', async (t) => {
   const { amber, tree, world } = await aCalmTree();
   const rounds = 30;
   const stale: string[] = [];
@@ -255,7 +255,7 @@ test('while a child is away no absence is proved: it may bring a shard that nobo
   );
 });
 
-test('a sender whose acknowledgements stop connects anew', async (t) => {
+test('a sender whose acknowledgements stop reconnects', async (t) => {
   const { tree, put, world } = await aCalmTree({}, { intakeOf: { eu: { creditMutations: 4 } } });
   new Tamperer(world.network).arrange({ from: 'eu-1', to: 'eu' }, 'dropped');
   put(...many.slice(0, 4));
@@ -263,7 +263,7 @@ test('a sender whose acknowledgements stop connects anew', async (t) => {
   await t.notThrowsAsync(tree.converge(120_000));
 });
 
-test('a child that has another parent for good keeps all from being complete until it is forgotten where it was', async (t) => {
+test('a child that moved for good keeps every cache incomplete until its old parent forgets it', async (t) => {
   const { tree, world } = await aGrownTree();
   const moved = tree.cache('eu-1');
   const areComplete = async (): Promise<readonly (boolean | undefined)[]> =>
@@ -281,7 +281,7 @@ test('a child that has another parent for good keeps all from being complete unt
   t.deepEqual(await areComplete(), [true, true, true, true]);
 });
 
-test('a child that comes for the first time keeps its parent from being complete from the moment that it is remembered', async (t) => {
+test('a new child makes its parent incomplete from the moment that the parent remembers it', async (t) => {
   const { tree, world } = await aCalmTree();
   const us = tree.cache('us');
   const isComplete = async () => (await us.report()).tree?.complete;
@@ -295,8 +295,8 @@ test('a child that comes for the first time keeps its parent from being complete
   t.false(await isComplete());
 });
 
-// No neighbour can know of the shard, and a cache that begins anew takes those that have come back for all there are.
-test('a shard of which no cache has heard, because the first one died before it answered, is missed by none', async (t) => {
+// No neighbour can know of the shard, and a cache that starts empty takes the neighbours that came back for all there are.
+test('no cache misses a shard that only one cache knew, if that one crashed before it acknowledged anything', async (t) => {
   const { check, tree } = await aCalmTree();
   const cedar = aPusher('cedar');
   tree.plainOrigin(cedar, 'us');

@@ -1,6 +1,6 @@
 /**
- * Plays steps (tree-step.ts) on a tree, as a property test makes them up, makes them fewer and replays them. A step that makes no sense at
- * the time (a cache that is down cannot die) is passed over.
+ * Plays steps (tree-step.ts) on a tree; a property test generates, shrinks and replays them. A step that makes no sense at
+ * the time (a cache that is down cannot crash) is skipped.
  */
 import { aKey, shardName } from '../support/objects.js';
 import type { MemoryDisk } from '../support/memory-disk.js';
@@ -22,7 +22,7 @@ type StepOf<Kind extends TreeStep['kind']> = Extract<TreeStep, { kind: Kind }>;
 type Disturbance = StepOf<'tamper' | 'stall'> | Readonly<{ kind: 'partition' | 'heal' | 'cut' | 'deaf' | 'mute'; cache: number }>;
 
 const shards = ['amber', 'birch', 'cedar'];
-/** Of a plain writer. */
+/** Has a plain writer. */
 const writtenShard = shardName('plum');
 const clusters = ['acme', 'base'];
 const paths = ['root:east', 'root:east:team', 'root:easter', 'root:west'];
@@ -41,12 +41,12 @@ export class TreeScript {
   readonly #removals = new Map<string, SimRemoval>();
   readonly #backups = new Map<string, MemoryDisk>();
   readonly #frozen = new Set<string>();
-  /** The parents of those that follow another one by mistake. */
+  /** The right parents of caches that follow another by mistake. */
   readonly #rightParents = new Map<string, string | undefined>();
-  /** By shard and logical cluster: once it has one, it keeps one. */
+  /** By shard and logical cluster: once a cluster has a path, it always has one. */
   readonly #paths = new Map<string, string>();
   readonly #undeclared = new Set<string>();
-  /** What ends the changes that come by themselves. */
+  /** Ends the changes that come by themselves. */
   readonly #flows = new AbortController();
   #writer: SimWriter | undefined;
   #processes = 0;
@@ -62,7 +62,7 @@ export class TreeScript {
     for (const step of steps) await this.#step(step);
   }
 
-  /** Everything is up and whole again, and as it was meant. */
+  /** Everything is up and whole again, and every parent is the right one. */
   async heal(): Promise<void> {
     this.#flows.abort();
     for (const pusher of this.#pushers.values()) this.#tree.join(pusher);
@@ -193,7 +193,7 @@ export class TreeScript {
   #movePath({ shard, cluster, path }: StepOf<'path'>): void {
     const place = { shard: pick(shards, shard), cluster: pick(clusters, cluster) };
     this.#paths.set(`${place.shard} ${place.cluster}`, pick(paths, path));
-    // Whichever process of the shard goes on, it knows the path: once a logical cluster has one, it keeps one.
+    // Every process of the shard knows the path: once a cluster has a path, it always has one.
     for (const { pusher } of this.#tree.pushers) if (pusher.shard === place.shard) pusher.put(this.#anchor(place));
   }
 
@@ -213,11 +213,11 @@ export class TreeScript {
     else this.#tree.join(pusher);
   }
 
-  /** A later process of the shard's pusher, elsewhere or at the same cache, which holds something else. */
+  /** A later process of the shard's pusher, at any cache, with other objects. */
   #moveOrigin({ shard: shardNumber, cache, objects }: StepOf<'moveOrigin'>): void {
     const shard = pick(shards, shardNumber);
     const former = this.#pushers.get(shard);
-    // It is there again to find out that it is fenced.
+    // It connects again to find out that it is fenced.
     if (former !== undefined) this.#tree.join(former);
     const number = (this.#processes += 1);
     const pusher = new SimPusher({ shard: shardName(shard), process: `process-${number}`, resources: resourcesOf(shardName(shard)) });
@@ -240,7 +240,7 @@ export class TreeScript {
     this.#writer.put(aSimObject(place, contentOf(step)));
   }
 
-  /** Once it has come to where it is, and only to where that is known: who took the shard over without having heard would make a conflict. */
+  /** Only once its last move is complete, and only to a cache that knows the highest term: a take-over without that would be a conflict. */
   #rewrite(cache: SimCache): void {
     const rankAt = ({ known }: SimCache): number => known.shard(writtenShard)?.term ?? 0;
     const isKnown = rankAt(cache) > 0 && this.#tree.caches.every((each) => each.isRunning && rankAt(each) <= rankAt(cache));
@@ -249,7 +249,7 @@ export class TreeScript {
     this.#tree.plainOrigin(this.#writer, cache.name);
   }
 
-  /** One removal of a shard at a time: the numbers of two at once would not be apart from those of pushers. */
+  /** One removal of a shard at a time: two at once would have equal terms. */
   #clear(shard: string, cache: string): void {
     if (this.#removals.get(shard)?.isQuiet === false) return;
     const removal = new SimRemoval(shardName(shard));
@@ -257,7 +257,7 @@ export class TreeScript {
     this.#tree.plainOrigin(removal, cache);
   }
 
-  /** Crosses whatever the policies, and tells the path of its logical cluster. */
+  /** Passes all policies, and names the path of its logical cluster. */
   #anchor({ shard, cluster }: Readonly<{ shard: string; cluster: string }>): ModelObject {
     const path = this.#paths.get(`${shard} ${cluster}`);
     return aSimObject(
@@ -266,7 +266,7 @@ export class TreeScript {
     );
   }
 
-  /** Never below itself, and never while it is mistaken. */
+  /** Never below itself, and never while it follows a wrong parent. */
   #reparent(cache: SimCache, parent: string): void {
     if (this.#rightParents.has(cache.name)) return;
     for (let above: string | undefined = parent; above !== undefined; above = this.#rightParentOf(above)) if (above === cache.name) return;

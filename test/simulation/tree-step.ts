@@ -1,9 +1,9 @@
 /**
  * What may happen to a tree, one step of a script (tree-script.ts). Numbers name caches, shards, objects and policies by their place in a
- * list, counted on from its beginning where it ends, so that every part of a script is a script.
+ * list; places beyond its end start over, so that every part of a script is a script.
  */
 export type CacheStepKind =
-  /** Of the link to its parent; deaf: nothing arrives from there, mute: nothing arrives there. */
+  /** The link to its parent; deaf: nothing arrives from the parent, mute: nothing arrives there. */
   | 'partition'
   | 'heal'
   | 'cut'
@@ -13,20 +13,20 @@ export type CacheStepKind =
   | 'wipe'
   | 'backup'
   | 'restore'
-  /** Nothing runs in its process, and its sockets stay, until it thaws; its peers wait 20 s. */
+  /** Its process is paused, and its sockets stay open, until it thaws; its peers wait 20 s. */
   | 'freeze'
   | 'thaw'
   | 'compact'
-  /** The plain writer's shard writes there from now on. */
+  /** The plain writer of the shard writes there from now on. */
   | 'rewrite';
 
 export type TreeStep =
   | Readonly<{ kind: 'pass'; ms: number }>
-  /** Changes of the shard that come by themselves, while the next steps are made. */
+  /** Changes of the shard that go on while the next steps run. */
   | Readonly<{ kind: 'flow'; shard: number; changes: number; everyMs: number }>
-  /** The shard's pusher stops, and comes back where it was; the shard goes on. */
+  /** The shard's pusher disconnects, and comes back to the same cache; the shard goes on. */
   | Readonly<{ kind: 'quit' | 'join'; shard: number }>
-  /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end loses its patience. */
+  /** Nothing arrives from the parent, or there, for so long; the connection stays unless an end gives up. */
   | Readonly<{ kind: 'stall'; cache: number; isUp: boolean; ms: number }>
   /** The wall clock of the cache's machine is set while it runs. */
   | Readonly<{ kind: 'clock'; cache: number; byMs: number }>
@@ -46,7 +46,7 @@ export type TreeStep =
   /** An operator removes the shard at a cache. */
   | Readonly<{ kind: 'clear'; shard: number; cache: number }>
   | Readonly<{ kind: 'reparent'; cache: number; parent: number }>
-  /** By mistake, and it may be below itself: that is set right in the end. */
+  /** By mistake, possibly below itself; corrected in the end. */
   | Readonly<{ kind: 'misparent'; cache: number; parent: number }>;
 
 export type TamperKind = 'dropped' | 'doubled' | 'swapped';

@@ -4,7 +4,7 @@ import { ProcessLife } from './process-life.js';
 import { fractions, streamOf } from './seeded-random.js';
 import { VirtualTime } from './virtual-time.js';
 
-test('tasks run in the order of time, those of one time in the order in which they were asked for', async (t) => {
+test('tasks run in the order of time, those of one time in the order in which they were added', async (t) => {
   const time = new VirtualTime();
   const ran: string[] = [];
   time.after(20, () => ran.push('c'));
@@ -20,7 +20,7 @@ test('tasks run in the order of time, those of one time in the order in which th
   t.is(time.elapsedMs, 20);
 });
 
-test('what promises make ready runs behind each task and before the next, however deep it goes', async (t) => {
+test('whatever promises make ready runs after each task and before the next, however deep it goes', async (t) => {
   const time = new VirtualTime();
   const ran: string[] = [];
   const deep = async (name: string): Promise<void> => {
@@ -37,7 +37,7 @@ test('what promises make ready runs behind each task and before the next, howeve
   t.deepEqual(ran, ['before', 'first', 'second']);
 });
 
-test('loops that pause by the clock go on for as long as time is let pass, and stand still in between', async (t) => {
+test('loops that pause by the clock run while time passes, and stand still in between', async (t) => {
   const time = new VirtualTime();
   const giveUp = new AbortController();
   let rounds = 0;
@@ -59,7 +59,7 @@ test('loops that pause by the clock go on for as long as time is let pass, and s
   t.is(time.pending, 0);
 });
 
-test('time passes until a condition holds, and no further; where it never does, until the end of the wait', async (t) => {
+test('time passes until a condition holds and no further, or until the end of the wait', async (t) => {
   const time = new VirtualTime();
   let isThere = false;
   time.after(70, () => {
@@ -75,7 +75,7 @@ test('time passes until a condition holds, and no further; where it never does, 
   t.deepEqual([missed, time.elapsedMs], [false, 1_070]);
 });
 
-test('a promise that time settles gives its value or its failure, one that never does is told', async (t) => {
+test('a promise settled by time gives its value or its failure; one that never settles is reported', async (t) => {
   const time = new VirtualTime();
   const late = new Promise<string>((resolve) => time.after(50, () => resolve('here')));
   const failing = new Promise<string>((_, reject) => time.after(80, () => reject(new Error('broken'))));
@@ -87,7 +87,7 @@ test('a promise that time settles gives its value or its failure, one that never
   await t.throwsAsync(time.awaited(new Promise(() => undefined), 1_000), { message: 'not settled after 1000 ms' });
 });
 
-test('a loop that never waits is found out', async (t) => {
+test('a loop that never waits is found', async (t) => {
   const time = new VirtualTime({ instantTasksMax: 1_000 });
   const again = (): void => time.soon(again);
   again();
@@ -95,7 +95,7 @@ test('a loop that never waits is found out', async (t) => {
   await t.throwsAsync(time.advance(1), { message: /a loop never waits/ });
 });
 
-test('what a task throws is thrown where time is let pass', async (t) => {
+test('an error of a task is thrown where time passes', async (t) => {
   const time = new VirtualTime();
   time.after(1, () => {
     throw new Error('a bug');
@@ -104,7 +104,7 @@ test('what a task throws is thrown where time is let pass', async (t) => {
   await t.throwsAsync(time.advance(10), { message: 'a bug' });
 });
 
-test('cancelled timers are forgotten, and the others keep their order', async (t) => {
+test('cancelled timers are dropped, and the others keep their order', async (t) => {
   const time = new VirtualTime();
   const random = streamOf(1, 'timers');
   const ran: number[] = [];
@@ -163,7 +163,7 @@ test('a process that has died is never woken again, whatever it waited for', asy
   t.true(life.ended);
 });
 
-test('what falls due in a frozen process runs when it thaws, in order, unless it is cancelled first', async (t) => {
+test('tasks that fall due in a frozen process run when it thaws, in order, unless they are cancelled first', async (t) => {
   const time = new VirtualTime();
   const life = new ProcessLife(time);
   const ran: string[] = [];

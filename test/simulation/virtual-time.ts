@@ -1,15 +1,15 @@
 /**
- * Time that passes only as fast as there is something to do, the same way in every run. Hours of a tree of caches take minutes.
+ * Time that passes only when there is something to do, the same way in every run. Hours of a tree of caches take minutes.
  *
- * V1 Tasks run in the order of the time they fall due, those of one time in the order in which they were asked for.
- * V2 Behind each task everything that promises have made ready is run, before the next task: as Node does behind each timer.
- * V3 Time stands still meanwhile: code takes none. What is to take time says so, through `after`.
+ * V1 Tasks run in the order of the time they fall due, those of one time in the order in which they were added.
+ * V2 After each task everything that promises have made ready runs, before the next task: as Node does after each timer.
+ * V3 Time stands still meanwhile: code takes none. What is to take time uses `after`.
  *
- * The promises' own queue is emptied by Node behind each immediate, so a task is run in one of its own. They are asked for many at a
- * time: an immediate alone costs a round of the event loop, 1.1 microseconds; of a burst of 64 each costs 0.2.
+ * Node empties the queue of promises after each immediate, so each task runs in an immediate of its own. Immediates are requested many at a
+ * time: a single one costs a round of the event loop, 1.1 microseconds; in a burst of 64 each costs 0.2.
  *
- * What runs here may wait for promises and this clock, and nothing else: no timer, no thread, no disk.
- * Bounds: of tasks at one time at most instantTasksMax; more is a loop that never waits, and is thrown.
+ * Code that runs here may wait for promises and this clock only: no timer, no thread, no disk.
+ * Bounds: at most instantTasksMax tasks at one time; more means a loop that never waits, and throws.
  */
 import { setImmediate } from 'node:timers';
 import { deferred } from '../../src/domain/deferred.js';
@@ -22,7 +22,7 @@ const burstMax = 64;
 
 export class VirtualTime implements Clock {
   readonly #later = new TaskHeap();
-  /** Of the present time. Whatever falls due now and lies in the heap was asked for before any of these. */
+  /** Tasks of the present time. A task in the heap that is due now was added before any of these. */
   #soon: (() => void)[] = [];
   #soonAt = 0;
   #nowMs = beginsMs;
@@ -44,17 +44,17 @@ export class VirtualTime implements Clock {
     return this.now();
   }
 
-  /** Since the beginning, with its fraction: for measuring. */
+  /** Since the beginning, with its fraction, to measure durations. */
   get elapsedMs(): number {
     return this.#nowMs - beginsMs;
   }
 
-  /** How many wait to be run. */
+  /** How many tasks wait. */
   get pending(): number {
     return this.#later.size + this.#soon.length - this.#soonAt;
   }
 
-  /** How many were run, ever. */
+  /** How many tasks have run so far. */
   get tasksRun(): number {
     return this.#tasksRun;
   }
@@ -69,12 +69,12 @@ export class VirtualTime implements Clock {
     return () => this.#later.cancel(task);
   }
 
-  /** Runs it behind all that falls due now: what setImmediate is elsewhere. */
+  /** Runs it after everything that is due now, as setImmediate does. */
   soon(run: () => void): void {
     this.#soon.push(run);
   }
 
-  /** Resolves behind all that falls due now. */
+  /** Resolves after everything that is due now. */
   turn(): Promise<void> {
     const { promise, resolve } = deferred<void>();
     this.soon(resolve);
@@ -88,13 +88,13 @@ export class VirtualTime implements Clock {
     this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 
-  /** Lets time pass until nothing is left to run, however far away; throws when that takes longer than `maxMs`. */
+  /** Lets time pass until no task is left, however far away; throws when that takes longer than `maxMs`. */
   async settle(maxMs: number): Promise<void> {
     await this.#run(this.#nowMs + maxMs, () => false);
     if (this.pending > 0) throw new Error(`${this.pending} tasks are left after ${maxMs} ms`);
   }
 
-  /** Lets time pass until the condition holds, which is asked before each task; whether it does within `maxMs`. */
+  /** Lets time pass until the condition holds, checked before each task; gives whether it does within `maxMs`. */
   async until(condition: () => boolean, maxMs: number): Promise<boolean> {
     const untilMs = this.#nowMs + maxMs;
     await this.#run(untilMs, condition);
@@ -109,7 +109,7 @@ export class VirtualTime implements Clock {
     const settled = promise.finally(() => {
       isSettled = true;
     });
-    // Whoever awaits `settled` below hears of a failure; until then nobody does.
+    // Whoever awaits `settled` below gets the failure; until then nobody does.
     settled.catch(() => undefined);
     if (!(await this.until(() => isSettled, maxMs))) throw new Error(`not settled after ${maxMs} ms`);
     return settled;
@@ -158,7 +158,7 @@ export class VirtualTime implements Clock {
     }
   }
 
-  /** Whether there was one that falls due until then. */
+  /** Whether a task was due by then. */
   #runNext(untilMs: number): boolean {
     const next = this.#later.peek();
     if (next !== undefined && next.dueMs <= this.#nowMs) return this.#runLater();
@@ -183,7 +183,7 @@ export class VirtualTime implements Clock {
     const task = this.#later.take();
     const run = task?.run;
     if (task === undefined || run === undefined) return false;
-    // Cancelling what runs already is nothing.
+    // Cancelling a running task does nothing.
     task.run = undefined;
     this.#count();
     run();

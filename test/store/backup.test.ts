@@ -1,4 +1,4 @@
-/** Copies of a store, how one is put back, and what a start does with a damaged one (S2, F5, F26, F27). */
+/** Copies of a store, how one is restored, and what a start does with a damaged store (S2, F5, F26, F27). */
 import {
   chmodSync,
   copyFileSync,
@@ -47,7 +47,7 @@ const isOpenIn = (file: string): unknown => {
   return value;
 };
 
-/** As a process leaves it that is killed: the files as they are now, in a directory of their own. */
+/** As a killed process leaves it: the files as they are now, in a directory of their own. */
 function killed(t: ExecutionContext, engine: SqliteEngine): string {
   const directory = join(storeDirectory(t), 'data');
   mkdirSync(directory);
@@ -61,7 +61,7 @@ function flip(file: string, at: number): void {
   closeSync(fd);
 }
 
-test('a copy of a store that is written to is whole, private, one file, and of one moment', async (t) => {
+test('a copy of a store under writes is whole, private, one file, and of one moment', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 200, 'before', 5_000);
   const file = join(storeDirectory(t), 'copy.db');
@@ -75,12 +75,12 @@ test('a copy of a store that is written to is whole, private, one file, and of o
   t.is(bytes, statSync(file).size);
   t.is(statSync(file).mode & 0o777, 0o600);
   t.deepEqual(problemsOf(file), []);
-  t.deepEqual(readdirSync(join(file, '..')), ['copy.db'], 'nothing stands beside it, also once it was read');
+  t.deepEqual(readdirSync(join(file, '..')), ['copy.db'], 'there is no other file beside it, also once it was read');
   t.true(meanwhile > 0);
   const directory = join(storeDirectory(t), 'data');
   await restoreStore(file, directory, restoring);
   const copy = await SqliteEngine.start(t, {}, { directory });
-  t.is((await listTexts(copy.store, aScope())).length, 200, 'of the moment in which it began');
+  t.is((await listTexts(copy.store, aScope())).length, 200, 'as of the moment in which it began');
 });
 
 test('a copy is given up when more is written meanwhile than the log may grow by, and leaves nothing behind', async (t) => {
@@ -96,7 +96,7 @@ test('a copy is given up when more is written meanwhile than the log may grow by
   t.deepEqual(readdirSync(directory), []);
 });
 
-test('a restore sets aside what was there with its log, begins another life, and can be undone by another', async (t) => {
+test('a restore sets the old store aside with its log, begins another epoch, and can be undone by another restore', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 10);
   const backup = join(storeDirectory(t), 'backup.db');
@@ -153,7 +153,7 @@ test('a restore that is cut short is finished by the next start, wherever it was
   }
 });
 
-test('what cannot be restored changes nothing: a store that is open, a damaged copy, a newer one, none at all', async (t) => {
+test('a restore that is refused changes nothing: an open store, a damaged copy, a newer one, none at all', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 20, 'n', 20_000);
   const directory = storeDirectory(t);
@@ -191,7 +191,7 @@ test('what cannot be restored changes nothing: a store that is open, a damaged c
   t.is((await listTexts((await engine.open()) && engine.store, aScope())).length, 20);
 });
 
-test('a restore into a directory that is not there makes one', async (t) => {
+test('a restore into a missing directory makes it', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 2);
   const backup = join(storeDirectory(t), 'backup.db');
@@ -203,7 +203,7 @@ test('a restore into a directory that is not there makes one', async (t) => {
   t.is((await listTexts((await SqliteEngine.start(t, {}, { directory })).store, aScope())).length, 2);
 });
 
-test('a check finds what is wrong with tables though SQLite finds nothing wrong', async (t) => {
+test('a check finds faults of the tables that SQLite does not see', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 5);
   await mustWrite(engine.store, aPut({ name: 'with-path' }, 'absent', { path: 'root:acme' }));
@@ -239,7 +239,7 @@ test('a check finds what is wrong with tables though SQLite finds nothing wrong'
   }
 });
 
-test('a store is known to have been left open, and closed', async (t) => {
+test('a store is known to have been left open, or closed', async (t) => {
   const engine = await SqliteEngine.start(t);
   await write(engine, 1);
   const directory = killed(t, engine);
@@ -278,7 +278,7 @@ test('a damaged store that was left open is set aside with its log, never served
   t.true(existsSync(damaged.file), 'it is kept');
 });
 
-test('a damaged store that an operator has taken away leaves room for an empty one', async (t) => {
+test('once an operator has taken a damaged store away, an empty one may begin', async (t) => {
   const directory = storeDirectory(t);
   writeFileSync(join(directory, 'strata.db'), 'no database, but long enough to be taken for one'.repeat(100));
   const damaged = (await t.throwsAsync(SqliteEngine.start(t, {}, { directory }), { instanceOf: DamagedStore }))!;
@@ -304,7 +304,7 @@ test('the log of a newer store beside an older file is found, not served (S2)', 
   await t.throwsAsync(SqliteEngine.start(t, {}, { directory }), { instanceOf: DamagedStore });
 });
 
-test('a first start that was cut short before there was a schema is begun anew', async (t) => {
+test('a first start that was cut short before there was a schema starts over', async (t) => {
   const directory = storeDirectory(t);
   openWriter(join(directory, 'strata.db')).close();
   t.true(statSync(join(directory, 'strata.db')).size > 0);
@@ -314,7 +314,7 @@ test('a first start that was cut short before there was a schema is begun anew',
   t.is(engine.store.published, 0);
 });
 
-test('a store that meets damage while it runs ends, whoever meets it, and the next start sets it aside', async (t) => {
+test('a store that meets damage while it runs ends, wherever it is met, and the next start sets it aside', async (t) => {
   const meet: Readonly<Record<string, (engine: SqliteEngine) => Promise<unknown>>> = {
     reading: (engine) => listTexts(engine.store, aScope()),
     writing: (engine) => engine.store.submit(aPut({ name: 'one-more' }, 'absent')),
@@ -352,11 +352,11 @@ test('a store that is larger than a start may check is not checked, and the log 
   t.deepEqual(
     events.filter((event) => event.includes('checked')),
     ['store.not-checked', 'store.checked'],
-    'behind a clean end nothing is checked',
+    'after a clean end nothing is checked',
   );
 });
 
-test('a copy from before a migration is kept, the one of the last alone', async (t) => {
+test('the copy from before the last migration is kept, and no older one', async (t) => {
   const engine = await SqliteEngine.start(t);
   await engine.store.close();
   rmSync(engine.file('strata.db'));
@@ -383,7 +383,7 @@ test('a copy from before a migration is kept, the one of the last alone', async 
   t.true(existsSync(`${engine.file('strata.db')}.schema-3`));
 });
 
-test('a migration for which there is no room for a copy does not begin', async (t) => {
+test('a migration without room for a copy does not begin', async (t) => {
   const engine = await SqliteEngine.start(t);
   await engine.store.close();
   const database = openWriter(engine.file('strata.db'));

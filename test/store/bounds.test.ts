@@ -26,7 +26,7 @@ test('the write-ahead log stays small while many read: no page of a list and no 
     writing = false;
   };
   const revision = store.published;
-  // Lists that are read page by page and never come to their end while the writer is at work.
+  // Lists that are read page by page and do not end while the writer is at work.
   const slowReader = async (): Promise<void> => {
     while (writing) {
       await listTexts(store, aScope(), { revision, between: () => turn() });
@@ -54,7 +54,7 @@ test('a snapshot from before more deletes than one bucket of the log has is exac
   const scopes = [aScope(), aScope({ cluster: 'c1' }), aScope({ shard: 'amber' }), aScope({ shard: 'amber', cluster: 'c2' })];
   const expected = await Promise.all(scopes.map((scope) => listTexts(store, scope)));
   for (let i = 0; i < 3000; i += 2) void store.submit(aDelete({ name: `n${i}`, cluster: `c${i % 3}` }));
-  // Two buckets of deletes of keys that were not there yet, and of others.
+  // Two buckets of deletes: of keys that did not exist yet, and of others.
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 3000; i++) void store.submit(aPut({ name: `n${i}-later`, cluster: `c${i % 3}` }, 'absent'));
     for (let i = 0; i < 3000; i++) void store.submit(aDelete({ name: `n${i}-later`, cluster: `c${i % 3}` }));
@@ -67,7 +67,7 @@ test('a snapshot from before more deletes than one bucket of the log has is exac
   for (const [i, scope] of scopes.entries()) t.deepEqual(await listTexts(store, scope, { revision }), expected[i]);
 });
 
-test('an object that changed very often holds up no list of its past (S10)', async (t) => {
+test('an object that changed very often does not hold up a list of its past (S10)', async (t) => {
   const { store } = await SqliteEngine.start(t);
   let { revision } = await mustWrite(store, aPut({ name: 'hot' }, 'absent'));
   await mustWrite(store, aPut({ name: 'cold' }, 'absent'));
@@ -88,7 +88,7 @@ test('an object that changed very often holds up no list of its past (S10)', asy
 
   const middle = begun + 10_000;
   let [oldest, older]: readonly string[][] = [];
-  // The shortest of some rounds: the others were held up by something else.
+  // The shortest of some rounds, because something else held up the others.
   let elapsedMs = Infinity;
   for (let round = 0; round < 5; round++) {
     const startedMs = performance.now();

@@ -31,7 +31,7 @@ function aSchedule({ historyAgeMs }: Pick<HistoryLimits, 'historyAgeMs'> = limit
     log.compacted = compacted;
     schedule.stepped({ done: true, settled: true, tombstonesFrom: 0 }, elapsedMs);
   };
-  /** What the life before left is seen to first. */
+  /** The remainder of the previous run is compacted first. */
   clock.advance(1000);
   stepped(0, 1);
   orders.length = 0;
@@ -50,7 +50,7 @@ test('a log within its bounds is left alone', (t) => {
   t.false(schedule.isFirst);
 });
 
-test('the first step follows the commit that passed a bound, the next one when a tenth of the time is not exceeded', (t) => {
+test('the first step follows the commit that passed a bound, the next one as soon as a tenth of the time allows it', (t) => {
   const { clock, log, orders, raised, schedule, stepped } = aSchedule();
   log.published = 1001;
   schedule.committed(2);
@@ -63,12 +63,12 @@ test('the first step follows the commit that passed a bound, the next one when a
   log.published = 1002;
   schedule.committed(2);
   t.is(orders.length, 1, 'one step at a time');
-  t.deepEqual(raised, [1, 2], 'but nobody reads below the bound');
+  t.deepEqual(raised, [1, 2], 'but no reader goes below the bound');
   log.published = 1001;
   stepped(1, 4);
   log.published = 1002;
   schedule.committed(2);
-  t.is(orders.length, 2, 'what was idle goes on at once');
+  t.is(orders.length, 2, 'an idle schedule goes on at once');
   stepped(1, 4);
   schedule.committed(2);
   clock.advance(30);
@@ -78,7 +78,7 @@ test('the first step follows the commit that passed a bound, the next one when a
   t.is(orders.length, 3);
 });
 
-test('a twentieth over a bound commits wait until compaction had nine times what they took', (t) => {
+test('a twentieth over a bound, commits wait until compaction had nine times their time', (t) => {
   const { log, orders, schedule, stepped } = aSchedule();
   log.published = 2000;
 
@@ -92,7 +92,7 @@ test('a twentieth over a bound commits wait until compaction had nine times what
   t.is(waited.length, 3);
   t.is(orders.length, 3);
   schedule.committed(1);
-  t.true(schedule.isFirst, 'every commit is paid for');
+  t.true(schedule.isFirst, 'compaction comes first again');
 });
 
 test('a step works for as much of its time as the disk leaves it', (t) => {
@@ -114,7 +114,7 @@ test('a step works for as much of its time as the disk leaves it', (t) => {
   t.true(fast >= 14 && fast <= 22, `${fast} ms beside a sync of 2 ms`);
 });
 
-test('a step that failed lets commits go on, and is taken again', (t) => {
+test('a step that failed lets commits go on, and is repeated', (t) => {
   const { clock, log, orders, schedule } = aSchedule();
   log.published = 2000;
   schedule.committed(2);
@@ -127,7 +127,7 @@ test('a step that failed lets commits go on, and is taken again', (t) => {
   t.is(orders.length, 2);
 });
 
-test('what has grown too old is found though nobody writes', (t) => {
+test('history that has become too old is found without any write', (t) => {
   const { clock, log, orders } = aSchedule();
   log.published = 10;
   log.aged = 10;
@@ -140,7 +140,7 @@ test('what has grown too old is found though nobody writes', (t) => {
   );
 });
 
-test('files that were not short when a step was done are looked at once a second', (t) => {
+test('files that were still long after a step are checked once a second', (t) => {
   const { clock, orders, schedule } = aSchedule();
   clock.advance(10_000);
   t.deepEqual(orders, []);
@@ -156,7 +156,7 @@ test('files that were not short when a step was done are looked at once a second
   t.is(orders.length, 1);
 });
 
-test('… and no faster where history must be young', (t) => {
+test('… and not more often where history must be young', (t) => {
   const { clock, log, orders, schedule } = aSchedule({ historyAgeMs: 50 });
   log.published = 1001;
   schedule.committed(2);

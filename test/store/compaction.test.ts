@@ -25,7 +25,7 @@ function aHistory(t: ExecutionContext): WritingHalf {
   return half;
 }
 
-test('a row goes when what superseded it is compacted, never by its own age; a delete leaves a tombstone', (t) => {
+test('a row goes when the row that superseded it is compacted, never by its own age; a delete leaves a tombstone', (t) => {
   const expected = [
     ['1', '2', '3', '4 tombstone', '5', '6 tombstone'],
     ['1', '2', '3', '4 tombstone', '5', '6 tombstone'],
@@ -61,7 +61,7 @@ test('a step ends when its time is over, and steps add up to the whole', (t) => 
   t.deepEqual(rowsOf(half.database), ['99', '100']);
 });
 
-test('large bodies make a step look at the time more often', (t) => {
+test('large bodies make a step check the time more often', (t) => {
   const half = aWritingHalf(t);
   half.commit(...Array.from({ length: 4 }, (_, i) => aPut({ name: 'a' }, i === 0 ? 'absent' : i, { spec: 'x'.repeat(400_000) })));
   let nowMs = 0;
@@ -70,9 +70,9 @@ test('large bodies make a step look at the time more often', (t) => {
   t.is(compaction.step({ ...step, upTo: 4, budgetMs: 1 }).compacted, 2);
 });
 
-test('what a step costs does not grow with the deletes that are remembered (S14)', (t) => {
+test('the cost of a step does not grow with the remembered deletes (S14)', (t) => {
   const { database } = aWritingHalf(t);
-  // A million deleted keys, and behind them an object that changed a hundred times.
+  // A million deleted keys, and after them an object that changed a hundred times.
   database.pragma('synchronous = OFF');
   const insert = `INSERT INTO changes SELECT i, 1, kind, replaced, 'amber', 'acme', '', name,
     row_checksum(i, 1, kind, replaced, 'amber', 'acme', '', name), 0, '', 0, 0, 0, 0, 0, body`;
@@ -96,7 +96,7 @@ test('what a step costs does not grow with the deletes that are remembered (S14)
   t.true(Math.min(...tookMs) <= 1, `${tookMs.join()} ms`);
 });
 
-test('the compacted revision never falls, and a step that is taken again changes nothing', (t) => {
+test('the compacted revision never falls, and a repeated step changes nothing', (t) => {
   const { compaction, database } = aHistory(t);
   compaction.step({ ...step, upTo: 5 });
   const before = dump(database);
@@ -107,12 +107,12 @@ test('the compacted revision never falls, and a step that is taken again changes
   t.deepEqual(dump(database), before);
 });
 
-test('a step that is cut short leaves no trace, and is taken again without harm (F2)', (t) => {
+test('a step that is cut short leaves no trace, and is repeated without harm (F2)', (t) => {
   const whole = aHistory(t);
   whole.compaction.step({ ...step, upTo: 6 });
   const { database } = aHistory(t);
   const before = dump(database);
-  // The row before last is refused: the transaction is cut in the middle.
+  // The row before last is refused, so the transaction is cut in the middle.
   database.exec(`CREATE TEMP TRIGGER cut BEFORE DELETE ON changes WHEN old.revision = 2 BEGIN SELECT raise(ABORT, 'cut'); END`);
 
   t.throws(() => new Compaction(database).step({ ...step, upTo: 6 }), { any: true, message: /cut/ });
@@ -143,7 +143,7 @@ test('tombstones go by age or by count, whichever asks for more, never above the
   }
 });
 
-test('milestones of a busy object are forgotten when they are compacted, and a delete forgets what life it ended', (t) => {
+test('milestones of a busy object are dropped when they are compacted, and a delete drops those of the life it ended', (t) => {
   const half = aWritingHalf(t);
   const dumped = (table: string, column: string): unknown[] =>
     half.database.prepare(`SELECT revision, ${column} FROM ${table} WHERE ${column} > 0 ORDER BY revision`).raw().all();
@@ -162,7 +162,7 @@ test('milestones of a busy object are forgotten when they are compacted, and a d
   t.deepEqual(dumped('changes', 'born'), []);
 });
 
-test('where a path moved is forgotten with the change that moved it', (t) => {
+test('the move of a path is dropped with the change that moved it', (t) => {
   const half = aWritingHalf(t);
   const moves = () => half.database.prepare('SELECT revision, before, after FROM path_moves ORDER BY revision').raw().all();
   half.commit(aPut({}, 'absent', { path: 'root:a' }), aPut({}, 1, { path: 'root:b' }), aDelete({}));
@@ -177,7 +177,7 @@ test('where a path moved is forgotten with the change that moved it', (t) => {
   t.deepEqual(moves(), [[3, 'root:b', '']]);
 });
 
-test('the bytes of the log are those of the bodies above the compacted revision, survivors synced again included', (t) => {
+test('the bytes of the log are those of the bodies above the compacted revision, rewritten survivors included', (t) => {
   const { commit, compaction, database } = aWritingHalf(t);
   const above = (): number =>
     Number(
@@ -203,7 +203,7 @@ test('the bytes of the log are those of the bodies above the compacted revision,
   }
 });
 
-test('age is told by the moments that commits note, at most one an interval, and the newest one below the tombstones is kept', (t) => {
+test('age follows the moments that commits note, at most one an interval; the newest one below the tombstones is kept', (t) => {
   const early = aWritingHalf(t, 1_000_000);
   early.commit(aPut({ name: 'a' }, 'absent'));
   early.commit(aPut({ name: 'b' }, 'absent'));
@@ -269,7 +269,7 @@ test('a store that stopped in the middle of a compaction goes on with it, though
   await engine.store.close();
   const { database } = reopened(t, engine);
   teachChecksums(database);
-  // Compacted in the books, the rows still there: what a step by an older release, or a lowered bound, leaves.
+  // The compacted revision is set and the rows are still there, as a step of an older release or a lowered bound leaves them.
   for (let i = 0; i < 50; i++)
     database
       .prepare(

@@ -49,7 +49,7 @@ test('compaction has a tenth of the writer’s time at its bounds, nine tenths a
     ['bytes: a twentieth over', { bytes: 10_500 }, {}, 0.9],
     ['both: the higher', { bytes: 10_100, published: 1125 }, {}, 0.5],
     ['age: a fortieth over', { agedRevision: 150, overdueMs: 2_500 }, {}, 0.3],
-    ['age: an hour over: nobody who writes makes it worse', { agedRevision: 150, overdueMs: 3_600_000 }, {}, 0.5],
+    ['age: an hour over, which no writer makes worse', { agedRevision: 150, overdueMs: 3_600_000 }, {}, 0.5],
     ['a bound of nothing', { published: 101 }, { historyChangesMax: 0 }, 0.9],
     ['a bound of nothing, and nothing there', { published: 100, bytes: 0 }, { historyChangesMax: 0, historyBytesMax: 0 }, 0.1],
   ];
@@ -60,7 +60,7 @@ test('compaction has a tenth of the writer’s time at its bounds, nine tenths a
   }
 });
 
-test('the compacted revision never falls and never passes what is published, nor what is held as long as the log is near its bounds', (t) => {
+test('the compacted revision never falls and never passes what is published, nor a hold as long as the log is near its bounds', (t) => {
   const revision = fc.nat(2000);
   fc.assert(
     fc.property(
@@ -93,7 +93,7 @@ test('the compacted revision never falls and never passes what is published, nor
   t.pass();
 });
 
-test('a commit brings at most a fortieth of the bytes', (t) => {
+test('a commit has at most a fortieth of the bytes', (t) => {
   t.is(commitBytesMax(limits), 250);
   t.is(commitBytesMax({ ...limits, historyBytesMax: 0 }), 1);
 });

@@ -1,6 +1,6 @@
 /**
- * A row that is not the one that was written, though SQLite finds nothing wrong with it (F5): whoever reads it is told, the store ends, nothing
- * of it is served, and the next start sets it aside.
+ * A row that differs from the one that was written, though SQLite finds nothing wrong (F5): its reader gets an error, the store ends, the
+ * row is never served, and the next start sets the store aside.
  */
 import test, { type ExecutionContext } from 'ava';
 import type { Revision } from '../../src/domain/revision.js';
@@ -12,11 +12,11 @@ import { aDelete, aKey, aPut, aScope, type Place } from '../support/objects.js';
 import { aWritingHalf, rowsOf } from './a-database.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
-/** In the logical cluster `acme`; the namesake on the shard `birch` outlives what stands beside it. */
+/** In the logical cluster `acme`; the namesake on the shard `birch` outlives the objects beside it. */
 const place = (name: string): Place => ({ name });
 const [first, replaced, fresh, gone, deleted] = [1, 2, 3, 4, 5] as const;
 
-/** As the constants above name the revisions; what was read or written is not remembered. */
+/** As the constants above name the revisions; nothing that was read or written is cached. */
 async function aStore(t: ExecutionContext): Promise<SqliteEngine> {
   const engine = await SqliteEngine.start(t);
   const { store } = engine;
@@ -48,7 +48,7 @@ const reads = {
   healing: (store) => touchedBehind(store, aScope(), first),
 } as const satisfies Record<string, Read>;
 
-/** The first takes the row out of the index by type, too. */
+/** The first also takes the row out of the index by type. */
 const head = [
   `resource = 99`,
   `kind = 3 - kind`,
@@ -81,7 +81,7 @@ const cases: readonly Readonly<{ revision: Revision; columns: readonly string[];
 
 for (const { revision, columns, by } of cases)
   for (const read of by)
-    test(`${read} does not serve revision ${revision} when any of its columns is another`, async (t) => {
+    test(`${read} does not serve revision ${revision} when any of its columns differs`, async (t) => {
       for (const column of columns) {
         const engine = await aStore(t);
         await t.notThrowsAsync(async () => reads[read](engine.store), 'sound before');
@@ -100,7 +100,7 @@ for (const { revision, columns, by } of cases)
     });
 
 for (const read of ['list', 'get'] as const)
-  test(`${read} does not serve what an index names for another key`, async (t) => {
+  test(`${read} does not serve a row that an index names for another key`, async (t) => {
     const engine = await aStore(t);
     spoil(engine, `UPDATE objects SET revision = ${first} WHERE revision = ${fresh}`);
 
@@ -112,7 +112,7 @@ for (const read of ['list', 'get'] as const)
   });
 
 for (const read of ['list', 'get', 'list of the past'] as const)
-  test(`${read} does not pass over a row that is not there`, async (t) => {
+  test(`${read} does not pass over a missing row`, async (t) => {
     const engine = await aStore(t);
     spoil(engine, `DELETE FROM changes WHERE revision = ${read === 'list of the past' ? gone : fresh}`);
 
@@ -121,7 +121,7 @@ for (const read of ['list', 'get', 'list of the past'] as const)
     t.regex((await engine.store.failed).message, /damaged/);
   });
 
-test('a compaction takes nothing out by a damaged row', (t) => {
+test('a compaction removes nothing because of a damaged row', (t) => {
   const { database, compaction, commit } = aWritingHalf(t);
   commit(aPut(place('kept'), 'absent'), aPut(place('old'), 'absent'), aPut(place('old'), 2, { spec: 'second' }));
   database.exec('UPDATE changes SET replaced = 1 WHERE revision = 3');
@@ -132,7 +132,7 @@ test('a compaction takes nothing out by a damaged row', (t) => {
   t.deepEqual(rowsOf(database), ['1', '2', '3']);
 });
 
-test('what is damaged is not synced again', async (t) => {
+test('a damaged survivor is not rewritten', async (t) => {
   for (const column of ["name = 'olf'", "body = x'7b7d'"]) {
     const engine = await aStore(t);
     spoil(engine, `UPDATE changes SET ${column} WHERE revision = ${first}`);

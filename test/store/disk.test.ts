@@ -1,4 +1,4 @@
-/** What the disk gets back when most objects are deleted: the files of a store that is open, on the real clock (S14). */
+/** What the disk gets back when most objects are deleted: the files of an open store, on the real clock (S14). */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,9 +11,9 @@ import { openTestStore, storeDirectory, storeLimits, write } from '../support/te
 const mebibyte = 1024 * 1024;
 const objects = 4_000;
 const batch = 500;
-/** What is kept of an object that stays, 20 kB, in pages of 8 KiB; and of all others, as tombstones. */
+/** The size of a remaining object, 20 kB, in pages of 8 KiB; and of all others, as tombstones. */
 const heldMiB = (objects / 10) * 0.024 + 1;
-/** An eighth of the database may be free, but always 8 MiB; both files together are 24 MiB longer at most. */
+/** An eighth of the database may be free, and always 8 MiB; both files together are at most 24 MiB longer. */
 const promisedMiB = heldMiB + 8 + 24;
 const withinMs = 5_000;
 
@@ -58,7 +58,7 @@ test('when nine of ten objects are deleted, the files become small, though nothi
   t.true(free <= 8 * mebibyte, `${free} bytes are free in the database`);
 });
 
-test('a reader that stands in the log puts that off only until it has gone', async (t) => {
+test('a reader that stands in the log delays that only until it has gone', async (t) => {
   const { store, reader, filesMiB } = await aFullStore(t);
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM objects').get();
@@ -69,7 +69,7 @@ test('a reader that stands in the log puts that off only until it has gone', asy
   reader.exec('COMMIT');
   await given(() => filesMiB() < promisedMiB);
 
-  t.log(`${held.toFixed(1)} MiB beside it, ${filesMiB().toFixed(1)} MiB behind it`);
-  t.true(held > promisedMiB, 'it holds the files');
+  t.log(`${held.toFixed(1)} MiB beside it, ${filesMiB().toFixed(1)} MiB after it`);
+  t.true(held > promisedMiB, 'the reader must pin the files');
   t.true(filesMiB() < promisedMiB, `${filesMiB()} MiB`);
 });

@@ -68,7 +68,7 @@ test('every revision leads back to itself, and texts rise with it across epochs'
   }
 });
 
-test('lives that began with an empty store do not quarrel over revision 0', (t) => {
+test('lives that began with an empty store do not dispute revision 0', (t) => {
   const epochs = new Epochs([
     { epoch: 217_000_000, firstRevision: 1, nonce: 5 },
     { epoch: 217_000_500, firstRevision: 1, nonce: 5 },
@@ -92,7 +92,7 @@ test('an epoch that has begun now is the current one', (t) => {
   t.deepEqual(epochs.locate('2170000090000000004', 11), { kind: 'ours', revision: 11 });
 });
 
-test('the next epoch is that of the clock or above the last, and some more by chance', (t) => {
+test('the next epoch follows the clock or the last epoch, whichever is higher, and adds a random step', (t) => {
   const nowMs = Date.UTC(2026, 10, 22);
   const seconds = (nowMs - Date.UTC(2020, 0, 1)) / 1000;
   const year = (full: number): number => Date.UTC(full, 5, 1);
@@ -100,7 +100,7 @@ test('the next epoch is that of the clock or above the last, and some more by ch
   const cases: [string, number, number, () => number, number][] = [
     ['at birth', 0, nowMs, least, seconds],
     ['at birth, by chance', 0, nowMs, most, seconds + 9_999],
-    ['behind an earlier life', seconds - 86_400, nowMs, least, seconds],
+    ['after an earlier life', seconds - 86_400, nowMs, least, seconds],
     ['in the second of the life before', seconds, nowMs, least, seconds + 1],
     ['a clock that is years behind', seconds, year(2021), most, seconds + 10_000],
     ['a clock that has not begun', seconds, 0, least, seconds + 1],
@@ -112,7 +112,7 @@ test('the next epoch is that of the clock or above the last, and some more by ch
   for (const [title, last, at, random, expected] of cases) t.is(nextEpoch(last, { nowMs: at, random }), expected, title);
 });
 
-test('the last epoch and any count stay below 2^63, and behind it there is none', (t) => {
+test('the last epoch and any count stay below 2^63, and after it there is none', (t) => {
   const parts = { nowMs: 0, random: () => 0 };
 
   const last = nextEpoch(922_337_201, parts);

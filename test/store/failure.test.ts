@@ -1,4 +1,4 @@
-/** What the store does when it cannot write: a batch that is refused, a disk that is full (F4), a committer that dies. */
+/** What the store does when it cannot write: a refused batch, a full disk (F4), a committer that dies. */
 import { rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,13 +16,13 @@ const probeIntervalMs = 5_000;
 /** A mutation that the database refuses, and one that the committer has no code for. */
 function spoiled(name: string, how: 'refused by SQLite' | 'a bug'): Mutation {
   const mutation = aPut({ name }, 'absent');
-  if (mutation.kind !== 'put') throw new Error('a put is a put');
+  if (mutation.kind !== 'put') throw new Error('the mutation is no put');
   if (how === 'refused by SQLite') return { ...mutation, body: { ...mutation.body, marks: { ...mutation.body.marks, revisionAt: 0.5 } } };
   const resource = { ...mutation.key.resource, group: {} as never };
   return { ...mutation, key: { ...mutation.key, resource } };
 }
 
-test('a batch that is refused leaves no trace, and revisions go on without a gap', async (t) => {
+test('a refused batch leaves no trace, and revisions go on without a gap', async (t) => {
   const { store } = await SqliteEngine.start(t);
   await mustWrite(store, aPut({ name: 'before' }, 'absent'));
   await mustWrite(store, aPut({ name: 'another' }, 'absent'));
@@ -46,7 +46,7 @@ test('a batch that is refused leaves no trace, and revisions go on without a gap
   );
 });
 
-test('a store that failed tries again by itself, and what was only refused does not count as written', async (t) => {
+test('a store that failed tries again by itself, and a refused mutation does not count as written', async (t) => {
   const { store, clock } = await SqliteEngine.start(t);
   await mustWrite(store, aPut({}, 'absent'));
   await store.submit(spoiled('bad', 'refused by SQLite'));
@@ -59,7 +59,7 @@ test('a store that failed tries again by itself, and what was only refused does 
   t.is(store.published, 1, 'a probe is no change');
 });
 
-test('a committer that dies takes the store with it: waiting writers are answered, the lock is free, nothing is scheduled', async (t) => {
+test('a committer that dies takes the store with it: waiting writers are answered, the lock is free, no timer is left', async (t) => {
   const engine = await SqliteEngine.start(t);
   const { store, clock } = engine;
   await mustWrite(store, aPut({}, 'absent'));
@@ -77,7 +77,7 @@ test('a committer that dies takes the store with it: waiting writers are answere
   t.is((await list(again, aScope())).length, 1);
 });
 
-test('a full disk: writers are told, reads go on, the store is not ready, and heals by itself when there is space (F4)', async (t) => {
+test('a full disk: writers get an error, reads go on, the store is not ready, and heals by itself when there is space (F4)', async (t) => {
   const disk = smallDisk(t);
   if (disk === undefined) {
     t.pass();

@@ -10,7 +10,7 @@ const max = 4;
 const order = (a: Key, b: Key): number => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1);
 const nameOf = ({ key }: Held): string => key.name;
 
-test('the first of several runs are the first of all of them, though none is read further than the others leave room for', (t) => {
+test('the first keys of several runs are the first of all of them, and no run is read further than the others leave room for', (t) => {
   const letters = fc.uniqueArray(fc.constantFrom(...'abcdefghijklmnop'), { maxLength: 12 }).map((names) => names.toSorted());
   fc.assert(
     fc.property(fc.array(letters, { maxLength: 5 }), (runs) => {
@@ -31,7 +31,7 @@ test('the first of several runs are the first of all of them, though none is rea
   );
 });
 
-test('what was deleted is merged in where SQLite has it, whatever its name is made of', async (t) => {
+test('deleted keys are merged in where SQLite sorts them, whatever their names are made of', async (t) => {
   const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 7 } });
   const names = [
     ...new Set(['~', '\u{1F600}', '\uFF5E', '\uFFFD', 'é', 'é1', ...fc.sample(fc.string({ unit: 'binary', minLength: 1 }), 150)]),

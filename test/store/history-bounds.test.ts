@@ -1,6 +1,6 @@
 /**
- * The bounds of history, kept at full write speed by the real server on the real clock (G13): each is scaled by its flag alone, and
- * looked at through the wire, and in the file, while patches come as fast as they are answered.
+ * The bounds of history, kept at full write speed by the real server on the real clock (G13). Each is scaled by its flag alone, and
+ * measured over HTTP and in the file, while patches come as fast as they are answered.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { storeDirectory } from '../support/test-store.js';
 import { aServer, type TestServer } from '../support/test-server.js';
 
 const writers = 16;
-/** What a bound may be exceeded by. */
+/** By how much a bound may be exceeded. */
 const slack = 1.1;
 
 type Bounded = Readonly<{ server: TestServer; database: Connection }>;
@@ -101,7 +101,7 @@ test.serial('history keeps its bound of bytes at full write speed (S1)', async (
 
   t.log(`at most ${(most / 1024 / 1024).toFixed(2)} MiB of 25 MB written, of a bound of 4 MiB`);
   t.true(most <= bytesMax * slack, `${most} bytes`);
-  t.true(reportedMax >= bytesMax * 0.9 && reportedMax <= bytesMax * slack, `${reportedMax} bytes are told`);
+  t.true(reportedMax >= bytesMax * 0.9 && reportedMax <= bytesMax * slack, `${reportedMax} bytes are reported`);
   t.true(most >= bytesMax * 0.9, 'history is not given up below its bound');
 });
 
@@ -114,7 +114,7 @@ test.serial('history keeps its bound of age at full write speed (S1)', async (t)
   await patch(bounded, { forMs: 6_000, bytes: 100 }, async () => {
     const askedMs = performance.now();
     const { published, compacted } = await ask(bounded.server);
-    // The oldest change that is readable was there when that one was answered.
+    // The oldest readable change existed when that one was answered.
     const oldest = reached.find(({ revision }) => revision > compacted);
     oldestMs = Math.max(oldestMs, askedMs - (oldest?.atMs ?? askedMs));
     reached.push({ revision: published, atMs: performance.now() });

@@ -1,4 +1,4 @@
-/** What a store takes itself for when it starts: another life of what its disk holds, whatever was there before (D2, F17, F27). */
+/** How a store starts: another life of what its disk holds, whatever was there before (D2, F17, F27). */
 import { copyFileSync, cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { SqliteEngine } from './sqlite-engine.js';
 
 const epochOf = (resourceVersion: string): number => Number(resourceVersion.slice(0, 9));
 
-/** Writes objects until the store has come to `revision`; answers the versions that were acknowledged. */
+/** Writes objects until the store has reached `revision`; gives the acknowledged versions. */
 async function writeUpTo({ store }: SqliteEngine, revision: number, tag = ''): Promise<string[]> {
   const texts: string[] = [];
   while (store.published < revision)
@@ -62,7 +62,7 @@ test('after a clean stop the database file alone is the whole store', async (t) 
   t.is(copy.store.format(50), texts.at(-1)!);
 });
 
-test('what was noted ahead of a clock that was set back since counts as noted when the store opens', async (t) => {
+test('moments noted ahead of a clock that was set back count as noted when the store opens', async (t) => {
   const engine = await SqliteEngine.start(t);
   await writeUpTo(engine, 10);
   await engine.store.close();
@@ -77,7 +77,7 @@ test('what was noted ahead of a clock that was set back since counts as noted wh
   t.is(latest('SELECT max(changed_ms) FROM slices'), notedMs - 3_600_000);
 });
 
-test('every start begins an epoch, and every version of before stays what it was', async (t) => {
+test('every start begins an epoch, and every earlier version stays as it was', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = [engine.store.format(0)];
 
@@ -113,7 +113,7 @@ test('an epoch in which nothing was written leaves no row behind, however often 
   t.true(engine.store.epoch > epochOf(written));
 });
 
-test('an epoch goes once nothing of it is left, and its versions are then refused like any that is too old', (t) => {
+test('an epoch is dropped once nothing of it is left, and its versions are then refused like any that is too old', (t) => {
   const { database, commit } = aWritingHalf(t);
   const start = (): ReturnType<typeof begin> => begin(database, { nowMs: 0, random: () => 0 });
   const epochs = (): number[] => start().epochs.map(({ firstRevision }) => firstRevision);
@@ -128,7 +128,7 @@ test('an epoch goes once nothing of it is left, and its versions are then refuse
 
   database.exec(`DELETE FROM changes WHERE revision IN (2, 3); UPDATE meta SET value = 3 WHERE name = 'tombstones_from'`);
 
-  t.deepEqual(epochs(), [1, 3, 4, 5], 'who has seen revision 3 can still be told what was deleted since');
+  t.deepEqual(epochs(), [1, 3, 4, 5], 'a client that has seen revision 3 can still receive what was deleted since');
   database.exec(`UPDATE meta SET value = 4 WHERE name = 'tombstones_from'`);
   t.deepEqual(epochs(), [1, 4, 5], 'the first holds an object, which keeps its version');
 });
@@ -153,7 +153,7 @@ test('counts that could run out begin another epoch with the next commit, and ve
   t.is(texts[0]!.slice(9), '9999000000');
 });
 
-test('an older database has a higher epoch than any before; what was lost is not ours, the common part still is', async (t) => {
+test('a restored older database begins a higher epoch than any before; lost versions are not ours, the common part still is', async (t) => {
   const { engine, kept, lost, restore } = await aBackup(t);
 
   restore();
@@ -175,7 +175,7 @@ test('an older database has a higher epoch than any before; what was lost is not
   t.is(engine.store.format(10), kept.at(-1)!);
 });
 
-test('the same backup put back again and again within a second: no life takes the versions of another', async (t) => {
+test('a backup restored again and again within a second: no life takes the versions of another', async (t) => {
   const { engine, lost, restore } = await aBackup(t);
   const versions = [lost];
 
@@ -188,7 +188,7 @@ test('the same backup put back again and again within a second: no life takes th
   }
 });
 
-test('a database that is copied elsewhere is another store from there on', async (t) => {
+test('a database that is copied elsewhere is another store from then on', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 3);
   await engine.store.close();
@@ -217,7 +217,7 @@ test('a wiped database is born anew, and knows nothing of before (F17)', async (
   t.true(texts.every((text) => engine.store.locate(text).kind !== 'ours'));
 });
 
-test('a log that lost its tail is a valid prefix, and what is lost is foreign, also behind new writes (F3, F5)', async (t) => {
+test('a log that lost its tail is a valid prefix, and lost versions are foreign, also after new writes (F3, F5)', async (t) => {
   const engine = await SqliteEngine.start(t);
   const texts = await writeUpTo(engine, 40);
   const elsewhere = mkdtempSync(join(tmpdir(), 'strata-store-'));

@@ -5,7 +5,7 @@ import test from 'ava';
 import { CacheError } from '../../src/domain/errors.js';
 import { openTestStore, storeDirectory } from '../support/test-store.js';
 
-test('a second server on the same directory is refused in words, until the first is closed', async (t) => {
+test('a second server on the same directory is refused with a reason, until the first is closed', async (t) => {
   const directory = storeDirectory(t);
   const first = await openTestStore(directory);
 
@@ -38,7 +38,7 @@ test('the lock holds between processes, and is gone with a process that was kill
   await store.close();
 });
 
-test('a store that cannot be opened gives its lock back', async (t) => {
+test('a store that cannot be opened releases its lock', async (t) => {
   const directory = storeDirectory(t);
   const store = await openTestStore(directory);
   await store.close();

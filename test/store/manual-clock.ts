@@ -20,7 +20,7 @@ export class ManualClock implements Clock {
     return this.#nowMs;
   }
 
-  /** Somebody sets the machine's clock: no interval may notice. */
+  /** Somebody sets the machine's clock; no interval may notice. */
   stepWall(ms: number): void {
     this.#steppedMs += ms;
   }

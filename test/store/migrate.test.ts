@@ -42,7 +42,7 @@ test('a fresh database gets every step, an older one those it lacks, a current o
   t.deepEqual(tablesOf(database), ['one', 'two']);
 });
 
-test('a database that could not give pages back can once it was migrated', (t) => {
+test('a database that could not give pages back can do so after its migration', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(first));
   database.exec('PRAGMA auto_vacuum = NONE; VACUUM');
@@ -58,7 +58,7 @@ test('a database that could not give pages back can once it was migrated', (t) =
   t.deepEqual(database.prepare('SELECT a FROM two').pluck().all(), [7]);
 });
 
-test('data of a newer release is refused in words, and left alone (F26)', (t) => {
+test('data of a newer release is refused with a reason, and left alone (F26)', (t) => {
   const { database, steps } = aDatabase(t);
   migrate(database, steps(second));
 
@@ -69,7 +69,7 @@ test('data of a newer release is refused in words, and left alone (F26)', (t) =>
   t.deepEqual(tablesOf(database), ['one', 'two']);
 });
 
-test('steps with a gap, twice the same number, or out of order are refused before they do anything', (t) => {
+test('steps with a gap, with the same number twice, or out of order are refused before they do anything', (t) => {
   for (const files of [
     { '0002-two.sql': 'CREATE TABLE two (a);' },
     { ...first, '0001-zwei.sql': 'CREATE TABLE two (a);' },
@@ -94,7 +94,7 @@ test('a step that fails leaves no trace of the migration (F2)', (t) => {
   t.is(schemaOf(database), 2);
 });
 
-test('what is no step is passed over', (t) => {
+test('files that are no steps are ignored', (t) => {
   const { database, steps } = aDatabase(t);
 
   migrate(database, steps({ ...first, 'README.md': 'x', '0002-Two.sql': 'x', '2-two.sql': 'x' }));
@@ -130,7 +130,7 @@ test('a library that may lose commits is refused', (t) => {
   for (const version of ['3.51.3', '3.51.10', '3.52.0', '3.100.0', '4.0.0', '4']) t.notThrows(() => assertSqliteVersion(version), version);
 });
 
-test('the writer is as durable as it says, and a reader cannot write', (t) => {
+test('the writer is as durable as it claims, and a reader cannot write', (t) => {
   const { database } = aDatabase(t);
   const pragma = (name: string): unknown => database.pragma(name, { simple: true });
 

@@ -44,7 +44,7 @@ const named = (name: string, bytes = 10) => aPut({ name }, 'absent', { spec: 'x'
 const namesOf = (batch: readonly Part[] | undefined): string[] =>
   (batch ?? []).flatMap(askedOf).map((asked) => ('key' in asked ? asked.key.name : asked.kind));
 
-test('an idle committer gets a mutation at once; what comes meanwhile forms the next batch, in order', (t) => {
+test('an idle committer gets a mutation at once; later ones form the next batch, in order', (t) => {
   const { queue, batches, settle } = aQueue();
 
   for (const name of ['a', 'b', 'c']) void queue.submit(named(name));
@@ -59,7 +59,7 @@ test('an idle committer gets a mutation at once; what comes meanwhile forms the 
   t.is(queue.bytes, 0);
 });
 
-test('what one turn of the event loop brings goes together, and a queue that is refused meanwhile sends nothing', (t) => {
+test('mutations of one turn of the event loop go together, and a queue that is refused meanwhile sends nothing', (t) => {
   const batches: (readonly Part[])[] = [];
   const tasks: (() => void)[] = [];
   const queue = new MutationQueue(wide, {
@@ -82,7 +82,7 @@ test('what one turn of the event loop brings goes together, and a queue that is 
   t.true(queue.idle);
 });
 
-test('a batch ends at its count, at its bytes, but a mutation larger than a batch goes alone', (t) => {
+test('a batch ends at its count or its bytes, but a mutation larger than a batch goes alone', (t) => {
   const counted = aQueue({ batchMutationsMax: 2 });
   for (const name of ['a', 'b', 'c', 'd']) void counted.queue.submit(named(name));
   counted.settle();
@@ -104,7 +104,7 @@ test('a batch ends at its count, at its bytes, but a mutation larger than a batc
   t.deepEqual(weighed.batches.map(namesOf), [['a'], ['b', 'c'], ['d'], ['e']]);
 });
 
-test('beyond its count the queue answers 429 at once and keeps nothing of it', async (t) => {
+test('beyond its count the queue answers 429 at once and keeps nothing of the mutation', async (t) => {
   const { queue, batches, settle } = aQueue({ mutationsMax: 2 });
   for (const name of ['a', 'b', 'c']) void queue.submit(named(name));
 
@@ -134,7 +134,7 @@ test('no more than its bytes wait, but one mutation may wait however large it is
   t.is(narrow.length, 1);
 });
 
-test('everything that waits can be refused at once, and what is in flight is not touched', async (t) => {
+test('everything that waits can be refused at once, and mutations in flight are not touched', async (t) => {
   const { queue, batches } = aQueue();
   void queue.submit(named('in-flight'));
   const waiting = [queue.submit(named('a')), queue.submit(named('b'))];
@@ -171,7 +171,7 @@ test('lanes share a batch evenly, and what one leaves goes to the others', (t) =
   t.deepEqual(batches.map(sharesOf), ['f1', 'h1 a5 b2 c4', 'a6 c6']);
 });
 
-test('while lanes share batches, and for 64 batches behind, a batch is a fraction as large', (t) => {
+test('while lanes share batches, and for 64 batches afterwards, a batch is a fraction as large', (t) => {
   const { queue, batches, settle } = aQueue({ batchMutationsMax: 8, sharedDivisor: 4 });
   const [a, b] = [queue.lane(), queue.lane()];
   void a.push(pushes('a', 200));
@@ -199,7 +199,7 @@ test('lanes that are more than a batch can hold take turns, however much each ha
   for (const { letter } of lanes) t.true(served.includes(letter), `${letter} in ${served.join('')}`);
 });
 
-test('a lane whose next push is too large for what the others left is first in the next batch', (t) => {
+test('a lane whose next push does not fit into the rest of a batch is first in the next one', (t) => {
   const { queue, batches, settle } = aQueue({ batchBytesMax: 4_000 });
   const [small, large] = [queue.lane(), queue.lane()];
   void small.push(pushes('first', 1));
@@ -214,7 +214,7 @@ test('a lane whose next push is too large for what the others left is first in t
   );
 });
 
-test('a push larger than a batch is spread over several and answered once, in order, before what stands behind it', async (t) => {
+test('a push larger than a batch is spread over several and answered once, in order, before later ones', async (t) => {
   const { queue, batches, settle } = aQueue({ batchMutationsMax: 4 });
   const lane = queue.lane();
   const answered: number[] = [];
@@ -234,7 +234,7 @@ test('a push larger than a batch is spread over several and answered once, in or
   t.true(answered.indexOf(10) < answered.indexOf(1));
 });
 
-test('a sweep is the last of its lane in a batch, is resumed until it is through, and what it removed adds up', async (t) => {
+test('a sweep is the last of its lane in a batch, is resumed until it is complete, and its removals add up', async (t) => {
   const { queue, batches } = aQueue();
   const lane = queue.lane();
   const answered = lane.push([...pushes('a', 2), anEnd(), ...pushes('b', 1)]);
@@ -257,7 +257,7 @@ test('a sweep is the last of its lane in a batch, is resumed until it is through
   t.is(queue.bytes, 0);
 });
 
-test('ends of slices that hold little go in one batch, counted by what they may delete; one that holds much is the last of it', (t) => {
+test('ends of small slices go in one batch, counted by what they may delete; an end of a large slice is the last of it', (t) => {
   const held = new Map([
     ['few', 10],
     ['more', 64],
@@ -272,7 +272,7 @@ test('ends of slices that hold little go in one batch, counted by what they may 
   t.deepEqual(batches.map(namesOf), [['end', 'end', 'end'], ['end'], ['end'], ['end', 'behind']]);
 });
 
-test('a queue that is closed decides what waits, but sweeps do not go on', async (t) => {
+test('a closed queue decides what waits, but sweeps do not go on', async (t) => {
   const { queue, batches } = aQueue();
   const answered = queue.lane().push([anEnd(), ...pushes('a', 1)]);
   const refusal = { reason: 'ServiceUnavailable', message: 'closing' } as const;
@@ -314,7 +314,7 @@ test('a queue that ends sweeps goes on with everything else', async (t) => {
   t.true(queue.idle);
 });
 
-test('pushers that come for its shard are sent ahead of an end that is under way, once, and answered in their places', async (t) => {
+test('pushers that come for a shard are decided ahead of an end that is under way, once, and answered in their places', async (t) => {
   const { queue, batches } = aQueue();
   const lane = queue.lane();
   const answered: number[] = [];
@@ -384,7 +384,7 @@ test('pushers are let in one after the other, while less waits than a lane may h
   t.deepEqual(entered, ['a', 'b', 'a again', 'c']);
 });
 
-test('nobody is let in before the one let in last has pushed, though a batch goes meanwhile', async (t) => {
+test('no lane is let in before the last one has pushed, though a batch goes meanwhile', async (t) => {
   const tasks: (() => void)[] = [];
   const queue = new MutationQueue(
     { ...wide, pushMutationsMax: 1 },

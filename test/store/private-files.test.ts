@@ -1,4 +1,4 @@
-/** Nobody but the owner reads what a cache keeps (V8). */
+/** Nobody but the owner can read the files of a cache (V8). */
 import { chmodSync, copyFileSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -9,7 +9,7 @@ function modesIn(directory: string): Record<string, string> {
   return Object.fromEntries(files.map((name) => [name, (statSync(join(directory, name)).mode & 0o777).toString(8)]));
 }
 
-test('every file of a store is its owner’s alone, in a folder that others may look into', async (t) => {
+test('every file of a store is its owner’s alone, in a folder that others may list', async (t) => {
   const directory = storeDirectory(t);
   chmodSync(directory, 0o755);
 
@@ -19,10 +19,10 @@ test('every file of a store is its owner’s alone, in a folder that others may 
   const modes = modesIn(directory);
   for (const name of ['strata.db', 'strata.db-wal', 'strata.db-shm', 'strata.lock']) t.is(modes[name], '600', name);
   t.deepEqual(new Set(Object.values(modes)), new Set(['600']));
-  t.is(statSync(directory).mode & 0o777, 0o755, 'a folder that was there is its maker’s');
+  t.is(statSync(directory).mode & 0o777, 0o755, 'an existing folder keeps its mode');
 });
 
-test('files and copies of before are tightened, what is not the store’s and what a link leads to is left alone', async (t) => {
+test('existing files and copies are tightened; other files, and targets of links, are left alone', async (t) => {
   const directory = storeDirectory(t);
   const first = await openTestStore(directory);
   await first.close();

@@ -8,8 +8,8 @@ import { SqliteEngine } from './sqlite-engine.js';
 /** Long enough for the committer's thread to commit while this thread holds its tick. */
 const heldMs = 150;
 
-test('what is durable but not yet published is not seen: no create, no update, no delete, nor a delete followed by a create', async (t) => {
-  // A batch of fillers, and behind it one of the mutations that matter.
+test('a durable commit that is not published is not seen: no create, no update, no delete, nor a delete followed by a create', async (t) => {
+  // A batch of fillers, and after it one of the mutations that matter.
   const { store } = await SqliteEngine.start(t, { queue: { batchMutationsMax: 8 } });
   const names = ['updated', 'deleted', 'replaced', 'twice'];
   for (const name of names) await mustWrite(store, aPut({ name, namespace: 'x' }, 'absent'));

@@ -1,4 +1,4 @@
-/** Pushes where only this engine can be looked into: batches that fail, removals cut short, stores that were rolled back. */
+/** Pushes where only this engine can be inspected: batches that fail, removals cut short, stores that were rolled back. */
 import { copyFileSync, rmSync } from 'node:fs';
 import test from 'ava';
 import type { Push } from '../../src/domain/push.js';
@@ -34,18 +34,18 @@ const states = (count: number): readonly Push[] =>
 /** A push that the database refuses. */
 function spoiled(by: Parameters<typeof anUpsert>[2] = firstTerm): Push {
   const state = anUpsert({ name: 'spoiled' }, {}, by);
-  if (state.kind !== 'upsert') throw new Error('a state is a state');
+  if (state.kind !== 'upsert') throw new Error('the push is no upsert');
   return { ...state, body: { ...state.body, marks: { ...state.body.marks, revisionAt: 0.5 } } };
 }
 
-/** Commits to the files of a store that is closed, as a process does that dies behind it. */
+/** Commits to the files of a closed store, as a process does that dies right afterwards. */
 function commitOnce(engine: SqliteEngine, push: Push): void {
   const database = openWriter(engine.file('strata.db'));
   new Committer(database, 60_000).commit([push], 1_000_000);
   database.close();
 }
 
-test('a batch that fails leaves claims, counts and syncs as if it had not been: an end behind it has not begun', async (t) => {
+test('a batch that fails leaves claims, counts and syncs as if it had not been: an end after it has not begun', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
   await mustPush(lane, [aClaim(), anUpsert({ name: 'a' }), anUpsert({ name: 'b' }), aBegin(), aKeep({ name: 'a' })]);
@@ -69,12 +69,12 @@ test('a batch that fails leaves claims, counts and syncs as if it had not been: 
   );
 });
 
-test('a batch that fails leaves neighbours, links, steps and digests as if it had not been', async (t) => {
+test('a batch that fails leaves neighbours, links, current slices and digests as if it had not been', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
   const known = () => Promise.all([store.shards(), store.slices(), store.links()]);
   await mustPush(lane, [aMeet('p1'), aReach('7'), aClaim({ via: 'parent' }), aClaim('birch')]);
-  await mustPush(lane, aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'edge'));
+  await mustPush(lane, aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'));
   const before = await known();
 
   const failing = [
@@ -93,15 +93,15 @@ test('a batch that fails leaves neighbours, links, steps and digests as if it ha
   const received = await lane.push([
     aMeet('e1', childNeighbour('us')),
     aReach('8'),
-    anEnd({}, 'parent', 'edge'),
+    anEnd({}, 'parent', 'filter-1'),
     aClaim('birch'),
     aClaim({ term: 999 }),
   ]);
   t.deepEqual(outcomeTexts(received), ['unchanged', 'unchanged', 'swept 0', 'acquired', 'fenced by 1000']);
-  t.like((await store.slices())[0], { digest: before[1][0]?.digest, filterHash: 'edge' });
+  t.like((await store.slices())[0], { digest: before[1][0]?.digest, filterHash: 'filter-1' });
 });
 
-test('a sweep that is cut short by a failure is answered so, and what it had removed stays removed', async (t) => {
+test('a sweep that a failure cuts short is answered so, and what it had removed stays removed', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
   await mustPush(lane, [aClaim(), ...states(3 * sweepDeletesMax), aBegin()]);
@@ -120,7 +120,7 @@ test('a sweep that is cut short by a failure is answered so, and what it had rem
   t.is((await list(store, aScope())).length, 2 * sweepDeletesMax);
 });
 
-test('behind what was not stored nothing that follows on it is stored either, until its writer begins anew', async (t) => {
+test('after a push that was not stored, nothing that follows on it is stored either, until its writer starts over', async (t) => {
   const { store } = await SqliteEngine.start(t);
   const lane = store.lane();
   await mustPush(lane, [aMeet('root'), aClaim(), aReach('7')]);
@@ -135,7 +135,7 @@ test('behind what was not stored nothing that follows on it is stored either, un
   t.is((await store.links())[0]?.position, '9');
 });
 
-test('the end of a slice that held little is through in its commit, whatever that commit has put into it before', (t) => {
+test('the end of a small slice is complete in its commit, whatever that commit has put into it before', (t) => {
   const { commit } = aWritingHalf(t);
   const count = sweepDeletesMax + 100;
 
@@ -149,13 +149,13 @@ test('the end of a slice that held little is through in its commit, whatever tha
   ]);
 });
 
-test('a step of a sweep deletes no more than its bound, and looks at no more keys than its bound', (t) => {
+test('a step of a sweep deletes no more than its bound, and reads no more keys than its bound', (t) => {
   const { commit } = aWritingHalf(t);
   const kept = 5_000;
   commit(aClaim(), ...states(kept + 2 * sweepDeletesMax));
   commit(aBegin(), ...states(kept).map((push) => ('key' in push ? aKeep({ name: push.key.name }) : push)));
   const end = anEnd();
-  if (end.kind !== 'end') throw new Error('an end is an end');
+  if (end.kind !== 'end') throw new Error('the push is no end');
 
   const steps: string[] = [];
   for (let decided = commit(end).decided[0]; ; decided = commit({ kind: 'resume', push: end, walk: decided.walk }).decided[0]) {
@@ -167,7 +167,7 @@ test('a step of a sweep deletes no more than its bound, and looks at no more key
   t.deepEqual(steps, ['partial 0', 'partial 0', `partial ${sweepDeletesMax}`, `swept ${sweepDeletesMax}`]);
 });
 
-/** Takes the first step of a removal; the result resumes it until it is through and says how many it removed since. */
+/** Takes the first step of a removal; the result resumes it until it is complete and gives how many it removed since. */
 function firstStep({ commit }: WritingHalf, push: Push): () => number {
   if (push.kind !== 'clear' && push.kind !== 'drop') throw new Error('a removal is a clear or a drop');
   const [first] = commit(push).decided;
@@ -190,7 +190,7 @@ for (const [title, removal] of [
   ['shard', aClear('amber', { fence: false })],
   ['type', aDrop()],
 ] as const)
-  test(`the removal of a ${title} goes on behind a commit that failed without it, from where it began: what was synced since stays`, (t) => {
+  test(`the removal of a ${title} goes on after a failed commit from its own beginning: what was synced since stays`, (t) => {
     const half = aWritingHalf(t);
     const { commit } = half;
     const name = `n${String(2 * sweepDeletesMax - 1).padStart(4, '0')}`;
@@ -205,7 +205,7 @@ for (const [title, removal] of [
     t.deepEqual(heldNames(half, 'amber'), ['n0000', name]);
   });
 
-test('what a failed commit had synced again does not mark the objects that get its revisions', (t) => {
+test('a rewrite in a failed commit does not mark the objects that get its revisions', (t) => {
   const half = aWritingHalf(t);
   const { commit } = half;
   commit(aClaim(), aClaim('birch'), ...states(2 * sweepDeletesMax), anUpsert({ shard: 'birch', name: 'n0511' }));
@@ -221,11 +221,11 @@ test('what a failed commit had synced again does not mark the objects that get i
   t.deepEqual(heldNames(half, 'amber'), ['x', 'y', 'z']);
 });
 
-test('a removal that was part of a commit that failed has not begun, and is not gone on with', (t) => {
+test('a removal that was part of a failed commit has not begun, and does not go on', (t) => {
   const { commit } = aWritingHalf(t);
   commit(aClaim(), ...states(2 * sweepDeletesMax));
   const push = aClear('amber', { fence: false });
-  if (push.kind !== 'clear') throw new Error('a clear is a clear');
+  if (push.kind !== 'clear') throw new Error('the push is no clear');
 
   t.throws(() => commit(push, spoiled()), { any: true, code: 'SQLITE_CONSTRAINT_DATATYPE' });
 
@@ -237,10 +237,10 @@ test('an end that is resumed does not go on with the walk of another sync', (t) 
   const { commit } = aWritingHalf(t);
   commit(aClaim(), ...states(3 * sweepDeletesMax));
   const end = anEnd();
-  if (end.kind !== 'end') throw new Error('an end is an end');
+  if (end.kind !== 'end') throw new Error('the push is no end');
   const [first] = commit(aBegin(), end).decided.slice(-1);
   const [second] = commit(aBegin(), end).decided.slice(-1);
-  if (first?.kind !== 'partial' || second?.kind !== 'partial') throw new Error('neither is through');
+  if (first?.kind !== 'partial' || second?.kind !== 'partial') throw new Error('both must be incomplete');
 
   t.is(commit({ kind: 'resume', push: end, walk: first.walk }).decided[0]?.kind, 'unbegun');
   t.is(commit({ kind: 'resume', push: end, walk: second.walk }).decided[0]?.kind, 'swept');
@@ -282,7 +282,7 @@ test('a removal that was cut short goes on by itself at the next start', async (
   t.true(amber?.removed && amber.term === 5_000);
 });
 
-test('a tombstone that came as a claim goes on by itself at the next start too, with the rank it came with', async (t) => {
+test('a removal that came as a claim also goes on by itself at the next start, and keeps the term it came with', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.lane(), [aClaim({ via: 'parent' }), anUpsert({}, {}, 'parent')]);
   await engine.store.close();
@@ -295,7 +295,7 @@ test('a tombstone that came as a claim goes on by itself at the next start too, 
   t.like((await store.shards())[0], { via: undefined, term: 2_000, removed: true });
 });
 
-test('a removal without a fence that was cut short does not go on: nobody said it should', async (t) => {
+test('a removal without a fence that was cut short does not go on, because nothing durable asks for it', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.lane(), [aClaim(), ...states(2 * sweepDeletesMax)]);
   await engine.store.close();
@@ -307,10 +307,10 @@ test('a removal without a fence that was cut short does not go on: nobody said i
   t.is((await list(store, aScope({ shard: 'amber' }))).length, sweepDeletesMax);
 });
 
-test('a store that was rolled back holds together: what its slices are current with is a position that it had then', async (t) => {
+test('a store that was rolled back is consistent: its slices are current as of a position that it had then', async (t) => {
   const engine = await SqliteEngine.start(t);
   await mustPush(engine.store.lane(), [aMeet('p1'), aClaim({ via: 'parent' })]);
-  await mustPush(engine.store.lane(), [...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'edge'), aReach('77')]);
+  await mustPush(engine.store.lane(), [...aFullSync({}, [anUpsert({}, {}, 'parent')], 'parent', 'filter-1'), aReach('77')]);
   await engine.store.close();
   copyFileSync(engine.file('strata.db'), `${engine.file('strata.db')}.backup`);
   await engine.open();
@@ -321,6 +321,6 @@ test('a store that was rolled back holds together: what its slices are current w
   copyFileSync(`${engine.file('strata.db')}.backup`, engine.file('strata.db'));
   const store = await engine.open();
 
-  t.like((await store.slices())[0], { objects: 1, syncedTerm: 1_000, everSynced: true, filterHash: 'edge' });
+  t.like((await store.slices())[0], { objects: 1, syncedTerm: 1_000, everSynced: true, filterHash: 'filter-1' });
   t.deepEqual(await store.links(), [{ neighbour: 'parent', cacheId: 'p1', position: '77' }]);
 });

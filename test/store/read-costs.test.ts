@@ -1,4 +1,4 @@
-/** What reading and deleting cost beside much that they do not concern: the fastest of a few rounds, on a machine that others use too. */
+/** What reading and deleting cost beside many unrelated rows: the fastest of a few rounds, on a machine that others use too. */
 import test from 'ava';
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
@@ -21,7 +21,7 @@ async function fastest(task: () => Promise<unknown>): Promise<number> {
   return ms;
 }
 
-/** What a request for a page does: a snapshot of its own, read behind a key until there are 500. */
+/** What a request for a page does: a snapshot of its own, read after a key until there are 500. */
 async function page(store: SqliteStore, scope: Scope, { revision, after }: { revision: Revision; after: Key }): Promise<number> {
   const snapshot = store.snapshot(scope, revision);
   let found = 0;
@@ -34,7 +34,7 @@ async function page(store: SqliteStore, scope: Scope, { revision, after }: { rev
   return found;
 }
 
-test('a page behind a key costs what it returns: not what was deleted since, nor what came and went (S9)', async (t) => {
+test('a page after a key costs what it returns, whatever was deleted since, or came and went (S9)', async (t) => {
   const { store } = await SqliteEngine.start(t, { snapshot: { rowsMax: 128 }, queue: { mutationsMax: 100_000 } });
   const written = async (count: number, make: (i: number) => Parameters<typeof store.submit>[0]): Promise<void> => {
     for (let i = 0; i < count; i++) void store.submit(make(i));
@@ -62,7 +62,7 @@ test('a page behind a key costs what it returns: not what was deleted since, nor
   }
 });
 
-test('what remains behind a page is counted for less than the page costs, or not at all (S11)', async (t) => {
+test('counting what remains after a page costs less than the page, or is not done at all (S11)', async (t) => {
   const { store } = await SqliteEngine.start(t, { queue: { mutationsMax: 100_000 } });
   for (let i = 0; i < 25_000; i++) void store.submit(aPut({ name: `n${i}`, namespace: i % 2 ? 'x' : 'y' }, 'absent'));
   await mustWrite(store, aPut({ name: 'end' }, 'absent'));
@@ -79,7 +79,7 @@ test('what remains behind a page is counted for less than the page costs, or not
   }
 });
 
-test('a delete does not look at the objects of its cluster’s namesake on another shard (S13)', (t) => {
+test('a delete does not read the objects of its cluster’s namesake on another shard (S13)', (t) => {
   const half = aWritingHalf(t);
   for (let i = 0; i < 50; i++)
     half.commit(...Array.from({ length: 1000 }, (_, j) => aPut({ shard: 'birch', name: `n${i * 1000 + j}` }, 'absent')));

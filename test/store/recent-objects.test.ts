@@ -8,7 +8,7 @@ function anObject(revision: number, bytes: Uint8Array, name = `n${revision}`): S
   return { key, revision, resourceVersion: String(revision), body: { ...aBody(key), bytes } };
 }
 
-test('what is counted is the buffers that bodies lie in, each once, until the last body in it leaves', (t) => {
+test('the cache counts the buffers that bodies lie in, each once, until the last body in it leaves', (t) => {
   const recent = new RecentObjects(250);
   const shared = new Uint8Array(100);
 

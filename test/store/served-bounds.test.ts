@@ -1,5 +1,5 @@
 /**
- * What bounds a store on the disk, seen from outside: a server in a process of its own, on the real clock, told by its metrics and the size of its
+ * What bounds a store on the disk, seen from outside: a server in a process of its own, on the real clock, with its metrics and the size of its
  * files. Nothing here knows how it keeps them.
  */
 import { statSync } from 'node:fs';
@@ -68,7 +68,7 @@ test.serial('S14 the file is small again once nine of ten objects are gone and c
   t.true(mebibytes() < 45, `${mebibytes()} MiB`);
 });
 
-test.serial('S14 the write-ahead log is small again once whoever read the file beside the server is gone', async (t) => {
+test.serial('S14 the write-ahead log is small again once another reader of the file is gone', async (t) => {
   const { client, file, mebibytes } = await aServer(t);
   const reader = openReader(file);
   t.teardown(() => reader.close());
@@ -81,7 +81,7 @@ test.serial('S14 the write-ahead log is small again once whoever read the file b
   reader.exec('COMMIT');
   await create(client, 160, 170, 500_000);
 
-  t.log(`the log grew to ${grown.toFixed()} MiB, and has ${mebibytes('-wal').toFixed()} behind ten more writes`);
+  t.log(`the log grew to ${grown.toFixed()} MiB, and has ${mebibytes('-wal').toFixed()} after ten more writes`);
   t.true(grown > 70, `${grown} MiB`);
   t.true(mebibytes('-wal') < 40, `${mebibytes('-wal')} MiB`);
 });

@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 /** The file that fills it. */
 export const filler = 'filler';
 
-/** A disk of so many MiB, or undefined (said aloud) where this user may not mount one. */
+/** A disk of so many MiB, or undefined (with a log line) where this user may not mount one. */
 export function smallDisk(t: ExecutionContext, mebibytes = 16): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'strata-disk-'));
   try {
@@ -29,7 +29,7 @@ export function smallDisk(t: ExecutionContext, mebibytes = 16): string | undefin
   return folder;
 }
 
-/** Takes what is left of a disk, down to the last byte. */
+/** Fills the rest of a disk, down to the last byte. */
 export function fill(folder: string): void {
   const fd = openSync(join(folder, filler), 'w');
   try {

@@ -1,5 +1,5 @@
 /**
- * The SQLite store as tests drive it: a directory of its own, a clock moved by hand, and compaction when it is asked for.
+ * The SQLite store as tests drive it: a directory of its own, a clock moved by hand, and compaction when a test asks for it.
  * It survives `restart`; what a test may narrow is in `Bounds`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -64,7 +64,7 @@ export class SqliteEngine {
   }
 
   async open(): Promise<SqliteStore> {
-    // Without memory of recent objects: what a test reads is what the disk has.
+    // Without a cache of recent objects: a test reads what the disk has.
     const { history, queue, snapshot, snapshotHoldMs = storeLimits.snapshotHoldMs, recentBytesMax = 0 } = this.#bounds;
     const { startCheckBytesMax = storeLimits.startCheckBytesMax } = this.#bounds;
     const limits: StoreLimits = {

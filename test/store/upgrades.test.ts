@@ -1,4 +1,4 @@
-/** Stores that an earlier release has left: what this one makes of them when it opens them. */
+/** Stores that an earlier release has left, and what this one makes of them when it opens them. */
 import { join } from 'node:path';
 import test from 'ava';
 import type { ShardState } from '../../src/domain/claim.js';
@@ -18,7 +18,7 @@ import { storeDirectory } from '../support/test-store.js';
 import { backToSecond, firstSteps, goBack } from './older-store.js';
 import { SqliteEngine } from './sqlite-engine.js';
 
-test('a store from before shards pushed is counted when it is migrated', (t) => {
+test('a store from before pushing is counted when it is migrated', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));
@@ -66,7 +66,7 @@ function sliceText({ slice, objects, bytes, digest, changedMs, everSynced, filte
   return [formatSlice(slice), objects, bytes, digest, changedMs, everSynced, filterHash].join(' ');
 }
 
-test('a store from before there were neighbours: digests are those of the same objects, and every shard is local or removed', async (t) => {
+test('a store from before neighbours gets digests that equal those of the same objects, and every shard is local or removed', async (t) => {
   const engine = await SqliteEngine.start(t);
   const places: readonly Place[] = [
     {},
@@ -93,17 +93,17 @@ test('a store from before there were neighbours: digests are those of the same o
 
   const { store } = upgraded;
   const shards = before.map((state) => ({ ...state, process: '', origin: store.cacheId }));
-  t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the form before are foreign');
+  t.not(store.locate('4500000000000000001').kind, 'ours', 'versions of the earlier form are foreign');
   t.regex(store.format(1), new RegExp(`^${store.epoch}`));
   t.deepEqual(store.locate(store.format(1)), { kind: 'ours', revision: 1 });
   t.deepEqual((await upgraded.store.slices()).map(sliceText).toSorted(), slices.map(sliceText).toSorted());
   t.deepEqual((await upgraded.store.shards()).toSorted(byName), shards.toSorted(byName));
   await mustPush(upgraded.store.lane(), [anUpsert({}, { spec: 'new' }), anUpsert({}, { spec: 0 })]);
   const digests = async ({ store }: SqliteEngine) => (await store.slices()).map(({ digest }) => digest).toSorted();
-  t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing needs no old body');
+  t.deepEqual(await digests(upgraded), slices.map(({ digest }) => digest).toSorted(), 'replacing must not need the old body');
 });
 
-test('digests of more objects than 64 bits would hold the sum of are summed up exactly', (t) => {
+test('digests of more objects than a sum of 64 bits would hold add up exactly', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql', '0002-shards-and-slices.sql'));
@@ -126,7 +126,7 @@ test('digests of more objects than 64 bits would hold the sum of are summed up e
   ]);
 });
 
-test('a store from before lives were numbered shows its past as it did', async (t) => {
+test('a store from before epochs shows its past as it did', async (t) => {
   const history = { history: { historyChangesMax: 600 } };
   const engine = await SqliteEngine.start(t, history);
   const { store } = engine;
@@ -184,7 +184,7 @@ test('a body that was damaged before rows had checksums gets none: the store is 
   t.is(schemaOf(database), 3);
 });
 
-test('a put without a body, as damage leaves it, is reported as damage by the step that gives checksums', (t) => {
+test('the step that adds checksums reports a put without a body as damage', (t) => {
   const database = openWriter(join(storeDirectory(t), 'strata.db'));
   t.teardown(() => database.close());
   migrate(database, firstSteps(storeDirectory(t), '0001-change-log.sql'));

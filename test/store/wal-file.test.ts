@@ -58,6 +58,6 @@ test('a reader that stays costs a writer little, and the file is small again whe
   }
 
   t.log(`${elapsedMs.toFixed(0)} ms for 60 MB beside it; the log grew to ${(grown / mebibyte).toFixed(1)} MiB`);
-  t.true(grown > 48 * mebibyte, 'it pins the log');
+  t.true(grown > 48 * mebibyte, 'the reader must pin the log');
   t.true(statSync(`${file}-wal`).size < 20 * mebibyte, `${statSync(`${file}-wal`).size} bytes afterwards`);
 });

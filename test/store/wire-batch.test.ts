@@ -31,7 +31,7 @@ const resume = (push: Asked, walk: number): Asked => {
   return { kind: 'resume', push, walk };
 };
 
-test('what the committer is asked crosses whole: every kind, in order, bodies byte for byte', (t) => {
+test('requests reach the committer whole: every kind, in order, bodies byte for byte', (t) => {
   const batch: readonly Asked[] = [
     aPut({ name: 'a', namespace: 'x' }, 'absent', { path: 'root:org' }),
     aPut({ name: 'b', identity: 'hash' }, 7),
@@ -57,13 +57,13 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
     aRetract({}, eu),
     anInvalidation({}, eu),
     aCompare('0'.repeat(24), {}, eu),
-    anEnd({ shard: 'birch' }, eu, 'the edge'),
+    anEnd({ shard: 'birch' }, eu, 'the hash'),
     resume(anEnd({ shard: 'birch' }, 'parent', 'another'), 2),
     {
       kind: 'end',
       slice: aSlice(),
       by: { kind: 'link', neighbour: eu },
-      filterHash: 'the edge',
+      filterHash: 'the hash',
       buckets: bucketSet([1, 254]),
       term: 1_795_000_000_000,
     },
@@ -92,7 +92,7 @@ test('what the committer is asked crosses whole: every kind, in order, bodies by
   t.deepEqual(unpackBatch(packBatch([])), []);
 });
 
-test('what the committer has decided crosses whole', (t) => {
+test('decisions come back from the committer whole', (t) => {
   const decided: readonly Decided[] = [
     { kind: 'written', revision: 900_000_000_000, replaced: 7 },
     { kind: 'refused', why: 'exists' },
@@ -115,7 +115,7 @@ test('what the committer has decided crosses whole', (t) => {
   t.deepEqual(unpackDecisions(structuredClone(packDecisions(decided))), decided);
 });
 
-/** Bytes as a plain array: a view and a whole buffer are the same to nobody else. */
+/** Bytes as a plain array: a view and a whole buffer are then equal. */
 function comparable(asked: Asked): unknown {
   return 'body' in asked ? { ...asked, body: { ...asked.body, bytes: [...asked.body.bytes] } } : asked;
 }

@@ -1,4 +1,4 @@
-/** `strata push` as an operator runs it: a child process with a certificate that speaks for its shard alone. Killed and started again at will. */
+/** `strata push` as an operator runs it: a child process whose certificate is for its shard alone. It can be killed and started again at will. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -62,12 +62,12 @@ export class AgentProcess {
     await this.#end('SIGKILL');
   }
 
-  /** Answers the exit code. */
+  /** Gives the exit code. */
   async stop(): Promise<number | null> {
     return this.#end('SIGTERM');
   }
 
-  /** Rejects with the end of its log when what runs now ends before it is asked to. */
+  /** Rejects with the end of its log when the process ends before it is asked to. */
   async failed(): Promise<never> {
     const child = this.#child;
     if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');

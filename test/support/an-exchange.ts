@@ -1,4 +1,4 @@
-/** Exchanges and room in memory without bounds, for tests of what is done within one. */
+/** Exchanges and room in memory without bounds, for tests of handlers. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { systemClock } from '../../src/clock.js';
@@ -28,7 +28,7 @@ export function anExchange(request: IncomingMessage, response: ServerResponse, c
   });
 }
 
-/** The application behind a plain server of Node's, which knows its callers in its own way. */
+/** The application behind a plain Node server, which identifies its callers in its own way. */
 export function listenerOf(app: App, callerOf: (socket: Socket) => Caller): RequestListener {
   return (request, response) => app(anExchange(request, response, callerOf(request.socket)), undefined);
 }

@@ -6,7 +6,7 @@ import { KubeClient, type Answer } from './kube-client.js';
 
 const { url, certificate, key, path, intervalMs, writes } = workerData as BystanderData;
 const warmUpRequests = 50;
-/** An answer that takes longer counts as one that took so long. */
+/** A slower answer counts as one that took this long. */
 const answerMsMax = 10_000;
 
 const client = new KubeClient({ url, certificate, key, http2: true });
@@ -36,7 +36,7 @@ for (let i = 0; i < warmUpRequests; i += 1) await ask();
 delaysMs = [];
 failures = [];
 parentPort?.on('message', () => {
-  // One that is still waited for has taken so long at least.
+  // A request that still waits has taken at least so long.
   const waiting = askedMs === undefined ? [] : [performance.now() - askedMs];
   const report: BystanderReport = { delaysMs: [...delaysMs, ...waiting], failures };
   delaysMs = [];

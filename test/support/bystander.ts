@@ -1,6 +1,6 @@
 /**
- * A client that does nothing wrong while others do: it asks for one object, or changes it, again and again over one warm connection of HTTP/2, and
- * counts how long each answer takes. It runs in a thread of its own, so that what the test itself is busy with is not taken for the server's delay.
+ * A client that does nothing wrong while others do: it reads one object, or changes it, again and again over one warm connection of HTTP/2, and
+ * measures each answer. It runs in a thread of its own, so that work of the test itself does not count as the server's delay.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -24,7 +24,7 @@ export class Bystander {
     this.#began = once(worker, 'message').then(() => {});
   }
 
-  /** Resolves once its connection is warm: what came before does not count. */
+  /** Resolves once its connection is warm; earlier answers do not count. */
   static async start(
     of: Readonly<{ url: string; as: Pick<Certificate, 'certificate' | 'key'>; path: string; writes?: boolean }>,
   ): Promise<Bystander> {
@@ -41,7 +41,7 @@ export class Bystander {
     return bystander;
   }
 
-  /** What it saw from its begin, or from the last time that it was asked. */
+  /** What it saw since its beginning, or since it was last asked. */
   async delays(): Promise<Delays> {
     const answer = once(this.#worker, 'message') as Promise<[BystanderReport]>;
     this.#worker.postMessage('report');

@@ -1,8 +1,8 @@
 /**
- * Headers of HTTP/2 by hand (RFC 7541), for a client that must be able to send what no library would: literals that are never indexed go out,
- * and what comes is read with a dynamic table of no length, which `RawHttp2` asks for in its settings.
+ * Headers of HTTP/2 by hand (RFC 7541), for a client that must be able to send what no library would. It sends literals that are never indexed,
+ * and reads with a dynamic table of length 0, which `RawHttp2` asks for in its settings.
  *
- * The Huffman code of RFC 7541 is canonical, so that the lengths of its codes are the code. Those of bytes outside ASCII are left out: no
+ * The Huffman code of RFC 7541 is canonical, so the lengths of its codes are the code. Bytes outside ASCII are left out: no
  * header of ours has them, and one that comes is an error.
  */
 export type Field = readonly [name: string, value: string];
@@ -43,7 +43,7 @@ export function encodeFields(fields: readonly Field[]): Buffer {
   );
 }
 
-/** Throws for what needs a dynamic table or is no list of fields. */
+/** Throws if the block needs a dynamic table or is no list of fields. */
 export function decodeFields(block: Buffer): readonly Field[] {
   const fields: Field[] = [];
   const reader = { block, at: 0 };
@@ -64,7 +64,7 @@ type Reader = { readonly block: Buffer; at: number };
 
 function staticEntry(index: number): Field {
   const entry = staticTable[index - 1];
-  if (entry === undefined) throw new Error(`a header refers to entry ${index}, which is in no static table`);
+  if (entry === undefined) throw new Error(`a header refers to entry ${index}, which is not in the static table`);
   return entry;
 }
 
@@ -99,7 +99,7 @@ function decodeHuffman(bytes: Buffer): string {
       code = '';
     }
   }
-  if (code.length > 7 || code.includes('0')) throw new Error(`a header ends with ${code}, which is no padding`);
+  if (code.length > 7 || code.includes('0')) throw new Error(`a header ends with ${code}, which is an invalid padding`);
   return text;
 }
 

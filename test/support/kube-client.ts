@@ -4,7 +4,7 @@
  *
  * Over HTTP/1.1 it has a connection per request in flight; over HTTP/2 everything is on one connection, as kcp does
  * (contract R22). A test that does not choose with `http2` runs over both: `npm test` runs the files that speak HTTP a second
- * time with TEST_HTTP=2. A watch has no buffer of its own: who does not read stops the socket, which is how a slow watcher is played.
+ * time with TEST_HTTP=2. A watch has no buffer of its own: a caller that does not read stops the socket, which is how a slow watcher is played.
  */
 import { once } from 'node:events';
 import { connect, constants, type ClientHttp2Session } from 'node:http2';
@@ -16,7 +16,7 @@ const connectMsMax = 5_000;
 const goStreamWindowBytes = 4 * 1024 * 1024;
 const goSessionWindowBytes = 1024 * 1024 * 1024;
 
-/** What a client speaks that is not told. */
+/** What a client speaks by default. */
 const speaksHttp2 = process.env['TEST_HTTP'] === '2';
 
 export type KubeClientOptions = Readonly<{
@@ -26,7 +26,7 @@ export type KubeClientOptions = Readonly<{
   /** Put in front of every path, for example `/services/cache/shards/amber/clusters/acme`. */
   prefix?: string;
   http2?: boolean;
-  /** HTTP/2 windows of Go's transport, as kcp's informers have. Node's own, 64 KiB a stream, soon stop a server whose client does not read. */
+  /** HTTP/2 windows of Go's transport, as kcp's informers have. With Node's own, 64 KiB a stream, a client that does not read soon stops a server. */
   goWindows?: boolean;
 }>;
 
@@ -40,7 +40,7 @@ export type RequestOptions = Readonly<{
 
 export type Answer = Readonly<{ status: number; headers: Readonly<Record<string, string>>; text: string }>;
 
-/** What tests look at in an object; everything else is there too. */
+/** The members that tests use; everything else is there too. */
 export type KubeObject = Readonly<{
   kind?: string;
   apiVersion?: string;
@@ -69,14 +69,14 @@ export type KubeStatus = KubeObject &
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: KubeObject; text: string }>;
 
 export type WatchOptions = Readonly<{
-  /** Called once the server has answered that it watches. */
+  /** Called once the server has answered the watch. */
   opened?: () => void;
   query?: Readonly<Record<string, string>>;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal;
 }>;
 
-/** An answer that is not the success a JSON verb was called for. */
+/** An answer that is no success, to a JSON verb. */
 export class KubeError extends Error {
   readonly answer: Answer;
 
@@ -161,7 +161,7 @@ export class KubeClient {
 
   /**
    * Events until the server ends the stream, the signal fires (no error then) or the caller breaks out. Throws KubeError
-   * unless the status is 200, and whatever the connection died of.
+   * unless the status is 200, and whatever error ended the connection.
    */
   async *watch(path: string, { opened: onOpened, query = {}, headers = {}, signal }: WatchOptions = {}): AsyncGenerator<WatchEvent> {
     const target = watchTarget(path, query);
@@ -245,7 +245,7 @@ export class KubeClient {
     signal: AbortSignal | undefined,
   ): Promise<Opened> {
     const session = await this.#connected();
-    // Without a word on its end, Node ends the request of a DELETE before its body.
+    // If the end is not passed on explicitly, Node ends the request of a DELETE before its body.
     const stream = session.request({ ':method': method, ':path': path, ...headers }, { endStream: bytes === undefined });
     stream.on('error', unread);
     stream.on(
@@ -286,7 +286,7 @@ function onAbort(signal: AbortSignal | undefined, end: () => void): () => void {
   return () => signal?.removeEventListener('abort', end);
 }
 
-/** Who waits for an answer or reads it is told of what ends it; an abort when nobody does is no error. */
+/** Whoever waits for an answer or reads gets the error that ends it; an abort while nobody does is no error. */
 function unread(): void {}
 
 /** A recorded path that says watch already stays as it is. */
@@ -295,7 +295,7 @@ function watchTarget(path: string, query: Readonly<Record<string, string>>): str
   return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ watch: 'true', ...query }).toString()}`;
 }
 
-/** The JSON value of a text, or undefined when it is none. */
+/** The JSON value of a text, or undefined when the text is not JSON. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -310,7 +310,7 @@ async function readText(stream: Readable): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The lines of a stream without the empty ones. Backpressure is the stream's own: a caller that waits stops the reading. */
+/** The lines of a stream without the empty ones. A caller that waits stops the reading through the stream's own backpressure. */
 async function* lines(stream: Readable): AsyncGenerator<string> {
   let rest = '';
   stream.setEncoding('utf8');

@@ -1,9 +1,9 @@
 /**
- * How late caches are, one behind the other, while somebody goes on writing. Who looks again and again compares them; a difference lasts for as long as
- * both sides of it stay what they were, because what changes is only being written.
+ * How late caches are, one behind the other, while somebody goes on writing. The test compares them again and again. A difference lasts as long as
+ * both sides stay what they were: a side that changes is just being written.
  *
- * kcp writes to its cache five times a second for each shard (client-go's default), and so for many seconds after a test has stopped. Caches that
- * are read one after the other differ somewhere all the while, however fast their links are.
+ * kcp writes to its cache five times a second for each shard (client-go's default), also many seconds after a test has stopped. So caches that
+ * are read one after the other always differ somewhere, however fast their links are.
  */
 type Late = Readonly<{ difference: string; atLeastMs: number; atMostMs: number }>;
 
@@ -28,8 +28,8 @@ export class Lateness {
   }
 
   /**
-   * What was seen for longest. `atLeastMs`: from the end of the look that saw it first to the begin of the last that did. `atMostMs`: from the begin of the
-   * look that saw it first to the end of the one that did not any more.
+   * The longest difference. `atLeastMs`: from the end of the look that saw it first to the start of the last that did. `atMostMs`: from the start
+   * of the look that saw it first to the end of the first one that no longer did.
    */
   get latest(): Late {
     return this.#latest;

@@ -1,4 +1,4 @@
-/** Link policies as an operator writes them, and objects for them to judge. */
+/** Link policies as an operator writes them, and objects for them to match. */
 import { parseLinkPolicy, type LinkPolicy } from '../../src/domain/link-policy.js';
 import { compose } from '../../src/domain/compose.js';
 import { scanObject } from '../../src/domain/object-text.js';

@@ -1,17 +1,17 @@
-/** The longest turn that a server's event loop worked while something was done to it, told by turn-meter.ts in the server's process. */
+/** The longest turn of a server's event loop while the server gets some work, measured by turn-meter.ts in the server's process. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What a server is started with so that its turns are measured. */
+/** Start options that make a server measure its turns. */
 export function meteredEnvironment(folder: string): Readonly<Record<string, string>> {
   const meter = new URL('./turn-meter.js', import.meta.url).href;
   return { NODE_OPTIONS: `--import=${meter}`, TURN_METER_FILE: turnsFile(folder) };
 }
 
 /**
- * The shortest of the rounds counts: what comes with every round is the work's, the rest is the collector's and the machine's. One that is short
- * enough is the last.
+ * The shortest of the rounds counts: what comes with every round is the work itself, the rest is garbage collection and the machine. A round that is
+ * short enough is the last.
  */
 export async function longestTurnMs(
   folder: string,
@@ -30,7 +30,7 @@ export async function longestTurnMs(
   return shortest;
 }
 
-/** How long each turn worked that was not short, from the start of the server. */
+/** The length of each turn that was not short, since the start of the server. */
 export function turnsMs(folder: string): readonly number[] {
   const file = turnsFile(folder);
   return existsSync(file) ? readFileSync(file, 'latin1').split('\n').filter(Boolean).map(Number) : [];

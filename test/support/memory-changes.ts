@@ -1,5 +1,5 @@
 /**
- * Writes the changes of one commit to a memory disk, and keeps all that follows from them in step: slices, canonical paths, and the
+ * Writes the changes of one commit to a memory disk, and keeps up to date what follows from them: slices, canonical paths, and the
  * survivors of deletes. Revisions are gapless.
  */
 import type { Digest } from '../../src/domain/digest.js';
@@ -13,7 +13,7 @@ import type { MemoryRow } from './memory-log.js';
 export type MemoryChangesParts = Readonly<{
   disk: MemoryDisk;
   digestOf: (key: Key, body: Body) => Digest;
-  /** The store has written an object again that nobody spoke of. */
+  /** The store has written an object again without a push for it. */
   rewritten: (from: MemoryRow, to: MemoryRow) => void;
 }>;
 
@@ -60,7 +60,7 @@ export class MemoryChanges {
     return row;
   }
 
-  /** Informers' keys have no shard: when a namesake elsewhere survives, it is written again so that they end with it. */
+  /** Informers' keys have no shard, so a surviving namesake is written again behind the delete: informers then end with it. */
   #survivor(key: Key): MemoryRow | undefined {
     let newest: MemoryRow | undefined;
     for (const row of this.#parts.disk.slices.namesakes(key)) if (row.revision > (newest?.revision ?? 0)) newest = row;

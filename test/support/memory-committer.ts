@@ -1,8 +1,8 @@
 /**
- * Decides what a memory store is asked, in queue order, and writes it to its disk: the semantics of the ports, without SQL. A commit
- * is one call and cannot be cut short; whoever wants it to fail does not make it.
+ * Decides the requests to a memory store in queue order, and writes to its disk: the semantics of the ports, without SQL. A commit
+ * is one call and cannot be cut short; to let it fail, do not call it.
  *
- * Syncs and removals under way are remembered here, so a store that is opened anew knows of none.
+ * Syncs and removals under way are remembered here, so a store that is opened anew knows none.
  */
 import { noBuckets } from '../../src/domain/buckets.js';
 import { emptyDigest, formatDigest, type Digest } from '../../src/domain/digest.js';
@@ -65,7 +65,7 @@ export class MemoryCommitter {
     this.#changes = this.#open(0);
   }
 
-  /** `decideAll` asks for each decision, `asked` of them, in queue order. */
+  /** `decideAll` asks for each decision in queue order; there are `asked` of them. */
   commit({ nowMs, asked }: Readonly<{ nowMs: number; asked: number }>, decideAll: (decisions: MemoryDecisions) => void): MemoryCommitted {
     this.#asked = asked;
     this.#changes = this.#open(nowMs);
@@ -74,7 +74,7 @@ export class MemoryCommitter {
     return { rows, movedPaths, swept: this.#swept, shards: this.#links.changed(), slices: this.#disk.slices.changed() };
   }
 
-  /** A commit was to be made and was not: some of what syncs should have heard is lost. */
+  /** A commit failed, so syncs under way have lost some of their marks. */
   forget(): void {
     this.#underWay.open();
     this.#underWay.undo(this.#disk.log.revision);
@@ -98,7 +98,7 @@ export class MemoryCommitter {
     if (verdict !== 'write') return { kind: 'refused', why: verdict };
     this.#links.settle(key.shard);
     if (mutation.kind === 'put') return { kind: 'written', row: this.#changes.put(key, mutation.body, mutation.path) };
-    if (held === undefined) throw new Error('what is deleted is there');
+    if (held === undefined) throw new Error('a deleted object must exist');
     return { kind: 'written', row: this.#changes.delete(held) };
   }
 
@@ -133,7 +133,7 @@ export class MemoryCommitter {
   }
 
   #push(push: Extract<Push, { by: Speaker }>): PushDecision {
-    // Whoever speaks of a type that is new makes it known, whatever becomes of it.
+    // A push of a new type makes the type known, whatever its outcome.
     this.#idOf('key' in push ? push.key.resource : push.slice.resource);
     switch (push.kind) {
       case 'begin':
@@ -165,7 +165,7 @@ export class MemoryCommitter {
     }
   }
 
-  /** A pusher that comes begins anew: a sync that another connection left unfinished is none of its own. */
+  /** A pusher starts over: it does not continue a sync that another connection left unfinished. */
   #acquire(arrival: PushOf<'acquire'>): PushOutcome {
     const outcome = this.#links.acquire(arrival);
     if (outcome.kind === 'acquired') this.#underWay.forgetRange({ shard: arrival.shard });
@@ -206,7 +206,7 @@ export class MemoryCommitter {
       everSynced: true,
       filterHash: by.kind === 'link' ? filterHash : '',
     };
-    // A full sync with another walk, or none, is another one, which began meanwhile.
+    // A sync with another walk, or none, began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) {
       const isCurrent = by.kind === 'link' && filterHash !== '' && this.#disk.slices.of(slice)?.facts.filterHash === filterHash;
       if (sync !== undefined || resumed !== undefined || !isCurrent) return { kind: 'unbegun' };
@@ -233,7 +233,7 @@ export class MemoryCommitter {
     return this.#beginRemoval({ shard });
   }
 
-  /** Objects that are written or synced while the removal is under way stay: they are of the life after it. */
+  /** Objects that are written or synced while the removal is under way stay: they belong to the time after it. */
   #beginRemoval(range: SliceRange): PushDecision {
     this.#underWay.forgetRange(range);
     const slices = this.#in(range);

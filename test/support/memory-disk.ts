@@ -1,9 +1,9 @@
 /**
- * What a memory store has on its disk: all that it has answered for, and nothing else. It outlives the store, as a disk does; one store
+ * What a memory store has on its disk: everything it has acknowledged, and nothing else. It outlives the store, as a disk does; one store
  * at a time is open on it.
  *
  *   blank ─▶ store ─crash─▶ the same disk ─▶ store               a process that dies
- *                 └─copy─▶ older disk ─▶ store                   a backup that is put back
+ *                 └─copy─▶ older disk ─▶ store                   a backup that is restored
  *                                   blank ─▶ store               a disk that was lost: another cache
  */
 import type { ShardState } from '../../src/domain/claim.js';
@@ -28,7 +28,7 @@ export class MemoryDisk {
   readonly paths: MemoryPaths;
   readonly shards: Map<ShardName, ShardState>;
   readonly links: Map<Neighbour, LinkState>;
-  /** Every type that was ever spoken of, in that order: what removals go by. */
+  /** Every type that was ever pushed or written, in that order; removals go by it. */
   readonly resources: Map<string, number>;
 
   private constructor(contents: Contents) {
@@ -42,7 +42,7 @@ export class MemoryDisk {
     this.resources = contents.resources;
   }
 
-  /** An empty one, of a new cache. `random` gives [0, 1). */
+  /** An empty disk of a new cache. `random` gives [0, 1). */
   static blank(random: () => number): MemoryDisk {
     return new MemoryDisk({
       cacheId: randomDigits(cacheIdDigits, random),
@@ -56,7 +56,7 @@ export class MemoryDisk {
     });
   }
 
-  /** As it is now, on its own. Bodies are shared: nobody changes them. */
+  /** A copy of the present state. Bodies are shared, because nobody changes them. */
   copy(): MemoryDisk {
     return new MemoryDisk({
       cacheId: this.cacheId,
@@ -70,7 +70,7 @@ export class MemoryDisk {
     });
   }
 
-  /** As every start does. Of the one before nobody can hold a resourceVersion if nothing was written in it. */
+  /** As every start does. An epoch without writes is dropped, because nobody can hold a resourceVersion of it. */
   beginEpoch(parts: EpochParts): void {
     const firstRevision = this.log.revision + 1;
     const last = this.epochs.at(-1);

@@ -1,4 +1,4 @@
-/** What a memory disk knows of shards and links, and what pushes about them do to it. The rules are those of domain/claim.ts. */
+/** What a memory disk knows of shards and links, and how pushes change that. The rules are those of domain/claim.ts. */
 import {
   arrived,
   claimed,
@@ -22,7 +22,7 @@ const unchanged: PushOutcome = { kind: 'unchanged' };
 
 export class MemoryLinks {
   readonly #disk: MemoryDisk;
-  /** Syncs of the shard that are under way are void. */
+  /** Voids the syncs of the shard that are under way. */
   readonly #voided: (shard: ShardName) => void;
   /** Shards that the commit under way has changed. */
   readonly #touched = new Set<ShardName>();
@@ -45,7 +45,7 @@ export class MemoryLinks {
     return { kind: 'acquired', term: state.term };
   }
 
-  /** Undefined when the claim takes the shard, or stands. */
+  /** Undefined when the claim takes the shard or is already known. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.known(claim.shard);
     const verdict = judgeClaim(known, claim);
@@ -54,18 +54,18 @@ export class MemoryLinks {
     return undefined;
   }
 
-  /** Undefined when the shard is the speaker's. */
+  /** Undefined when the speaker may push for the shard. */
   refuse(shard: ShardName, by: Speaker): Fenced | undefined {
     const known = this.known(shard);
     return known !== undefined && speaksFor(by, known) ? undefined : { kind: 'fenced', holder: known };
   }
 
-  /** Whether the shard is at another cache: a plain writer has to take it. */
+  /** Whether the shard is at another cache, so that a plain writer has to take it over. */
   isElsewhere(shard: ShardName): boolean {
     return isElsewhere(this.known(shard), this.#disk.cacheId);
   }
 
-  /** Somebody who never claims writes: the shard is local from now on. */
+  /** A plain writer writes: the shard is local from now on. */
   settle(shard: ShardName): void {
     const known = this.known(shard);
     if (known?.via === 'local') return;
@@ -114,7 +114,7 @@ export class MemoryLinks {
     return unchanged;
   }
 
-  /** Those that were changed since it was last asked. */
+  /** The shards that changed since the last call. */
   changed(): readonly ShardState[] {
     const changed = [...this.#touched].map((shard) => this.known(shard) ?? unknownShard(shard));
     this.#touched.clear();
@@ -130,7 +130,7 @@ export class MemoryLinks {
     }
   }
 
-  /** What was told by the side that a shard had is no start for another one. */
+  /** A sync from one via is no beginning for another. */
   #set(state: ShardState): void {
     const { shards, slices } = this.#disk;
     const { shard, via } = state;

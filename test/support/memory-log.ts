@@ -1,11 +1,11 @@
 /**
- * The change log in memory: the rows by their revisions, and what became of each when it was superseded. Bodies are shared by reference
- * with whoever wrote and whoever reads them.
+ * The change log in memory: the rows by their revisions, and for each what superseded it. Bodies are shared by reference
+ * with writers and readers.
  *
  *   revision   10 put a ── 25 put a ── 31 delete a        C = 25: row 10 goes, row 25 stays (superseded by 31).
  *                 └ replaced by 25  └ replaced by 31      C = 31: row 25 goes, row 31 stays as a tombstone of `a`.
  *
- * Bound: what stands, what `compact` has not passed, and `tombstonesMax` tombstones.
+ * Bound: the live objects, whatever `compact` has not passed, and `tombstonesMax` tombstones.
  */
 import assert from 'node:assert/strict';
 import type { MovedPath } from '../../src/domain/change.js';
@@ -18,7 +18,7 @@ import type { Revision } from '../../src/domain/revision.js';
 export type MemoryRow = Readonly<{
   revision: Revision;
   key: Key;
-  /** Undefined: it is a delete. */
+  /** Undefined for a delete. */
   body: Body | undefined;
   /** The row that it superseded; 0 when the key held nothing. */
   replaced: Revision;
@@ -53,7 +53,7 @@ export class MemoryLog {
     return this.#compacted;
   }
 
-  /** Deletes behind this revision are all remembered. */
+  /** All deletes after this revision are remembered. */
   get rememberedFrom(): Revision {
     return this.#rememberedFrom;
   }
@@ -77,7 +77,7 @@ export class MemoryLog {
     return held?.body === undefined ? undefined : held;
   }
 
-  /** Those that stand, rising. */
+  /** The live rows, in rising order. */
   *rows({ after, upTo }: Range): Iterable<MemoryRow> {
     for (let revision = after + 1; revision <= upTo; revision += 1) {
       const row = this.#rows.get(revision);

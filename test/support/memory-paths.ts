@@ -1,4 +1,4 @@
-/** Canonical paths in memory: of each logical cluster on each shard the path it was last given, for as long as that has objects there. */
+/** Canonical paths in memory: for each logical cluster on each shard the last path it was given, as long as it has objects there. */
 import type { MovedPath } from '../../src/domain/change.js';
 import type { CanonicalPath, ClusterName } from '../../src/domain/cluster.js';
 import type { ShardName } from '../../src/domain/shard.js';
@@ -27,7 +27,7 @@ export class MemoryPaths {
   /** An object there was deleted. */
   delete(place: ClusterPlace): MovedPath | undefined {
     const entry = this.#entries.get(placeOf(place));
-    if (entry === undefined) throw new Error('what is deleted was put');
+    if (entry === undefined) throw new Error('a deleted object must have been put');
     entry.objects -= 1;
     if (entry.objects > 0) return undefined;
     this.#entries.delete(placeOf(place));

@@ -1,4 +1,4 @@
-/** Reads a memory disk: what stands, what stood at an earlier revision, and what changed between two. */
+/** Reads a memory disk: the present, an earlier revision, and the changes between two. */
 import type { Change } from '../../src/domain/change.js';
 import { expired, Refused } from '../../src/domain/errors.js';
 import type { Key } from '../../src/domain/key.js';
@@ -15,7 +15,7 @@ const chunkBytesMax = 256 * 1024;
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
 
-/** Throws when history above `position` is no longer whole; resolves never when the process has died. */
+/** Throws when history above `position` is no longer whole; never resolves when the process has died. */
 export type Covered = (position: Revision) => Promise<void> | undefined;
 
 export class MemoryReader {
@@ -37,7 +37,7 @@ export class MemoryReader {
     return this.#slicesOf(scope).flatMap(({ slice }) => this.get({ ...slice, cluster, namespace, name }) ?? []);
   }
 
-  /** What stood at `revision`, in key order. */
+  /** What a list at `revision` holds, in key order. */
   standing(scope: Scope, revision: Revision): readonly MemoryRow[] {
     const { log } = this.#disk;
     const found: MemoryRow[] = [];
@@ -89,7 +89,7 @@ export class MemoryReader {
 
   change(row: MemoryRow): Change {
     const { key, revision, replaced, movedPath } = row;
-    // Compaction may take what was replaced, so whoever has asked once keeps it.
+    // Compaction may take the replaced row, so the first call keeps it.
     let read: { previous: StoredObject | undefined } | undefined;
     const previous = (): StoredObject | undefined => (read ??= { previous: this.object(this.#disk.log.row(replaced)) }).previous;
     const moved = movedPath === undefined ? {} : { movedPath };
@@ -113,7 +113,7 @@ export class MemoryReader {
   }
 }
 
-/** The order of a scope's pages. That of one logical cluster on all shards is another one, as in an engine with an index for it. */
+/** The order of a scope's pages. One logical cluster on all shards has an order of its own, as in an engine with an index for it. */
 export function orderOf({ shard, cluster }: Scope): (a: Key, b: Key) => number {
   const isByCluster = shard === '*' && cluster !== '*';
   const parts = isByCluster ? (['namespace', 'name', 'shard'] as const) : (['shard', 'cluster', 'namespace', 'name'] as const);

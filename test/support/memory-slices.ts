@@ -1,6 +1,6 @@
 /**
  * What each slice holds and how far it is synced, in memory. It counts exactly its objects, the bytes of their bodies and their digests;
- * a slice that holds nothing and was never synced is forgotten. Bound: one entry per shard and type, and what that holds.
+ * a slice that holds nothing and was never synced is forgotten. Bound: one entry per shard and type, and its objects.
  */
 import assert from 'node:assert/strict';
 import { addDigest, emptyDigest, formatDigest, subtractDigest, type Digest } from '../../src/domain/digest.js';
@@ -15,7 +15,7 @@ export type SliceFacts = Pick<SliceState, 'syncedTerm' | 'everSynced' | 'filterH
 
 type Entry = {
   readonly slice: Slice;
-  /** What stands, by its place in the slice. */
+  /** The live objects, by their place in the slice. */
   readonly objects: Map<string, MemoryRow>;
   bytes: number;
   digest: Digest;
@@ -59,7 +59,7 @@ export class MemorySlices {
     return [...this.#byShard.values()].flatMap((entries) => [...entries.values()]);
   }
 
-  /** What stands in the same place of other shards. */
+  /** The live objects with the same key on other shards. */
   *namesakes(key: Key): Iterable<MemoryRow> {
     const place = placeOf(key);
     for (const { slice, objects } of this.#byResource.get(formatResource(key.resource))?.values() ?? []) {
@@ -68,7 +68,7 @@ export class MemorySlices {
     }
   }
 
-  /** The key of `row` holds that now, or nothing if it is a delete; `held` is what it held. */
+  /** The key of `row` now holds that, or nothing after a delete; `held` is what it held before. */
   change(row: MemoryRow, held: MemoryRow | undefined, nowMs: number): void {
     const entry = this.#touch(row.key);
     const place = placeOf(row.key);
@@ -80,7 +80,7 @@ export class MemorySlices {
     entry.changedMs = nowMs;
   }
 
-  /** States it, in full or not. A slice that nobody knows has nothing that could count as not synced. */
+  /** Changes how far a slice is synced. It makes no entry for an unknown slice that becomes unsynced. */
   sync(slice: Slice, change: Partial<SliceFacts>): void {
     const before = this.of(slice)?.facts ?? unsynced;
     const facts = { ...before, ...change };
@@ -88,7 +88,7 @@ export class MemorySlices {
     this.#touch(slice).facts = facts;
   }
 
-  /** Tells what was touched since it was last asked, and forgets what says nothing. */
+  /** The slices touched since the last call; drops those that hold nothing and were never synced. */
   changed(): readonly SliceState[] {
     const changed = [...this.#touched].map(stateOf);
     for (const entry of this.#touched) {
@@ -134,6 +134,6 @@ function placeOf({ cluster, namespace, name }: Key): string {
 }
 
 function stateOf({ slice, objects, bytes, digest, changedMs, facts }: Entry): SliceState {
-  assert(bytes >= 0, 'a slice holds no less than nothing');
+  assert(bytes >= 0, 'a slice cannot hold fewer than 0 bytes');
   return { slice, objects: objects.size, bytes, digest: formatDigest(digest), changedMs, ...facts };
 }

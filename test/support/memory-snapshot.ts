@@ -1,4 +1,4 @@
-/** A scope of a memory store at a revision, page by page. What stood is gathered when the first page is asked for; rows are shared. */
+/** A scope of a memory store at a revision, page by page. The first page collects its rows; they are shared. */
 import type { Key } from '../../src/domain/key.js';
 import type { Snapshot, SnapshotPage } from '../../src/domain/ports.js';
 import type { Revision } from '../../src/domain/revision.js';
@@ -43,7 +43,7 @@ export class MemorySnapshot implements Snapshot {
     this.#rows = undefined;
   }
 
-  /** Where the first one behind that key stands. */
+  /** The index of the first row after that key. */
   #behind(rows: readonly MemoryRow[], after: Key): number {
     const order = orderOf(this.#scope);
     let [from, upTo] = [0, rows.length];

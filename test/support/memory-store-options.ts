@@ -1,4 +1,4 @@
-/** What a memory store runs on, and what of it a test may narrow. */
+/** The parts of a memory store, and the bounds that a test may narrow. */
 import { queueLimits } from './queue-limits.js';
 import type { Digest } from '../../src/domain/digest.js';
 import type { Key } from '../../src/domain/key.js';
@@ -9,11 +9,11 @@ import type { MemoryPageLimits } from './memory-snapshot.js';
 
 export type MemoryStoreParts = Readonly<{
   clock: Clock;
-  /** Runs a task behind what this turn still brings. */
+  /** Runs a task after everything this turn still brings. */
   soon: (task: () => void) => void;
   /** Gives [0, 1). */
   random: () => number;
-  /** Where many stores hold the same bodies, one that remembers saves most of the hashing. */
+  /** Where many stores hold the same bodies, a cache of digests saves most of the hashing. */
   digestOf?: (key: Key, body: Body) => Digest;
 }>;
 
@@ -22,7 +22,7 @@ export type MemoryStoreOptions = Readonly<{
   commitMs: number;
   queue: QueueLimits;
   page: MemoryPageLimits;
-  /** What `compact` leaves unless it is told how far to go. */
+  /** What `compact` leaves when no revision is given. */
   historyChangesMax: number;
   tombstonesMax: number;
   snapshotHoldMs: number;

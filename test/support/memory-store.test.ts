@@ -9,7 +9,7 @@ import type { MemoryStoreOptions } from './memory-store-options.js';
 import { MemoryStore } from './memory-store.js';
 import { aBody, aKey, aPut, aScope, shardName } from './objects.js';
 
-/** A disk in a machine whose turns and whose time pass by hand: `run` lets everything happen that waits for no time. */
+/** A disk in a machine whose turns and time pass by hand: `run` lets everything happen that does not wait for time. */
 class Machine {
   readonly clock = new ManualClock();
   readonly #tasks: (() => void)[] = [];
@@ -36,14 +36,14 @@ class Machine {
     }
   }
 
-  /** The outcome of what waits for turns alone. */
+  /** The outcome of a promise that waits for turns alone. */
   async done<T>(promise: Promise<T>): Promise<T> {
     const [result] = await Promise.all([promise, this.run()]);
     return result;
   }
 }
 
-/** Promises that wait for nothing but each other are through, however many stand behind one another. */
+/** Lets promises that wait only for each other settle, however many are chained. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 50; i += 1) await Promise.resolve();
 }
@@ -69,7 +69,7 @@ const received: readonly Push[] = [
   { kind: 'reach', neighbour: 'parent', position: '42' },
 ];
 
-test('what was answered before a crash is there after it', async (t) => {
+test('what was acknowledged before a crash is there after it', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.lane().push(received));
@@ -85,7 +85,7 @@ test('what was answered before a crash is there after it', async (t) => {
   t.true(again.epoch > epoch);
 });
 
-test('a commit that was under way in a crash is lost, or is there though nobody was told', async (t) => {
+test('a commit that was under way in a crash is lost, or is there without an acknowledgement', async (t) => {
   for (const underWay of ['lost', 'kept'] as const) {
     const machine = new Machine();
     const store = machine.open({ commitMs: 5 });
@@ -101,7 +101,7 @@ test('a commit that was under way in a crash is lost, or is there though nobody 
   }
 });
 
-test('what waits for a commit commits together, after the time that the disk takes', async (t) => {
+test('changes that wait together are committed together, after the time that the disk takes', async (t) => {
   const machine = new Machine();
   const store = machine.open({ commitMs: 5 });
   const commits: number[] = [];
@@ -122,12 +122,12 @@ test('what waits for a commit commits together, after the time that the disk tak
   t.deepEqual(commits, [2, 3]);
 });
 
-test('a store that has crashed answers nobody any more and says nothing', async (t) => {
+test('a store that has crashed answers nothing and publishes nothing', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.submit(aPut({}, 'absent')));
   const snapshot = store.snapshot(aScope(), 1);
-  store.subscribe(() => t.fail('it was told of a commit'));
+  store.subscribe(() => t.fail('a commit was published'));
 
   machine.disk = store.crash();
   const asked = [
@@ -143,7 +143,7 @@ test('a store that has crashed answers nobody any more and says nothing', async 
   t.false(await isAnswered(Promise.any(asked)));
 });
 
-test('a backup is not changed by what is written after it; put back, what is lost is foreign', async (t) => {
+test('later writes do not change a backup; after a restore, the positions that are lost are foreign', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   await machine.done(store.lane().push(received));
@@ -183,7 +183,7 @@ test('a blank disk is another cache', async (t) => {
   t.deepEqual(await listTexts(other, aScope()), []);
 });
 
-test('a disk that is full takes nothing, and a sync that it should have heard of has not begun', async (t) => {
+test('a full disk accepts nothing, and a sync whose begin was lost has not begun', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   const lane = store.lane();
@@ -216,7 +216,7 @@ test('a removal that a crash cut short is finished when the store is opened agai
   t.like((await again.shards())[0], { term: 9, removed: true });
 });
 
-test('compaction drops what was superseded up to there, and a backup made before it keeps that', async (t) => {
+test('compaction drops what was superseded up to there, and a backup made before it still has that', async (t) => {
   const machine = new Machine();
   const store = machine.open();
   let revision = 0;

@@ -2,11 +2,11 @@
  * An engine behind the Store port, in memory, for trees of many caches on virtual time: no thread, no file, no timer of its own, and
  * the same in every run. Bodies are shared by reference.
  *
- *   submit ─▶ MutationQueue ─soon─▶ batch ──commitMs──▶ decided, on the disk, published, told and answered, in one tick
+ *   submit ─▶ MutationQueue ─soon─▶ batch ──commitMs──▶ decided, on the disk, published and answered, in one tick
  *   push ───▶ (lanes)                       │
- *                                         crash: the batch is lost, or on the disk and nobody was told
+ *                                         crash: the batch is lost, or on the disk and nobody was answered
  *
- * M1 What was answered is on the disk. M2 A store that has crashed answers nothing any more, neither writers nor readers: its process
+ * M1 What was answered is on the disk. M2 A store that has crashed answers neither writers nor readers, because its process
  * is gone. Bounds are those of the queue; the log is as long as `compact` leaves it.
  */
 import assert from 'node:assert/strict';
@@ -40,7 +40,7 @@ const diskFull: Refusal = { reason: 'ServiceUnavailable', message: 'the store ca
 type FollowListener = Parameters<Pushes['follow']>[0];
 
 export class MemoryStore implements Store {
-  /** While it is full, the disk takes nothing. */
+  /** While this is set, the disk refuses every commit. */
   isDiskFull = false;
   readonly #disk: MemoryDisk;
   readonly #parts: MemoryStoreParts;
@@ -136,7 +136,7 @@ export class MemoryStore implements Store {
   }
 
   snapshot(scope: Scope, revision: Revision): Snapshot {
-    assert(revision <= this.published, 'a snapshot of the future');
+    assert(revision <= this.published, 'the snapshot is of a future revision');
     this.#assertCovered(revision);
     const release = this.#holds.hold(revision, this.#parts.clock.now());
     const covered = (position: Revision): Promise<void> | undefined => this.#covered(position);
@@ -176,7 +176,7 @@ export class MemoryStore implements Store {
     return this.#answer(() => places.map((place) => this.#disk.paths.pathOf(place)));
   }
 
-  /** Drops what nobody can read any more once history begins there: as far as snapshots in progress let it, and a store's bounds. */
+  /** Drops what nobody can read once history begins there: as far as open snapshots and the bounds of a store allow. */
   compact(upTo?: Revision): void {
     const { historyChangesMax, tombstonesMax } = this.#options;
     const heldRevision = this.#holds.lowest(this.#parts.clock.now());
@@ -199,14 +199,14 @@ export class MemoryStore implements Store {
     return this.#closed.promise;
   }
 
-  /** The process dies. What it leaves is on the disk; a commit under way may have got there or not. */
+  /** The process dies. Its disk remains; a commit under way may have got there or not. */
   crash(underWay: 'lost' | 'kept' = 'lost'): MemoryDisk {
     if (this.#state !== 'crashed' && underWay === 'kept' && !this.isDiskFull) this.#decide(this.#inFlight);
     this.#state = 'crashed';
     return this.#disk;
   }
 
-  /** A copy of the disk as it is now, to be put back later. */
+  /** A copy of the disk as it is now, to be restored later. */
   backup(): MemoryDisk {
     return this.#disk.copy();
   }
@@ -279,11 +279,11 @@ export class MemoryStore implements Store {
 
   #written(change: Change): Outcome {
     const object = change.kind === 'put' ? change.object : change.previous();
-    assert(object !== undefined, 'what was just replaced is still there');
+    assert(object !== undefined, 'the row that was just replaced must still exist');
     return { kind: 'written', revision: change.revision, resourceVersion: this.format(change.revision), object };
   }
 
-  /** Removals that the life before has left undone, by name. */
+  /** Removals that the previous process left undone, by name. */
   #finishRemovals(): void {
     const names = halfRemoved(this.#disk.shards.values(), this.#disk.slices.states());
     if (names.length > 0) void this.#queue.lane().push(names.map((shard) => ({ kind: 'clear', shard, fence: false, nowMs: 0 })));

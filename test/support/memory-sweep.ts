@@ -1,8 +1,8 @@
 /**
- * Removes from a memory disk, in steps and in key order, what marks did not hear of. What goes is looked for once, when a slice's
- * turn comes: whatever is unheard of later stood there then.
+ * Sweeps a memory disk, in steps and in key order: removes objects without a mark. It looks for them once, when a slice's
+ * turn comes; an object that is unmarked later already existed then.
  *
- * Bound: a step deletes at most `sweepDeletesMax` objects, or what is little at once; between two of them others commit.
+ * Bound: a step deletes at most `sweepDeletesMax` objects, or a whole small slice at once; between two steps others commit.
  */
 import type { Key } from '../../src/domain/key.js';
 import type { Revision } from '../../src/domain/revision.js';
@@ -15,14 +15,14 @@ import type { MemorySlices } from './memory-slices.js';
 
 export class MemorySweep {
   readonly #slices: MemorySlices;
-  /** What is left of the slice that is gone over, the first one last. */
+  /** The unmarked keys left in the slice that is being swept, the first one last. */
   readonly #left = new WeakMap<Walk, Key[]>();
 
   constructor(slices: MemorySlices) {
     this.#slices = slices;
   }
 
-  /** Takes the walk a step further, which is through when no slices are left; tells the revisions of the deletes. */
+  /** Takes the walk one step further; it is done when no slices are left. Gives the revisions of the deletes. */
   step(walk: Walk, changes: MemoryChanges, atOnce = 0): readonly Revision[] {
     const removed: Revision[] = [];
     const deletesMax = Math.max(sweepDeletesMax, atOnce + 1);

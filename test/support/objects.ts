@@ -20,13 +20,13 @@ export type Place = Readonly<{
 
 export function shardName(text: string): ShardName {
   const name = parseShardName(text);
-  if (name === undefined) throw new Error(`${text} is no shard name`);
+  if (name === undefined) throw new Error(`${text} is not a shard name`);
   return name;
 }
 
 export function clusterName(text: string): ClusterName {
   const name = parseClusterName(text);
-  if (name === undefined) throw new Error(`${text} is no cluster name`);
+  if (name === undefined) throw new Error(`${text} is not a cluster name`);
   return name;
 }
 

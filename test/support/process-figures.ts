@@ -1,4 +1,4 @@
-/** What the kernel holds for a process: its memory and its descriptors. */
+/** What the kernel counts for a process: its memory and its descriptors. */
 import { readdir, readFile } from 'node:fs/promises';
 import type { KubeClient } from './kube-client.js';
 

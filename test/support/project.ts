@@ -1,6 +1,6 @@
 /**
- * Where the checkout is, seen from a compiled test: the nearest folder upwards that holds package.json. `tsc` copies no
- * .json, .jsonl or .mjs, so tests read those from the sources by way of this.
+ * The root of the checkout, found from a compiled test: the nearest folder upwards with a package.json. `tsc` copies no
+ * .json, .jsonl or .mjs, so tests read those from the sources through this.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ export function projectFile(...segments: readonly string[]): string {
   return join(projectRoot(), ...segments);
 }
 
-/** The compiled main.js of the very build this test belongs to, whatever that build's folder is called. */
+/** The compiled main.js of the build that this test belongs to, whatever its folder is called. */
 export function builtMain(): string {
   return fileURLToPath(new URL('../../src/main.js', import.meta.url));
 }

@@ -1,4 +1,4 @@
-/** Pushes to test with: what a pusher of `amber` says, in its first term unless told otherwise, or what a link does. */
+/** Pushes to test with: those of a pusher of `amber`, in its first term unless a test names another, and those of a link. */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import type { PushLane } from '../../src/domain/ports.js';
 import type { Term, Push, PushOutcome, Speaker } from '../../src/domain/push.js';
@@ -37,8 +37,8 @@ export function aProcess(term: Term): string {
 }
 
 /**
- * That a pusher comes, or what this cache has chosen. Of a pusher, `term` is what it is given where a lower one is known: it names the one
- * before. Where one just below is known of another process, it is fenced.
+ * That a pusher comes, or that this cache has chosen a claim. A pusher gets the term `term` where a lower one is known, because it names the one
+ * before. It is fenced where that one is known of another process.
  */
 export function aClaim(of: string | ClaimParts = {}, ofTerm = firstTerm): Push {
   const parts = typeof of === 'string' ? { shard: of } : of;
@@ -121,7 +121,7 @@ export function outcomeTexts(outcomes: readonly PushOutcome[]): readonly string[
   });
 }
 
-/** Pushes and expects that nothing was fenced or lost on the way. */
+/** Pushes, and expects that nothing was fenced or lost on the way. */
 export async function mustPush(lane: PushLane, pushes: readonly Push[]): Promise<readonly string[]> {
   const texts = outcomeTexts(await lane.push(pushes));
   const bad = texts.find((text) => !/^(?:written|unchanged|swept|acquired)/.test(text));

@@ -1,4 +1,4 @@
-/** The bounds of an engine's queue, as tests have them: those of a server, but for what is shared between lanes. */
+/** The bounds of an engine's queue in tests: those of a server, except what lanes share. */
 import type { QueueLimits } from '../../src/store/sqlite/mutation-queue.js';
 
 const mebibyte = 1024 * 1024;

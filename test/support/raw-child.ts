@@ -1,4 +1,4 @@
-/** A child that says exactly what a test wants it to, to a real cache: connected with a certificate of its own, and its policies let everything through. */
+/** A child that sends a real cache exactly what a test wants. It has a certificate of its own, and its policies let everything through. */
 import type { ShardName } from '../../src/domain/shard.js';
 import { RawPusher } from './raw-pusher.js';
 import type { TestServer } from './test-server.js';
@@ -14,7 +14,7 @@ export async function openChild(server: TestServer, name = 'east', id = `id-of-$
   return child;
 }
 
-/** One that has said hello. */
+/** A child that has said hello. */
 export async function greetingChild(server: TestServer, name = 'east', id = `id-of-${name}`): Promise<RawPusher> {
   const as = await server.authority.issue({ user: name, groups: ['strata'], uris: [`strata://cache/${name}`] });
   const child = await RawPusher.connect(server, as);
@@ -37,7 +37,7 @@ export async function greetingChild(server: TestServer, name = 'east', id = `id-
   return child;
 }
 
-/** What comes behind it is decided behind it. */
+/** Pushes after this resolves are decided after the claim. */
 export function claim(child: RawPusher, shard: ShardName, term = 2_000, removed = false): void {
   child.socket.send({
     kind: 'claim',

@@ -1,12 +1,12 @@
 /**
- * A client of HTTP/1.1 that writes what it is given onto a TLS connection and reads answers back, one behind another, each with how much of it
- * has come: so that a test can send half a request, two in one, or one that never ends, and see whether the refusal arrived whole.
+ * A client of HTTP/1.1 that writes given bytes onto a TLS connection and reads answers back one by one, each with how much of it
+ * has come. So a test can send half a request, two in one, or one that never ends, and see whether the refusal arrived whole.
  */
 import { once } from 'node:events';
 import type { TLSSocket } from 'node:tls';
 import { endConnection, openTls, type Ending, type Place, type RawTls } from './raw-tls.js';
 
-/** Of what came and is no whole answer yet. */
+/** Bytes that came and are no whole answer yet. */
 const keptBytesMax = 8 * 1024 * 1024;
 
 export type RawAnswer = Readonly<{ status: number; headers: Readonly<Record<string, string>>; text: string }>;
@@ -49,7 +49,7 @@ export class RawHttp1 {
     return this.#isClosed;
   }
 
-  /** What came and is no whole answer yet. */
+  /** The bytes that came and are no whole answer yet. */
   get unread(): string {
     return this.#unread.toString('latin1');
   }
@@ -58,7 +58,7 @@ export class RawHttp1 {
     if (!this.socket.destroyed && this.socket.writable) this.socket.write(bytes);
   }
 
-  /** Resolves when TCP takes more, or the connection is over. */
+  /** Resolves when TCP accepts more, or the connection is over. */
   async drained(): Promise<void> {
     if (this.socket.writableNeedDrain && !this.#isClosed)
       await Promise.race([once(this.socket, 'drain').catch(() => {}), this.until(() => this.#isClosed, 'room for more')]);
@@ -98,7 +98,7 @@ export class RawHttp1 {
     return await this.answer(index);
   }
 
-  /** From here on nothing is read, and TCP holds the server back. */
+  /** From here on nothing is read, so TCP holds the server back. */
   stopReading(): void {
     this.socket.pause();
   }

@@ -1,11 +1,11 @@
 /**
- * A client of HTTP/2 that keeps to nothing: it writes frames by hand (RFC 9113) and reads those that come back, so that a test can give no
+ * A client of HTTP/2 that breaks every rule a test wants: it writes frames by hand (RFC 9113) and reads those that come back. So a test can give no
  * window, stop reading, reset what it has just asked for, flood, or send half a header.
  *
  *   open ── preface, SETTINGS ──▶        request() ── HEADERS [CONTINUATION…] ──▶   data() ── DATA ──▶
  *        ◀─ SETTINGS, answered ──        stream.answer ◀─ HEADERS, DATA, RST_STREAM, kept per stream in the order they came
  *
- * By default it is polite: settings and pings are acknowledged, and what was read is given back as window. It holds the bodies of answers up to
+ * By default it is polite: it acknowledges settings and pings, and gives back as window what it has read. It holds the bodies of answers up to
  * `keptBytesMax` each, beyond that only their length.
  */
 import { once } from 'node:events';
@@ -46,14 +46,14 @@ export type RawHttp2Options = Place &
   Readonly<{
     /** What each stream may send before it is given more. */
     windowBytes?: number;
-    /** What is read is not given back as window, pings and settings are not acknowledged. */
+    /** It gives back no window, and acknowledges no pings and no settings. */
     silent?: boolean;
   }>;
 
 /** What has come on one stream so far. */
 class RawStream {
   readonly id: number;
-  /** What came, in its order: tells an end of stream from a reset, and which came first. */
+  /** The frames in the order they came, so an end of stream differs from a reset. */
   readonly came: ('headers' | 'data' | 'end' | 'reset')[] = [];
   status = 0;
   headers: Readonly<Record<string, string>> = {};
@@ -139,7 +139,7 @@ export class RawHttp2 {
     return this.#pings;
   }
 
-  /** How many streams the server says it takes at once; undefined until its settings have come. */
+  /** How many streams the server accepts at once; undefined until its settings have come. */
   get streamsMax(): number | undefined {
     return this.#serverSettings[settingIds.streamsMax];
   }
@@ -201,7 +201,7 @@ export class RawHttp2 {
     return stream;
   }
 
-  /** The next stream, of which nothing has been sent. */
+  /** The next stream; nothing has been sent on it. */
   begin(): RawStream {
     const stream = new RawStream(this.#nextId);
     this.streams.set(stream.id, stream);
@@ -209,7 +209,7 @@ export class RawHttp2 {
     return stream;
   }
 
-  /** HEADERS and as many CONTINUATIONs as the block needs; without `endsHeaders` the last one does not say that it is. */
+  /** HEADERS and as many CONTINUATIONs as the block needs; without `endsHeaders` the last one does not end the block. */
   headers(id: number, block: Buffer, { ends, endsHeaders = true }: Readonly<{ ends: boolean; endsHeaders?: boolean }>): void {
     const pieces = Array.from({ length: Math.max(1, Math.ceil(block.length / frameBytesMax)) }, (_, at) =>
       block.subarray(at * frameBytesMax, (at + 1) * frameBytesMax),
@@ -245,7 +245,7 @@ export class RawHttp2 {
     return true;
   }
 
-  /** Resolves when the condition holds, which is asked whenever something has come; rejects when it does not in time. */
+  /** Resolves when the condition holds, checked whenever something has come; rejects when it does not in time. */
   async until(condition: () => boolean, what: string, withinMs = 10_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!condition()) {
@@ -265,7 +265,7 @@ export class RawHttp2 {
     return await this.answered(this.request(method, path, { headers }));
   }
 
-  /** From here on nothing is read, and TCP holds the server back. */
+  /** From here on nothing is read, so TCP holds the server back. */
   stopReading(): void {
     this.socket.pause();
   }

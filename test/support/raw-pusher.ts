@@ -1,4 +1,4 @@
-/** A pusher that says exactly what a test wants it to: frames out, frames in, nothing on its own account. */
+/** A pusher that sends exactly what a test wants: frames out, frames in, nothing by itself. */
 import { systemClock } from '../../src/clock.js';
 import { connectSocket, defaultConnectOptions } from '../../src/frames/connect-socket.js';
 import type { Frame, FrameOf, PushedObject, SliceFreshness } from '../../src/frames/frame.js';
@@ -10,7 +10,7 @@ import { aProcess } from './pushes.js';
 
 export type PusherCertificate = Readonly<{ certificate: string; key: string }>;
 
-/** A server to push into; `certificate` is what it shows. */
+/** A server to push into; `certificate` is what the server shows. */
 export type PushTarget = Readonly<{ url: string; certificate: string; master: PusherCertificate }>;
 
 type Hello = Readonly<{
@@ -27,9 +27,9 @@ export class RawPusher {
   readonly #frames: AsyncIterator<Frame>;
   readonly #whole: SliceFreshness[] = [];
   #next = 1;
-  /** That of the last ack. */
+  /** The credit of the last ack. */
   position: string | undefined;
-  /** What it was given in the last welcome. */
+  /** The term given in the last welcome. */
   term = 0;
 
   private constructor(socket: FrameSocket) {
@@ -37,7 +37,7 @@ export class RawPusher {
     this.#frames = socket.frames()[Symbol.asyncIterator]();
   }
 
-  /** Rejects with UpgradeRefused when the server will not have it. */
+  /** Rejects with UpgradeRefused when the server refuses the upgrade. */
   static async connect(server: PushTarget, { certificate, key }: PusherCertificate = server.master): Promise<RawPusher> {
     const signal = new AbortController().signal;
     const identity = { ca: server.certificate, certificate, key };
@@ -55,8 +55,8 @@ export class RawPusher {
   }
 
   /**
-   * `term`: what it is given where a lower one is known, for it names the one before, and never waits; where one just below is known of
-   * another process, it is fenced. `named`: names that one, 0 for a process that comes for the first time.
+   * `term`: the term it gets where a lower one is known, because it names the one before; then it never waits. It is fenced where that one is known
+   * of another process. `named`: the term it names itself, 0 for a process that comes for the first time.
    */
   hello({ name = 'amber', term = 1_000, named = term - 1, process = aProcess(term), takesOver = false, position }: Hello = {}): void {
     const granted = { credit: undefined, limits: undefined, ...(position === undefined ? {} : { position }) };
@@ -64,12 +64,12 @@ export class RawPusher {
     this.socket.send({ kind: 'hello', protocol: 1, ...who, route: [], slices: [], agent: 'raw', ...granted });
   }
 
-  /** Of everything that its shard has. */
+  /** Of all objects of its shard. */
   types(slices: readonly Slice[]): void {
     this.socket.send({ kind: 'types', slices });
   }
 
-  /** Each answers the number of its last mutation. */
+  /** Each of these gives the number of its last mutation. */
   begin(slice: Slice): number {
     this.socket.send({ kind: 'begin', sequence: this.#next, slice, revision: '' });
     return this.#count(1);
@@ -98,7 +98,7 @@ export class RawPusher {
     await this.acknowledged(this.end(slice, objects.length));
   }
 
-  /** A full sync of a shard that has its source and says so, of all slices so far; resolves once it is acknowledged. */
+  /** Syncs all slices of a shard in full and reports its source connected; resolves once that is acknowledged. */
   async syncWhole(slice: Slice, objects: readonly PushedObject[], version?: string): Promise<void> {
     this.#whole.push({ slice, connected: true, everSynced: true, lagMs: 0, whole: true });
     this.socket.send({ kind: 'status', freshness: [...this.#whole] });
@@ -111,12 +111,12 @@ export class RawPusher {
     return this.#count(1);
   }
 
-  /** The numbers of so many mutations are never sent. */
+  /** Skips the numbers of so many mutations. */
   skip(count: number): void {
     this.#next += count;
   }
 
-  /** Resolves with what came besides, once the number is acknowledged. */
+  /** Resolves with the other frames that came, once the number is acknowledged. */
   async acknowledged(sequence: number): Promise<readonly Frame[]> {
     const others: Frame[] = [];
     for (;;) {
@@ -143,7 +143,7 @@ export class RawPusher {
     }
   }
 
-  /** The reason of the bye that ends this. */
+  /** The reason of the bye that ends the connection. */
   async farewell(): Promise<string> {
     for (;;) {
       const frame = await this.next();

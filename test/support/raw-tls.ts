@@ -1,4 +1,4 @@
-/** A TLS connection whose TCP socket is at hand, so that it can end in each of the ways in which connections end. */
+/** A TLS connection whose TCP socket is accessible, so that it can end in each of the ways in which connections end. */
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
@@ -12,7 +12,7 @@ export type As = Pick<Certificate, 'certificate' | 'key'> | null;
 
 export type RawTls = Readonly<{ tcp: Socket; tls: TLSSocket }>;
 
-/** How a connection ends: with a reset, with a FIN and no word of TLS, or with TLS' own goodbye. */
+/** How a connection ends: with a reset, with a FIN but no TLS close_notify, or with TLS' own goodbye. */
 export type Ending = 'reset' | 'fin' | 'goodbye';
 
 export const endings: readonly Ending[] = ['reset', 'fin', 'goodbye'];
@@ -52,7 +52,7 @@ export function endConnection({ tcp, tls }: RawTls, ending: Ending): void {
       tls.destroy();
       return;
     case 'goodbye':
-      // As a process does that closes its connection: the goodbye goes out, and soon there is nobody who could read an answer to it.
+      // As a process that closes its connection: the goodbye goes out, and soon nobody could read an answer to it.
       tls.end();
       setTimeout(() => tls.destroy(), goodbyeMs);
   }

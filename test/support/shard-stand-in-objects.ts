@@ -1,4 +1,4 @@
-/** The objects of a recorded shard as that shard itself serves them: what kcp's replication controller adds is taken out again. */
+/** The objects of a recorded shard as that shard itself serves them, without what kcp's replication controller adds. */
 import { recordedObjects } from '../demo/recorded-shards.js';
 import type { KubeObject } from './kube-client.js';
 import type { ShardStandIn } from './shard-stand-in.js';
@@ -16,7 +16,7 @@ export async function shardObjects(shard: string): Promise<readonly ShardObject[
     });
 }
 
-/** Puts them all into a stand-in; resolves to how many there are. */
+/** Puts them all into a stand-in; resolves with their number. */
 export async function fill(standIn: ShardStandIn, shard: string): Promise<number> {
   const objects = await shardObjects(shard);
   for (const { resource, cluster, object } of objects) standIn.store.put(resource, cluster, object);

@@ -1,6 +1,6 @@
 /**
- * What a stand-in for a shard holds: objects, and every change since the last compaction. One revision for all types, as one
- * etcd gives.
+ * What a stand-in for a shard holds: objects, and every change since the last compaction. All types share one revision, as in
+ * etcd.
  */
 import { randomUUID } from 'node:crypto';
 import type { KubeObject } from './kube-client.js';
@@ -11,7 +11,7 @@ export type StandInType = Readonly<{ group: string; version: string; resource: s
 export type StandInEvent = Readonly<{
   revision: number;
   type: StandInType;
-  /** Undefined when it was not there, or is not there any more. */
+  /** Undefined when the object did not exist, or does not exist any more. */
   before: KubeObject | undefined;
   after: KubeObject | undefined;
 }>;
@@ -40,7 +40,7 @@ export class ShardStandInStore {
     this.#types.set(nameOf(type), type);
   }
 
-  /** The type is not served any longer; its objects stay for when it is. */
+  /** Stops serving the type; its objects stay until it is served again. */
   hide(resource: string): void {
     this.#types.delete(resource);
   }
@@ -127,7 +127,7 @@ export class ShardStandInStore {
   }
 }
 
-/** The event as a watch of that scope sees it: who gains or loses the labels comes or goes (S15). */
+/** The event as a watch of that scope sees it: an object that gains or loses the labels comes or goes (S15). */
 export function seenFrom(
   { type, cluster, labels }: StandInScope,
   event: StandInEvent,

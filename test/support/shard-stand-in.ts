@@ -1,6 +1,6 @@
 /**
- * A kcp shard for tests, in this process: list and watch over HTTPS as kcp serves them, for what a test puts into its store. What
- * goes wrong with real shards can be done to it: connections that break in the middle of an object, compaction, types that
+ * A kcp shard for tests, in this process: list and watch over HTTPS as kcp serves them, over the objects that a test puts. A test
+ * can also make it fail as real shards do: connections that break in the middle of an object, compaction, types that
  * are not there, WatchList refused, an end and a new start on the same port.
  *
  *   const shard = await ShardStandIn.start();        t.teardown(() => shard.close());
@@ -26,13 +26,13 @@ const run = promisify(execFile);
 
 export class ShardStandIn {
   readonly store = new ShardStandInStore();
-  /** As an API server before WatchList, or with it off. */
+  /** As an API server before WatchList, or with WatchList off. */
   refusesWatchList = false;
   /** Plurals that nobody may read. */
   readonly forbidden = new Set<string>();
-  /** The paths, with their queries, in the order in which they came. */
+  /** The requested paths, with their queries, in the order in which they came. */
   readonly requests: string[] = [];
-  /** Where a kubeconfig for it is. */
+  /** The path of a kubeconfig for it. */
   readonly kubeconfig: string;
   readonly #folder: string;
   readonly #certificate: Readonly<{ cert: string; key: string }>;
@@ -85,7 +85,7 @@ export class ShardStandIn {
     return this.#watches.size;
   }
 
-  /** Breaks every connection where it is. */
+  /** Breaks every open connection. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -95,12 +95,12 @@ export class ShardStandIn {
     this.#bytesUntilCut = bytes;
   }
 
-  /** Tells every watch where it is. */
+  /** Sends every watch a bookmark. */
   bookmark(): void {
     for (const { type, write } of this.#watches) write(bookmarkOf(type, this.store.revision));
   }
 
-  /** Breaks every connection off until `restart`. What is in the store stays, and so does the port: another would take it. */
+  /** Breaks every connection and listens no more until `restart`. Its objects stay, and so does the port: another program would take it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.cut();
@@ -159,7 +159,7 @@ export class ShardStandIn {
     const items = page.map(([, object]) => (isBare(scope.type) ? object : typed(scope.type, object)));
     const next = page.length < rest.length ? { continue: `${page1}\n${page.at(-1)?.[0] ?? ''}` } : {};
     const { kind, group, version } = scope.type;
-    // As kcp does: members in the order of their names, so that what says where the list is comes behind its items.
+    // As kcp does: members in the order of their names, so the list's metadata comes after its items.
     this.#body(
       answer,
       JSON.stringify({ apiVersion: `${group}/${version}`, items, kind: `${kind}List`, metadata: { ...next, resourceVersion: page1 } }),
@@ -200,7 +200,7 @@ export class ShardStandIn {
     });
   }
 
-  /** Writes, and breaks the connection where it was asked to. */
+  /** Writes, and breaks the connection where a test asked for it. */
   #body(answer: ServerResponse, text: string): void {
     const bytes = Buffer.from(text);
     if (this.#bytesUntilCut === undefined || bytes.length <= this.#bytesUntilCut) {
@@ -225,7 +225,7 @@ export class ShardStandIn {
   }
 }
 
-/** What the stand-in gives an APIExport of kcp's own as its identity. */
+/** The identity that the stand-in gives an APIExport of kcp's own. */
 export function identityOf(exportName: string): string {
   return `identity-of-${exportName.replaceAll('.', '-')}`;
 }

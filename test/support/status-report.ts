@@ -1,4 +1,4 @@
-/** A status report with a shard of every kind of connection, slices in every state, and neighbours that are there and away. */
+/** A status report with a shard of every kind of connection, slices in every state, and neighbours that are connected and away. */
 import { parseShardName } from '../../src/domain/shard.js';
 import type {
   CertificateStatus,

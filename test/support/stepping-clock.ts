@@ -1,6 +1,6 @@
 /**
- * Loaded into a server's process before everything else: its wall clock is off by as many milliseconds as the file STEPPED_CLOCK_FILE says,
- * read anew twenty times a second. `performance` is left alone, as the kernel leaves its monotonic clock alone.
+ * Loaded into a server's process before everything else. It shifts the wall clock by as many milliseconds as the file STEPPED_CLOCK_FILE holds,
+ * read twenty times a second. `performance` is left alone, as the kernel leaves its monotonic clock alone.
  */
 import { readFileSync } from 'node:fs';
 

@@ -1,12 +1,12 @@
 /**
- * The server as an operator starts it: a child process with a data folder of its own, spoken to over TLS with a client
+ * The server as an operator starts it: a child process with a data folder of its own, reached over TLS with a client
  * certificate that holds system:masters. It keeps its port and its data across `restart`, so that clients can resume.
  *
  * The environment variable TEST_SERVER=/path/to/cache-server starts that program instead, with the same flags:
- * this is how the tests themselves are tested against kcp's own cache server, for which deliberate differences are off
+ * this tests the tests themselves against kcp's own cache server, with deliberate differences off
  * (`isForeign`). Nothing of such a program belongs into this repository.
  *
- * Bounds: start within startMsMax, else the log's end is the error; SIGTERM is followed by SIGKILL after stopMsMax.
+ * Bounds: it must start within startMsMax, else the log's end is the error; SIGTERM is followed by SIGKILL after stopMsMax.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -101,7 +101,7 @@ export class StrataProcess {
     return `https://127.0.0.1:${this.port}`;
   }
 
-  /** The serving certificate, which vouches for itself: what a child or a pusher trusts. */
+  /** The serving certificate, which is self-signed: children and pushers trust it. */
   get certificateFile(): string {
     return join(this.dataFolder, 'apiserver.crt');
   }
@@ -123,7 +123,7 @@ export class StrataProcess {
     return client;
   }
 
-  /** Starts the child on the data that is there. Rejects, and ends it, when it is not ready in time. `environment` is for this once. */
+  /** Starts the child on its existing data. Rejects, and ends it, when it is not ready in time. `environment` is for this once. */
   async resume(withinMs = startMsMax, environment: Readonly<Record<string, string>> = {}): Promise<void> {
     if (this.#child !== undefined) throw new Error('the server is running already');
     const log = openSync(this.logFile, 'a');
@@ -134,7 +134,7 @@ export class StrataProcess {
     await this.#ready(this.#child, withinMs);
   }
 
-  /** Waits until the child ends by itself; answers its exit code, or the signal that ended it. It can be started again then. */
+  /** Waits until the child ends by itself; gives its exit code, or the signal that ended it. It can be started again then. */
   async ended(): Promise<NodeJS.Signals | number | null> {
     const child = this.#child;
     if (child === undefined) throw new Error('no server is running');
@@ -143,7 +143,7 @@ export class StrataProcess {
     return child.signalCode ?? child.exitCode;
   }
 
-  /** SIGTERM: the server says goodbye to its clients and exits. Answers the exit code. */
+  /** SIGTERM: the server says goodbye to its clients and exits. Gives the exit code. */
   async stop(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
@@ -210,7 +210,7 @@ function configFileOf(folder: string): string {
 
 const foreignServer = process.env['TEST_SERVER'];
 
-/** Whether the tests run against another program than ours, so that its habits, not ours, are expected. */
+/** Whether the tests run against another program than ours, so that its behaviour is expected and not ours. */
 export const isForeign = foreignServer !== undefined;
 
 /** Ports nobody listens on. All are held until the last is known, so that they differ. */

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { TcpProxy } from './tcp-proxy.js';
 
-/** A client and what it reaches through a proxy, each with what it has received. */
+/** A client and its target behind a proxy, each with what it has received. */
 async function aConnection(t: ExecutionContext) {
   const server = createServer({ allowHalfOpen: true });
   server.listen(0, '127.0.0.1');
@@ -35,7 +35,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await sleep(5);
 }
 
-test('what passes keeps its order when the delay becomes shorter', async (t) => {
+test('bytes keep their order when the delay becomes shorter', async (t) => {
   const { proxy, client, atTarget } = await aConnection(t);
 
   proxy.delay(100);
@@ -48,7 +48,7 @@ test('what passes keeps its order when the delay becomes shorter', async (t) => 
   t.is(atTarget.text, 'slow quick');
 });
 
-test('a connection that is half-open passes the other way alone, and is broken off when that is over', async (t) => {
+test('a half-open connection passes the other way alone, and is reset when that is over', async (t) => {
   const { proxy, client, target, atClient, atTarget } = await aConnection(t);
 
   proxy.blackhole('up');
@@ -76,7 +76,7 @@ test('a network that stalls loses nothing', async (t) => {
   t.deepEqual(proxy.passed, { up: 7, down: 0 });
 });
 
-test('through a narrow network no more passes than that, and nothing is lost', async (t) => {
+test('a narrow network passes no more than its rate, and loses nothing', async (t) => {
   const { proxy, client, atTarget } = await aConnection(t);
   const text = 'x'.repeat(600_000);
 
@@ -89,7 +89,7 @@ test('through a narrow network no more passes than that, and nothing is lost', a
   t.true(tookMs > 450 && tookMs < 5_000, `${tookMs} ms`);
 });
 
-test('connections that are refused are reset; later ones lead to where the proxy was redirected', async (t) => {
+test('refused connections are reset; later ones go to where the proxy was redirected', async (t) => {
   const { proxy } = await aConnection(t);
   const other = createServer((socket) => socket.on('error', () => {}).end('other'));
   other.listen(0, '127.0.0.1');

@@ -1,14 +1,14 @@
 /**
- * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): delays what passes, holds it up, swallows it, or breaks it off.
+ * A TCP proxy on 127.0.0.1 that does to connections what networks do (F9): delays bytes, holds them up, swallows them, or resets the connection.
  *
  *   client ──▶ proxy ──▶ target        delay: bytes arrive later, in order, and the sender is not held back
  *        up ─▶     ◀─ down             narrow: so many bytes pass each second, and the sender is held back
- *                                      stall: nothing is read, so that the sender is held back; what was sent arrives once it is healed
- *                                      blackhole: bytes and endings are swallowed, both ways or one; new connections lead nowhere
+ *                                      stall: nothing is read, so that the sender is held back; all of it arrives after healing
+ *                                      blackhole: bytes and ends are swallowed, both ways or one; new connections lead nowhere
  *                                      refuse: new connections are reset, all or a share of them
  *                                      cut: both ends see a reset
  *
- * Bound: who sends faster than the other end reads is held back behind `unsentBytesMax`.
+ * Bound: a sender that is faster than the other end reads is held back behind `unsentBytesMax`.
  */
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -50,7 +50,7 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Connections taken so far. */
+  /** Connections accepted so far. */
   get connections(): number {
     return this.#connections;
   }
@@ -60,12 +60,12 @@ export class TcpProxy {
     return { ...this.#network.passed };
   }
 
-  /** From now on what passes takes so long, each way. */
+  /** From now on bytes take so long, each way. */
   delay(ms: number): void {
     this.#network.delayMs = ms;
   }
 
-  /** From now on no more passes, each way of each connection. */
+  /** From now on at most so many bytes pass a second, each way of each connection. */
   narrow(bytesPerSecond: number): void {
     this.#network.bytesPerSecond = bytesPerSecond;
   }
@@ -80,12 +80,12 @@ export class TcpProxy {
     for (const way of ways.length === 0 ? (['up', 'down'] as const) : ways) this.#network.swallows[way] = true;
   }
 
-  /** `chooses` says of each new connection whether it is reset. */
+  /** `chooses` decides for each new connection whether it is reset. */
   refuse(chooses: () => boolean = () => true): void {
     this.#refuses = chooses;
   }
 
-  /** What comes from now on passes again. Connections that lost something on the way are broken off: TCP would have, in time. */
+  /** New bytes pass again. Connections that lost bytes are reset, as TCP would do in time. */
   heal(): void {
     this.#network.delayMs = 0;
     this.#network.bytesPerSecond = Infinity;
@@ -100,7 +100,7 @@ export class TcpProxy {
     for (const pair of this.#pairs) reset(pair);
   }
 
-  /** New connections lead to another port. */
+  /** New connections go to another port. */
   redirect(targetPort: number): void {
     this.#targetPort = targetPort;
   }
@@ -142,7 +142,7 @@ type Network = {
   readonly passed: Record<Way, number>;
 };
 
-/** One way of one connection. What is under way keeps its order, however the delay changes meanwhile. */
+/** One way of one connection. Bytes under way keep their order, however the delay changes meanwhile. */
 class Flow {
   readonly #network: Network;
   readonly #from: Socket;
@@ -223,7 +223,7 @@ class Flow {
     return isSwallowed;
   }
 
-  /** The other end hears of it, unless this way is swallowed. */
+  /** Passes the end on, unless this way is swallowed. */
   #close(): void {
     clearTimeout(this.#timer);
     if (!this.#isSwallowed()) this.#to.destroy();

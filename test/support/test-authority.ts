@@ -1,5 +1,5 @@
 /**
- * A certificate authority for tests, made with the openssl program: the tests must not trust the code they test to
+ * A certificate authority for tests, made with the openssl program, because the tests must not trust the code they test to
  * issue what it later accepts. Keys are P-256, because making them takes milliseconds.
  */
 import { execFile } from 'node:child_process';
@@ -18,7 +18,7 @@ export type Subject = Readonly<{
   user: string;
   groups: readonly string[];
   uris?: readonly string[];
-  /** Of what holds a certificate's names instead of `uris`, as openssl's configuration spells it: `DNS:amber`, `DER:0500`. */
+  /** A section of names instead of `uris`, as openssl's configuration spells it: `DNS:amber`, `DER:0500`. */
   alternativeNames?: string;
   /** How long it is valid from now on; negative makes an expired one. */
   validityDays?: number;
@@ -57,7 +57,7 @@ export class TestAuthority {
     return authority;
   }
 
-  /** Somebody else's, which is copied into `folder`. */
+  /** Somebody else's authority, copied into `folder`. */
   static async copy(
     folder: string,
     { certificateFile, keyFile }: Readonly<{ certificateFile: string; keyFile: string }>,
@@ -67,7 +67,7 @@ export class TestAuthority {
     return authority;
   }
 
-  /** One that this one has signed, with `extensions` as openssl's configuration spells them. Its files live in `folder`. */
+  /** An authority that this one has signed, with `extensions` as openssl's configuration spells them. Its files live in `folder`. */
   async intermediate(folder: string, name: string, extensions = 'basicConstraints=critical,CA:TRUE'): Promise<TestAuthority> {
     const authority = new TestAuthority(folder);
     const requestFile = join(folder, 'ca.csr');
@@ -112,7 +112,7 @@ export class TestAuthority {
       this.certificateFile,
       '-CAkey',
       this.#keyFile,
-      // Numbers of our own: openssl keeps its last one in a file, which two at a time would tear.
+      // Serial numbers of our own: openssl keeps its last one in a file, which two calls at a time would tear.
       '-set_serial',
       `0x${randomBytes(8).toString('hex')}`,
       '-days',
@@ -124,7 +124,7 @@ export class TestAuthority {
     ]);
   }
 
-  /** `openssl x509` counts in days only; `openssl ca` takes a time, and wants a folder with a list of what it issued. */
+  /** `openssl x509` counts in days only; `openssl ca` takes a time, and needs a folder with a list of what it issued. */
   async #signUntil(files: Signed, notAfter: Date): Promise<void> {
     const folder = await mkdtemp(join(this.#folder, 'issued-'));
     const configFile = join(folder, 'ca.cnf');
@@ -159,7 +159,7 @@ export class TestAuthority {
 
 type Signed = Readonly<{ requestFile: string; extensionsFile: string; certificateFile: string }>;
 
-/** What openssl would take for the end of a name. */
+/** Escapes what openssl would take for the end of a name. */
 function escaped(name: string): string {
   return name.replace(/[\\/+]/g, '\\$&');
 }

@@ -1,9 +1,9 @@
 /**
  * The real server in this process, as `startServer` opens it: a port of its own, a data folder of its own, and a fresh CA
- * whose master certificate its clients hold. What a test narrows are flags, as an operator would write them.
+ * whose master certificate its clients hold. A test narrows bounds by flags, as an operator would write them.
  *
- * `hurried` makes the server's time run faster, so that intervals of seconds are waited for in tenths; what a server is
- * asked over HTTP still takes real time.
+ * `hurried` makes the server's time run faster, so that waits of seconds take tenths; HTTP requests
+ * still take real time.
  */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { TestAuthority, type Certificate } from './test-authority.js';
 export type TestServerOptions = Readonly<{
   flags?: Readonly<Record<string, string>>;
   clock?: Clock;
-  /** The text of its configuration file; a function where it is rewritten while the server runs. */
+  /** The text of its configuration file; a function where the file is rewritten while the server runs. */
   config?: string | (() => string);
   /** Shared by servers that know each other; one of its own when left out. */
   authority?: TestAuthority;
@@ -69,7 +69,7 @@ export class TestServer {
         'secure-port': '0',
         'client-ca-file': authority.certificateFile,
         ...(config === undefined ? {} : { config: 'strata.yaml' }),
-        // Time that runs faster for the server must not run out on connections, whose peers live in real time.
+        // The server's faster time must not run out on connections, whose peers live in real time.
         ...(clock === systemClock
           ? {}
           : { 'keep-alive-timeout': '1h', 'pong-timeout': '10m', 'request-timeout': '1h', 'write-timeout': '1h' }),
@@ -147,7 +147,7 @@ export class TestServer {
   }
 }
 
-/** A server for one test, gone with it. */
+/** A server for one test; the test closes it. */
 export async function aServer(t: ExecutionContext, options?: TestServerOptions): Promise<TestServer> {
   const server = await TestServer.start(options);
   t.teardown(() => server.close());

@@ -44,13 +44,13 @@ export async function aTree(t: ExecutionContext) {
   };
 }
 
-/** A way to a cache that can be cut. */
+/** A connection path to a cache that can be cut. */
 export async function aCutLink(t: ExecutionContext, to: TestServer) {
   const proxy = await TcpProxy.start(to.port);
   t.teardown(() => proxy.close());
   return {
     url: `https://127.0.0.1:${proxy.port}`,
-    /** What is open breaks; what is opened leads nowhere. */
+    /** Open connections break; new ones lead nowhere. */
     down(): void {
       proxy.cut();
       proxy.blackhole();
@@ -65,18 +65,18 @@ export async function exportsOf(server: TestServer, resource = 'apiexports', ver
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).toSorted();
 }
 
-/** Passes once a cache holds just the APIExports of these names, in order and separated by commas. */
+/** Passes once a cache holds exactly the APIExports of these names, in order and separated by commas. */
 export async function holds(t: ExecutionContext, server: TestServer, names: string): Promise<void> {
   let held = '';
   const isSo = async (): Promise<boolean> => {
     held = (await exportsOf(server)).join();
     return held === names;
   };
-  await until(isSo, 10_000).catch(() => t.fail(`holds ${held} and not ${names}`));
+  await until(isSo, 10_000).catch(() => t.fail(`holds ${held} instead of ${names}`));
   t.is(held, names);
 }
 
-/** Watches the APIExports of a cache from now on; answers what it has seen so far, as `ADDED one`. */
+/** Watches the APIExports of a cache from now on; gives what it has seen so far, as `ADDED one`. */
 export async function eventsOf(t: ExecutionContext, server: TestServer): Promise<() => readonly string[]> {
   const path = '/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports';
   const list = await server.client().raw('GET', path);

@@ -1,5 +1,5 @@
 /**
- * The changes of a store, indexed so that a question costs what it returns: a soak asks about each of a thousand watches and hundreds of
+ * The changes of a store, indexed so that a question costs only its answer: a soak asks about each of a thousand watches and hundreds of
  * thousands of changes.
  */
 import type { Change, Covered, ObjectKey, Position, SeenEvent } from './watch-history.js';
@@ -55,7 +55,7 @@ export class Truth {
   }
 }
 
-/** The index of the first change behind a revision. */
+/** The index of the first change after a revision. */
 function indexBehind(changes: readonly Change[], after: Position): number {
   let low = 0;
   let high = changes.length;

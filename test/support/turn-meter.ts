@@ -1,8 +1,8 @@
 /**
- * Loaded into a server before its own code (`--import`): notes each turn of its event loop that works for long, by the processor time of
- * the serving thread alone. What other processes and other threads of this one take on a shared machine is not counted.
+ * Loaded into a server before its own code (`--import`): notes each long turn of its event loop, by the processor time of
+ * the serving thread alone. Other processes and other threads of this one on a shared machine are not counted.
  *
- * Linux says that time to the nearest tick of its scheduler, 4 ms at most.
+ * Linux gives that time to the nearest tick of its scheduler, 4 ms at most.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

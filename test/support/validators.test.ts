@@ -1,4 +1,4 @@
-/** Each validator accepts a good history and finds the one violation it is there for. */
+/** Each validator accepts a good history and finds the one violation it exists for. */
 import test from 'ava';
 import { isHealedDeletion, validate, validators, type Guarantee } from './validators.js';
 import type { Change, History, SeenEvent, SeenList, SeenWatch, Sighting } from './watch-history.js';
@@ -38,7 +38,7 @@ const turns: readonly Change[] = [
 const heals = { kind: 'initial', named: 3n, isHealed: true } as const;
 const relisted = [event('ADDED', two, 4n), bookmark(5n, true), event('DELETED', one, 5n), bookmark(5n)];
 
-test('a bare DELETED is no change, of a key that holds nothing', (t) => {
+test('a bare DELETED for a key that holds nothing is no change', (t) => {
   const bare = (key: string, position: bigint): SeenEvent => ({ ...event('DELETED', key, position), bare: true });
   const received = (extra: SeenEvent) => history({ watches: [behind('full', 0n, [...full.slice(0, 5), extra, ...full.slice(5)])] });
 
@@ -88,31 +88,31 @@ test('a history without faults violates nothing', (t) => {
 const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: History; says: RegExp }>[] = [
   {
     guarantee: 'G1',
-    title: 'a write that was answered and is gone',
+    title: 'an acknowledged write that is gone',
     history: history({ truth: turns, acknowledged: [put(1n, 'a'), put(4n, 'c')], unansweredMax: 9 }),
     says: /lost: c of amber\|acme\|\|one at 4/,
   },
   {
     guarantee: 'G1',
-    title: 'writes of one key in another order than their writer was answered',
+    title: 'writes of one key in another order than they were acknowledged',
     history: history({ truth: turns, acknowledged: [put(3n, 'b'), put(1n, 'a')], unansweredMax: 9 }),
     says: /lost: a of/,
   },
   {
     guarantee: 'G1',
-    title: 'another content at an answered revision',
+    title: 'another content at an acknowledged revision',
     history: history({ truth: turns, acknowledged: [put(1n, 'x')], unansweredMax: 9 }),
     says: /lost: x of/,
   },
   {
     guarantee: 'G1',
-    title: 'a deletion that was answered and did not happen',
+    title: 'an acknowledged deletion that did not happen',
     history: history({ truth: turns, acknowledged: [{ kind: 'delete', key: one, behind: 2n }], unansweredMax: 9 }),
     says: /lost: the deletion of amber\|acme\|\|one behind 2/,
   },
   {
     guarantee: 'G1',
-    title: 'a change that nobody was answered',
+    title: 'a change that was never acknowledged',
     history: history({ truth: turns, acknowledged: [put(1n, 'a'), put(3n, 'b')] }),
     says: /has 1 changes without an answer, at most 0/,
   },
@@ -124,15 +124,15 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
   },
   {
     guarantee: 'G2',
-    title: 'an event behind a later one',
+    title: 'an event after a later one',
     history: history({ watches: [behind('w', 0n, [full[1]!, full[0]!])] }),
-    says: /ADDED amber\|acme\|\|one at 1 came behind revision 2/,
+    says: /ADDED amber\|acme\|\|one at 1 came after revision 2/,
   },
   {
     guarantee: 'G2',
     title: 'an event from before the start',
     history: history({ watches: [behind('w', 3n, [full[1]!])] }),
-    says: /came behind revision 3/,
+    says: /came after revision 3/,
   },
   {
     guarantee: 'G3',
@@ -214,19 +214,19 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
   },
   {
     guarantee: 'G5',
-    title: 'a deletion that a client which relists is not told',
+    title: 'a deletion that a client never receives on a relist',
     history: history({ watches: [{ ...behind('w', 0n, relisted.toSpliced(2, 1)), began: heals }] }),
-    says: /acme\|\|one is gone and was not told/,
+    says: /acme\|\|one is gone, and the client did not receive that/,
   },
   {
     guarantee: 'G5',
-    title: 'an object that a client which relists is reported as gone',
+    title: 'an existing object that a client receives as gone on a relist',
     history: history({ watches: [{ ...behind('w', 0n, [...relisted, event('DELETED', two, 5n)]), began: heals }] }),
-    says: /acme\|\|two is there and was reported as gone/,
+    says: /acme\|\|two exists, but was reported as gone/,
   },
   {
     guarantee: 'G5',
-    title: 'a watch that begins behind its list',
+    title: 'a watch that begins after its list',
     history: history({
       watches: [behind('w', 2n, full.slice(3))],
       lists: [
@@ -268,9 +268,9 @@ const broken: readonly Readonly<{ guarantee: Guarantee; title: string; history: 
   },
   {
     guarantee: 'G7',
-    title: 'an event behind its bookmark',
+    title: 'an event after its bookmark',
     history: history({ watches: [behind('w', 0n, [full[0]!, bookmark(2n), full[1]!])] }),
-    says: /ADDED birch\|acme\|\|two at 2 came behind the bookmark at 2/,
+    says: /ADDED birch\|acme\|\|two at 2 came after the bookmark at 2/,
   },
   {
     guarantee: 'G7',
@@ -322,7 +322,7 @@ for (const { guarantee, title, history: bad, says } of broken) {
   });
 }
 
-test('a healed deletion is exempt from G2 and G7, and only where the watch named an old revision and the revision is the bookmark’s', (t) => {
+test('a healed deletion is exempt from G2 and G7 only if the watch named an old revision and the event has the bookmark’s revision', (t) => {
   const events = [event('ADDED', two, 4n), event('ADDED', three, 6n), bookmark(6n, true), event('DELETED', one, 6n)];
   const healed: SeenWatch = { ...behind('healed', 0n, events), began: { kind: 'initial', named: 1n } };
   const unnamed: SeenWatch = { ...healed, began: { kind: 'initial' } };
@@ -335,7 +335,7 @@ test('a healed deletion is exempt from G2 and G7, and only where the watch named
   t.true(validators.G7(history({ watches: [elsewhere] })).length > 0);
 });
 
-test('what was answered and what may have happened without an answer is durable', (t) => {
+test('acknowledged writes, and those that may have happened without an answer, are durable', (t) => {
   const all = [put(1n, 'a'), { kind: 'delete', key: one, behind: 1n }, put(3n, 'b')] as const;
 
   t.deepEqual(validators.G1(history({ truth: turns, acknowledged: all })), []);
@@ -384,7 +384,7 @@ function list(position: bigint, entries: readonly (readonly [string, bigint])[],
   };
 }
 
-/** Its labels are those of the truth. */
+/** The labels come from the truth. */
 function event(type: SeenEvent['type'], key: string, position: bigint): SeenEvent {
   return { type, key, position, labels: position === 2n || position === 3n ? gold : {}, initialEventsEnd: false };
 }

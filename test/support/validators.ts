@@ -1,8 +1,8 @@
 /**
  * The guarantees (src/ARCHITECTURE.md), each as a named validator over a recorded history; the idea is etcd's
- * tests/robustness/validate/watch.go. A validator answers every violation it finds and never throws.
+ * tests/robustness/validate/watch.go. A validator returns every violation it finds and never throws.
  *
- *   G1 durable    every answered write is in the truth, in its writer's order, and little else
+ *   G1 durable    every acknowledged write is in the truth, in its writer's order, and little else
  *   G2 ordered    events come in rising revision            G6 resumable   a chain of resumed watches has no gap, no repeat, no 410
  *   G3 unique     no event comes twice                      G7 bookmarks   never overtake an event, and never fall
  *   G4 reliable   nothing between two seen ones is missing  G8 filters     a selector's view = the full stream filtered, flips included
@@ -10,9 +10,9 @@
  *   G9 revisions  never name two things, and never fall from one answer to a later request
  *
  * Two kinds of event are outside G2 by their nature: the initial events of a WatchList, which may come in any order
- * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated bookmark, for what
- * the client may still hold from an older revision. `isHealedDeletion` names these, and the bare DELETED events that report on a key which a neighbour
- * has let go of and which holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
+ * (contract R5; G3 and the state they add up to are checked), and *healed deletions* (D4): the DELETED events at the very revision of the annotated
+ * bookmark, for objects that the client may still hold. `isHealedDeletion` names these, and the bare DELETED events for a key that a neighbour
+ * has removed and that holds nothing; G2 and G7 exempt nothing else. That such a key holds nothing is part of G4 and G8.
  */
 import { Truth } from './truth.js';
 import type { Acknowledged, Change, History, ObjectKey, Position, SeenEvent, SeenWatch } from './watch-history.js';
@@ -36,7 +36,7 @@ export const validators: Readonly<Record<Guarantee, (history: History) => readon
   G9: ({ sightings = [] }) => [...named(sightings), ...fallen(sightings)],
 };
 
-/** Every violation of every guarantee, or of the named ones: without a truth only G2, G3, G7 and G9 can be told. */
+/** Every violation of every guarantee, or of the named ones: without a truth only G2, G3, G7 and G9 can be checked. */
 export function validate(
   history: History,
   guarantees: readonly Guarantee[] = Object.keys(validators) as Guarantee[],
@@ -44,7 +44,7 @@ export function validate(
   return guarantees.flatMap((guarantee) => validators[guarantee](history));
 }
 
-/** A DELETED that heals a client: bare, or for one that named an old revision, behind the annotated bookmark, at that bookmark's revision (D4). */
+/** A DELETED that heals a client: bare, or, if the client named an old revision, at the revision of the annotated bookmark and after it (D4). */
 export function isHealedDeletion(watch: Pick<SeenWatch, 'began' | 'events'>, index: number): boolean {
   return healedDeletions(watch).has(index);
 }
@@ -72,7 +72,7 @@ function durable({ truth, acknowledged = [], unansweredMax = 0 }: History): read
     if (unanswered > unansweredMax) report(`${key} has ${unanswered} changes without an answer, at most ${unansweredMax} can be`);
   }
   for (const [key, history] of histories)
-    if (!writes.has(key) && history.length > unansweredMax) report(`nobody wrote ${key}, and it has ${history.length} changes`);
+    if (!writes.has(key) && history.length > unansweredMax) report(`nobody wrote ${key}, but it has ${history.length} changes`);
   return violations;
 }
 
@@ -83,7 +83,7 @@ function ordered(watch: SeenWatch): readonly Violation[] {
   for (const event of liveEvents(watch)) {
     if (event.type === 'BOOKMARK') continue;
     const isRepeat = idOf(event) === before;
-    if (event.position <= last && !isRepeat) violations.push(violation('G2', watch, `${describe(event)} came behind revision ${last}`));
+    if (event.position <= last && !isRepeat) violations.push(violation('G2', watch, `${describe(event)} came after revision ${last}`));
     last = event.position > last ? event.position : last;
     before = idOf(event);
   }
@@ -94,7 +94,7 @@ function unique(watch: SeenWatch): readonly Violation[] {
   const seen = new Set<string>();
   const healed = healedDeletions(watch);
   return watch.events.flatMap((event, index) => {
-    // Two neighbours may name one key.
+    // Two neighbours may name the same key.
     if (!isChange(event) || event.bare === true) return [];
     const id = `${healed.has(index) ? 'healed ' : ''}${event.key}@${event.position}`;
     if (seen.has(id)) return [violation('G3', watch, `${describe(event)} came twice`)];
@@ -109,7 +109,7 @@ function allComplete(guarantee: 'G4' | 'G8', truth: Truth, watches: readonly See
     .flatMap((watch) => complete(guarantee, watch, truth));
 }
 
-/** What was delivered is exactly what the truth says between the watch's begin and the last position it showed. */
+/** The delivered events are exactly what the truth has between the watch's beginning and the last position it showed. */
 function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): readonly Violation[] {
   const violations: Violation[] = [];
   const report = (message: string): void => void violations.push(violation(guarantee, watch, message));
@@ -129,14 +129,14 @@ function complete(guarantee: 'G4' | 'G8', watch: SeenWatch, truth: Truth): reado
   for (const [id, event] of wanted) {
     const seen = got.get(id);
     if (seen === undefined) report(`${describe(event)} is missing between ${from} and ${upTo}`);
-    // A flip's DELETED carries what the object was before (contract S15).
+    // A flip's DELETED carries the object as it was before (contract S15).
     else if (seen.type !== 'DELETED' && labelsText(seen) !== labelsText(event))
       report(`${describe(event)} has the labels ${labelsText(event)}, came with ${labelsText(seen)}`);
   }
-  for (const [id, event] of got) if (!wanted.has(id)) report(`${describe(event)} came, and no such change is known`);
+  for (const [id, event] of got) if (!wanted.has(id)) report(`${describe(event)} came, but no such change is known`);
   for (const event of watch.events)
     if (event.bare === true && truth.stateAt(watch, event.position).has(event.key))
-      report(`${describe(event)} came bare, and the key holds something`);
+      report(`${describe(event)} came bare, but the key holds something`);
   return violations;
 }
 
@@ -165,7 +165,7 @@ function atomic(history: History): readonly Violation[] {
   return [...ofLists, ...history.watches.flatMap((watch) => relisted(watch, truth))];
 }
 
-/** A client that forgets nothing on a relist and names what it has ends with the state, by its own keys, which have no shard (R21, R24). */
+/** A client that names what it has and drops nothing on a relist ends with the state, by its own keys, which have no shard (R21, R24). */
 function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
   const { began, events } = watch;
   if (began.kind !== 'initial' || began.named === undefined || began.isHealed !== true) return [];
@@ -181,13 +181,13 @@ function relisted(watch: SeenWatch, truth: Truth): readonly Violation[] {
   const upTo = lastPosition(watch, at);
   const wanted = new Set([...truth.stateAt(watch, upTo).keys()].map(clientKey));
   const wrong = [
-    ...[...held].filter((key) => !wanted.has(key)).map((key) => `${key} is gone and was not told`),
-    ...[...wanted].filter((key) => !held.has(key)).map((key) => `${key} is there and was reported as gone`),
+    ...[...held].filter((key) => !wanted.has(key)).map((key) => `${key} is gone, and the client did not receive that`),
+    ...[...wanted].filter((key) => !held.has(key)).map((key) => `${key} exists, but was reported as gone`),
   ];
   return wrong.map((text) => violation('G5', watch, `a client that had ${began.named}, at ${upTo}: ${text}`));
 }
 
-/** Watches that go on from one another are judged as one. */
+/** Watches that go on from one another are checked as one. */
 function resumable(history: History): readonly Violation[] {
   const truth = new Truth(history.truth);
   return history.watches.flatMap((watch) => {
@@ -230,14 +230,14 @@ function bookmarked(watch: SeenWatch, truth: Truth): readonly Violation[] {
       bookmark = event.position;
     } else if (isChange(event)) {
       if (event.position <= bookmark && !healed.has(index))
-        violations.push(violation('G7', watch, `${describe(event)} came behind the bookmark at ${bookmark}`));
+        violations.push(violation('G7', watch, `${describe(event)} came after the bookmark at ${bookmark}`));
       delivered.add(idOf(event));
     }
   }
   return violations;
 }
 
-/** A revision names one change for ever: whoever saw it, in whichever life of the server, saw the same. */
+/** A revision names one change for ever: everybody who saw it, in any life of the server, saw the same. */
 function named(sightings: NonNullable<History['sightings']>): readonly Violation[] {
   const first = new Map<Position, string>();
   return sightings.flatMap(({ position, what }) => {
@@ -248,7 +248,7 @@ function named(sightings: NonNullable<History['sightings']>): readonly Violation
   });
 }
 
-/** Whoever asks after an answer has come sees nothing older than that answer. */
+/** A request that is sent after an answer has come shows nothing older than that answer. */
 function fallen(sightings: NonNullable<History['sightings']>): readonly Violation[] {
   const answers = sightings.toSorted((a, b) => a.answeredMs - b.answeredMs);
   const violations: Violation[] = [];
@@ -284,7 +284,7 @@ function healedDeletions(watch: Pick<SeenWatch, 'began' | 'events'>): ReadonlySe
   return new Set(events.flatMap((event, index) => (isHealed(event, index) ? [index] : [])));
 }
 
-/** What came behind the initial events, healed deletions left out. A WatchList that never ended its initial events has none. */
+/** The events after the initial ones, without healed deletions. A WatchList that never ended its initial events has none. */
 function liveEvents(watch: SeenWatch): readonly SeenEvent[] {
   const end = endOfInitialEvents(watch);
   if (watch.began.kind === 'initial' && end < 0) return [];
@@ -317,7 +317,7 @@ function byKey<T extends { readonly key: ObjectKey }>(all: readonly T[]): Readon
   return groups;
 }
 
-/** What kcp's informers key an object by. */
+/** The key by which kcp's informers hold an object. */
 function clientKey(key: ObjectKey): string {
   return key.slice(key.indexOf('|') + 1);
 }

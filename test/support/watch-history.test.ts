@@ -1,6 +1,6 @@
 /**
  * A started server, watched in every way there is while objects come, change, flip and go, and while it is stopped and
- * killed: the history its clients wrote down keeps every guarantee of design §6 (G2–G8).
+ * killed: what its clients saw keeps every guarantee of design §6 (G2–G8).
  */
 import test from 'ava';
 import { KubeError, type KubeClient, type KubeObject } from './kube-client.js';
@@ -95,7 +95,7 @@ test('what clients see of a server through a stop and a kill keeps every guarant
   await full.until((event) => event.position >= positionOf(last));
   seen.push(await full.close());
 
-  // What has gone since the list is told to a client that begins again with the list's revision (D4).
+  // A client that begins again with the list's revision receives what has gone since the list (D4).
   const named = { kind: 'initial', named: positionOf(list) } as const;
   const healed = new WatchRecorder(client, {
     id: 'healed',
@@ -144,7 +144,7 @@ test('over HTTP/2 a client gets the same answers and the same events', async (t)
   t.deepEqual(validate({ truth: truthOf(watch.events), watches: [watch], lists: [] }), []);
 });
 
-/** Objects in three places that are created, change, take on and lose the label, and are deleted in part. Answers the last one written. */
+/** Objects in three places that are created, change, gain and lose the label, and are deleted in part. Gives the last one written. */
 async function lifeOfObjects(client: KubeClient, prefix: string): Promise<KubeObject> {
   let last: KubeObject | undefined;
   for (const [shard, cluster] of [

@@ -1,15 +1,15 @@
 /**
  * What clients of one server saw, written down for the validators: every watch with all its events in the order they
- * came, every list, and the truth: each change of the store that is known, by revision.
+ * came, every list, and the truth: each known change of the store, by revision.
  *
- * Nothing here judges. A history is data, so that a violation found once can be kept as a test.
+ * Nothing here checks anything. A history is data, so that a violation found once can be kept as a test.
  */
 import type { KubeClient, KubeList, KubeObject, WatchEvent, WatchOptions } from './kube-client.js';
 
 /** A resourceVersion as a number that can be compared; revisions of an epoch exceed 2^53. */
 export type Position = bigint;
 
-/** What an informer keys an object by, plus the shard: `shard|cluster|namespace|name`. */
+/** The key by which an informer holds an object, plus the shard: `shard|cluster|namespace|name`. */
 export type ObjectKey = string;
 
 export type SeenEvent = Readonly<{
@@ -20,7 +20,7 @@ export type SeenEvent = Readonly<{
   labels: Readonly<Record<string, string>>;
   /** The bookmark that ends the initial events of a WatchList. */
   initialEventsEnd: boolean;
-  /** A DELETED that names an object and says nothing of it. */
+  /** A DELETED that carries nothing but the object's name. */
   bare?: true;
   /** The code of an ERROR's Status. */
   code?: number;
@@ -30,36 +30,36 @@ export type SeenEvent = Readonly<{
 export type Covered = Readonly<{ covers: (key: ObjectKey) => boolean; selects?: (change: Pick<Change, 'key' | 'labels'>) => boolean }>;
 
 /**
- * How a watch began: behind a revision, or with initial events. `named` is the old revision it carried, if any; `isHealed` when the server
- * still remembers all deletions since, so that a client which forgets nothing ends with the state (D4).
+ * How a watch began: after a revision, or with initial events. `named` is the old revision it carried, if any; `isHealed` when the server
+ * still remembers all deletions since, so that a client which drops nothing ends with the state (D4).
  */
 export type Began = Readonly<{ kind: 'behind'; position: Position } | { kind: 'initial'; named?: Position; isHealed?: boolean }>;
 
 export type SeenWatch = Covered &
-  Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; /** The watch this one goes on from. */ resumes?: string }>;
+  Readonly<{ id: string; began: Began; events: readonly SeenEvent[]; /** The watch that this one continues. */ resumes?: string }>;
 
 export type SeenList = Covered &
   Readonly<{
     id: string;
     position: Position;
     entries: readonly Readonly<{ key: ObjectKey; position: Position }>[];
-    /** The watch that was begun behind it. */ watchedBy?: string;
+    /** The watch that began after it. */ watchedBy?: string;
   }>;
 
 /** One change of the store. A put's labels are those it wrote. */
 export type Change = Readonly<{ kind: 'put' | 'delete'; key: ObjectKey; position: Position; labels: Readonly<Record<string, string>> }>;
 
 /**
- * A write that was answered. Each key has one writer at a time. `turn` is the label that tells its puts apart. The acknowledgement of a push names no
- * revision; nor does the answer to a DELETE, so a delete has only that of what it deleted, `behind`.
+ * An acknowledged write. Each key has one writer at a time. `turn` is the label that distinguishes its puts. Neither the acknowledgement of a push
+ * nor the answer to a DELETE names a revision, so a delete has only that of the object it deleted, `behind`.
  */
 export type Acknowledged = Readonly<
   { kind: 'put'; key: ObjectKey; position?: Position; turn: string } | { kind: 'delete'; key: ObjectKey; behind: Position }
 >;
 
 /**
- * A revision that an answer showed as the present one, and when the client asked and got it. `what` is what was written at that revision. What
- * shows no more than this is asked for at 0 and answered at Infinity.
+ * A revision that an answer showed as the present one, and when the client asked and got it. `what` is the write at that revision. An answer that
+ * shows only this has 0 as its time of asking and Infinity as its time of answering.
  */
 export type Sighting = Readonly<{ position: Position; askedMs: number; answeredMs: number; what?: string }>;
 
@@ -112,7 +112,7 @@ export function seenList(id: string, list: KubeList, covered: Covered, watchedBy
 }
 
 /**
- * The truth as one watch of everything tells it: a plain watch that covers all, selects all and began before the first
+ * The truth as one watch of everything shows it: a plain watch that covers all, selects all and began before the first
  * change. A DELETED of such a watch is a deletion, never a flip; a bare one is no change.
  */
 export function truthOf(full: readonly SeenEvent[]): readonly Change[] {
@@ -122,10 +122,10 @@ export function truthOf(full: readonly SeenEvent[]): readonly Change[] {
   });
 }
 
-/** A watch that writes its events down until it is closed or the server ends it. */
+/** A watch that records its events until it is closed or the server ends it. */
 export class WatchRecorder {
   readonly id: string;
-  /** Resolves once the server watches, or the watch has ended. */
+  /** Resolves once the server answers the watch, or the watch has ended. */
   readonly opened: Promise<void>;
   readonly #events: SeenEvent[] = [];
   readonly #stop = new AbortController();
@@ -161,7 +161,7 @@ export class WatchRecorder {
     );
   }
 
-  /** Resolves once an event fulfils the test; rejects when the watch ends or the time is over before. */
+  /** Resolves once an event fulfils the test; rejects when the watch ends or time runs out before. */
   async until(test: (event: SeenEvent) => boolean, withinMs = 15_000): Promise<SeenEvent> {
     const deadline = performance.now() + withinMs;
     let ended = false;

@@ -2,7 +2,7 @@ import type { FrameOf } from '../../src/frames/frame.js';
 import { shardName } from '../support/objects.js';
 import { aProcess } from '../support/pushes.js';
 
-/** Of a shard whose pusher is at the very cache that tells. */
+/** Of a shard whose pusher is at the very cache that sends the claim. */
 export function aClaimFrame(claim: Partial<FrameOf<'claim'>> = {}): FrameOf<'claim'> {
   const { origin = 'far' } = claim;
   const { term = 5 } = claim;

@@ -1,4 +1,4 @@
-/** An APIExport of amber as its pusher syncs it: with a uid, without which no other cache would take it. */
+/** An APIExport of amber as its pusher syncs it. It has a uid: no other cache accepts an object without one. */
 import { parseCanonicalPath } from '../../src/domain/cluster.js';
 import { compose } from '../../src/domain/compose.js';
 import { scanObject } from '../../src/domain/object-text.js';

@@ -1,4 +1,4 @@
-/** What a child may do to its parent, whatever it sends: over real websockets, with the certificates of both. */
+/** What a child may do to its parent, whatever it sends: real websockets, and certificates at both ends. */
 import test from 'ava';
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
@@ -57,7 +57,7 @@ async function aParent(t: ExecutionContext, rules: string) {
   return { server, child };
 }
 
-test('a rule with a path does not keep the other conditions from being judged: cluster and label count as well', async (t) => {
+test('a rule with a path still requires its other conditions: cluster and label count as well', async (t) => {
   const rules = `[{shards: [amber], clusters: [acme], labels: {tier: gold}}, {shards: [amber], clusters: [acme], pathPrefix: 'root:tenant-a'}]`;
   const { server, child } = await aParent(t, rules);
 
@@ -74,7 +74,7 @@ test('a rule with a path does not keep the other conditions from being judged: c
   t.deepEqual(await objectsOf(server), ['amber gold', 'amber inside']);
 });
 
-test('a child takes no shard that its accept does not name', async (t) => {
+test('a child does not get a shard that its accept does not name', async (t) => {
   const server = await aServer(t, { config: accepting(`[{labels: {tier: gold}}]`) });
   const pusher = await RawPusher.open(server, { term: 1_000 });
   await pusher.sync(exports, [pushedExport('one'), pushedExport('two')]);
@@ -90,25 +90,25 @@ test('a child takes no shard that its accept does not name', async (t) => {
 
 const inTenant = `[{shards: [amber], pathPrefix: 'root:tenant-a'}]`;
 
-test('an object that names no path has that which the same child told of its logical cluster, in a frame before or earlier in its own', async (t) => {
+test('an object that names no path has the path that the same child sent before for its logical cluster, in the same frame or earlier', async (t) => {
   const { server, child } = await aParent(t, inTenant);
-  const before = child.put(exports, [anExport('early'), anExport('teller', { path: 'root:tenant-a:team' }), anExport('behind')]);
+  const before = child.put(exports, [anExport('early'), anExport('pathed', { path: 'root:tenant-a:team' }), anExport('behind')]);
   const later = child.put(exports, [anExport('next'), anExport('far', { cluster: 'beta' })]);
   await child.acknowledged(later);
 
-  t.deepEqual(await objectsOf(server), ['amber behind', 'amber next', 'amber teller']);
+  t.deepEqual(await objectsOf(server), ['amber behind', 'amber next', 'amber pathed']);
   await child.acknowledged(child.put(exports, [anExport('durable'), anExport('far', { cluster: 'beta' })]));
-  t.deepEqual(await objectsOf(server), ['amber behind', 'amber durable', 'amber next', 'amber teller']);
+  t.deepEqual(await objectsOf(server), ['amber behind', 'amber durable', 'amber next', 'amber pathed']);
   t.is(before, 3);
 });
 
-test('what the policy refuses sends no path', async (t) => {
+test('the path on an object that the policy refuses counts for no other object', async (t) => {
   const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a', labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a', clusters: [acme]}]`;
   const { server, child } = await aParent(t, rules);
 
   await child.acknowledged(
     child.put(exports, [
-      anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }),
+      anExport('pathed', { cluster: 'beta', path: 'root:tenant-a' }),
       anExport('one', { cluster: 'beta', labels: { tier: 'gold' } }),
       anExport('outside', { path: 'root:tenant-b' }),
       anExport('two'),
@@ -118,24 +118,24 @@ test('what the policy refuses sends no path', async (t) => {
   t.deepEqual(await objectsOf(server), []);
 });
 
-test('where a path moves out of what is accepted, nothing more comes in of that logical cluster', async (t) => {
-  const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a'}, {shards: [amber], labels: {tells: path}}]`;
+test('once a path moves out of what is accepted, no further object of that logical cluster comes in', async (t) => {
+  const rules = `[{shards: [amber], pathPrefix: 'root:tenant-a'}, {shards: [amber], labels: {names: path}}]`;
   const { server, child } = await aParent(t, rules);
-  await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a', labels: { tells: 'path' } }), anExport('one')]));
+  await child.acknowledged(child.put(exports, [anExport('pathed', { path: 'root:tenant-a', labels: { names: 'path' } }), anExport('one')]));
 
-  await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-b', labels: { tells: 'path' } }), anExport('two')]));
+  await child.acknowledged(child.put(exports, [anExport('pathed', { path: 'root:tenant-b', labels: { names: 'path' } }), anExport('two')]));
 
-  t.deepEqual(await objectsOf(server), ['amber one', 'amber teller']);
+  t.deepEqual(await objectsOf(server), ['amber one', 'amber pathed']);
 });
 
-test('a slice whose objects came before the path of their logical cluster is asked for anew, once the path has come', async (t) => {
+test('once the path of a logical cluster arrives, the parent asks again for the slice whose objects came before it', async (t) => {
   const { child } = await aParent(t, inTenant);
   child.begin(schemas);
   child.put(schemas, [aSchema('early')], 'v1alpha1');
   const others = await child.acknowledged(child.end(schemas, 1));
   t.deepEqual(kindsOf(others), ['refuse']);
 
-  const received = await child.acknowledged(child.put(exports, [anExport('teller', { path: 'root:tenant-a' })]));
+  const received = await child.acknowledged(child.put(exports, [anExport('pathed', { path: 'root:tenant-a' })]));
 
   t.deepEqual(kindsOf(received), ['resync']);
 });
@@ -144,7 +144,7 @@ for (const [reporter, received] of [
   ['apiexports', 'apiresourceschemas'],
   ['apiresourceschemas', 'apiexports'],
 ] as const)
-  test(`a real child has all of its tenant at its parent, also where ${reporter} tell the paths of ${received}`, async (t) => {
+  test(`a parent gets the whole tenant of a real child, also where ${reporter} bring the paths of ${received}`, async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root', { config: accepting(inTenant) });
     const east = await tree.cache('east', { parent: root, config: `parent: {forward: [{types: ['*']}]}\n` });
@@ -163,7 +163,7 @@ for (const [reporter, received] of [
     t.deepEqual(await objectsOf(root, 'apiresourceschemas', 'v1alpha1'), ['amber v.s']);
   });
 
-test('what an accept takes nothing of a child cannot remove, neither by an end nor one by one', async (t) => {
+test('a child cannot remove objects of a type that accept does not name, neither by an end nor by deletes', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: [amber], types: [apiexports.apis.kcp.io]}]`) });
   const pusher = await RawPusher.open(server, { term: 1_000 });
   await pusher.sync(schemas, [aSchema('v.one'), aSchema('v.two')], 'v1alpha1');
@@ -178,7 +178,7 @@ test('what an accept takes nothing of a child cannot remove, neither by an end n
   t.deepEqual(await objectsOf(server, 'apiresourceschemas', 'v1alpha1'), ['amber v.one', 'amber v.two']);
 });
 
-test('where its own accept ceases to take a type, a cache lets go of what came of it, also while the child is away', async (t) => {
+test('when a cache’s own accept drops a type, the cache removes the objects that came by it, also while the child is away', async (t) => {
   const poll = 'link: {policyPoll: 100ms}\n';
   const onlyExports = accepting('[{shards: [amber], types: [apiexports.apis.kcp.io]}]');
   const onlySchemas = accepting('[{shards: [amber], types: [apiresourceschemas.apis.kcp.io]}]');
@@ -205,11 +205,11 @@ test('where its own accept ceases to take a type, a cache lets go of what came o
 
   await until(async () => (await objectsOf(server)).length === 0);
   t.is(await viaOf(server), 'child/east');
-  // What it was sent and did not read keeps it from seeing its end.
+  // The child did not read all that it was sent, so it would never see the end of its connection.
   again.socket.terminate();
 });
 
-test('where its own accept is narrowed, a cache lets go of what it refuses now, though the child syncs nothing anew', async (t) => {
+test('when a cache’s own accept is narrowed, the cache removes what it now refuses, though the child resyncs nothing', async (t) => {
   const poll = 'link: {policyPoll: 100ms}\n';
   let config = accepting('[{shards: [amber]}]') + poll;
   const server = await aServer(t, { config: () => config });
@@ -221,12 +221,12 @@ test('where its own accept is narrowed, a cache lets go of what it refuses now, 
     return child.acknowledged(child.end(exports, objects.length, 'a link filter'));
   };
   const [gold, tin] = [anExport('gold', { labels: { tier: 'gold' } }), anExport('tin', { path: 'root:tenant-b', labels: { tier: 'tin' } })];
-  const [reporter, received] = [anExport('teller', { cluster: 'beta', path: 'root:tenant-a' }), anExport('told', { cluster: 'beta' })];
+  const [reporter, received] = [anExport('pathed', { cluster: 'beta', path: 'root:tenant-a' }), anExport('plain', { cluster: 'beta' })];
   await syncAll(gold, tin, reporter, received);
 
   config = accepting(`[{shards: [amber], labels: {tier: gold}}, {shards: [amber], pathPrefix: 'root:tenant-a'}]`) + poll;
   await until(async () => !(await objectsOf(server)).includes('amber tin'));
-  t.deepEqual(await objectsOf(server), ['amber gold', 'amber teller', 'amber told']);
+  t.deepEqual(await objectsOf(server), ['amber gold', 'amber pathed', 'amber plain']);
   await syncAll(gold, reporter, received);
   child.socket.terminate();
   await until(async () => (await statusOf(server)).tree?.children[0]?.connection.kind === 'away');
@@ -236,10 +236,10 @@ test('where its own accept is narrowed, a cache lets go of what it refuses now, 
 
   t.is((await openChild(server).then((again) => again.expect('resync'))).slice.resource.resource, 'apiexports');
   await until(async () => (await objectsOf(server)).length === 2);
-  t.deepEqual(await objectsOf(server), ['amber teller', 'amber told']);
+  t.deepEqual(await objectsOf(server), ['amber pathed', 'amber plain']);
 });
 
-test('a child claims no more shards than it may, also where it removes them again; that is logged, counted and sent', async (t) => {
+test('a child claims no more shards than its limit, also if it removes them again; refused claims are logged, counted and reported', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`), flags: { 'link-shards-per-child-max': '3' } });
   const child = await openChild(server);
   const names = (shards: StatusReport['shards']): readonly string[] => shards.map(({ shard }) => shard).toSorted();
@@ -258,7 +258,7 @@ test('a child claims no more shards than it may, also where it removes them agai
   t.regex((await server.client().raw('GET', '/metrics')).text, /^strata_link_claims_unheard_total 34$/m);
 });
 
-test('a child whose accept is for every shard does not get those that another one is named for', async (t) => {
+test('a child whose accept covers every shard does not get a shard that another child’s accept names', async (t) => {
   const server = await aServer(t, { config: accepting(`[{shards: ['*']}]`, ', west: {accept: [{shards: [birch]}]}') });
   const child = await openChild(server);
 

@@ -1,4 +1,4 @@
-/** Real caches in one process, joined by real links: what becomes of what crosses when links break and policies change. */
+/** Real caches in one process, joined by real links: what happens to filtered objects when links break and policies change. */
 import test from 'ava';
 import { sliceOf, pushedExport, pushedObject, RawPusher } from '../support/raw-pusher.js';
 import { aClusterCachedResource } from '../support/objects.js';
@@ -16,7 +16,7 @@ function labelled(name: string, labels: Record<string, string>, more: Record<str
 }
 
 test.serial(
-  '4: what is created and deleted, or recreated, while the link is down comes to what is there, with no event for the rest',
+  '4: after a link was down, creates, deletes and recreates converge to the present, with no event for other objects',
   async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');
@@ -47,7 +47,7 @@ test.serial(
   },
 );
 
-test.serial('5: labels and annotations that flip while the link is down take objects out of the policy and into it', async (t) => {
+test.serial('5: labels and annotations that change while the link is down move objects out of the policy and into it', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const link = await aCutLink(t, root);
@@ -76,7 +76,7 @@ test.serial('5: labels and annotations that flip while the link is down take obj
 });
 
 test.serial(
-  '6: a policy that changes while its cache is up or down lets go of what it does not let through any more, and of nothing else',
+  '6: a policy that changes while its cache is up or down removes from the other end what it no longer lets through, and nothing else',
   async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');
@@ -101,7 +101,7 @@ test.serial(
   },
 );
 
-test.serial('9, 16: one slice that is not ended removes nothing anywhere, and holds up no other slice of its shard', async (t) => {
+test.serial('9, 16: a slice without its end removes nothing anywhere and holds up no other slice of its shard', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -125,7 +125,7 @@ test.serial('9, 16: one slice that is not ended removes nothing anywhere, and ho
   await holds(t, root, 'one');
 });
 
-test.serial('14: many changes that do not cross, between two that do, cost the other end nothing', async (t) => {
+test.serial('14: many filtered-out changes between two that pass cost the other end nothing', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, config: forwarding(`[{labels: 'tier=gold'}]`) });
@@ -147,7 +147,7 @@ test.serial('14: many changes that do not cross, between two that do, cost the o
   t.deepEqual(watch(), ['ADDED last']);
 });
 
-test.serial('15: a type that is declared at its origin reaches the other branch, declaration first', async (t) => {
+test.serial('15: a type declared at its origin reaches the other branch, with the declaration first', async (t) => {
   const tree = await aTree(t);
   const rules = `[{types: [instances.machines.svm.io]}]`;
   const root = await tree.cache('root');
@@ -174,7 +174,7 @@ test.serial('15: a type that is declared at its origin reaches the other branch,
   await until(async () => (await listed(west)).includes('"one"'));
 });
 
-test.serial('what crosses by its path follows the path: it comes when the path does, moves with it, and leaves with it', async (t) => {
+test.serial('an object that is let through by its path comes when the path does, moves with it, and leaves with it', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, config: forwarding(`[{pathPrefix: 'root:tenant'}]`) });

@@ -1,4 +1,4 @@
-/** Which ids a child may come with, over real websockets: none that is another's, and however many it makes up, they fill nothing. */
+/** Which ids a child may name, over real websockets: never another neighbour’s; and ids that it makes up fill nothing. */
 import test from 'ava';
 import Database from 'better-sqlite3';
 import { linksMax } from '../../src/domain/push.js';
@@ -23,7 +23,7 @@ async function leave(server: TestServer, child: RawPusher, name: string): Promis
   await until(async () => (await statusOf(server)).tree?.children.find((each) => each.name === name)?.connection.kind === 'away');
 }
 
-/** Why it is not welcome. */
+/** Why the child is refused. */
 async function refusal(server: TestServer, name: string, id: string): Promise<string> {
   const child = await greetingChild(server, name, id);
   const { reason } = await farewell(child);
@@ -37,7 +37,7 @@ async function farewell(child: RawPusher) {
   }
 }
 
-test('a child comes with no id that another one came with last, whether that is there or not, nor with this cache’s own or none', async (t) => {
+test('a child may not name the last id of another child, connected or not, nor this cache’s own id, nor none', async (t) => {
   const server = await aServer(t, { config: accepting });
   const west = await openChild(server, 'west', 'id-1');
 
@@ -54,7 +54,7 @@ test('a child comes with no id that another one came with last, whether that is 
   t.deepEqual(await idsOf(again), ['west id-1']);
 });
 
-test('a child that was refused for its id is no neighbour: whether all is known does not wait for it', async (t) => {
+test('a child that was refused because of its id is no neighbour: completeness does not wait for it', async (t) => {
   const server = await aServer(t, { config: accepting });
   const west = await openChild(server, 'west', 'id-1');
   await refusal(server, 'east', 'id-1');
@@ -67,7 +67,7 @@ test('a child that was refused for its id is no neighbour: whether all is known 
   t.deepEqual(await idsOf(server), []);
 });
 
-test('an id that a child has left is free, so one child keeps no more than one of others out', async (t) => {
+test('an id that a child no longer uses is free, so one child cannot block more than one id', async (t) => {
   const server = await aServer(t, { config: accepting });
   for (let i = 0; i < 5; i++) await openChild(server, 'east', `id-of-${i}`);
 
@@ -77,7 +77,7 @@ test('an id that a child has left is free, so one child keeps no more than one o
   t.deepEqual(await idsOf(server), ['east id-of-4', 'west id-of-0']);
 });
 
-test('a child with the id of its parent’s parent is sent away, at the latest once that is there, and keeps it from nothing', async (t) => {
+test('a child with the id of its parent’s parent is sent away once that parent is connected, and does not block that connection', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root', { config: accepting });
   const rootId = (await statusOf(root)).cache.id;
@@ -113,7 +113,7 @@ test('ids that a child makes up fill neither the store nor memory', async (t) =>
   t.deepEqual(rows, ['the-last']);
 });
 
-test('where as many children were here as are remembered, a new one is asked to come back later, and those that are known come in', async (t) => {
+test('once as many children are remembered as may be, a new one is asked to come back later and known ones are let in', async (t) => {
   const server = await aServer(t, { config: accepting });
   await openChild(server, 'west');
   await server.stop();

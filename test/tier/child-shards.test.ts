@@ -13,7 +13,7 @@ async function twoAtMost(...states: readonly ReturnType<typeof aShardState>[]) {
   return { shards: new ChildShards(known, 2), pushes };
 }
 
-test('a child may claim so many shards, those that it has from before included, and any of them anew', async (t) => {
+test('a child may claim a bounded number of shards, which counts those it already has; it may claim each of them again', async (t) => {
   const { shards } = await twoAtMost(aShardState(amber, 5, { via: 'child/east' }), aShardState(dune, 5));
 
   t.deepEqual(
@@ -24,7 +24,7 @@ test('a child may claim so many shards, those that it has from before included, 
   t.true([amber, birch, cedar, dune].every((shard) => shards.take('parent', shard)));
 });
 
-test('what another neighbour has by now leaves room, what was removed does not', async (t) => {
+test('a shard that moved to another neighbour frees its place, a removed one does not', async (t) => {
   const { shards, pushes } = await twoAtMost();
   t.true(shards.take('child/east', amber));
   t.true(shards.take('child/east', birch));
@@ -37,7 +37,7 @@ test('what another neighbour has by now leaves room, what was removed does not',
   t.false(shards.take('child/east', dune));
 });
 
-test('a child that is forgotten begins anew, and a shard that is forgotten counts for nobody', async (t) => {
+test('a forgotten child starts from zero, and a forgotten shard counts against nobody', async (t) => {
   const { shards } = await twoAtMost();
   for (const shard of [amber, birch]) t.true(shards.take('child/east', shard));
   for (const shard of [amber, birch]) t.true(shards.take('child/west', shard));

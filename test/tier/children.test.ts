@@ -26,7 +26,7 @@ function names({ tier }: RigCache): readonly string[] {
   return [...tier.children].map(({ name, term }) => `${name} ${term}`);
 }
 
-test('a child is welcomed and told where it stands, before anything else', async (t) => {
+test('a child is first welcomed and sent its place in the tree', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
 
@@ -41,7 +41,7 @@ test('a child is welcomed and told where it stands, before anything else', async
   t.deepEqual(names(root), ['east 1000']);
 });
 
-test('who may not be a child is told why, and to come back much later', async (t) => {
+test('a child that is not allowed is sent the reason, and asked to come back much later', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const table: readonly (readonly [string, FrameOf<'hello'>, Caller | undefined, string])[] = [
@@ -64,7 +64,7 @@ test('who may not be a child is told why, and to come back much later', async (t
   }
 });
 
-test('a master may speak for any cache', async (t) => {
+test('a master may connect as any cache', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
 
@@ -73,7 +73,7 @@ test('a master may speak for any cache', async (t) => {
   t.deepEqual(names(root), ['east 1000']);
 });
 
-test('a later process of a name, or the same one again, takes the place of the one before; an earlier one is refused', async (t) => {
+test('a later process of the same name, or the same process again, replaces the connection before; an earlier process is refused', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const first = await greet(rig, root);
@@ -93,7 +93,7 @@ test('a later process of a name, or the same one again, takes the place of the o
   t.true(later.root.isOpen);
 });
 
-test('the id that a child came with last is no other child’s, also once that has gone', async (t) => {
+test('no other child may use the last id of a child, even after that child is gone', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await greet(rig, root);
@@ -112,7 +112,7 @@ test('the id that a child came with last is no other child’s, also once that h
   t.true(back.root.isOpen);
 });
 
-test('a child that is being forgotten is let in behind that, and one that is connected is not forgotten', async (t) => {
+test('a child that is being forgotten is let in afterwards, and a connected child is not forgotten', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await greet(rig, root);
@@ -129,7 +129,7 @@ test('a child that is being forgotten is let in behind that, and one that is con
   t.is(await root.tier.forgetting.leave('west'), undefined);
 });
 
-test('children of different names go on side by side', async (t) => {
+test('children of different names stay connected side by side', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
 
@@ -142,7 +142,7 @@ test('children of different names go on side by side', async (t) => {
   t.deepEqual(names(root), ['west 1000']);
 });
 
-test('what comes out of turn ends the session', async (t) => {
+test('a frame out of turn ends the session', async (t) => {
   const slice = { shard: 'amber', resource: { group: '', resource: 'secrets', identity: '' } } as never;
   const table: readonly (readonly [string, Parameters<ConnectionEnd['send']>[0]])[] = [
     ['a second hello', aHello()],
@@ -163,7 +163,7 @@ test('what comes out of turn ends the session', async (t) => {
   }
 });
 
-test('a chain knows its way up, and whoever is above is refused as a child', async (t) => {
+test('a cache knows its chain up to the root, and refuses any cache of that chain as a child', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const middle = await rig.cache('middle', { urls: ['root'] });
@@ -179,7 +179,7 @@ test('a chain knows its way up, and whoever is above is refused as a child', asy
   for (const cache of [leaf, middle, root]) cache.stop();
 });
 
-test('a loop that arises later is found by the route: the root comes to follow its grandchild', async (t) => {
+test('a loop that forms later is found by the route: here the root comes to follow its grandchild', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const middle = await rig.cache('middle', { urls: ['root'] });
@@ -192,12 +192,12 @@ test('a loop that arises later is found by the route: the root comes to follow i
   for (let i = 0; i < 20; i++) await rig.advance(5_000);
 
   const open = [reconfigured, middle, leaf].filter(({ tier }) => tier.parent?.kind === 'open');
-  t.true(open.length < 3, 'somewhere the ring is open');
+  t.true(open.length < 3, 'one link of the ring is open');
   t.true(rig.connections.flat().some((end) => byesOf(end).includes('loop')));
   for (const cache of [reconfigured, middle, leaf]) cache.stop();
 });
 
-test('two caches that come to follow each other at the same moment find out', async (t) => {
+test('two caches that come to follow each other at the same moment notice it', async (t) => {
   const rig = new TierRig();
   const one = await rig.cache('one', { urls: ['two'] });
   const two = await rig.cache('two', { urls: ['one'] });
@@ -208,7 +208,7 @@ test('two caches that come to follow each other at the same moment find out', as
   for (const cache of [one, two]) cache.stop();
 });
 
-test('a cache that stops says so to its children', async (t) => {
+test('a cache that stops says goodbye to its children', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const { child, root: end, over } = await greet(rig, root);

@@ -1,7 +1,7 @@
 /**
- * One shard in a network of caches that choose by domain/claim.ts and tell each other, message by message in random order. Parents change, links
+ * One shard in a network of caches that choose by domain/claim.ts and send each other claims, one by one in random order. Parents change, links
  * break, processes die, disks are lost or put back from a copy, clocks differ, pushers and plain writers come and operators remove the shard.
- * Nothing else of the server is here, so thousands of networks are tried in a second.
+ * No other part of the server is here, so thousands of networks run in a second.
  */
 import { arrived, choose, compareClaims, judgeClaim, type Choice, type Given, type Offer } from '../../src/domain/claim.js';
 import { childNeighbour, type Neighbour } from '../../src/domain/via.js';
@@ -24,7 +24,7 @@ type Cache = {
 
 type Link = Readonly<{ child: number; parent: number; up: Offer[]; down: Offer[] }>;
 
-/** A pusher's process, and where it is, until it is fenced. It may not have heard what it was given last. */
+/** A pusher's process and the cache it is connected to, until it is fenced. It may not have received the last term it was given. */
 type Pusher = { readonly process: string; term: number; at: number };
 
 export class ClaimNetwork {
@@ -51,7 +51,7 @@ export class ClaimNetwork {
     }));
   }
 
-  /** What is wrong once `events` have happened, everything is up again, and all is told; undefined when nothing is. */
+  /** What is wrong once `events` have happened, everything is up again and every claim has arrived; undefined when nothing is. */
   run(events: number): string | undefined {
     for (let i = 0; i < events; i++) {
       this.#now += 1 + this.#below(50);
@@ -60,11 +60,11 @@ export class ClaimNetwork {
     }
     for (const cache of this.#caches) if (!cache.isUp) this.#start(cache);
     for (let round = 0; round < 3; round++) for (const cache of this.#caches) this.#open(cache);
-    for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop telling each other';
-    // Pushers that were sent away come back, and one at least stays.
+    for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop sending each other claims';
+    // Pushers that lost their cache come back, and at least one stays.
     for (let round = 0; round <= this.#processes; round++) {
       for (const pusher of this.#pushers) this.#connectPusher(pusher, true);
-      for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop telling each other';
+      for (let received = 0; this.#deliver(); received++) if (received > 100_000) return 'they never stop sending each other claims';
     }
     return this.#wrong() ?? this.#wrongPusher();
   }
@@ -87,7 +87,7 @@ export class ClaimNetwork {
     else if (which < 0.85) this.#restore(cache, this.#blank());
   }
 
-  /** A new pusher, the one there was at another cache, a plain writer, or an operator. */
+  /** A new pusher, a pusher that moved from another cache, a plain writer, or an operator. */
   #claim(cache: Cache): void {
     if (!cache.isUp) return;
     const known = cache.disk.choice?.state;
@@ -106,7 +106,7 @@ export class ClaimNetwork {
     else this.#set(cache, { ...none, term: after, removed: true });
   }
 
-  /** Whoever is fenced ends. A welcome may be lost, with what it gives. */
+  /** A process that is fenced ends. A welcome may be lost, with the term it gives. */
   #connectPusher(pusher: Pusher, isHeard = this.#random() < 0.8): void {
     const { process, term, at } = pusher;
     const cache = this.#cache(at);
@@ -163,7 +163,7 @@ export class ClaimNetwork {
     return true;
   }
 
-  /** Not below itself: a cache refuses a child that is above it. */
+  /** Never below itself: a cache refuses a child that is above it. */
   #open(child: Cache): void {
     const parent = child.parent === undefined ? undefined : this.#caches[child.parent];
     if (parent === undefined || !child.isUp || !parent.isUp || this.#links.has(child.name)) return;
@@ -197,7 +197,7 @@ export class ClaimNetwork {
     this.story.push(`${cache.name} stops`);
   }
 
-  /** Paths, and whether somebody is reached, are not on the disk. */
+  /** Paths and `reached` are not on the disk. */
   #start(cache: Cache): void {
     const { disk } = cache;
     cache.isUp = true;
@@ -230,7 +230,7 @@ export class ClaimNetwork {
       if (top.removed || plainOrigin === undefined) continue;
       const isOrigin = plainOrigin.disk.choice?.state.via === 'local';
       for (const cache of group) {
-        if (!isOrigin && cache.disk.choice?.reached === true) return `${cache.name} takes an origin for reached where nobody writes`;
+        if (!isOrigin && cache.disk.choice?.reached === true) return `${cache.name} believes that an origin is reached where nobody writes`;
         const end: Cache | undefined = isOrigin ? this.#follow(cache) : plainOrigin;
         if (end !== plainOrigin) return `${cache.name} does not lead to ${plainOrigin.name}`;
         if (isOrigin && cache.disk.choice?.reached !== true) return `${cache.name} does not know that it reaches the origin`;
@@ -239,20 +239,20 @@ export class ClaimNetwork {
     return undefined;
   }
 
-  /** Of the pushers that were not fenced one at most is where the caches that it can be known to agree that it is. */
+  /** At most one pusher that was not fenced is left; the caches it can be known to agree where it is. */
   #wrongPusher(): string | undefined {
     for (const group of this.#groups()) {
       const here = [...this.#pushers].filter(({ at }) => group.some(({ name }) => name === at));
       if (here.length > 1) return `${here.map(({ process }) => process).join(' and ')} push both`;
       for (const { process, at } of here) {
         const state = this.#cache(at).disk.choice?.state;
-        if (state?.process !== process || state.via !== 'local') return `${process} was not fenced, and has not the shard`;
+        if (state?.process !== process || state.via !== 'local') return `${process} was not fenced, but does not have the shard`;
       }
     }
     return undefined;
   }
 
-  /** The cache that its neighbours lead to; undefined when they lead nowhere. */
+  /** The cache that the neighbours of this one lead to; undefined when they lead nowhere. */
   #follow(from: Cache): Cache | undefined {
     let at: Cache | undefined = from;
     for (let hops = 0; at !== undefined && hops < this.#caches.length; hops++) {

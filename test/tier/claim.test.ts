@@ -60,7 +60,7 @@ test('claims are ordered by term, removal and the id of their origin', (t) => {
   t.is(compareClaims(anOffer(5), anOffer(5, { path: [], reached: false })), 0);
 });
 
-test('what a pusher is given is above all that was known, and its own as long as nobody came behind it', (t) => {
+test('a pusher is given a term above all known ones, and keeps its own term until another pusher comes', (t) => {
   const [clock, far] = [1_000, 2 ** 42];
   const removed = known(5, { via: undefined, removed: true, process: '' });
   const table: readonly (readonly [
@@ -75,7 +75,7 @@ test('what a pusher is given is above all that was known, and its own as long as
     ['for the first time, where another has it', known(5), 0, 'new', clock],
     ['for the first time, where the clock is behind', known(5_000), 0, 'new', 5_001],
     ['the same again', known(5), 5, 'process-5', 'the same'],
-    ['the same, which has not heard what it was given', known(5), 0, 'process-5', 'the same'],
+    ['the same, which has not received its last term', known(5), 0, 'process-5', 'the same'],
     ['the same, with what it had before', known(5), 4, 'process-5', 'the same'],
     ['another with the same number: a disk was put back', known(5), 5, 'other', 'fenced'],
     ['one before', known(5), 4, 'other', 'fenced'],
@@ -98,17 +98,17 @@ test('what a pusher is given is above all that was known, and its own as long as
     else if (given === 'the same') t.is(state, before, what);
     else t.deepEqual(state, { shard, term: given, process, removed: false, origin: 'own', via: 'local', plain: false }, what);
   }
-  t.is(arrived('own', undefined, { shard, process: 'p', term: 0, nowMs: far * 2 })?.term, far, 'no clock gives more');
+  t.is(arrived('own', undefined, { shard, process: 'p', term: 0, nowMs: far * 2 })?.term, far, 'no clock gives a higher term');
 });
 
-test('what was chosen for a link takes the shard when it is higher, or the same by another way', (t) => {
+test('a claim chosen from a link takes the shard if it is higher, or the same by another path', (t) => {
   const table: readonly (readonly [what: string, before: ShardState | undefined, claim: Claim, verdict: Verdict])[] = [
     ['nothing known', undefined, known(5, { via: east }), 'takes'],
     ['higher, of a pusher', known(5), known(6, { via: east }), 'takes'],
     ['lower', known(5, { via: east }), known(4, { via: west }), 'refused'],
     ['the same', known(5, { via: east }), known(5, { via: east }), 'stands'],
-    ['another way', known(5, { via: east }), known(5, { via: west }), 'takes'],
-    ['no way', known(5, { via: east }), known(5, { via: undefined }), 'takes'],
+    ['another path', known(5, { via: east }), known(5, { via: west }), 'takes'],
+    ['no path', known(5, { via: east }), known(5, { via: undefined }), 'takes'],
     ['what is here, by a link', known(5), known(5, { via: east, origin: 'own' }), 'refused'],
     ['a removal, higher', known(5, { via: east }), known(6, { via: undefined, removed: true }), 'takes'],
     ['a removal, known', known(5, { via: undefined, removed: true }), known(5, { via: undefined, removed: true, origin: 'own' }), 'stands'],
@@ -119,7 +119,7 @@ test('what was chosen for a link takes the shard when it is higher, or the same 
   t.like(claimed(known(6, { via: undefined, removed: true })), { via: undefined, removed: true, plain: false });
 });
 
-test('of those who report on the highest claim the nearest is chosen that reaches it, and does not lead back', (t) => {
+test('of the neighbours that report the highest claim, a cache chooses the nearest that reaches it without a loop', (t) => {
   const table: readonly (readonly [
     what: string,
     before: Choice | undefined,
@@ -127,14 +127,14 @@ test('of those who report on the highest claim the nearest is chosen that reache
     via: Via | undefined,
     reached: boolean,
   ])[] = [
-    ['the first to tell', undefined, { [east]: anOffer(5) }, east, true],
+    ['the first to report', undefined, { [east]: anOffer(5) }, east, true],
     ['the highest', aChoice(5, { via: east }), { [east]: anOffer(5), [west]: anOffer(6) }, west, true],
     ['the nearer', undefined, { [east]: anOffer(5, { path: ['far', 'eu'] }), [west]: anOffer(5) }, west, true],
     ['who reaches it', undefined, { [east]: anOffer(5, { reached: false }), [west]: anOffer(5, { path: ['far', 'us'] }) }, west, true],
     ['as it was', aChoice(5, { via: west }), { [east]: anOffer(5), [west]: anOffer(5) }, west, true],
     ['a new claim that nobody reaches', aChoice(5, { via: east }), { [west]: anOffer(6, { reached: false }) }, west, false],
     ['nobody reaches what is known', aChoice(5, { via: east }), { [west]: anOffer(5, { reached: false }) }, east, false],
-    ['nobody tells any more', aChoice(5, { via: east }), {}, east, false],
+    ['nobody reports it any more', aChoice(5, { via: east }), {}, east, false],
     ['it leads back to us', aChoice(5, { via: east }), { [east]: anOffer(5, { path: ['far', 'own', 'eu'] }) }, undefined, false],
     ['a higher one that leads back', aChoice(5, { via: east }), { [east]: anOffer(6, { path: ['far', 'own', 'eu'] }) }, undefined, false],
     ['removed', aChoice(5, { via: east }), { [west]: anOffer(6, { removed: true }) }, undefined, false],
@@ -145,7 +145,7 @@ test('of those who report on the highest claim the nearest is chosen that reache
   t.is(chosen(undefined, {}), undefined);
 });
 
-test('a claim of our own that we do not remember leaves a pusher’s shard to whoever claims it, and a plain writer’s where it is', (t) => {
+test('on a claim of its own that it does not remember, a cache gives up a pusher’s shard and keeps a plain writer’s', (t) => {
   const ours = { [east]: anOffer(7, { origin: 'own', path: ['own', 'eu'] }) };
 
   t.like(chosen(aChoice(5), ours), { state: { term: 7, process: 'process-7', origin: 'own', via: undefined }, reached: false });
@@ -161,7 +161,7 @@ for (const [size, events] of [
   [6, 40],
   [8, 60],
 ] as const) {
-  test(`caches of a tree agree whose a shard is, and all lead to it, whatever ${events} things happened to ${size} of them`, (t) => {
+  test(`caches of a tree agree on the origin of a shard and all lead to it, whatever ${events} events happened to ${size} of them`, (t) => {
     fc.assert(
       fc.property(fc.nat(), (seed) => {
         const network = new ClaimNetwork(size, fractions(seeded(seed)));

@@ -31,7 +31,7 @@ function diskFrom(digit: number): MemoryDisk {
 const others = Array.from({ length: 1_001 }, (_, i) => `s${i}`);
 
 for (const isSlow of [false, true]) {
-  test(`${isSlow ? 'a child whose network is slow' : 'control: a child'} gets what is at its parent of an origin that is away`, async (t) => {
+  test(`${isSlow ? 'a child with a slow network' : 'control: a child'} gets the objects that its parent holds of an origin that is away`, async (t) => {
     const rig = new TierRig();
     const root = await rig.cache('root');
     const far = await rig.cache('far', { urls: ['root'] });
@@ -69,7 +69,7 @@ for (const isSlow of [false, true]) {
   });
 }
 
-test('a child that comes to another parent while the origin is away gets what that parent holds', async (t) => {
+test('a child that moves to another parent while the origin is away gets what that parent holds', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
@@ -95,7 +95,7 @@ test('a child that comes to another parent while the origin is away gets what th
   t.is(moved.known.slice(exports)?.objects, 2);
 });
 
-test('a shard that leaves a link and comes back to it in one commit becomes whole again', async (t) => {
+test('a slice of a shard that leaves a link and comes back to it in one commit becomes current again', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root', { soon: gate.soon });
@@ -109,7 +109,7 @@ test('a shard that leaves a link and comes back to it in one commit becomes whol
   await rig.advance(5_000);
   t.true(root.known.isSynced(exports));
 
-  // The pusher is brought to west for a moment, and at once to second; no clock and no term is wrong.
+  // The pusher moves to west for a moment, then at once to second; no clock and no term is wrong.
   gate.shut();
   await mustPush(west.store.lane(), [claimAt(west)]);
   await rig.settle();
@@ -125,7 +125,7 @@ test('a shard that leaves a link and comes back to it in one commit becomes whol
   t.true(root.known.isSynced(exports));
 });
 
-test('what the other end holds is let go of though something is published between its resume and its claim', async (t) => {
+test('what the other end holds is swept, though a commit is published between its resume and its claim', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
@@ -162,7 +162,7 @@ test('an end that waited for credit does not count for the claim that overtook i
   ]);
   const east = await rig.cache('east', { urls: ['root'], soon: gate.soon });
   ending(t, root, east);
-  // Until the child has the claim, and nothing of the sync is committed.
+  // Until the child has the claim, but nothing of the sync is committed.
   const isBegun = (): boolean => rig.connections.some(([, end]) => end.sent.some(({ kind }) => kind === 'begin'));
   for (let i = 0; i < 2_000 && !isBegun(); i++) await new Promise((resolve) => setImmediate(resolve));
   gate.shut();
@@ -179,7 +179,7 @@ test('an end that waited for credit does not count for the claim that overtook i
   t.false(east.known.isSynced(exports));
 });
 
-test('an end that a later claim overtook counts for the claim it was given for, also where the shard has another slice current', async (t) => {
+test('an end that a later claim overtook counts for its own claim, also where another slice of the shard is current', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root');
@@ -222,7 +222,7 @@ test('an end that a later claim overtook counts for the claim it was given for, 
   );
 });
 
-test('what was removed leaves, though the store could not take it at that moment', async (t) => {
+test('the objects of a removed shard leave, though the store could not commit that at first', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -245,7 +245,7 @@ test('what was removed leaves, though the store could not take it at that moment
   t.is(east.known.slice(exports)?.objects ?? 0, 0);
 });
 
-test('a copy of a cache beside it makes plain shards rise at a pace, and says so', async (t) => {
+test('a copy of a cache beside the original makes terms of plain shards rise only at a bounded pace, and both log it', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const [one, two] = [await rig.cache('one', { urls: ['root'] }), await rig.cache('two', { urls: ['root'] })];
@@ -253,7 +253,7 @@ test('a copy of a cache beside it makes plain shards rise at a pace, and says so
   const state = { shard: amber, process: '', removed: false, origin: disk.cacheId, via: 'local', plain: true } as const;
   const copy = disk.copy();
   copy.shards.set(amber, { ...state, term: 1 });
-  // It was taken over since the copy was made.
+  // Somebody took it over after the copy was made.
   disk.shards.set(amber, { ...state, term: 3 });
   const plainOrigin = await rig.cache('home', { disk, urls: ['one'] });
   const other = await rig.cache('home', { disk: copy, urls: ['two'] });
@@ -273,7 +273,7 @@ test('a copy of a cache beside it makes plain shards rise at a pace, and says so
   t.true(plainOrigin.logged.some(({ event }) => event === 'link.own-claim-not-remembered'));
 });
 
-test('a shard that is nobody’s since the parent’s parent is another cache is not taken for connected', async (t) => {
+test('a shard that nobody has since the parent’s parent changed does not count as connected', async (t) => {
   const rig = new TierRig();
   const top = await rig.cache('top');
   const middle = await rig.cache('middle', { urls: ['top'] });
@@ -298,7 +298,7 @@ test('a shard that is nobody’s since the parent’s parent is another cache is
   t.false(leaf.tier.freshnessOf(exports).connected);
 });
 
-test('a link over which a shard came and went 201 times is not cut off for what it sent in all', async (t) => {
+test('a link over which a shard came and went 201 times is not cut off because of what it sent in total', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
@@ -317,7 +317,7 @@ test('a link over which a shard came and went 201 times is not cut off for what 
   t.deepEqual(byesOf(end), []);
 });
 
-test('a child that is there and acknowledges nothing is sent away after a minute, to come back', async (t) => {
+test('a connected child that acknowledges nothing is sent away after a minute, to come back', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);
@@ -333,7 +333,7 @@ test('a child that is there and acknowledges nothing is sent away after a minute
   t.deepEqual(byesOf(end), ['timeout']);
 });
 
-test('freshness is reported to be all of it once the other end has said of every shard whether it has it from here', async (t) => {
+test('freshness is reported as complete once the other end has claimed every shard back or not', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   ending(t, root);

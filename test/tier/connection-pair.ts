@@ -1,4 +1,4 @@
-/** Both ends of a connection in memory: what one sends the other reads, in order; what is said before a close still arrives. */
+/** Both ends of a connection in memory. Each end reads what the other sends, in order; frames sent before a close still arrive. */
 import { deferred, type Deferred } from '../../src/domain/deferred.js';
 import { byes, type ByeReason } from '../../src/frames/bye.js';
 import type { FrameConnection } from '../../src/frames/frame-connection.js';
@@ -72,7 +72,7 @@ export class ConnectionEnd implements FrameConnection {
     this.end(1006);
   }
 
-  /** It is closed, by whichever side; what has come is still read. */
+  /** Either end has closed the connection; frames that have arrived can still be read. */
   end(code: number): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;

@@ -2,7 +2,7 @@ import test from 'ava';
 import { EqualFilters } from '../../src/tier/equal-filters.js';
 import { aPolicy } from '../support/link-rules.js';
 
-test('links whose policies say the same have one link filter, others have their own', (t) => {
+test('links with equal policies share one link filter; other links have their own', (t) => {
   const equal = new EqualFilters();
   const one = equal.of(aPolicy({ types: ['*'] }), aPolicy({ labels: 'tier=gold' }));
 
@@ -11,7 +11,7 @@ test('links whose policies say the same have one link filter, others have their 
   t.not(equal.of(aPolicy({ types: ['*'] }), aPolicy({ labels: 'tier=silver' })), one);
 });
 
-test('more policies than are remembered get edges that let through the same', (t) => {
+test('with more policies than are remembered, filters still let through the same objects', (t) => {
   const equal = new EqualFilters();
   const filters = Array.from({ length: 300 }, (_, i) => equal.of(aPolicy({ labels: `tier=${i}` }), aPolicy({ types: ['*'] })));
 

@@ -21,7 +21,7 @@ function path(text: string): CanonicalPath {
   return parsed;
 }
 
-/** By logical cluster; counts how often it is asked, and for how much. */
+/** The paths of logical clusters; counts the lookups, and the clusters in each. */
 function somePaths(known: Readonly<Record<string, string>> = {}): CanonicalPaths & { asked: number[] } {
   const asked: number[] = [];
   return {
@@ -34,7 +34,7 @@ function somePaths(known: Readonly<Record<string, string>> = {}): CanonicalPaths
   };
 }
 
-/** What the last of these commits tells the other end. */
+/** What the last of these commits sends to the other end. */
 async function received(
   filter: LinkFilter,
   paths: CanonicalPaths,
@@ -55,7 +55,7 @@ const one = { name: 'one' };
 const asGold = { labels: { tier: 'gold' } };
 const asTin = { labels: { tier: 'tin' } };
 
-test('an object comes and leaves as its content does, whatever happens to it at its origin', async (t) => {
+test('an object comes and leaves with its content, whatever happens to it at its origin', async (t) => {
   const table: readonly (readonly [string, Written[][], string[]])[] = [
     ['created in view', [[{ place: one, content: asGold }]], ['put one']],
     ['created out of view', [[{ place: one, content: asTin }]], []],
@@ -69,7 +69,7 @@ test('an object comes and leaves as its content does, whatever happens to it at 
   for (const [what, commits, expected] of table) t.deepEqual(await received(aFilter(gold), somePaths(), ...commits), expected, what);
 });
 
-test('where a whole slice crosses, every change does, without a look at what was there', async (t) => {
+test('where a whole slice is let through, every change passes without a look at the previous content', async (t) => {
   const history = new FakeHistory();
   history.commit({ place: one, content: asTin }, { place: { name: 'two' }, content: asTin });
   history.commit({ place: one });
@@ -83,7 +83,7 @@ test('where a whole slice crosses, every change does, without a look at what was
   );
 });
 
-test('what was there and is compacted may have crossed: it is deleted', async (t) => {
+test('a delete passes if the previous content is compacted, because the object may have been let through', async (t) => {
   const history = new FakeHistory();
   history.commit({ place: one, content: asGold });
   history.commit({ place: one });
@@ -95,7 +95,7 @@ test('what was there and is compacted may have crossed: it is deleted', async (t
   t.is(crossings.length, 1);
 });
 
-test('paths are asked for once for each logical cluster, and only where a rule names one', async (t) => {
+test('paths are looked up once for each logical cluster, and only where a rule names a path', async (t) => {
   const paths = somePaths({ acme: 'root:tenant:a', beta: 'root:other' });
   const objects = ['acme', 'beta', 'acme'].map((cluster, i) => anObject({ cluster, name: `o-${i}` }));
 
@@ -109,7 +109,7 @@ test('paths are asked for once for each logical cluster, and only where a rule n
   t.deepEqual(paths.asked, [2]);
 });
 
-test('the last object of a logical cluster, with which its path goes, leaves like any other', async (t) => {
+test('the last object of a logical cluster, which takes the path with it, is deleted like any other', async (t) => {
   const moved = { before: path('root:tenant:a'), after: undefined };
 
   const last = await received(aFilter(inTenant), somePaths(), [{ place: one, content: asGold }], [{ place: one, movedPath: moved }]);
@@ -127,7 +127,7 @@ test('the last object of a logical cluster, with which its path goes, leaves lik
   t.deepEqual(lastTwo, ['delete one', 'delete two']);
 });
 
-test('a change before the move of its path is judged where it happened', async (t) => {
+test('a change that comes before the move of its path is checked against the old path', async (t) => {
   const moved = { before: path('root:tenant:a'), after: path('root:other') };
   const both = aFilter({ ...inTenant, ...gold });
 

@@ -1,4 +1,4 @@
-/** An operator ends what is gone, over real websockets and over HTTP of both versions; what was forgotten stays so over a restart. */
+/** An operator forgets caches and shards that are gone, over real websockets and both versions of HTTP; they stay forgotten after a restart. */
 import test, { type ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/domain/status.js';
 import type { KubeStatus } from '../support/kube-client.js';
@@ -31,7 +31,7 @@ async function names(server: TestServer): Promise<readonly (string | undefined)[
 
 type End = (path: string, as?: Parameters<TestServer['client']>[0]) => Promise<string>;
 
-/** Asks that something be ended: what is answered, or why not. */
+/** Asks the server to forget something; gives the answer, or the reason of a refusal. */
 function ending(server: TestServer, http2 = false): End {
   return async (path, as = {}) => {
     const { status, text } = await server.client({ http2, ...as }).raw('DELETE', `/services/cache/${path}`);
@@ -51,7 +51,7 @@ async function leave(server: TestServer, child: RawPusher, name: string): Promis
   await until(async () => (await childrenOf(server)).includes(`${name} away`));
 }
 
-/** One that does not read to its end does not see it. */
+/** Terminated at the end: a socket that is not read to its end never sees the close. */
 async function openChild(t: ExecutionContext, server: TestServer, name = 'east', id?: string): Promise<RawPusher> {
   const child = await openRawChild(server, name, id);
   t.teardown(() => child.socket.terminate());
@@ -64,7 +64,7 @@ async function openPusher(t: ExecutionContext, server: TestServer): Promise<RawP
   return pusher;
 }
 
-/** All that it has to send was told. */
+/** Reports that the child has sent everything. */
 function sendAll(child: RawPusher): void {
   child.numbered((sequence) => ({ kind: 'report', sequence, freshness: [], heartbeat: 0, isAll: true, isComplete: true }));
 }
@@ -77,7 +77,7 @@ async function bringsOne(child: RawPusher, shard = amber): Promise<void> {
 for (const http2 of [false, true]) {
   const http = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test(`a child that is gone is forgotten by a master, what came by it is served and nobody’s, and its id is free, over ${http}`, async (t) => {
+  test(`a master forgets a child that is gone: its objects stay served without a via, and its id is free, over ${http}`, async (t) => {
     const server = await aServer(t, { config });
     const child = await openChild(t, server, 'east', 'id-1');
     await bringsOne(child);
@@ -101,7 +101,7 @@ for (const http2 of [false, true]) {
     t.deepEqual(await names(again), ['of-amber']);
   });
 
-  test(`a shard is forgotten by a master once it was removed and is empty, and not before, over ${http}`, async (t) => {
+  test(`a master forgets a shard only once it is removed and empty, over ${http}`, async (t) => {
     const server = await aServer(t, { config });
     const pusher = await openPusher(t, server);
     await pusher.sync(exports, [pushedExport('one')]);
@@ -127,7 +127,7 @@ for (const http2 of [false, true]) {
   });
 }
 
-test('an id that somebody came with first is its owner’s again once that child is forgotten', async (t) => {
+test('an id that another child came with first is its owner’s again once that other child is forgotten', async (t) => {
   const server = await aServer(t, { config });
   const squatter = await openChild(t, server, 'east', 'id-of-west');
   const west = await greetingChild(server, 'west');
@@ -173,7 +173,7 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   t.deepEqual(await shardsOf(server), []);
 });
 
-test('where a neighbour remembers a removal that was forgotten here, an old process is fenced as before, and a plain writer keeps what it writes', async (t) => {
+test('where a neighbour remembers a removal forgotten here, an old process is still fenced, and a plain writer keeps its writes', async (t) => {
   const server = await aServer(t, { config });
   const end = ending(server);
   const east = await openChild(t, server);
@@ -202,7 +202,7 @@ test('where a neighbour remembers a removal that was forgotten here, an old proc
   t.deepEqual(await names(server), ['written']);
 });
 
-test('in a tree whose caches have all forgotten a shard it is unknown to all, also behind a restart', async (t) => {
+test('once all caches of a tree have forgotten a shard, none knows it, also after a restart', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const leaf = await tree.cache('leaf', { parent: root });

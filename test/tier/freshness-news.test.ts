@@ -9,7 +9,7 @@ import { TierRig } from './tier-rig.js';
 const amber = shardName('amber');
 const intervalMs = 5_000;
 
-/** A parent with so many slices of a shard that is pushed to it, and a child. */
+/** A parent to which a pusher has synced so many slices of a shard, and a child. */
 async function aPair(t: ExecutionContext, count: number) {
   const rig = new TierRig();
   const sessions = new PushSessions(new FakePushes(), 0);
@@ -56,7 +56,7 @@ async function aPair(t: ExecutionContext, count: number) {
   };
 }
 
-test('a quiet slice costs nothing: a child is not looked at for slices of which nothing was sent', async (t) => {
+test('a quiet slice costs nothing: for a child, the cache looks only at slices that changed', async (t) => {
   const { rig, report, looks, seen } = await aPair(t, 500);
   t.deepEqual(seen().connected, true);
   const before = looks();
@@ -69,7 +69,7 @@ test('a quiet slice costs nothing: a child is not looked at for slices of which 
   t.is(looks(), before);
 });
 
-test('what a pusher reports anew comes to the child, and its going and its coming back', async (t) => {
+test('a child hears of a pusher’s new report, and of its going and coming back', async (t) => {
   const { rig, report, enter, leave, seen } = await aPair(t, 3);
 
   report(7_000);
@@ -84,7 +84,7 @@ test('what a pusher reports anew comes to the child, and its going and its comin
   t.true(seen().connected);
 });
 
-test('a pusher that falls silent, of which nothing says so, is noticed within a second, and reported with the next heartbeat', async (t) => {
+test('a pusher that falls silent is noticed within a second, and reported with the next heartbeat', async (t) => {
   const { rig, fallSilent, seen } = await aPair(t, 3);
 
   fallSilent(10);

@@ -1,4 +1,4 @@
-/** A disk that commits nothing while it is shut: what waits goes into one commit. */
+/** A disk that commits nothing while it is shut; what waits meanwhile goes into one commit. */
 import { setImmediate } from 'node:timers';
 
 export class Gate {

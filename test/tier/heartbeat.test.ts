@@ -9,7 +9,7 @@ function setUp() {
   return { clock, sent, heartbeat };
 }
 
-test('it is asked once a second, and answered with when it was asked', (t) => {
+test('a heartbeat is asked for once a second, and the answer names when it was asked', (t) => {
   const { clock, sent, heartbeat } = setUp();
   const askedMs = clock.now();
 
@@ -24,7 +24,7 @@ test('it is asked once a second, and answered with when it was asked', (t) => {
   t.is(heartbeat.answered(2), askedMs + 1_000);
 });
 
-test('nothing more is asked before the answer, and then at once where a second has passed', (t) => {
+test('no heartbeat is asked for before the last is answered; then the next goes at once if a second has passed', (t) => {
   const { clock, sent, heartbeat } = setUp();
   const askedMs = clock.now();
   heartbeat.ask();
@@ -37,7 +37,7 @@ test('nothing more is asked before the answer, and then at once where a second h
   t.deepEqual(sent, [1, 2]);
 });
 
-test('an answer to what was not asked, or was answered before, is none', (t) => {
+test('an answer to a heartbeat that was never asked for, or was already answered, does not count', (t) => {
   const { clock, sent, heartbeat } = setUp();
   t.is(heartbeat.answered(0), undefined);
   heartbeat.ask();
@@ -51,7 +51,7 @@ test('an answer to what was not asked, or was answered before, is none', (t) => 
   t.deepEqual(sent, [1, 2]);
 });
 
-test('nothing is asked once it is closed', (t) => {
+test('after close no heartbeat is asked for', (t) => {
   const { clock, sent, heartbeat } = setUp();
   heartbeat.ask();
   heartbeat.answered(1);

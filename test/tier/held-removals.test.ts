@@ -1,4 +1,4 @@
-/** What a policy would remove much of at once is held: real caches, over their links. */
+/** A policy change that would remove many objects at once is held: real caches, over their links. */
 import test, { type ExecutionContext } from 'ava';
 import type { Slice } from '../../src/domain/slice.js';
 import type { SliceStatus, StatusReport } from '../../src/domain/status.js';
@@ -26,7 +26,7 @@ function above(offer: string, accept = "[{shards: ['*']}]"): string {
   return `children: {'*': {accept: ${accept}, offer: ${offer}}}\n`;
 }
 
-/** The first are marked public. */
+/** The first of them are marked public. */
 function exportsNamed(count: number) {
   return Array.from({ length: count }, (_, i) => {
     const labels = i < published ? { labels: { tier: 'public' } } : {};
@@ -47,7 +47,7 @@ async function holds(server: TestServer, count: number): Promise<boolean> {
   return (await exportsOf(server)).length === count;
 }
 
-/** Held, shown, and neither current nor whole; nothing is gone. */
+/** Held and shown, neither current nor whole, and no object is gone. */
 async function mustBeHeld(t: ExecutionContext, server: TestServer, removes: number): Promise<void> {
   await until(() => isHeld(server));
   await within(async () => (await statusOf(server))?.whole === false && (await statusOf(server))?.syncedIn === 'earlier', 10_000);
@@ -58,7 +58,7 @@ async function confirm(server: TestServer): Promise<number> {
   return (await server.client().raw('DELETE', '/services/cache/shards/amber/held/apiexports.apis.kcp.io')).status;
 }
 
-/** A root that amber is pushed into, east below it, and leaf below east; the policies of root and of east can be changed. */
+/** A root that amber is pushed into, east below it, and leaf below east; the test can change the policies of root and east. */
 async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { flags?: Record<string, string>; count?: number } = {}) {
   const policies = { root: above(all), east: below(all) };
   const tree = await aTree(t);
@@ -83,7 +83,7 @@ async function threeCaches(t: ExecutionContext, { flags = {}, count = many }: { 
 }
 
 test.serial(
-  'a cache whose own policy takes nothing any more holds on to all of it until that is confirmed, and so do those below',
+  'a cache whose own policy accepts nothing any more keeps all objects until an operator confirms, and so do the caches below',
   async (t) => {
     const { policies, east, leaf } = await threeCaches(t);
     const seen = await eventsOf(t, leaf);
@@ -104,7 +104,7 @@ test.serial(
   },
 );
 
-test.serial('a cache whose own policy takes less holds on to the rest; confirmed, that alone goes', async (t) => {
+test.serial('a cache whose own policy accepts less keeps the rest; once confirmed, exactly that rest is removed', async (t) => {
   const { policies, east, leaf } = await threeCaches(t);
 
   policies.east = below(public_);
@@ -121,7 +121,7 @@ for (const [what, offer, left] of [
   ['nothing', nothing, 0],
   ['less', public_, published],
 ] as const)
-  test.serial(`what a parent that offers ${what} would remove is held by its child; a grace time later it goes`, async (t) => {
+  test.serial(`a child holds what a parent that offers ${what} would remove, and removes it after the grace time`, async (t) => {
     const { policies, root, east, leaf } = await threeCaches(t, { flags: { 'removal-hold-grace': '4s' } });
 
     policies.root = above(offer);
@@ -134,7 +134,7 @@ for (const [what, offer, left] of [
     t.false(await isHeld(east));
   });
 
-test.serial('a mistake that is taken back in time costs no object and no event, and all is current again', async (t) => {
+test.serial('a mistake that is taken back in time costs no object and no event, and all slices become current again', async (t) => {
   const { policies, east, leaf, pusher } = await threeCaches(t);
   const seen = await eventsOf(t, leaf);
 
@@ -162,7 +162,7 @@ for (const [end, mistake, good] of [
   ['east', below(public_), below(all)],
   ['root', above(nothing), above(all)],
 ] as const)
-  test.serial(`a restart of the cache that holds removes nothing: ${end} with ${mistake.split('\n')[0]}`, async (t) => {
+  test.serial(`a restart of the holding cache removes nothing: ${end} with ${mistake.split('\n')[0]}`, async (t) => {
     const { policies, east, leaf, restart } = await threeCaches(t, { flags: { 'removal-hold-grace': '1h' } });
     policies[end] = mistake;
     const removes = mistake.includes('public') ? many - published : many;
@@ -184,7 +184,7 @@ for (const [what, follow, left] of [
   ['less', public_, published],
 ] as const)
   test.serial(
-    `a cache that is started with a policy that takes ${what} holds on to the rest; its grace time later that goes`,
+    `a cache that starts with a policy that accepts ${what} keeps the rest, reports it as held, and removes it only after its grace time`,
     async (t) => {
       const { policies, east, leaf, restart } = await threeCaches(t, { flags: { 'removal-hold-grace': '5s' } });
       policies.east = below(follow);
@@ -199,7 +199,7 @@ for (const [what, follow, left] of [
     },
   );
 
-test.serial('what is less than the share goes at once, and what a shard deletes is never held', async (t) => {
+test.serial('a removal below the share happens at once, and what a shard deletes is never held', async (t) => {
   const { policies, east, pusher } = await threeCaches(t, { count: 2 * many });
 
   const kept = Array.from({ length: many + 5 }, (_, i) =>

@@ -49,12 +49,12 @@ for (const isYours of [false, true])
       t.deepEqual(byesOf(end), []);
       t.is(root.known.count, 0);
       const grown = (process.memoryUsage().heapUsed - before) / megabyte;
-      t.log(`${Math.round(grown)} MiB for 2,000 claims, none of which was heard`);
+      t.log(`${Math.round(grown)} MiB for 2,000 claims, none of which was accepted`);
       t.true(grown < 20);
     },
   );
 
-test('a child is read no further than the store has room for its claims', async (t) => {
+test('the server reads no more claims of a child than the store has room for', async (t) => {
   const rig = new TierRig();
   const gate = new Gate();
   const root = await rig.cache('root', { soon: gate.soon });
@@ -71,7 +71,7 @@ test('a child is read no further than the store has room for its claims', async 
   gate.open();
 });
 
-test('a shard that a child claimed with the highest number there may be has a pusher again, which the others hear', async (t) => {
+test('a shard that a child claimed with the highest possible term gets a pusher again, and other caches hear of it', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -87,7 +87,7 @@ test('a shard that a child claimed with the highest number there may be has a pu
   child.terminate();
   await rig.advance(1_000);
 
-  // Its process ends as fenced, and another is started.
+  // The fenced process ends, and another is started.
   const [given, next] = [2 ** 42 + 2 ** 20 + 1, { process: 'next', term: 0, nowMs: 5 }];
   await mustPush(lane, [
     { kind: 'acquire', shard: amber, ...next },
@@ -101,7 +101,7 @@ test('a shard that a child claimed with the highest number there may be has a pu
   t.true(east.known.isSynced(exports));
 });
 
-test('what a child makes up does not cross, whatever path it has', async (t) => {
+test('objects that a child makes up are not passed on, whatever path they have', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root', { policies: nothingUp });
   t.teardown(() => root.stop());
@@ -120,7 +120,7 @@ test('what a child makes up does not cross, whatever path it has', async (t) => 
   );
 });
 
-test('a child that claims a shard with this cache as its origin does not make it turn for ever', async (t) => {
+test('a child that claims a shard with this cache as its origin does not send it into an endless loop', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -133,7 +133,7 @@ test('a child that claims a shard with this cache as its origin does not make it
   t.true(claims.length < 10);
 });
 
-test('shards that are flipped cost another link no more than its pace', async (t) => {
+test('a shard that changes its origin all the time costs another link no more than its pace', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -159,7 +159,7 @@ test('shards that are flipped cost another link no more than its pace', async (t
 });
 
 for (const how of ['resync', 'claim'] as const)
-  test(`a child that asks for a slice again and again is given it at a pace: by ${how}`, async (t) => {
+  test(`a child that asks for a slice again and again gets it only at a bounded pace: by ${how}`, async (t) => {
     const rig = new TierRig();
     const root = await rig.cache('root', {
       policies: { ...nothingUp, children: new Map([['*', { accept: aPolicy(), offer: everything }]]) },
@@ -186,7 +186,7 @@ for (const how of ['resync', 'claim'] as const)
     t.true(begins > 0 && begins < 20);
   });
 
-test.serial('what a child that is gone reported as its path is forgotten', async (t) => {
+test.serial('the path that a child reported is forgotten once the child is gone', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());
@@ -211,7 +211,7 @@ test.serial('what a child that is gone reported as its path is forgotten', async
   t.true(grown < 20);
 });
 
-test('a child that reports on more and more slices that it holds fills nothing: what it sends again counts once', async (t) => {
+test('a child that reports ever more held slices fills nothing: a slice reported again counts once', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   t.teardown(() => root.stop());

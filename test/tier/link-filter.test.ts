@@ -25,7 +25,7 @@ function anExport(cluster: string, content: Parameters<typeof anObject>[1] = {})
   return anObject({ cluster }, content);
 }
 
-test('everything: each object crosses, no slice needs a look, and claims of every shard cross', (t) => {
+test('rules for everything let each object through without a look, and claims of every shard', (t) => {
   const filter = aFilter(everything);
   const object = anExport('acme');
 
@@ -36,7 +36,7 @@ test('everything: each object crosses, no slice needs a look, and claims of ever
   t.true(filter.coversShard(shardName('amber')));
 });
 
-test('nothing: an empty policy at either end is closed', (t) => {
+test('an empty policy at either end lets nothing through', (t) => {
   const object = anExport('acme');
 
   for (const filter of [new LinkFilter([], aPolicy(everything)), new LinkFilter(aPolicy(everything), []), new LinkFilter([], [])]) {
@@ -48,7 +48,7 @@ test('nothing: an empty policy at either end is closed', (t) => {
   }
 });
 
-test('only exports that are marked public go to the root', (t) => {
+test('a rule can let only exports that are marked public go to the root', (t) => {
   const filter = aFilter({ types: ['apiexports.apis.kcp.io'], ...markedPublic });
 
   t.true(filter.lets(anExport('acme', markedPublic), undefined));
@@ -57,7 +57,7 @@ test('only exports that are marked public go to the root', (t) => {
   t.false(filter.covers(sliceOf(anObject({ group: '', resource: 'secrets' }, markedPublic))));
 });
 
-test("a tenant's cache holds public exports and those under its path, which ends at a whole segment", (t) => {
+test('a tenant’s cache holds public exports and those under its path, which ends at a whole segment', (t) => {
   const exports = { types: ['apiexports.apis.kcp.io'] };
   const filter = new LinkFilter(aPolicy({ ...exports, ...markedPublic }, { ...exports, pathPrefix: 'root:tenant-a' }), aPolicy(everything));
   const at = (text: string): StoredObject => anExport('acme', { annotations: { 'kcp.io/path': text } });
@@ -82,7 +82,7 @@ test('a region that never lets RBAC out lists the types it lets out', (t) => {
     t.false(filter.covers(aKey({ group: rbacGroup, resource })), resource);
 });
 
-test('what an object says of its path comes before what is known of its logical cluster; a malformed path is none', (t) => {
+test('an object’s own path comes before the known path of its logical cluster; a malformed path counts as none', (t) => {
   const filter = aFilter({ pathPrefix: 'root:a' });
 
   t.false(filter.lets(anExport('acme', { annotations: { 'kcp.io/path': 'root:b' } }), path('root:a')));
@@ -99,7 +99,7 @@ test('both ends must let an object through, each by a rule of its own', (t) => {
   t.false(filter.lets(anObject({ shard: 'amber' }), undefined));
 });
 
-test('claims of a shard cross where both ends let some same type of it through', (t) => {
+test('claims of a shard pass where both ends let a common type of it through', (t) => {
   const filter = new LinkFilter(
     aPolicy({ shards: ['amber'], types: ['secrets', 'a.b:1'] }, { shards: ['birch'], types: ['a.b:1'] }, { shards: ['cedar'] }),
     aPolicy({ shards: ['amber', 'cedar'], types: ['configmaps', 'a.b'] }, { shards: ['birch'], types: ['secrets'] }),
@@ -111,7 +111,7 @@ test('claims of a shard cross where both ends let some same type of it through',
   t.false(filter.coversShard(shardName('dune')));
 });
 
-test('a rule for a declared type lets through what declares it, on the same shards and whatever else it asks', (t) => {
+test('a rule for a declared type also lets its declaration through, on the same shards and whatever its other conditions', (t) => {
   const rule = { types: ['instances.machines.svm.io:A1'], shards: ['amber'], labels: 'tier=gold' };
   const filter = aFilter(rule);
   const anyIdentity = aFilter({ ...rule, types: ['instances.machines.svm.io'] });
@@ -124,12 +124,12 @@ test('a rule for a declared type lets through what declares it, on the same shar
   t.false(filter.isWhole(sliceOf(aDeclaration('A1'))));
 });
 
-test('a rule for built-in types, or for every type, implies nothing', (t) => {
+test('a rule for built-in types or for every type lets no declaration through by implication', (t) => {
   t.false(aFilter({ types: ['shards.core.kcp.io', 'apiexports.apis.kcp.io'] }).covers(sliceOf(aDeclaration('A1'))));
   t.false(aFilter({ types: ['*'], labels: 'tier' }).lets(aDeclaration('A1'), undefined));
 });
 
-test('the hash of a slice says what crosses of it, whichever end asks and however it is written', (t) => {
+test('the hash of a slice names what passes of it, the same from both ends and however the rules are written', (t) => {
   const slice = aKey();
   const hash = (own: readonly WrittenRule[], other: readonly WrittenRule[] = [everything]): string =>
     new LinkFilter(aPolicy(...own), aPolicy(...other)).hashOf(slice);
@@ -205,7 +205,7 @@ const anySample: fc.Arbitrary<Sample> = fc
     return { ...shown, object, path: known === null ? undefined : path(known), declares: declares ?? undefined };
   });
 
-/** The rules as the documentation tells them, over plain values. */
+/** The rules as the documentation describes them, over plain values. */
 function naivelyLets(rules: readonly WrittenRule[], sample: Sample): boolean {
   return rules.some((rule) => naivelyMatches(rule, sample) || naivelyImplies(rule, sample));
 }
@@ -232,7 +232,7 @@ function naivelyImplies(rule: WrittenRule, { object: { key }, declares }: Sample
 const policies = fc.array(oneRule, { maxLength: 3 });
 const samples = fc.array(anySample, { minLength: 1, maxLength: 8 });
 
-test('a link filter lets through what a naive reading of both policies does, and its answers without a look agree', (t) => {
+test('a link filter decides as a naive reading of both policies, and its answers for whole slices agree', (t) => {
   fc.assert(
     fc.property(policies, policies, samples, (own, other, judged) => {
       const filter = new LinkFilter(aPolicy(...own), aPolicy(...other));
@@ -253,7 +253,7 @@ test('a link filter lets through what a naive reading of both policies does, and
   );
 });
 
-test('edges with the same hash of a slice let the same of it through', (t) => {
+test('filters with the same hash for a slice let the same of it through', (t) => {
   const fewRules = fc.array(
     oneRule.map(({ types: named, labels, shards: on }) => ({
       types: named ?? ['*'],
@@ -280,7 +280,7 @@ test('edges with the same hash of a slice let the same of it through', (t) => {
   t.true(same > 100);
 });
 
-test('the hash forgets neither end, and no order of rules', (t) => {
+test('the hash covers both ends and does not depend on the order of rules', (t) => {
   fc.assert(
     fc.property(policies, policies, anySample, (own, other, { object: { key } }) => {
       const filter = new LinkFilter(aPolicy(...own), aPolicy(...other));
@@ -292,7 +292,7 @@ test('the hash forgets neither end, and no order of rules', (t) => {
   );
 });
 
-test('more slices than are remembered are judged all the same', (t) => {
+test('a filter still decides right for more slices than it remembers', (t) => {
   const filter = aFilter({ types: ['secrets'] });
 
   for (let i = 0; i < 10_500; i++) filter.covers(aKey({ shard: `s-${i}` }));

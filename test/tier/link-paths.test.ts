@@ -30,7 +30,7 @@ function somePaths(
   return { paths: new LinkPaths({ store, from, filters: () => filters }), asked, stored };
 }
 
-/** A frame of objects of these logical clusters. */
+/** A frame with objects of these logical clusters. */
 function aFrame(sequence: number, ...clusters: readonly string[]) {
   return put(
     sequence,
@@ -43,7 +43,7 @@ function saying(path: string, cluster = 'acme') {
 }
 
 for (const from of ['child/east', 'parent'] as const)
-  test(`the store is asked once a frame, for each logical cluster, of what comes from ${from}`, async (t) => {
+  test(`the store is asked once a frame, for each logical cluster of what ${from} sends`, async (t) => {
     const { paths, asked } = somePaths({ pathPrefix: 'root:a' }, { from, stored: new Map([['acme', 'root:a:team']]) });
 
     await paths.read(aFrame(1, 'acme', 'beta', 'acme', 'root:no:cluster'));
@@ -54,7 +54,7 @@ for (const from of ['child/east', 'parent'] as const)
     t.is(asked.length, 1);
   });
 
-test('a policy that asks for no path of the slice asks the store for none', async (t) => {
+test('a policy without a path for the slice asks the store for none', async (t) => {
   const { paths, asked } = somePaths({ pathPrefix: 'root:a', types: ['secrets'] });
 
   await paths.read(aFrame(1, 'acme'));
@@ -62,7 +62,7 @@ test('a policy that asks for no path of the slice asks the store for none', asyn
   t.deepEqual(asked, []);
 });
 
-test('what a link has brought tells the path until the store has it, and never longer', async (t) => {
+test('a path that a link brought counts until the store has committed it, and no longer', async (t) => {
   const { paths, stored } = somePaths({ pathPrefix: 'root:a' });
   const isIn = async (sequence: number): Promise<boolean> => {
     await paths.read(aFrame(sequence, 'acme'));
@@ -71,14 +71,14 @@ test('what a link has brought tells the path until the store has it, and never l
 
   await paths.read(aFrame(1, 'acme'));
   paths.accepts(saying('root:a'));
-  t.true(await isIn(2), 'it is in the queue');
+  t.true(await isIn(2), 'the path is still in the queue');
   paths.settled(2);
-  t.false(await isIn(3), 'the store has another one by now, or none');
+  t.false(await isIn(3), 'the store has another path by now, or none');
   stored.set('acme', 'root:a');
   t.true(await isIn(4));
 });
 
-test('what is settled while a frame is taken still sends its path to the rest of that frame', async (t) => {
+test('a path that is committed while a frame is read still counts for the rest of that frame', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme'));
   paths.accepts(saying('root:a'));
@@ -89,7 +89,7 @@ test('what is settled while a frame is taken still sends its path to the rest of
   t.true(paths.accepts(anObject()));
 });
 
-test('a slice that waits is asked for once a path has come that would let in what was refused; once it has come where it is coming', async (t) => {
+test('a slice with refused objects is asked for once their path has come, and after the sync that is under way', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme', 'beta'));
   paths.accepts(anObject());
@@ -104,7 +104,7 @@ test('a slice that waits is asked for once a path has come that would let in wha
   t.deepEqual(paths.takeDue(isNever), []);
 });
 
-test('where more wait than are remembered, what is remembered is asked for, and the others wait for the next connection', async (t) => {
+test('beyond the bound of remembered slices, the remembered ones are asked for and the others wait for the next connection', async (t) => {
   const { paths } = somePaths({ pathPrefix: 'root:a' });
   await paths.read(aFrame(1, 'acme'));
 

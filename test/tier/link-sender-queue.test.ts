@@ -46,7 +46,7 @@ function takeAll(queue: LinkSenderQueue): readonly Frame[] {
   return frames;
 }
 
-/** What the frames say, whichever of them says it. */
+/** What the frames carry, in order, whichever frame carries it. */
 function textsOf(frames: readonly Frame[]): readonly string[] {
   return frames.flatMap((frame): readonly string[] => {
     const progress = 'position' in frame && frame.position !== undefined ? ['progress'] : [];
@@ -56,7 +56,7 @@ function textsOf(frames: readonly Frame[]): readonly string[] {
   });
 }
 
-test('O1: what is put in first goes first, and numbers have no gap', (t) => {
+test('O1: objects leave the queue in the order they came, and numbers have no gap', (t) => {
   const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
   const sync = aSync();
 
@@ -73,7 +73,7 @@ test('O1: what is put in first goes first, and numbers have no gap', (t) => {
   t.true(queue.isEmpty);
 });
 
-test('O2: a position goes with the last of the objects before it, and by itself where a frame or nothing stands before it', (t) => {
+test('O2: a position goes with the last object before it, or by itself after another frame or at the start', (t) => {
   const { queue } = aQueue({ mutations: 100, bytes: 1_000_000 });
   const sync = aSync();
   queue.position('6');
@@ -101,7 +101,7 @@ test('O2: a position goes with the last of the objects before it, and by itself 
   );
 });
 
-test('O2: a position waits for credit with the objects that it follows on, also with one that is too large', (t) => {
+test('O2: a position waits for credit behind the objects before it, also behind one that is too large', (t) => {
   const { queue, tooLarge } = aQueue({ mutations: 1, bytes: 1_000_000 });
   const sync = aSync();
   queue.objects(sync, [aPut('a'), aPut('b')]);
@@ -123,7 +123,7 @@ test('O2: a position waits for credit with the objects that it follows on, also 
   t.is(tooLarge.length, 1);
 });
 
-test('what a frame says is made when it goes, and who put it in hears that it has gone', (t) => {
+test('a frame is built when it is sent, and its callback then runs', (t) => {
   const { queue } = aQueue({ mutations: 1, bytes: 1_000_000 });
   const sync = aSync();
   let gone = 0;
@@ -141,7 +141,7 @@ test('what a frame says is made when it goes, and who put it in hears that it ha
   t.is(gone, 1);
 });
 
-test('an acknowledgement of what was never sent is distinguished; how long the oldest waits is known', (t) => {
+test('an acknowledgement of what was never sent is rejected, and the lag is the wait of the oldest unacknowledged object', (t) => {
   const { queue } = aQueue({ mutations: 10, bytes: 1_000_000 });
   queue.objects(aSync(), [aPut('a'), aPut('b')]);
   takeAll(queue);
@@ -154,7 +154,7 @@ test('an acknowledgement of what was never sent is distinguished; how long the o
   t.is(queue.lagMs, 0);
 });
 
-test('a refused number names what was sent under it, until it is acknowledged', (t) => {
+test('a refused number names the object that was sent under it, until it is acknowledged', (t) => {
   const { queue } = aQueue({ mutations: 10, bytes: 1_000_000 });
   const sync = aSync();
   queue.objects(sync, [aPut('a'), aPut('b')]);
@@ -168,7 +168,7 @@ test('a refused number names what was sent under it, until it is acknowledged', 
   t.is(queue.refused(2), undefined);
 });
 
-test('an object that the other end never takes is named, said to be there, and holds nobody up', (t) => {
+test('an object that is too large is reported, still counted and sent, and holds up no other', (t) => {
   const { queue, tooLarge } = aQueue({ mutations: 10, bytes: 1_000_000 });
   const changed = aSync();
   const synced = aSync();
@@ -195,7 +195,7 @@ const anyItem = fc.oneof(
   fc.constant({ kind: 'progress' as const }),
 );
 
-test('the credit is never exceeded, whatever is put in and however slowly it is acknowledged', (t) => {
+test('the credit is never exceeded, whatever is queued and however slowly it is acknowledged', (t) => {
   fc.assert(
     fc.property(
       fc.array(anyItem, { maxLength: 40 }),
@@ -240,7 +240,7 @@ test('the credit is never exceeded, whatever is put in and however slowly it is 
   );
 });
 
-/** As the receiver counts. */
+/** Counts as the receiver does. */
 function sizeOf(frame: Frame): Readonly<{ mutations: number; bytes: number }> {
   if (frame.kind === 'put')
     return { mutations: frame.objects.length, bytes: frame.objects.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) };

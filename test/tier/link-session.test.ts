@@ -15,7 +15,7 @@ import { aBeginning, aWelcome, TierRig, type RigCache } from './tier-rig.js';
 const exports = aSlice();
 const amber = shardName('amber');
 
-/** A root and a child that follow each other, with what is pushed at the child. */
+/** A root and a child that follow each other; the pushes go to the child. */
 async function aPair(t: ExecutionContext, pushes: readonly Push[] = []) {
   const rig = new TierRig();
   const root = await rig.cache('root');
@@ -34,7 +34,7 @@ function digestAt({ known }: RigCache): string {
 
 function synced(name: string): Push & { kind: 'upsert' } {
   const push = anUpsert(name);
-  if (push.kind !== 'upsert') throw new Error('it states an object');
+  if (push.kind !== 'upsert') throw new Error('it carries an object');
   return push;
 }
 
@@ -49,12 +49,12 @@ function last(rig: TierRig): readonly [ConnectionEnd, ConnectionEnd] {
   return pair;
 }
 
-/** Whether a frame of that kind tells something of a slice. */
+/** Whether a frame of that kind belongs to a slice. */
 function isReported(kind: string): boolean {
   return ['put', 'delete', 'begin', 'end', 'digest'].includes(kind);
 }
 
-test('what is synced at a child is synced at its parent, with the same digest', async (t) => {
+test('a sync at a child becomes a sync at its parent, with the same digest', async (t) => {
   const { root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
 
   t.is(digestAt(root), digestAt(east));
@@ -62,7 +62,7 @@ test('what is synced at a child is synced at its parent, with the same digest', 
   t.true(root.known.isSynced(exports));
 });
 
-test('a link on which nothing happens any more is told how far it is, so that it goes on from there', async (t) => {
+test('a quiet link sends its last position, so that a new connection goes on from there', async (t) => {
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(5_000);
   t.is(
@@ -78,7 +78,7 @@ test('a link on which nothing happens any more is told how far it is, so that it
   t.deepEqual(kinds(last(rig)[0]).filter(isReported), []);
 });
 
-test('a cache that comes to a store in which nothing has happened since is told how far it is', async (t) => {
+test('a cache that connects to a parent in which nothing has happened since is sent its last position', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east');
   await mustPush(east.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
@@ -95,7 +95,7 @@ test('a cache that comes to a store in which nothing has happened since is told 
   );
 });
 
-test('what changes while a link is down crosses once it is back, as changes', async (t) => {
+test('changes made while a link is down are sent as changes once it is back', async (t) => {
   const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
   await rig.advance(5_000);
 
@@ -107,7 +107,7 @@ test('what changes while a link is down crosses once it is back, as changes', as
   t.is(digestAt(root), digestAt(east));
 });
 
-test('a change on a quiet link is one frame, with the position that it reaches, and one acknowledgement', async (t) => {
+test('a change on a quiet link costs one frame, which carries its position, and one acknowledgement', async (t) => {
   const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   await rig.advance(5_000);
   const [down, up] = last(rig);
@@ -123,7 +123,7 @@ test('a change on a quiet link is one frame, with the position that it reaches, 
   t.is((await root.store.links()).find(({ neighbour }) => neighbour === childNeighbour('east'))?.position, position);
 });
 
-test('behind what its log still holds, everything is resynced, and nothing is lost', async (t) => {
+test('a receiver behind the compacted log gets a full resync, and loses nothing', async (t) => {
   const { rig, root, east, lane } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
   await rig.advance(5_000);
 
@@ -136,7 +136,7 @@ test('behind what its log still holds, everything is resynced, and nothing is lo
   t.is(digestAt(root), digestAt(east));
 });
 
-test('a slice that is not whole is told without an end, and ended once it is', async (t) => {
+test('a slice that is not synced yet is sent without an end, and gets its end once it is synced', async (t) => {
   const { rig, root, east, lane } = await aPair(t, [aClaim(), aBegin(), anUpsert()]);
 
   t.is(root.known.slice(exports)?.objects, 1);
@@ -148,7 +148,7 @@ test('a slice that is not whole is told without an end, and ended once it is', a
   t.is(digestAt(root), digestAt(east));
 });
 
-test('digests are compared now and then; where they differ the slice is synced again', async (t) => {
+test('digests are compared now and then; a slice whose digests differ is resynced', async (t) => {
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert()])]);
   const [fromEast] = last(rig);
   const before = fromEast.sent.length;
@@ -161,7 +161,7 @@ test('digests are compared now and then; where they differ the slice is synced a
   t.is(digestAt(root), digestAt(east));
 });
 
-test('a cache that begins empty is ready once what its parent has is here, and not before', async (t) => {
+test('a cache that starts empty becomes ready once it has what its parent holds, and not before', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   await mustPush(root.store.lane(), [aClaim(), ...aFullSync({}, [anUpsert()])]);
@@ -175,7 +175,7 @@ test('a cache that begins empty is ready once what its parent has is here, and n
   t.is(digestAt(east), digestAt(root));
 });
 
-test('what the parent says is whole is not here while the claim of its shard is not decided', async (t) => {
+test('a slice that the parent reports whole does not count here until the claim of its shard is decided', async (t) => {
   const rig = new TierRig();
   const ends: ConnectionEnd[] = [];
   rig.listen('root', (end) => {
@@ -196,13 +196,13 @@ test('what the parent says is whole is not here while the claim of its shard is 
   t.true(east.tier.isReady);
 });
 
-test('a cache whose parent has nothing is ready at once', async (t) => {
+test('a cache whose parent holds nothing is ready at once', async (t) => {
   const { east } = await aPair(t);
 
   t.true(east.tier.isReady);
 });
 
-test('a shard counts as seen while it is connected, and from when the link opened where nothing is known yet', async (t) => {
+test('a shard counts as seen while it is connected, and since the link opened where nothing is known yet', async (t) => {
   const rig = new TierRig();
   const ends: ConnectionEnd[] = [];
   rig.listen('root', (end) => {
@@ -235,7 +235,7 @@ test('a shard counts as seen while it is connected, and from when the link opene
   t.is(east.tier.seenMs(amber, 'parent'), awayMs);
 });
 
-test('what is deleted while a link is down leaves the other end, also where its path and others have moved before the link is back', async (t) => {
+test('a delete made while a link is down reaches the other end, also where paths moved before the link was back', async (t) => {
   const rig = new TierRig();
   const everything = aPolicy({ types: ['*'] });
   const inTenant: LinkPolicies = { forward: aPolicy({ pathPrefix: 'root:tenant' }), follow: everything, children: new Map() };
@@ -262,7 +262,7 @@ test('what is deleted while a link is down leaves the other end, also where its 
   t.is(digestAt(root), formatDigest(emptyDigest));
 });
 
-test('what a plain writer’s cache has lost is named to it once its parent has let go of it', async (t) => {
+test('a plain writer’s cache learns what it lost once its parent has swept those objects', async (t) => {
   const rig = new TierRig();
   const root = await rig.cache('root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -283,7 +283,7 @@ test('what a plain writer’s cache has lost is named to it once its parent has 
   const back = await rig.cache('east', { urls: ['root'], disk: older });
   t.teardown(() => [back, root].forEach(({ stop }) => stop()));
   await rig.advance(5_000);
-  t.deepEqual(back.absent, [], 'it is still there');
+  t.deepEqual(back.absent, [], 'the parent still has it');
   await mustPush(back.store.lane(), [anAssume()]);
   await rig.advance(5_000);
 
@@ -292,7 +292,7 @@ test('what a plain writer’s cache has lost is named to it once its parent has 
   t.deepEqual(root.absent, []);
 });
 
-test('what is let go of because a policy takes it no more is named to nobody', async (t) => {
+test('nobody learns of objects that are removed because a policy no longer accepts them', async (t) => {
   const { rig, root, east } = await aPair(t, [aClaim(), ...aFullSync({}, [anUpsert(), anUpsert('two')])]);
 
   root.tier.changePolicies({ forward: aPolicy(), follow: aPolicy(), children: new Map() });

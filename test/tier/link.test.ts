@@ -7,7 +7,7 @@ import { fractions, streamOf } from '../simulation/seeded-random.js';
 import type { ConnectionEnd } from './connection-pair.js';
 import { aWelcome, byesOf, TierRig } from './tier-rig.js';
 
-/** A parent at `url` that says what a test wants; its ends, in the order they came. */
+/** A parent at `url` that sends what a test wants; its ends, in the order they came. */
 function aParent(
   rig: TierRig,
   url: string,
@@ -21,7 +21,7 @@ function aParent(
   return ends;
 }
 
-test('a link says who it is, and is open once it is welcome', async (t) => {
+test('a link says hello, and is open once it is welcomed', async (t) => {
   const rig = new TierRig();
   aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -33,7 +33,7 @@ test('a link says who it is, and is open once it is welcome', async (t) => {
   east.stop();
 });
 
-test('whatever the parent says, the link comes back; where it was final, after a long while', async (t) => {
+test('a link reconnects whatever the parent sends; after a final refusal, only after a long while', async (t) => {
   const soonest: Readonly<Record<ByeReason, 'soon' | 'later'>> = {
     shutdown: 'soon',
     replaced: 'soon',
@@ -64,7 +64,7 @@ test('whatever the parent says, the link comes back; where it was final, after a
   }
 });
 
-test('what the parent asks for is waited for', async (t) => {
+test('a link waits as long as the parent asks', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -79,7 +79,7 @@ test('what the parent asks for is waited for', async (t) => {
   east.stop();
 });
 
-test('parents are tried in turn; one that broke after it had lasted is tried again first', async (t) => {
+test('parents are tried in turn; one whose connection had lasted is tried again first', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east', { urls: ['one', 'two', 'three'] });
   for (let i = 0; i < 3; i++) await rig.advance(1_000);
@@ -97,7 +97,7 @@ test('parents are tried in turn; one that broke after it had lasted is tried aga
   east.stop();
 });
 
-test('a parent that does not answer is left after a while', async (t) => {
+test('a parent that does not answer is given up after a while', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root', () => {});
   const east = await rig.cache('east', { urls: ['root'], welcomeTimeoutMs: 10_000 });
@@ -113,7 +113,7 @@ test('a parent that does not answer is left after a while', async (t) => {
   east.stop();
 });
 
-test('what is no welcome is no parent', async (t) => {
+test('an answer that is not a welcome counts as no parent', async (t) => {
   const greetings: readonly ((end: ConnectionEnd) => void)[] = [
     (end) => end.send({ kind: 'route', route: [] }),
     (end) => end.send(aWelcome('id-of-root', { protocol: 2 })),
@@ -146,7 +146,7 @@ test('an upgrade that is refused for good is tried again after a long while', as
   east.stop();
 });
 
-test('a cache that is its own parent closes the link, and says so', async (t) => {
+test('a cache that is its own parent closes the link and logs it', async (t) => {
   const rig = new TierRig();
   const east = await rig.cache('east', { urls: ['east'] });
 
@@ -158,7 +158,7 @@ test('a cache that is its own parent closes the link, and says so', async (t) =>
   east.stop();
 });
 
-test('a parent that comes to be below this cache is left', async (t) => {
+test('a cache leaves a parent that comes to be below it', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -176,7 +176,7 @@ test('a parent that comes to be below this cache is left', async (t) => {
   east.stop();
 });
 
-test('a cache that stops says so to its parent, and does not come back', async (t) => {
+test('a cache that stops says goodbye to its parent and does not reconnect', async (t) => {
   const rig = new TierRig();
   const ends = aParent(rig, 'root');
   const east = await rig.cache('east', { urls: ['root'] });
@@ -194,7 +194,7 @@ function raise(): never {
   throw new Error('there was no connection');
 }
 
-/** When each of a thousand children is back that lost their parent at once, in milliseconds since; it takes nobody before `backMs`. */
+/** When each of a thousand children that lost their parent at once is back, in milliseconds since; the parent accepts nobody before `backMs`. */
 function comingBack(backMs: number): readonly number[] {
   const random = fractions(streamOf(7, 'children'));
   return Array.from({ length: 1_000 }, () => {
@@ -210,7 +210,7 @@ function comingBack(backMs: number): readonly number[] {
   }).toSorted((a, b) => a - b);
 }
 
-test('children that lose their parent together come back over seconds; the link that broke for a moment is back within one', (t) => {
+test('children that lose their parent together come back spread over seconds; a link that broke for a moment is back within one', (t) => {
   const windowMs = 200;
   for (const [backMs, lastMs] of [
     [0, 1_000],

@@ -1,4 +1,4 @@
-/** Real caches in one process, joined by real links: where shards are at home, how they move, and how they go. */
+/** Real caches in one process, joined by real links: where shards have their origin, how they move, and how they go. */
 import test from 'ava';
 import { sliceOf, pushedExport, RawPusher } from '../support/raw-pusher.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -9,7 +9,7 @@ import { aCutLink, aTree, eventsOf, holds } from '../support/test-tree.js';
 const exports = aSlice();
 
 test.serial(
-  '7, 8: a shard that moves from child to child, and to the parent, takes its objects along without an event; the old home comes back and follows',
+  '7, 8: a shard that moves from child to child, and to the parent, takes its objects along without an event; its old origin comes back and follows',
   async (t) => {
     const tree = await aTree(t);
     const root = await tree.cache('root');
@@ -41,7 +41,7 @@ test.serial(
   },
 );
 
-test.serial('13: the same place on two shards on different branches stays two objects everywhere', async (t) => {
+test.serial('13: the same key on two shards of different branches stays two objects everywhere', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });
@@ -78,7 +78,7 @@ test.serial('a shard that is removed at the root leaves every cache, each object
 });
 
 test.serial(
-  'what is written over plain HTTP counts as synced once it is quiet: then the other end lets go of what was not written again',
+  'what is written over plain HTTP counts as synced once it is quiet: then the other end removes what was not written again',
   async (t) => {
     const clock = hurried(50);
     const tree = await aTree(t);
@@ -100,7 +100,7 @@ test.serial(
 );
 
 test.serial(
-  'a plain writer takes a shard over where nobody was seen to have it for a while; its old home follows, and takes it back in turn',
+  'a plain writer takes over a shard that nobody was seen to hold for a while; its old origin follows, and takes it back in turn',
   async (t) => {
     const clock = hurried(50);
     const tree = await aTree(t);

@@ -48,7 +48,7 @@ test('every shard is sent once, and again when something has changed', async (t)
   t.deepEqual(sentNow(), ['birch']);
 });
 
-test('who is to send a shard hears first that it was not, and what is held of it, once each time it is chosen', async (t) => {
+test('a neighbour newly chosen for a shard first gets `isYours: false` and what is held; once for each choice', async (t) => {
   const { claims, sentNow, held } = await claimsOf(['amber'], { isYours: true });
 
   t.deepEqual(sentNow(), ['amber', 'amber yours']);
@@ -59,7 +59,7 @@ test('who is to send a shard hears first that it was not, and what is held of it
   t.deepEqual(sentNow(), ['amber', 'amber yours']);
 });
 
-test('a shard that changes all the time is told four times a second, and the last of it', async (t) => {
+test('a shard that changes all the time is sent four times in a burst, then once a second, and always the latest', async (t) => {
   const { claims, clock, rings, sentNow } = await claimsOf(['amber', 'birch']);
   const sent = Array.from({ length: 20 }, () => {
     claims.add(shardName('amber'));
@@ -77,7 +77,7 @@ test('a shard that changes all the time is told four times a second, and the las
   t.deepEqual(sentNow(), []);
 });
 
-test('a thousand shards are sent in more than one turn, and all of them', async (t) => {
+test('a thousand shards take more than one turn, and all are sent', async (t) => {
   const { sentNow } = await claimsOf(Array.from({ length: 1_000 }, (_, i) => `s-${i}`));
 
   const first = sentNow().length;
@@ -86,7 +86,7 @@ test('a thousand shards are sent in more than one turn, and all of them', async 
   t.is(first + sentNow().length, 1_000);
 });
 
-test('a child’s claim is heard for what is accepted from it, whatever crosses; a parent’s always', (t) => {
+test('a child’s claim is accepted if its accept covers the shard, whatever the filter lets through; a parent’s always', (t) => {
   const accepts = { up: aPolicy({ types: ['*'], shards: ['amber'] }), down: aPolicy({ types: ['*'] }) };
   const filters = new LinkFilters(accepts, { up: [], down: [] }, 'child/eu');
 

@@ -43,7 +43,7 @@ function setUp() {
     for (let report = reports.take(position); report !== undefined; report = reports.take(position)) taken.push(report);
     return taken;
   };
-  /** All that the next heartbeat is answered with, by a tail that is not behind. */
+  /** All reports that answer the next heartbeat, with a tail that is not behind. */
   const answer = (...these: readonly Slice[]): readonly Report[] => {
     mark(...these);
     reports.ask((heartbeat += 1));
@@ -61,7 +61,7 @@ function texts(reports: readonly Report[]): readonly string[] {
   );
 }
 
-test('all of it is reported once, then what has changed; a heartbeat is answered also where nothing has', (t) => {
+test('the first report has every slice, later ones what changed; a heartbeat is answered also when nothing did', (t) => {
   const { state, answer } = setUp();
 
   const first = answer(exports, schemas);
@@ -87,7 +87,7 @@ test('a lag is reported in steps of a second', (t) => {
   t.deepEqual(texts(answer(exports)), ['apiexports true true 1000']);
 });
 
-test('nothing is looked at before it is asked for', (t) => {
+test('no slice is looked at before a report is asked for', (t) => {
   const { state, reports, mark } = setUp();
   mark(exports);
 
@@ -95,7 +95,7 @@ test('nothing is looked at before it is asked for', (t) => {
   t.is(state.looks, 0);
 });
 
-test('once all slices are known it is reported, unasked, that this was all', (t) => {
+test('once all slices are known, an unasked report says that they were all reported', (t) => {
   const { reports, mark, take, state } = setUp();
   mark(exports);
 
@@ -107,7 +107,7 @@ test('once all slices are known it is reported, unasked, that this was all', (t)
   t.false(reports.look());
 });
 
-test('a report waits for the tail to have read on to what was published when it was made, and nothing is looked at meanwhile', (t) => {
+test('a report waits until the tail has read what was published when it was made, and no slice is looked at meanwhile', (t) => {
   const { state, reports, mark, take, marked } = setUp();
   mark(exports);
   reports.ask(1);
@@ -126,7 +126,7 @@ test('a report waits for the tail to have read on to what was published when it 
   t.like(take(9)[0], { heartbeat: 2 });
 });
 
-test('no report reports on more than 250 slices, and the last of a round answers', (t) => {
+test('a report has at most 250 slices, and the last of a round answers the heartbeat', (t) => {
   const { answer } = setUp();
   const slices = Array.from({ length: 501 }, (_, i) => aSlice({ shard: `s-${i}` }));
 
@@ -140,7 +140,7 @@ test('no report reports on more than 250 slices, and the last of a round answers
   );
 });
 
-test('a slice is reported as whole where it is whole here, and all of it crosses', (t) => {
+test('a slice is reported whole only if it is whole here and the filter lets all of it through', (t) => {
   const { state, answer } = setUp();
   const wholes = (): readonly boolean[] => answer(exports).flatMap(({ freshness }) => freshness.map(({ whole }) => whole));
 
@@ -153,7 +153,7 @@ test('a slice is reported as whole where it is whole here, and all of it crosses
   t.deepEqual(wholes(), [false]);
 });
 
-test('nobody is complete before all was reported once, nor while another neighbour is not', (t) => {
+test('completeness is not reported before every slice was reported once, nor while another neighbour is incomplete', (t) => {
   const { state, reports, answer } = setUp();
 
   t.deepEqual(

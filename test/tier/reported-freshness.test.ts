@@ -19,7 +19,7 @@ function aReport(freshness: readonly SliceFreshness[], isAll = false) {
   return { freshness, isAll, isComplete: true };
 }
 
-test('a neighbour that never opened is down since the start', (t) => {
+test('a neighbour that never connected is down since the start', (t) => {
   const { clock, startedMs, freshness } = setUp();
 
   clock.advance(100);
@@ -28,7 +28,7 @@ test('a neighbour that never opened is down since the start', (t) => {
   t.is(freshness.slice('parent', exports), undefined);
 });
 
-test('what is reported of a slice holds until its link is down; then the slice is not connected, and nothing else changes', (t) => {
+test('a reported slice stays as reported until its link is down; then it is not connected, and nothing else changes', (t) => {
   const { clock, startedMs, freshness } = setUp();
   const parent = freshness.up('parent');
 
@@ -44,7 +44,7 @@ test('what is reported of a slice holds until its link is down; then the slice i
   t.deepEqual(freshness.presence('parent'), { isOpen: false, isUp: false, sinceMs: startedMs + 50, hasReported: true, isComplete: false });
 });
 
-test('a later word on a slice takes the place of the earlier, and neighbours are kept apart', (t) => {
+test('a later report on a slice replaces the earlier one, and neighbours are kept apart', (t) => {
   const { clock, freshness } = setUp();
   const parent = freshness.up('parent');
   freshness.up('child/east');
@@ -58,7 +58,7 @@ test('a later word on a slice takes the place of the earlier, and neighbours are
   t.deepEqual(freshness.syncedAt('child/east'), []);
 });
 
-test('what a connection says or how it ends is no news once another has taken its place', (t) => {
+test('reports and the end of a connection are ignored once another connection has replaced it', (t) => {
   const { clock, freshness } = setUp();
   const before = freshness.up('child/east');
   const now = freshness.up('child/east');
@@ -71,7 +71,7 @@ test('what a connection says or how it ends is no news once another has taken it
   t.is(freshness.slice('child/east', exports)?.connected, false);
 });
 
-test('a link that answers no heartbeat counts as down since the last answer was asked for, until it answers again (F7)', (t) => {
+test('a link that answers no heartbeat counts as down since the last answered one was asked for, until it answers again (F7)', (t) => {
   const { clock, startedMs, freshness } = setUp();
   const parent = freshness.up('parent');
   parent.note(aReport([reported]));
@@ -94,7 +94,7 @@ test('a link that answers no heartbeat counts as down since the last answer was 
   t.deepEqual(freshness.shard('parent', exports.shard), { connected: false, sinceMs: startedMs + 1_000 });
 });
 
-test('a neighbour that was there before this process started is known, and down', (t) => {
+test('a neighbour that was known before this process started is known, and down', (t) => {
   const clock = new ManualClock();
   const freshness = new ReportedFreshness(clock, ['parent', 'child/east']);
 
@@ -104,7 +104,7 @@ test('a neighbour that was there before this process started is known, and down'
   t.deepEqual([...freshness.neighbours], ['parent']);
 });
 
-test('a neighbour is complete while it is up, has sent everything, and says so', (t) => {
+test('a neighbour is complete while it is up, has sent everything, and reports so', (t) => {
   const { clock, freshness } = setUp();
   const parent = freshness.up('parent');
   const isComplete = (): boolean => freshness.presence('parent').isComplete;

@@ -15,7 +15,7 @@ import { aClaimFrame } from './a-claim-frame.js';
 const amber = shardName('amber');
 const [east, west] = [childNeighbour('east'), childNeighbour('west')];
 
-/** Routes of a cache that knows these shards; the store decides as it is told, and nothing is published but by `publish`. */
+/** Routes of a cache that knows these shards. The store answers with `outcome`; nothing is published except by `publish`. */
 async function someRoutes(...states: readonly ShardState[]) {
   const [clock, pushes] = [new ManualClock(), new FakePushes()];
   pushes.shardStates.push(...states);
@@ -43,7 +43,7 @@ async function someRoutes(...states: readonly ShardState[]) {
     for (const listener of pushes.listeners) listener({ shards: [state], slices: [] });
     routes.follow([state]);
   };
-  /** What was asked for since, in words. */
+  /** What the store was asked for since, in words. */
   const askedNow = async (): Promise<readonly string[]> => {
     await turn();
     return asked.splice(0).map((push) => (push.kind === 'claim' ? `${push.term} ${push.via ?? 'nobody'}` : push.kind));
@@ -51,7 +51,7 @@ async function someRoutes(...states: readonly ShardState[]) {
   return { routes, clock, askedNow, changed, publish, allowed, store };
 }
 
-test('what a child claims is asked for once, and told to all neighbours with its way once it is published', async (t) => {
+test('a child’s claim is pushed to the store once, and sent to all neighbours with its path once it is published', async (t) => {
   const { routes, askedNow, publish, changed } = await someRoutes();
 
   routes.hear(east, aClaimFrame({ path: ['far', 'eu'] }));
@@ -66,7 +66,7 @@ test('what a child claims is asked for once, and told to all neighbours with its
   t.like(routes.claimFor(east, amber), { isYours: true });
 });
 
-test('a link that goes down leaves the shard to another that reaches it, or unreached where it was', async (t) => {
+test('when a link goes down, the shard goes to another that reaches it, or stays there unreached', async (t) => {
   const { routes, askedNow, publish, changed } = await someRoutes(aShardState(amber, 5, { via: east }));
   routes.hear(east, aClaimFrame());
   routes.hear(west, aClaimFrame({ path: ['far', 'us'] }));
@@ -83,7 +83,7 @@ test('a link that goes down leaves the shard to another that reaches it, or unre
   t.like(routes.claimFor('parent', amber), { path: ['far', 'us', 'own'], reached: false });
 });
 
-test('what leads back through this cache is no way, and makes nobody of who had it from there', async (t) => {
+test('a path that leads back through this cache is no route; a shard whose only path does so is left without a via', async (t) => {
   const { routes, askedNow } = await someRoutes(aShardState(amber, 5, { via: east }));
 
   routes.hear(west, aClaimFrame({ path: ['far', 'own', 'us'] }));
@@ -93,7 +93,7 @@ test('what leads back through this cache is no way, and makes nobody of who had 
   t.deepEqual(await askedNow(), ['5 nobody']);
 });
 
-test('a claim that is far above all that is known is heard of a parent alone, and what a policy takes back is forgotten', async (t) => {
+test('a claim far above all known terms is accepted from a parent alone, and a claim that the policy no longer covers is forgotten', async (t) => {
   const { routes, askedNow, allowed, publish } = await someRoutes();
   const ahead = 2 ** 42 + 2 ** 20 + 1;
 
@@ -112,7 +112,7 @@ test('a claim that is far above all that is known is heard of a parent alone, an
   t.deepEqual(await askedNow(), []);
 });
 
-test('a removal clears the shard behind its claim; what the store could not take is asked for again', async (t) => {
+test('a removal clears the shard after its claim; what the store could not take is pushed again', async (t) => {
   const { routes, clock, askedNow, store } = await someRoutes(aShardState(amber, 5));
   store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the disk is full' } };
   routes.hear(east, aClaimFrame({ term: 6, removed: true }));
@@ -124,7 +124,7 @@ test('a removal clears the shard behind its claim; what the store could not take
   t.deepEqual(await askedNow(), ['6 nobody', 'clear']);
 });
 
-test('closed, it asks a store that takes nothing no more', async (t) => {
+test('after close, nothing is pushed again to a store that refuses', async (t) => {
   const { routes, clock, askedNow, store } = await someRoutes();
   store.outcome = { kind: 'unavailable', refusal: { reason: 'ServiceUnavailable', message: 'the store is closing' } };
   routes.hear(east, aClaimFrame());
@@ -140,7 +140,7 @@ test('closed, it asks a store that takes nothing no more', async (t) => {
 
 const unknown = unknownShard(amber);
 
-test('what links claim is counted for each, removals and what is told back left out', async (t) => {
+test('claims are counted for each link, without removals and without what was claimed back', async (t) => {
   const { routes } = await someRoutes(aShardState(amber, 5, { via: east }));
   const [birch, cedar] = [shardName('birch'), shardName('cedar')];
   routes.hear(east, aClaimFrame());
@@ -154,7 +154,7 @@ test('what links claim is counted for each, removals and what is told back left 
   t.deepEqual([...routes.claims], []);
 });
 
-test('of a shard that was forgotten nothing is told or asked for, until somebody comes', async (t) => {
+test('a forgotten shard is neither sent nor pushed until somebody claims it', async (t) => {
   const { routes, askedNow, publish } = await someRoutes(aShardState(amber, 5, { removed: true }));
   publish(unknown);
 
@@ -164,10 +164,10 @@ test('of a shard that was forgotten nothing is told or asked for, until somebody
   t.is(routes.claimFor('parent', amber), undefined);
   t.deepEqual(await askedNow(), []);
   publish(aShardState(amber, 3, { origin: 'own' }));
-  t.deepEqual(await askedNow(), [], 'nobody remembers it');
+  t.deepEqual(await askedNow(), [], 'nothing is remembered of it');
 });
 
-test('what comes for a forgotten shard that a neighbour remembers is decided as if this cache did', async (t) => {
+test('a claim to a forgotten shard that a neighbour remembers is decided as if this cache remembered it', async (t) => {
   for (const [state, asked] of [
     [aShardState(amber, 3, { origin: 'own' }), ['5 nobody']],
     [aShardState(amber, 7, { origin: 'own' }), []],

@@ -1,9 +1,9 @@
-/** A child of a real tier that says what a test wants it to, once both have greeted each other. */
+/** A child of a real tier that sends what a test wants, once both have greeted each other. */
 import type { Frame, FrameOf } from '../../src/frames/frame.js';
 import { ConnectionEnd } from './connection-pair.js';
 import { aBeginning, aCaller, aHello, type RigCache, type TierRig } from './tier-rig.js';
 
-/** It takes whatever it is sent, unless it says that it acknowledges nothing. `counted.frames`: how many of its frames were read. */
+/** It acknowledges whatever it is sent, unless asked not to. `counted.frames`: how many of its frames were read. */
 export async function scriptedChild(rig: TierRig, root: RigCache, name = 'west', { acknowledges = true } = {}) {
   const [child, end] = ConnectionEnd.pair([name, 'root']);
   rig.connections.push([child, end]);
@@ -29,7 +29,7 @@ async function acknowledge(child: ConnectionEnd): Promise<void> {
   }
 }
 
-/** The first that it was told. */
+/** The first claim that it was sent. */
 export function claimSentTo({ end }: Readonly<{ end: ConnectionEnd }>): FrameOf<'claim'> {
   const claim = end.sent.find((frame): frame is FrameOf<'claim'> => frame.kind === 'claim');
   if (claim === undefined) throw new Error('no claim was sent');

@@ -24,7 +24,7 @@ import { anUpsert } from './an-upsert.js';
 const everything = aPolicy({ types: ['*'] });
 const page = { rowsMax: 1, bytesMax: 1_000_000 };
 
-/** A teller of a store that holds these objects of one slice, a page each. */
+/** A sender over a store that holds these objects of one slice, one a page. */
 async function aSliceSender(...names: readonly string[]) {
   const clock = new ManualClock();
   const parts = { clock, soon: (task: () => void) => void setImmediate(task), random: () => 0.5 };
@@ -71,7 +71,7 @@ async function aSliceSender(...names: readonly string[]) {
   return { sliceSender, syncs, clock, sent, acknowledge, queue, store, resynced };
 }
 
-test('a slice is told from its begin to its end, a page in turn, and its digest once all of it is acknowledged', async (t) => {
+test('a slice is sent from begin to end, one page a turn, and its digest follows once all is acknowledged', async (t) => {
   const { sliceSender, sent, acknowledge } = await aSliceSender('one', 'two');
 
   t.true(await sliceSender.walk());
@@ -89,7 +89,7 @@ test('a slice is told from its begin to its end, a page in turn, and its digest 
   t.false(sliceSender.digest());
 });
 
-test('a slice of which too many keys have changed before its last page is begun again, after a while', async (t) => {
+test('a slice of which too many keys change before its last page is resynced after a while', async (t) => {
   const { sliceSender, syncs, clock, sent, resynced } = await aSliceSender('one', 'two');
   await sliceSender.walk();
   const sync = syncs.of(aSlice());
@@ -141,12 +141,12 @@ test('a slice of many objects that is resynced is compared first, and only the b
     syncs.want(sync);
     await sliceSender.walk();
     const begin = queue.take();
-    if (begin?.kind !== 'begin') throw new Error('it is to begin');
+    if (begin?.kind !== 'begin') throw new Error('the first frame is no begin');
     t.true(begin.compares);
     const summary = { kind: 'summary', slice: aSlice() } as const;
     sliceSender.learnSummary({ ...summary, sequence: begin.sequence + 1, digests: digestsOf(objects) });
     while (sync.phase === 'comparing' && sync.comparison?.isRead === false) await sliceSender.walk();
-    t.is(sync.phase, 'comparing', 'another begin is meant');
+    t.is(sync.phase, 'comparing', 'the answer was for another begin');
 
     sliceSender.learnSummary({ ...summary, sequence: begin.sequence, digests });
     const frames = await walkAll();

@@ -39,7 +39,7 @@ type RigOptions = Readonly<{
   canResume?: boolean;
 }>;
 
-/** Courses, and the store they follow. */
+/** The syncs, and the store they follow. */
 async function someSyncs({
   shard,
   slices = [],
@@ -60,7 +60,7 @@ async function someSyncs({
     { known, isSynced: (slice) => known.isSynced(slice), published: () => store.published, clock, random: () => 0, notify },
     { to, filter, held, canResume },
   );
-  /** The other end has it from here, if it can. */
+  /** The other end chooses this end for the shard, if it can. */
   const hear = (state: ShardState): number => syncs.learnChoice(aClaimFrame({ ...state, isYours: flows(state.via, to) }));
   hear(shard ?? aShardState(amber, 5));
   await syncs.open(async () => {});
@@ -80,7 +80,7 @@ async function someSyncs({
   return { syncs, clock, report, phases, rung, filter, store };
 }
 
-/** Until nothing waits; each is synced at once, and told to be ended when it is due. */
+/** Until nothing waits: each slice is synced at once, and marked to get its end when due. */
 function syncAll(syncs: SliceSyncs): readonly string[] {
   const synced: string[] = [];
   for (let sync = syncs.takeWaiting(0); sync !== undefined; sync = syncs.takeWaiting(0)) {
@@ -108,7 +108,7 @@ function only(syncs: SliceSyncs): SliceSync {
   return sync;
 }
 
-test('a slice is told wherever its shard’s side lets it flow, if the link filter covers it or the other end holds it', async (t) => {
+test('a slice is sent where the via of its shard allows it, if the link filter covers it or the other end holds it', async (t) => {
   const narrow = aFilter(noSchemas);
   const table: readonly (readonly [string, RigOptions, Readonly<Record<string, string>>])[] = [
     ['local, up', { slices: [exports] }, { apiexports: 'new' }],
@@ -133,7 +133,7 @@ test('a slice is told wherever its shard’s side lets it flow, if the link filt
   }
 });
 
-test('a slice goes on by changes where the other end is current with the same link filter, and the log reaches back', async (t) => {
+test('a slice goes on by changes where the other end is current under the same filter hash and the log reaches back', async (t) => {
   const filter = aFilter(everything);
   const table: readonly (readonly [string, RigOptions, string])[] = [
     ['current', { held: [heldAt(filter, exports)] }, 'current'],
@@ -149,7 +149,7 @@ test('a slice goes on by changes where the other end is current with the same li
   }
 });
 
-test('changes of a slice that waits to be synced are told if the other end may have something of it', async (t) => {
+test('changes of a slice that waits for its sync are sent if the other end may hold something of it', async (t) => {
   const { syncs } = await someSyncs({ slices: [exports, schemas], held: [{ slice: exports, filterHash: '', syncedTerm: 0 }] });
   const [held, fresh] = [syncs.of(exports), syncs.of(schemas)];
   t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, false]);
@@ -161,7 +161,7 @@ test('changes of a slice that waits to be synced are told if the other end may h
   t.deepEqual([held?.sendsChanges, fresh?.sendsChanges], [true, true]);
 });
 
-test('what comes to be held, or known, once the link has moved on is synced', async (t) => {
+test('a slice that is held or known only after the link has moved on is synced', async (t) => {
   const { syncs, phases, report, filter } = await someSyncs({ slices: [] });
 
   syncs.hold([heldAt(filter, exports)]);
@@ -170,7 +170,7 @@ test('what comes to be held, or known, once the link has moved on is synced', as
   t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'new' });
 });
 
-test('an end is given while the slice is synced here, again for each term, and never twice for one', async (t) => {
+test('an end is sent while the slice is synced here, again for each new term, and never twice for one term', async (t) => {
   const { syncs, report } = await someSyncs({ slices: [exports] });
   syncAll(syncs);
 
@@ -183,7 +183,7 @@ test('an end is given while the slice is synced here, again for each term, and n
   t.deepEqual(endAll(syncs), ['apiexports for 6']);
 });
 
-test('a slice that goes on by changes is ended for a newer term alone', async (t) => {
+test('a slice that goes on by changes gets an end only for a newer term', async (t) => {
   const filter = aFilter(everything);
   const same = await someSyncs({ slices: [exports], filter, held: [heldAt(filter, exports, 5)] });
   const newer = await someSyncs({ slices: [exports], filter, held: [heldAt(filter, exports, 4)] });
@@ -192,7 +192,7 @@ test('a slice that goes on by changes is ended for a newer term alone', async (t
   t.deepEqual(endAll(newer.syncs), ['apiexports for 5']);
 });
 
-test('a slice that is not synced is told, and ended once it is', async (t) => {
+test('a slice that is not synced here is sent, and gets its end once it is synced', async (t) => {
   const { syncs, report, phases } = await someSyncs({ slices: [] });
   report([], [{ slice: exports, syncedTerm: 0 }]);
 
@@ -203,7 +203,7 @@ test('a slice that is not synced is told, and ended once it is', async (t) => {
   t.deepEqual(endAll(syncs), ['apiexports for 5']);
 });
 
-test('what a plain writer wrote ends, once it counts as synced, also the slices of which it wrote nothing', async (t) => {
+test('once a plain writer counts as synced, its slices get their ends, also those it wrote nothing to', async (t) => {
   const shard = aShardState(amber, 5, { plain: true });
   const { syncs, report } = await someSyncs({ shard, held: [{ slice: schemas, filterHash: '', syncedTerm: 0 }] });
   report([], [{ slice: exports, syncedTerm: 0 }]);
@@ -215,7 +215,7 @@ test('what a plain writer wrote ends, once it counts as synced, also the slices 
   t.deepEqual([...endAll(syncs)].toSorted(), ['apiexports for 5', 'apiresourceschemas for 5']);
 });
 
-test('an end is given behind everything that was published when the slice was found to be whole', async (t) => {
+test('an end follows everything that was published when the slice was found to be whole', async (t) => {
   const { syncs, store } = await someSyncs({ slices: [exports] });
   store.published = 10;
   syncAll(syncs);
@@ -226,7 +226,7 @@ test('an end is given behind everything that was published when the slice was fo
   t.is(syncs.takeDue(10)?.sync.slice.resource.resource, 'apiexports');
 });
 
-test('what was current and is to be synced is marked stale first, once; so is what the other end takes to be current with another link filter', async (t) => {
+test('a slice that the other end may take for current is invalidated once before its resync, also under another filter hash', async (t) => {
   const { syncs } = await someSyncs({ slices: [exports], held: [{ slice: exports, filterHash: 'another', syncedTerm: 5 }] });
   t.deepEqual(
     syncs.takeStale(2).map(({ slice }) => slice.resource.resource),
@@ -244,7 +244,7 @@ test('what was current and is to be synced is marked stale first, once; so is wh
   t.is(syncs.takeWaiting(0), undefined);
 });
 
-test('Y1: a slice that the link filter does not cover any more is synced as empty; one that changes how it is covered is resynced', async (t) => {
+test('Y1: a slice that the filter no longer covers is synced as empty; one that it covers differently is resynced', async (t) => {
   const { syncs, phases } = await someSyncs({ slices: [exports, schemas] });
   syncAll(syncs);
   endAll(syncs);
@@ -257,7 +257,7 @@ test('Y1: a slice that the link filter does not cover any more is synced as empt
   t.deepEqual(phases(), { apiexports: 'waiting', apiresourceschemas: 'waiting' });
 });
 
-test('a link filter that comes to cover a slice brings it along', async (t) => {
+test('a slice that the filter comes to cover is synced', async (t) => {
   const { syncs, phases } = await someSyncs({ slices: [exports, schemas], filter: aFilter(noSchemas) });
   t.deepEqual(phases(), { apiexports: 'new' });
 
@@ -266,7 +266,7 @@ test('a link filter that comes to cover a slice brings it along', async (t) => {
   t.deepEqual(phases(), { apiexports: 'new', apiresourceschemas: 'new' });
 });
 
-test('a shard that moves to the link’s own side is told no more; when it comes back, all of it is synced', async (t) => {
+test('a shard that moves to the other end of the link is no longer sent; when it comes back, all of it is synced', async (t) => {
   const filter = aFilter(everything);
   const { syncs, report, phases } = await someSyncs({
     slices: [exports],
@@ -283,13 +283,13 @@ test('a shard that moves to the link’s own side is told no more; when it comes
   t.deepEqual(phases(), { apiexports: 'new' });
 });
 
-test('those that declare types are synced first, the others in the order they came', async (t) => {
+test('slices of declarations are synced first, the others in the order they came', async (t) => {
   const { syncs } = await someSyncs({ slices: [exports, schemas, declarations] });
 
   t.deepEqual(syncAll(syncs), ['clustercachedresources', 'apiexports', 'apiresourceschemas']);
 });
 
-test('what is of a declared type is synced once all is told that was published when it came: its declaration may be a change', async (t) => {
+test('a slice of a declared type waits until all that was published when it came is sent, because its declaration may be a change', async (t) => {
   const ofDeclared = aSlice({ group: 'machines.svm.io', resource: 'instances', identity: 'A1' });
   const { syncs, store, report } = await someSyncs();
   store.published = 7;
@@ -302,7 +302,7 @@ test('what is of a declared type is synced once all is told that was published w
   t.is(syncs.takeWaiting(7), undefined);
 });
 
-test('what is wanted after a while waits until then, and rings; what is wanted at once does not wait for it', async (t) => {
+test('a slice wanted after a while waits until then and notifies; a later request without delay overrides it', async (t) => {
   const { syncs, clock, rung, phases } = await someSyncs({ slices: [exports] });
   syncAll(syncs);
   const sync = only(syncs);
@@ -321,7 +321,7 @@ test('what is wanted after a while waits until then, and rings; what is wanted a
   t.is(syncs.takeWaiting(0), undefined);
 });
 
-test('a shard that the other end takes from here again and again is synced after a while, and it is known how long that is', async (t) => {
+test('a shard that the other end takes from here again and again is synced after growing waits, which are reported', async (t) => {
   const { syncs, clock } = await someSyncs({ slices: [exports], canResume: false });
   const choose = (isYours: boolean): number => syncs.learnChoice(aClaimFrame({ ...aShardState(amber, 5), isYours }));
 
@@ -333,7 +333,7 @@ test('a shard that the other end takes from here again and again is synced after
   t.is(syncs.takeWaiting(0)?.slice.resource.resource, 'apiexports');
 });
 
-test('behind the log, all that are told are wanted', async (t) => {
+test('behind the log, every slice that is sent is synced anew', async (t) => {
   const filter = aFilter(everything);
   const { syncs } = await someSyncs({ slices: [exports, schemas], filter, held: [heldAt(filter, exports)] });
   syncs.wantAll();
@@ -341,7 +341,7 @@ test('behind the log, all that are told are wanted', async (t) => {
   t.deepEqual([...syncAll(syncs)].toSorted(), ['apiexports', 'apiresourceschemas']);
 });
 
-test('closed, nothing of it is left to come', async (t) => {
+test('after close, nothing is left to come', async (t) => {
   const { syncs, clock } = await someSyncs({ slices: [exports] });
   syncAll(syncs);
   syncs.want(only(syncs), 1_000);
@@ -369,7 +369,7 @@ test('slices are counted as they move, are refused, are resynced and leave', asy
   t.deepEqual(syncs.tally, { slices: 0, current: 0, refused: 0 });
 });
 
-test('a slice that was asked for last and has left is not found any more', async (t) => {
+test('the slice that was looked up last is not found any more once it has left', async (t) => {
   const { syncs, report } = await someSyncs({ slices: [exports] });
   t.truthy(syncs.of(exports));
 

@@ -17,7 +17,7 @@ const everything = new LinkFilter(aPolicy({ types: ['*'] }), aPolicy({ types: ['
 const gold = new LinkFilter(aPolicy({ labels: 'tier=gold' }), aPolicy({ types: ['*'] }));
 const paths = { clustersAt: async () => [], pathsOf: async () => [] };
 
-/** What was there at that moment, in pages of two. */
+/** The objects as of that moment, in pages of two. */
 function aSnapshot(history: FakeHistory): Snapshot & { closed: boolean } {
   const objects = [...history.held.values()].toSorted((one, other) => (one.key.name < other.key.name ? -1 : 1));
   return {
@@ -62,7 +62,7 @@ const anyStep = fc.oneof(
   }),
 );
 
-test('W1, W2: whenever changes come between the pages, the other end holds what crosses, and the sum says so', async (t) => {
+test('W1, W2: whatever changes between the pages, the other end holds what passes the filter, and the sum agrees', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 12 }), fc.array(anyStep, { maxLength: 25 }), async (before, during) => {
       for (const filter of [everything, gold]) {
@@ -97,7 +97,7 @@ test('W1, W2: whenever changes come between the pages, the other end holds what 
   );
 });
 
-test('a sum that something else than changes has moved is none', (t) => {
+test('a walk has no sum once something other than a change has moved it', (t) => {
   const walk = new SliceWalk(aSnapshot(new FakeHistory()), { sums: true });
 
   walk.giveUpSum();
@@ -106,7 +106,7 @@ test('a sum that something else than changes has moved is none', (t) => {
   t.is(walk.sum, undefined);
 });
 
-test('a walk during which too many keys change is overrun, and lets go of its snapshot', (t) => {
+test('a walk during which too many keys change is overrun, and closes its snapshot', (t) => {
   const history = new FakeHistory();
   const snapshot = aSnapshot(history);
   const walk = new SliceWalk(snapshot, { sums: false });

@@ -1,4 +1,4 @@
-/** Changes as the log and the commits tell them, numbered by the one history that makes them. */
+/** Changes as the log and the commits give them, numbered by the one history that makes them. */
 import type { Key } from '../../src/domain/key.js';
 import type { Change, Commit, MovedPath } from '../../src/domain/change.js';
 import type { StoredObject } from '../../src/domain/object.js';

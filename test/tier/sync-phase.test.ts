@@ -14,7 +14,7 @@ const table: Readonly<Record<SyncPhase, readonly (SyncPhase | '–')[]>> = {
 };
 
 for (const phase of ['new', 'waiting', 'comparing', 'syncing', 'sent', 'current'] as const)
-  test(`a slice that is ${phase} goes on as the table says`, (t) => {
+  test(`a slice that is ${phase} moves on as the table says`, (t) => {
     const went = events.map((event) => nextPhase(phase, event) ?? '–');
 
     t.deepEqual(went, [...table[phase]]);

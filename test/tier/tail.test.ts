@@ -32,7 +32,7 @@ const anyCommit = fc.array(
 );
 const anyPace = fc.array(fc.oneof(anyCommit, fc.constantFrom('take' as const, 'turn' as const)), { maxLength: 30 });
 
-test('A1-A3: at whatever pace it is read, a tail gives every change once, in order, no key twice in a chunk and no move but at its end', async (t) => {
+test('A1-A3: at any pace, a tail gives every change once and in order, no key twice in a chunk, and a move only at its end', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyCommit, { maxLength: 4 }), anyPace, fc.nat({ max: 10 }), async (before, steps, from) => {
       const history = new FakeHistory();
@@ -54,7 +54,7 @@ test('A1-A3: at whatever pace it is read, a tail gives every change once, in ord
         if (step === 'turn') await turn();
         else if (step !== 'take') commit(step);
         else {
-          // Its one reader asks again only once it was answered; commits come meanwhile.
+          // Its one reader asks again only after an answer; commits come meanwhile.
           await taking;
           taking = tail.isBehind ? take() : undefined;
         }
@@ -79,7 +79,7 @@ test('A1-A3: at whatever pace it is read, a tail gives every change once, in ord
   );
 });
 
-test('a tail that keeps up takes commits as they come and leaves the log alone', async (t) => {
+test('a tail that keeps up takes commits as they come and does not read the log', async (t) => {
   const history = new FakeHistory();
   const { tail } = aTail(history);
 
@@ -92,7 +92,7 @@ test('a tail that keeps up takes commits as they come and leaves the log alone',
   t.is(history.reads, 0);
 });
 
-test('commits that wait for too long are forgotten, and read from the log without a hole', async (t) => {
+test('commits that wait for too long are dropped, and read from the log without a hole', async (t) => {
   const history = new FakeHistory();
   history.chunk = 1_000;
   const { tail } = aTail(history);
@@ -108,7 +108,7 @@ test('commits that wait for too long are forgotten, and read from the log withou
   );
 });
 
-test('a tail behind what the log still holds is refused, and goes on from where it jumps to', async (t) => {
+test('a tail behind the compacted log is refused, and goes on from where it jumps to', async (t) => {
   const history = new FakeHistory();
   for (let i = 0; i < 9; i++) history.commit({ place: { name: `o-${i}` }, content });
   const { tail } = aTail(history, 2);
@@ -121,7 +121,7 @@ test('a tail behind what the log still holds is refused, and goes on from where 
   t.deepEqual(revisions(await readAll(tail)), [10]);
 });
 
-test('nothing comes of a tail that is closed', (t) => {
+test('a closed tail gives nothing', (t) => {
   const history = new FakeHistory();
   const { tail, rung } = aTail(history);
 
@@ -131,7 +131,7 @@ test('nothing comes of a tail that is closed', (t) => {
   t.is(rung.times, 0);
 });
 
-test('a shard that comes to be wanted in the middle of what was read without it is not left out of the rest', async (t) => {
+test('a shard that becomes wanted in the middle of a chunk read without it is not left out of the rest', async (t) => {
   const history = new FakeHistory();
   history.chunk = 100;
   for (const place of [{ name: 'a' }, { name: 'a' }, { name: 'b', shard: 'birch' }, { name: 'c' }]) history.commit({ place, content });

@@ -1,4 +1,4 @@
-/** Caches in memory whose tiers are real: their links are connections in memory, and time is the test's. */
+/** Caches in memory whose tiers are real: their links are connections in memory, and the test advances time. */
 import { setImmediate } from 'node:timers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { BoundedLog } from '../../src/diagnostics/bounded-log.js';
@@ -31,9 +31,9 @@ export type RigCache = Readonly<{
   disk: MemoryDisk;
   /** What it has logged. */
   logged: readonly Readonly<{ event: string; fields: unknown }>[];
-  /** What its watches were to be told of as absent. */
+  /** The keys that its watches were to report as absent. */
   absent: readonly string[];
-  /** Tells its neighbours that it stops. */
+  /** Says goodbye to its neighbours. */
   stop: () => void;
 }>;
 
@@ -58,10 +58,10 @@ const openPolicies: LinkPolicies = {
 
 export class TierRig {
   readonly clock = new ManualClock();
-  /** Both ends of each connection, the child's first, in the order they were asked for. */
+  /** Both ends of each connection, the child's first, in the order they were opened. */
   readonly connections: (readonly [ConnectionEnd, ConnectionEnd])[] = [];
   readonly tried: string[] = [];
-  /** Who takes connections, by URL; a URL that is not here refuses. */
+  /** Who accepts connections, by URL; any other URL refuses. */
   readonly #listeners = new Map<string, (connection: ConnectionEnd, from: string) => void>();
   readonly refusals = new Map<string, Error>();
   #random = 0;
@@ -135,7 +135,7 @@ export class TierRig {
     this.#listeners.delete(url);
   }
 
-  /** Until nothing happens any more without time passing. */
+  /** Until nothing more happens without time passing. */
   async settle(): Promise<void> {
     const quietTurns = 8;
     for (let quiet = 0, before = -1; quiet < quietTurns; quiet += 1) {
@@ -146,7 +146,7 @@ export class TierRig {
     }
   }
 
-  /** In steps that are shorter than anything that is waited for is patient: what is asked within one is answered behind it. */
+  /** In steps shorter than any wait here, so that a question asked within one step is answered after it. */
   async advance(ms: number): Promise<void> {
     await this.settle();
     for (let left = ms; left >= 0; left -= stepMs) {
@@ -199,7 +199,7 @@ export function aWelcome(cacheId = 'id-of-root', overrides: Partial<FrameOf<'wel
 
 const everythingText = JSON.stringify([{ types: ['*'] }]);
 
-/** What a cache says once it was greeted: that everything may cross, and that it holds nothing. */
+/** What a cache sends after the greeting: that everything may pass, and that it holds nothing. */
 export function aBeginning(): readonly Frame[] {
   return [
     { kind: 'policy', up: everythingText, down: everythingText },
@@ -207,7 +207,7 @@ export function aBeginning(): readonly Frame[] {
   ];
 }
 
-/** The reasons of the byes that an end has said. */
+/** The reasons of the byes that an end has sent. */
 export function byesOf({ sent }: ConnectionEnd): readonly string[] {
   return sent.flatMap((frame) => (frame.kind === 'bye' ? [frame.reason] : []));
 }

@@ -43,13 +43,13 @@ function setUp() {
   return { clock, pushes, link, report };
 }
 
-test('a cache without neighbours is a root, and says nothing else', async (t) => {
+test('a cache without neighbours reports itself as a root, and nothing else', async (t) => {
   const { report } = setUp();
 
   t.deepEqual(await report(), { name: null, route: ['c1'], hops: 0, complete: true, parent: null, children: [] });
 });
 
-test('a parent that does not come is told with why, and with what the store has kept of it', async (t) => {
+test('a parent that cannot be reached is reported with the reason, and with what the store has kept of it', async (t) => {
   const { clock, pushes, link, report } = setUp();
   const url = 'https://root:6443/services/cache/connect';
   pushes.linkStates.push(link('parent', 'c0', '41'));
@@ -74,7 +74,7 @@ test('a parent that does not come is told with why, and with what the store has 
   });
 });
 
-test('an open link says how far both ways are, what was compared, and the policies of both ends', async (t) => {
+test('an open link reports its progress both ways, the comparisons, and the policies of both ends', async (t) => {
   const { clock, report } = setUp();
   const received = { compared: 3, comparedMs: clock.now() - 40, differed: 1, refused: 9, unheard: 2 };
   const session = { progress, received, otherPolicy: { up: [], down: policies.forward } };
@@ -96,7 +96,7 @@ test('an open link says how far both ways are, what was compared, and the polici
   });
 });
 
-test('children are reported in the order of their names, those that were here once included', async (t) => {
+test('children are reported in the order of their names, including those that are away', async (t) => {
   const { clock, pushes, link, report } = setUp();
   pushes.linkStates.push(link('child/west', 'c8', '12'), link('parent', 'c0', ''));
   const session = {

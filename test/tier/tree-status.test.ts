@@ -1,4 +1,4 @@
-/** What real caches of a tree say of themselves, and what a rewritten policy does while they run. */
+/** What real caches of a tree report of themselves, and what a rewritten policy does while they run. */
 import test from 'ava';
 import { parseStatusReport } from '../../src/commands/parse-status-report.js';
 import type { StatusReport } from '../../src/domain/status.js';
@@ -20,12 +20,12 @@ async function names(server: TestServer): Promise<string> {
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).join();
 }
 
-/** The machine may have other things to do. */
+/** The machine may be busy. */
 function soon(condition: () => Promise<boolean>): Promise<void> {
   return until(condition, 20_000);
 }
 
-test('both ends of a link report on it, and a shard is told where it is and where it comes to', async (t) => {
+test('both ends report on their link, and on where a shard comes from and goes to', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root, clock: hurried(20) });
@@ -60,7 +60,7 @@ test('both ends of a link report on it, and a shard is told where it is and wher
   t.is(await east.metric('strata_link_slices'), 1);
 });
 
-test('a cache that starts while its parent is away serves what its disk holds, and says so', async (t) => {
+test('a cache that starts while its parent is away serves what its disk holds, and reports so', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const amber = await RawPusher.open(root);
@@ -84,7 +84,7 @@ test('a cache that starts while its parent is away serves what its disk holds, a
   t.like(shards[0], { via: 'parent', connection: { kind: 'away' }, slices: [{ everSynced: true, syncedIn: 'this-term', current: true }] });
 });
 
-test('rewriting the file of a running cache changes what crosses', async (t) => {
+test('rewriting the file of a running cache changes what passes', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const amber = await RawPusher.open(root);

@@ -10,7 +10,7 @@ async function names(server: TestServer): Promise<string[]> {
   return (JSON.parse(text) as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name).sort();
 }
 
-test('what a shard pushes at one leaf is listed at the other, and leaves there when it is deleted', async (t) => {
+test('an object pushed at one leaf is listed at the other, and leaves there when it is deleted', async (t) => {
   const tree = await aTree(t);
   const root = await tree.cache('root');
   const east = await tree.cache('east', { parent: root });

@@ -3,7 +3,7 @@ import { childOf, childNeighbour, flows, type Neighbour, type Via } from '../../
 
 const [c, d] = [childNeighbour('c'), childNeighbour('d')];
 
-test('what a cache has of a shard goes everywhere but back to where it came from', (t) => {
+test('a cache sends the objects of a shard everywhere but back to their via', (t) => {
   const table: readonly (readonly [Via | undefined, Neighbour, boolean])[] = [
     ['local', 'parent', true],
     ['local', d, true],
@@ -18,7 +18,7 @@ test('what a cache has of a shard goes everywhere but back to where it came from
   for (const [via, to, goes] of table) t.is(flows(via, to), goes, `${via ?? 'none'} to ${to}`);
 });
 
-test('a child is told from the parent and from local by its via, whatever it is called', (t) => {
+test('the via of a child names the child, whatever its name; local and parent name none', (t) => {
   for (const name of ['a', 'local', 'parent', 'child']) t.is(childOf(childNeighbour(name)), name);
   t.is(childOf('local'), undefined);
   t.is(childOf('parent'), undefined);

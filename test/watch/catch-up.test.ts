@@ -1,4 +1,4 @@
-/** Many who are behind: what they have in common is read once, and whoever is slow pays alone. */
+/** Many watches that are behind: what they have in common is read once, and only a slow one itself pays. */
 import test, { type ExecutionContext } from 'ava';
 import type { History } from '../../src/domain/ports.js';
 import type { HubLimits } from '../../src/watch/hub.js';
@@ -8,7 +8,7 @@ import { plainEvents, Reader, received, turns } from './plain-events.js';
 
 type Counting = TestHub & Readonly<{ reads: { after: number; upTo: number }[] }>;
 
-/** With `count` puts of n1, n2, … in its log, and every reading of it written down. */
+/** With `count` puts of n1, n2, … in its log, and a record of every reading. */
 function aHubWith(count: number, rowsMax: number, limits: Partial<HubLimits> = {}): Counting {
   const known = aHub(limits);
   known.store.rowsMax = rowsMax;
@@ -41,7 +41,7 @@ function assertReadOnce(t: ExecutionContext, reads: Counting['reads'], after: nu
   t.is(sorted.at(-1)?.upTo, upTo);
 }
 
-test('W8 those who stand at the same position read the log once, and share every encoded byte', async (t) => {
+test('W8 watches at the same position read the log once, and share every encoded byte', async (t) => {
   const { hub, reads } = aHubWith(30, 10);
   const representation = plainEvents();
 
@@ -53,7 +53,7 @@ test('W8 those who stand at the same position read the log once, and share every
   t.is(representation.encoded, 3);
 });
 
-test('W8 those who stand at different positions read each stretch of the log once: who is further behind joins the others', async (t) => {
+test('W8 watches at different positions read each stretch of the log once: one that is further behind joins the others', async (t) => {
   const { hub, reads } = aHubWith(40, 4);
 
   const readers = Array.from({ length: 40 }, (_, i) => new Reader(hub.open(aWatch({ start: { kind: 'after', revision: i } }))));
@@ -80,7 +80,7 @@ test('selectors and scopes of one type share the reading, and each gets its own 
   assertReadOnce(t, reads, 0, 20);
 });
 
-test('W9 who does not take what it got is left behind after a while, and goes on alone', async (t) => {
+test('W9 a member that does not take its batch is left behind after a while, and goes on alone', async (t) => {
   const { hub, store, clock } = aHubWith(30, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   const slow = new Reader(hub.open(aWatch()));
@@ -100,7 +100,7 @@ test('W9 who does not take what it got is left behind after a while, and goes on
   t.deepEqual(received(slow.events), names(0, 31));
 });
 
-test('W9 one slow member and newcomers that are slow as well do not hold the others up for longer', async (t) => {
+test('W9 one slow member, even with slow newcomers, does not hold the others up for longer', async (t) => {
   const { hub, clock } = aHubWith(60, 10, { pieceBytesMax: 100 });
   const fast = new Reader(hub.open(aWatch()));
   await new Reader(hub.open(aWatch())).step();
@@ -115,7 +115,7 @@ test('W9 one slow member and newcomers that are slow as well do not hold the oth
   t.true(fast.events.length > 30, `${fast.events.length} of 60`);
 });
 
-test('whoever leaves while the log is read leaves the others alone, and nothing open', async (t) => {
+test('a member that leaves while the log is read does not disturb the others, and leaves nothing open', async (t) => {
   const { hub, store, clock } = aHubWith(30, 3);
   const timers = clock.timers;
   const watches = Array.from({ length: 6 }, (_, i) => hub.open(aWatch({ start: { kind: 'after', revision: i } })));
@@ -134,7 +134,7 @@ test('whoever leaves while the log is read leaves the others alone, and nothing 
   t.is(clock.timers, timers);
 });
 
-test('what cannot be read ends all who wait for it, each with its own error event', async (t) => {
+test('a failed reading ends all members that wait for it, each with its own error event', async (t) => {
   const { hub, store } = aHubWith(30, 10, { pieceBytesMax: 100 });
   const readers = Array.from({ length: 3 }, () => new Reader(hub.open(aWatch())));
   for (const reader of readers) await reader.step();

@@ -39,7 +39,7 @@ for (const [what, steps, expected] of [
   });
 }
 
-test('without a selector every change is told, a delete with the last content at its own revision', (t) => {
+test('without a selector every change is an event, a delete with the last content at its own revision', (t) => {
   t.is(shown(eventOf(changeOf(put(inView)), everything)), 'ADDED of 1 at 1');
   t.is(shown(eventOf(changeOf(put(inView), put(outside)), everything)), 'MODIFIED of 2 at 2');
   t.is(shown(eventOf(changeOf(put(inView), put(outside), remove), everything)), 'DELETED of 2 at 3');
@@ -52,7 +52,7 @@ test('a selector that wants a label to be absent is left and entered like any ot
   t.is(shown(eventOf(changeOf(put(inView), put({})), selector)), 'ADDED of 2 at 2');
 });
 
-test('a change whose replaced content is compacted away is refused as expired, never guessed', (t) => {
+test('a change whose replaced content is compacted is refused as expired, never guessed', (t) => {
   const gone: Change = { ...changeOf(put(inView), remove), previous: () => undefined };
 
   const error = t.throws(() => eventOf(gone, everything), { instanceOf: Refused });
@@ -60,7 +60,7 @@ test('a change whose replaced content is compacted away is refused as expired, n
   t.is(error?.refusal.reason, 'Expired');
 });
 
-test('what was replaced is not read when nobody asks about it', (t) => {
+test('the replaced content is not read when nobody asks about it', (t) => {
   const change: Change = { ...changeOf(put(inView), put(inView)), previous: () => t.fail() as never };
 
   t.is(eventOf(change, everything)?.type, 'MODIFIED');

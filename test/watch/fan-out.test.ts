@@ -1,4 +1,4 @@
-/** Changes handed to groups a few at a time: in order, each once, and nobody kept waiting by somebody else's selectors. */
+/** Changes are given to groups a few at a time: in order, each once, and no group waits for the selectors of others. */
 import test from 'ava';
 import fc from 'fast-check';
 import type { Change } from '../../src/domain/change.js';
@@ -52,13 +52,13 @@ const aView = (place: Place = {}, labels = ''): View => ({
   representation: plainEvents(),
 });
 
-/** Time that is up after so many looks at it. */
+/** Time that is up after so many checks of it. */
 function after(looks: number): () => boolean {
   let left = looks;
   return () => (left -= 1) < 0;
 }
 
-test('a group that selects everything has its changes before thousands that select something are through', (t) => {
+test('a group that selects everything has its changes before thousands that select something are done', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const picky = Array.from({ length: 5_000 }, (_, i) => new Sink(aView({}, `team=t${i}`)));
   const plain = new Sink(aView());
@@ -74,7 +74,7 @@ test('a group that selects everything has its changes before thousands that sele
   t.deepEqual(picky.at(-1)?.revisions, [1]);
 });
 
-test('who joins a group that is still due gets nothing of before, and those in it get that first', (t) => {
+test('a member that joins a group with pending changes gets none of them, and the earlier members get them first', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const [first, second] = [new Sink(aView({}, 'a=1')), new Sink(aView({}, 'a=1'))];
   fanOut.join(first.view, first);
@@ -87,7 +87,7 @@ test('who joins a group that is still due gets nothing of before, and those in i
   t.deepEqual([first.revisions, second.revisions], [[1, 2], [2]]);
 });
 
-test('W5 who joins a group whose members all leave over what they are handed then is in a group that is found', (t) => {
+test('W5 a member that joins while all others leave their group over a delivery is in a group that is found', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const [full, next] = [new Sink(aView()), new Sink(aView())];
   full.offer = () => fanOut.leave(full.view, full);
@@ -101,7 +101,7 @@ test('W5 who joins a group whose members all leave over what they are handed the
   t.deepEqual(next.revisions, [2]);
 });
 
-test('how far a group was handed everything is told without handing it the rest', (t) => {
+test('commits without changes for a group move its reached revision at once, others only when they are delivered', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const sink = new Sink(aView({}, 'a=1'));
   fanOut.join(sink.view, sink);
@@ -116,7 +116,7 @@ test('how far a group was handed everything is told without handing it the rest'
   t.is(fanOut.reached(sink.view), 7, 'it never falls');
 });
 
-test('a group is handed a bounded part at once, and then waits for the others', (t) => {
+test('a group gets a bounded part at once, and then waits for the others', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const sinks = [new Sink(aView()), new Sink(aView({ name: 'one' }))];
   for (const sink of sinks) fanOut.join(sink.view, sink);
@@ -132,7 +132,7 @@ test('a group is handed a bounded part at once, and then waits for the others', 
   for (const { revisions } of sinks) t.is(revisions.length, 1_000);
 });
 
-test('W7 when more waits than may, the groups that are furthest behind fall back to where they stood, and the others go on', (t) => {
+test('W7 when more waits than may, the groups furthest behind fall back to their positions, and the others go on', (t) => {
   const fanOut = new FanOut<Sink>(0);
   const plain = new Sink(aView());
   const picky = Array.from({ length: 3 }, (_, i) => new Sink(aView({}, `team!=t${i}`)));
@@ -173,7 +173,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('handOut' as const), visits: fc.integer({ min: 1, max: 3 }) }) },
 ); // prettier-ignore
 
-test('W5 W6 whoever joins, leaves or is flushed whenever: each gets its part of what came since, in order, once', (t) => {
+test('W5 W6 whatever joins, leaves or is flushed: each gets its part of what came since, in order, once', (t) => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
       const fanOut = new FanOut<Sink>(0);

@@ -1,4 +1,4 @@
-/** Every watcher's stream against the full one, for commits, selectors, reading habits and bounds that fast-check makes up. */
+/** Every watcher's stream compared with the full one, for commits, selectors, reading habits and bounds that fast-check generates. */
 import test from 'ava';
 import fc from 'fast-check';
 import type { WatchStart } from '../../src/domain/ports.js';

@@ -3,7 +3,7 @@ import { aKey, aScope } from '../support/objects.js';
 import { aHub, aWatch, hourMs, initial, selecting } from './a-hub.js';
 import { plainEvents, Reader, received } from './plain-events.js';
 
-test('watches that see the same share every encoded byte: the very same buffer', async (t) => {
+test('watches with the same scope and selector share every encoded byte: the very same buffer', async (t) => {
   const { hub, store } = aHub();
   const representation = plainEvents();
   const readers = Array.from({ length: 3 }, () => new Reader(hub.open(aWatch({ representation }))));
@@ -17,7 +17,7 @@ test('watches that see the same share every encoded byte: the very same buffer',
   t.true(readers.every(({ buffers }) => buffers[0] === readers[0]?.buffers[0]));
 });
 
-test('another selector is encoded for itself, and one that selects nothing is not encoded at all', async (t) => {
+test('another selector has an encoding of its own, and one that selects nothing has none', async (t) => {
   const { hub, store } = aHub();
   const [red, blue] = [plainEvents(), plainEvents()];
   const readers = [
@@ -56,7 +56,7 @@ test('a thousand watches of single clusters get no work from other clusters', as
   hub.close();
 });
 
-test('a live watch gets a bookmark each interval, at the published revision, though nothing of it changed', async (t) => {
+test('a live watch gets a bookmark each interval, at the published revision, though nothing in its scope changed', async (t) => {
   const { hub, store, clock } = aHub();
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ name: 'quiet' }) })));
   await reader.drain();
@@ -70,7 +70,7 @@ test('a live watch gets a bookmark each interval, at the published revision, tho
   t.deepEqual(received(reader.events), ['BOOKMARK@1', 'BOOKMARK@2', 'BOOKMARK@3']);
 });
 
-test('a bookmark comes two seconds before the deadline, and the watch ends at it', async (t) => {
+test('a bookmark comes two seconds before the deadline, and the watch ends at the deadline', async (t) => {
   const { hub, clock } = aHub();
   const reader = new Reader(hub.open(aWatch({ timeoutMs: 10_000 })));
   await reader.drain();
@@ -127,7 +127,7 @@ test('the end of a type ends the watches of exactly that identity; those of ever
   );
 });
 
-test('when all watches have been ended, one that opens late ends at once: it would outlive the stop', async (t) => {
+test('when all watches have been ended, one that opens late ends at once, because it would outlive the stop', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: {} });
   hub.endAll();
@@ -154,7 +154,7 @@ test('events that cannot be encoded fail the watches that wanted them; the commi
   t.is(hub.openWatches, 1);
 });
 
-test('the first commit after a quiet time goes out at once, what follows closely goes out together', async (t) => {
+test('the first commit after a quiet time goes out at once, and later ones within the interval go out together', async (t) => {
   const { hub, store, clock } = aHub({ flushIntervalMs: 10 });
   const representation = plainEvents();
   const reader = new Reader(hub.open(aWatch({ representation })));
@@ -172,7 +172,7 @@ test('the first commit after a quiet time goes out at once, what follows closely
   t.is(representation.encoded, 2);
 });
 
-test('what concerns nobody does not make the next change wait', async (t) => {
+test('a change that no watch wants does not make the next change wait', async (t) => {
   const { hub, store } = aHub({ flushIntervalMs: 50 });
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'acme' }) })));
   await reader.drain();
@@ -183,7 +183,7 @@ test('what concerns nobody does not make the next change wait', async (t) => {
   t.deepEqual(await reader.drain(), ['ADDED one@2']);
 });
 
-test('a bookmark says how far the stream was handed out, an end hands out the rest, and who joins meanwhile gets nothing twice', async (t) => {
+test('a bookmark shows how far the stream went out, an end sends the rest, and a watch that joins meanwhile gets nothing twice', async (t) => {
   const { hub, store, clock } = aHub({ flushIntervalMs: 60_001 });
   const open = hub.open(aWatch());
   const [reader, late] = [new Reader(open), new Reader(hub.open(aWatch({ start: initial })))];
@@ -204,7 +204,7 @@ test('a bookmark says how far the stream was handed out, an end hands out the re
   t.true(reader.ended);
 });
 
-test('what is absent is told to live watches of the key alone, behind what is published', async (t) => {
+test('live watches of an absent key alone get its DELETED, after what is published', async (t) => {
   const { hub, store } = aHub({ flushIntervalMs: 1_000 });
   const [all, amber, birch] = ['*', 'amber', 'birch'].map((shard) => new Reader(hub.open(aWatch({ scope: aScope({ shard }) }))));
   for (const reader of [all, amber, birch]) await reader?.drain();
@@ -219,7 +219,7 @@ test('what is absent is told to live watches of the key alone, behind what is pu
   t.deepEqual(await birch?.drain(), []);
 });
 
-test('what stands on another shard is not told to be absent: an informer would drop that one', async (t) => {
+test('an object that is on another shard is not reported absent, because an informer would drop that one', async (t) => {
   const { hub, store } = aHub();
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ shard: '*' }) })));
   await reader.drain();
@@ -230,7 +230,7 @@ test('what stands on another shard is not told to be absent: an informer would d
   t.deepEqual(await reader.drain(), ['ADDED one@1']);
 });
 
-test('nothing is told to be absent that was written while it was looked up', async (t) => {
+test('an object that was written during the look-up is not reported absent', async (t) => {
   const { hub, store } = aHub();
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();

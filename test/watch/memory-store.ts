@@ -1,6 +1,6 @@
 /**
- * The obvious store: every change in one array, every question answered by going through it. What the watch room needs of
- * the ports, with endpoints for a test: `commit` publishes at once, `between` runs wherever the real store gives the event
+ * The obvious store: every change in one array, every question answered by a scan. It has the ports that the watch
+ * room needs, with hooks for a test: `commit` publishes at once, `between` runs wherever the real store gives the event
  * loop a turn, and `openSnapshots` counts what must be closed.
  */
 import type { Change, Commit } from '../../src/domain/change.js';
@@ -30,7 +30,7 @@ export type Step = Readonly<{ put: Place; labels?: Record<string, string> } | { 
 export class MemoryStore implements Revisions, Objects, History, Commits {
   published: Revision = 0;
   compacted: Revision = 0;
-  /** Rows one page or chunk looks at, whether they lie in the scope or not. */
+  /** How many rows one page or chunk looks at, in the scope or not. */
   rowsMax = 2;
   between: () => Promise<void> = async () => {};
   openSnapshots = 0;
@@ -146,7 +146,7 @@ export class MemoryStore implements Revisions, Objects, History, Commits {
     return objects.toSorted((a, b) => (text(a.key) < text(b.key) ? -1 : 1));
   }
 
-  /** As the real one: a page looks at rows of the type, so it may come out empty and not be the last. */
+  /** As in the real one: a page looks at rows of the type, so it may come out empty and not be the last. */
   async #page({ scope, revision, after }: { scope: Scope; revision: Revision; after: Key | undefined }): Promise<SnapshotPage> {
     this.pagesRead += 1;
     await this.between();

@@ -1,4 +1,4 @@
-/** A representation that says what it is given, one JSON line an event, and the way back to what a client would have seen. */
+/** A representation that writes each event as one JSON line, and the way back to what a client would have seen. */
 import { labelsOf } from '../../src/domain/object-metadata.js';
 import type { Key } from '../../src/domain/key.js';
 import type { OpenWatch, Representation } from '../../src/domain/ports.js';
@@ -55,7 +55,7 @@ export function received(events: readonly SeenEvent[]): readonly string[] {
   });
 }
 
-/** A client of an open watch: reads as long as it is told to, and remembers what it saw. */
+/** A client of an open watch: reads as long as a test wants, and remembers what it saw. */
 export class Reader {
   readonly events: SeenEvent[] = [];
   readonly buffers: Uint8Array[] = [];
@@ -67,7 +67,7 @@ export class Reader {
     this.#iterator = watch[Symbol.asyncIterator]();
   }
 
-  /** Asks for the next batch and takes it if it comes within some turns of the event loop. */
+  /** Asks for the next batch, and takes it if it comes within some turns of the event loop. */
   async step(): Promise<boolean> {
     this.#pending ??= this.#iterator.next();
     const next = await Promise.race([this.#pending, turns(20)]);

@@ -10,7 +10,7 @@ function aView(place: Place = {}, rest: Partial<View> = {}): View {
   return { scope: aScope(place), selector: everything, representation: plainEvents(), ...rest };
 }
 
-test('watchers with the same scope, selector and representation are one group, whoever made the selector', (t) => {
+test('watchers with the same scope, selector and representation are one group, even with separate selector objects', (t) => {
   const index = new ScopeIndex<string>();
 
   index.groupOf(aView({}, { selector: selecting('a=1,b=2') }), 0).members.add('first');
@@ -56,7 +56,7 @@ test('a key finds exactly the groups whose scope covers it', (t) => {
   }
 });
 
-test('a group that is taken out is found no more, and is another one when it is asked for again', (t) => {
+test('a group that is removed is not found, and a new one takes its place on the next request', (t) => {
   const index = new ScopeIndex<string>();
   const [first, other] = [index.groupOf(aView(), 0), index.groupOf(aView({ name: 'one' }), 0)];
   t.is(index.find(aView()), first);
@@ -82,7 +82,7 @@ test('scopes that do not cover a key cost it nothing: ten thousand of them, of a
     (i) => ({ cluster: `c${i}`, name: 'one' }),
   ];
   const key = aKey({ name: 'other' });
-  /** The shortest of some rounds: the others were held up by something else. */
+  /** The shortest of some rounds, because something else held up the others. */
   const asksMs = (): number =>
     Math.min(
       ...Array.from({ length: 10 }, () => {

@@ -68,7 +68,7 @@ test('another scope, selector, revision or encoding shares nothing', async (t) =
   t.deepEqual(read.map(textOf), ['n0@1 n1@2 n2@3 n3@4', 'n0@1 n1@2 n2@3 n3@4', 'n1@2 n3@4', 'n0@1 n1@2 n2@3', 'n0@1 n1@2 n2@3 n3@4']);
 });
 
-test('a page that the bound has pushed out is read again by whoever comes too late, with the same content', async (t) => {
+test('a late reader reads a page that the bound has pushed out again, with the same content', async (t) => {
   const store = someStore(6);
   const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 15 }, () => {});
   const slow = snapshots.chunks(aScope(), everything, 6, names());
@@ -83,7 +83,7 @@ test('a page that the bound has pushed out is read again by whoever comes too la
   t.is(store.openSnapshots, 0);
 });
 
-test('an error reaches every reader that waits for the page, and the next one to ask tries again', async (t) => {
+test('an error reaches every reader that waits for the page, and the next request tries again', async (t) => {
   const store = someStore(4);
   const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const waiting = snapshots.chunks(aScope(), everything, 4, names());
@@ -104,7 +104,7 @@ test('an error reaches every reader that waits for the page, and the next one to
   t.is(store.openSnapshots, 0);
 });
 
-test('a reader that goes away half way closes the snapshot if it was the last, and only then', async (t) => {
+test('a reader that goes away half way closes the snapshot only if it was the last', async (t) => {
   const store = someStore(6);
   const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const [one, other] = [snapshots.chunks(aScope(), everything, 6, names()), snapshots.chunks(aScope(), everything, 6, names())];
@@ -117,7 +117,7 @@ test('a reader that goes away half way closes the snapshot if it was the last, a
   t.is(store.openSnapshots, 0);
 });
 
-test('pages without a selected object are passed over, and an empty scope is no chunk', async (t) => {
+test('pages without a selected object are skipped, and an empty scope has no chunk', async (t) => {
   const store = someStore(6);
   const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const encoding = names();
@@ -127,7 +127,7 @@ test('pages without a selected object are passed over, and an empty scope is no 
   t.is(encoding.pages, 0);
 });
 
-test('what is written meanwhile is not in the pages: a snapshot is of its revision', async (t) => {
+test('later writes are not in the pages: a snapshot is of its revision', async (t) => {
   const store = someStore(4);
   const snapshots = new SharedSnapshots({ objects: store, pace: new Pace(10) }, { sharedBytesMax: 10_000 }, () => {});
   const chunks = snapshots.chunks(aScope(), everything, 4, names());

@@ -10,7 +10,7 @@ function setUp() {
   return { clock, revisions, starts: new SharedStarts({ clock, revisions }) };
 }
 
-test('the first begins at once; those who come soon after, while somebody writes, begin together a little later', async (t) => {
+test('the first start is immediate; later ones during writes begin together a little later', async (t) => {
   const { clock, revisions, starts } = setUp();
 
   t.is(await starts.start('all'), 10);
@@ -27,7 +27,7 @@ test('the first begins at once; those who come soon after, while somebody writes
   t.is(await starts.start('all'), 30, 'nothing has changed since');
 });
 
-test('nobody waits while nothing changes, for another view, or after that time; and nothing is remembered then', async (t) => {
+test('no start waits while nothing changes, for another view, or after that time; and nothing is remembered then', async (t) => {
   const { clock, revisions, starts } = setUp();
 
   t.is(await starts.start('all'), 10);
@@ -39,7 +39,7 @@ test('nobody waits while nothing changes, for another view, or after that time; 
   t.is(await starts.start('all'), 11);
 });
 
-test('informers that start together while somebody writes are sent the same bytes, and miss nothing behind them', async (t) => {
+test('informers that start together during writes are sent the same bytes, and miss nothing afterwards', async (t) => {
   const { hub, store, clock } = aHub();
   const representation = plainEvents();
   for (let i = 0; i < 6; i++) store.commit({ put: { name: `n${i}` } });

@@ -15,7 +15,7 @@ function inPause(store: MemoryStore, task: () => void): void {
   };
 }
 
-test('W1 W2 what is committed while a watch catches up follows what it missed, once and without a hole', async (t) => {
+test('W1 W2 commits made while a watch catches up follow what it missed, once and without a hole', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 5; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => store.commit({ put: { name: 'n1' } }, { delete: { name: 'n2' } }));
@@ -25,7 +25,7 @@ test('W1 W2 what is committed while a watch catches up follows what it missed, o
   t.deepEqual(seen, ['ADDED n2@2', 'ADDED n3@3', 'ADDED n4@4', 'ADDED n5@5', 'MODIFIED n1@6', 'DELETED n2@7']);
 });
 
-test('W1 what is committed during the initial events comes behind the bookmark that ends them', async (t) => {
+test('W1 commits made during the initial events come after the bookmark that ends them', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => store.commit({ put: { name: 'n3' } }, { put: { name: 'n4' } }));
@@ -35,7 +35,7 @@ test('W1 what is committed during the initial events comes behind the bookmark t
   t.deepEqual(seen, ['ADDED n1@1', 'ADDED n2@2', 'ADDED n3@3', 'BOOKMARK@3!', 'MODIFIED n3@4', 'ADDED n4@5']);
 });
 
-test('a watch that begins with what is there and is no WatchList is not told where that ends, bookmarks or not', async (t) => {
+test('a watch that begins with initial events and is no WatchList is not shown where they end, bookmarks or not', async (t) => {
   const { hub, store } = aHub();
   store.commit(one);
 
@@ -72,7 +72,7 @@ test('W3 one event larger than the queue is still delivered when nothing else wa
   t.is(counts.fellBack, 0);
 });
 
-test('W1 what is committed during the initial events comes behind them, though it is more than a queue may hold', async (t) => {
+test('W1 commits made during the initial events come after them, even if they are more than a queue may hold', async (t) => {
   const { hub, store } = aHub({ queueBytesMax: 200 });
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
@@ -107,7 +107,7 @@ test('W2 W3 a watcher that never catches up, because there is always more, still
   );
 });
 
-test('a watch whose part of the store is quiet keeps up with it: when it falls behind later, it has missed nothing', async (t) => {
+test('a watch whose scope is quiet keeps up with the store: when it falls behind later, it has missed nothing', async (t) => {
   const { hub, store, counts } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'quiet' }), bookmarks: false })));
   await reader.drain();
@@ -147,7 +147,7 @@ test('a watch from a compacted revision is one 410 event', async (t) => {
   t.deepEqual(await new Reader(hub.open(aWatch({ start: { kind: 'after', revision: 2 } }))).drain(), []);
 });
 
-test('W4 a bookmark waits its turn behind the events that are queued, and none comes while a watcher catches up', async (t) => {
+test('W4 a bookmark waits its turn after the queued events, and none comes while a watcher catches up', async (t) => {
   const { hub, store, clock } = aHub();
   for (let i = 1; i <= 3; i++) store.commit({ put: { name: `n${i}` } });
   inPause(store, () => {
@@ -163,7 +163,7 @@ test('W4 a bookmark waits its turn behind the events that are queued, and none c
   t.deepEqual((await reader.drain()).slice(4), ['ADDED queued@5', 'BOOKMARK@5', 'ADDED behind@6']);
 });
 
-test('W4 a bookmark that finds the queue full makes the watcher read on instead of being put in front', async (t) => {
+test('W4 a bookmark that finds the queue full makes the watcher read on instead of overtaking the queue', async (t) => {
   const { hub, store, clock } = aHub({ queueBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -177,7 +177,7 @@ test('W4 a bookmark that finds the queue full makes the watcher read on instead 
   t.deepEqual((await reader.drain()).slice(2), ['BOOKMARK@2']);
 });
 
-test('a watch that is ended while live hands out what is queued, then ends', async (t) => {
+test('a watch that is ended while live sends what is queued, then ends', async (t) => {
   const { hub, store } = aHub();
   const open = hub.open(aWatch());
   const reader = new Reader(open);
@@ -191,7 +191,7 @@ test('a watch that is ended while live hands out what is queued, then ends', asy
   t.true(reader.ended);
 });
 
-test('W1 a watch that is ended while it catches up says nothing behind what it has read: its client resumes there', async (t) => {
+test('W1 a watch that is ended while it catches up sends nothing after what it has read: its client resumes there', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch());
@@ -208,7 +208,7 @@ test('W1 a watch that is ended while it catches up says nothing behind what it h
   t.true(reader.ended);
 });
 
-test('W1 a watch that is ended during its initial events says nothing that would look like their end', async (t) => {
+test('W1 a watch that is ended during its initial events sends nothing that would look like their end', async (t) => {
   const { hub, store } = aHub();
   for (let i = 1; i <= 6; i++) store.commit({ put: { name: `n${i}` } });
   const open = hub.open(aWatch({ start: initial }));
@@ -228,7 +228,7 @@ test('W1 a watch that is ended during its initial events says nothing that would
   );
 });
 
-test('what is handed out at once is bounded, however much is queued', async (t) => {
+test('one delivery is bounded, however much is queued', async (t) => {
   const { hub, store } = aHub({ pieceBytesMax: 150 });
   const reader = new Reader(hub.open(aWatch()));
   await reader.drain();
@@ -240,7 +240,7 @@ test('what is handed out at once is bounded, however much is queued', async (t) 
   t.is((await reader.drain()).length, 6);
 });
 
-test('a selector narrows initial events, history and live events alike, flips included', async (t) => {
+test('a selector applies to initial events, history and live events alike, flips included', async (t) => {
   const { hub, store } = aHub();
   const red = { team: 'red' };
   store.commit({ put: { name: 'a' }, labels: red }, { put: { name: 'b' } });
@@ -251,7 +251,7 @@ test('a selector narrows initial events, history and live events alike, flips in
   t.deepEqual(seen, ['ADDED a@1', 'BOOKMARK@2!', 'ADDED b@3', 'DELETED a@4']);
 });
 
-test('a WatchList that names an old revision is told what is gone since: deleted, or out of the selector', async (t) => {
+test('a WatchList that names an old revision receives what is gone since: deleted, or out of the selector', async (t) => {
   const { hub, store } = aHub();
   const red = { team: 'red' };
   store.commit({ put: { name: 'stays' }, labels: red }, { put: { name: 'deleted' }, labels: red }, { put: { name: 'flips' }, labels: red });
@@ -262,7 +262,7 @@ test('a WatchList that names an old revision is told what is gone since: deleted
   t.deepEqual(seen, ['ADDED new@6', 'ADDED stays@1', 'BOOKMARK@6!', 'DELETED flips@6', 'DELETED deleted@6']);
 });
 
-test('a recreated key and one that stands on another shard are not told to be gone', async (t) => {
+test('a recreated key and one that is on another shard are not reported as gone', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: { name: 'again' } }, { put: { name: 'moved', shard: 'amber' } }, { put: { name: 'gone' } });
   store.commit({ delete: { name: 'again' } }, { put: { name: 'again' } }, { put: { name: 'moved', shard: 'birch' } });
@@ -276,7 +276,7 @@ test('a recreated key and one that stands on another shard are not told to be go
   );
 });
 
-test('a key that left one shard and changed on another since the bookmark is in the view, and not told to be gone', async (t) => {
+test('a key that left one shard and changed on another since the bookmark is in the view, and not reported as gone', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: { name: 'both', shard: 'amber' } }, { put: { name: 'both', shard: 'birch' } });
   store.commit({ delete: { name: 'both', shard: 'amber' } });
@@ -287,7 +287,7 @@ test('a key that left one shard and changed on another since the bookmark is in 
   t.deepEqual(await reader.drain(), ['ADDED both@2', 'BOOKMARK@3!', 'MODIFIED both@4']);
 });
 
-test('an object that changed and stands pages away from the front of its cluster is not told to be gone', async (t) => {
+test('an object that changed and is pages away from the front of its cluster is not reported as gone', async (t) => {
   const { hub, store } = aHub();
   for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
   for (let i = 10; i < 40; i++) store.commit({ put: { name: `n${i}` } });
@@ -301,7 +301,7 @@ test('an object that changed and stands pages away from the front of its cluster
   t.is(store.openSnapshots, 0);
 });
 
-test('what changes while a WatchList is told what is gone is judged as it stood at the bookmark', async (t) => {
+test('objects that change while a WatchList receives what is gone are taken as of the bookmark', async (t) => {
   const { hub, store } = aHub();
   store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { put: { name: 'c' } });
   store.commit({ put: { name: 'a' } }, { put: { name: 'b' } }, { delete: { name: 'c' } });
@@ -352,7 +352,7 @@ class ScarceRoom implements Room {
   }
 }
 
-test('a watch that waits for room holds none, also when what it waited for is too little by then', async (t) => {
+test('a watch that waits for room holds none, also if the room it asked for is too little by then', async (t) => {
   const { hub, store } = aHub();
   const room = new ScarceRoom();
   const reader = new Reader(hub.open(aWatch({ room })));
@@ -374,7 +374,7 @@ test('a watch that waits for room holds none, also when what it waited for is to
   );
 });
 
-test('a watch that is ended while it waits for room ends at once, and gives back what it is granted later', async (t) => {
+test('a watch that is ended while it waits for room ends at once, and gives back room that is granted later', async (t) => {
   const { hub, store } = aHub();
   const room = new ScarceRoom();
   const open = hub.open(aWatch({ room }));
@@ -415,7 +415,7 @@ test('a reader that leaves at any point leaves nothing open', async (t) => {
   }
 });
 
-test('another type, cluster or shard is none of its business', async (t) => {
+test('a watch ignores other types, clusters and shards', async (t) => {
   const { hub, store } = aHub();
   const representation = plainEvents();
   const reader = new Reader(hub.open(aWatch({ scope: aScope({ cluster: 'acme', shard: 'amber' }), representation, selector: everything })));

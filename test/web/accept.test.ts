@@ -58,7 +58,7 @@ for (const [accept, asked, expected] of [
   });
 }
 
-test('only the best clause says whether metadata alone is wanted', (t) => {
+test('only the best clause decides whether metadata alone is wanted', (t) => {
   t.true(asksPartial(partial('PartialObjectMetadataList')));
   t.true(asksPartial(`${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`));
   t.false(asksPartial(`application/json,${partial('PartialObjectMetadata')}`));
@@ -66,7 +66,7 @@ test('only the best clause says whether metadata alone is wanted', (t) => {
   t.false(asksPartial(undefined));
 });
 
-test('a header of very many clauses is read to a bound, and quickly', (t) => {
+test('a header of very many clauses is read up to a bound, and quickly', (t) => {
   const header = `${'a/b,'.repeat(100_000)}application/json`;
 
   t.is(shown(header, 'one'), 'NotAcceptable');

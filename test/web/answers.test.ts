@@ -45,7 +45,7 @@ async function bytesOf(
   });
 }
 
-test('a long list is compressed for who takes gzip, and is the same list', async (t) => {
+test('a long list is compressed for a client that accepts gzip, and is the same list', async (t) => {
   const { server } = await known;
   const plain = await bytesOf(server, aPath({ cluster: 'large' }), {});
 
@@ -70,7 +70,7 @@ test('a short list, a refused gzip and a watch are never compressed', async (t) 
 });
 
 for (const version of ['h1', 'h2'] as const) {
-  test(`HEAD is answered like GET without a body, at once, a watch too (${version})`, async (t) => {
+  test(`HEAD is answered like GET without a body, at once, also for a watch (${version})`, async (t) => {
     const { server, [version]: client } = await known;
 
     for (const path of [
@@ -105,7 +105,7 @@ test('pretty JSON is the same JSON with space between tokens; so is what curl ge
   t.is((await h1.raw('GET', `${path}?pretty=false`, { headers: { 'user-agent': 'curl/8.5.0' } })).text, plain.text);
 });
 
-test('an object and a list are given in YAML to who asks for it; a long list as JSON, which YAML contains', async (t) => {
+test('an object and a list come in YAML on request; a long list comes as JSON, which YAML contains', async (t) => {
   const { h1 } = await known;
   const headers = { accept: 'application/yaml' };
 
@@ -144,7 +144,7 @@ test('a list as a table has one set of columns and a row per object; a watch of 
   t.is((await h1.raw('GET', `${aPath()}?includeObject=junk`, { headers: { accept: table } })).status, 400);
 });
 
-test('an empty list has items, and no media type of ours is answered 406 as a Status', async (t) => {
+test('an empty list has items, and a media type that is not served is answered 406 as a Status', async (t) => {
   const { h1 } = await known;
 
   t.regex((await h1.raw('GET', aPath({ cluster: 'empty' }))).text, /"items":\[\]/);

@@ -1,6 +1,6 @@
 /**
- * Who may do what (P16, D8, F18, F31): members of system:masters everything; shards and caches read everything, a shard
- * writes what is its own; everyone else gets health.
+ * Who may do what (P16, D8, F18, F31): members of system:masters everything; shards and caches read everything, and a shard
+ * writes its own objects; everyone else gets health.
  */
 import test from 'ava';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -126,7 +126,7 @@ test.serial('shards and caches read everything, and write nothing of another sha
   t.is((await server.client().raw('GET', aPath({ name: 'one' }))).text, before);
 });
 
-test.serial('a shard writes its own objects with every verb, and whatever names another place is told 403', async (t) => {
+test.serial('a shard writes its own objects with every verb, and gets 403 for any other place', async (t) => {
   const { server, amber } = await known;
   const own = { shard: 'amber', cluster: 'written' };
   const theirs = { shard: 'birch', cluster: 'elsewhere' };
@@ -162,7 +162,7 @@ test.serial('a shard writes its own objects with every verb, and whatever names 
   await server.client().raw('DELETE', aPath(own));
 });
 
-test.serial('who may not write is told so before anything that is wrong with the request; who may is told that', async (t) => {
+test.serial('an unauthorized write is answered 403, whatever else is wrong with it; an authorized one gets that error', async (t) => {
   const { server, amber, readers } = await known;
   const wildcard = aPath({ shard: '*' });
   const [, birch] = readers[0]!;
@@ -215,7 +215,7 @@ test.serial('health is for everybody', async (t) => {
     for (const path of ['/healthz', '/livez', '/readyz']) t.deepEqual([who, (await client.raw('GET', path)).text], [who, 'ok']);
 });
 
-test.serial('the refusal is in kube’s words', async (t) => {
+test.serial('a refusal uses kube’s words', async (t) => {
   const { strangers } = await known;
   const [, anonymous] = strangers[0]!;
 
@@ -228,7 +228,7 @@ test.serial('the refusal is in kube’s words', async (t) => {
   t.deepEqual(details, { name: 'one', group: 'apis.kcp.io', kind: 'apiexports' });
 });
 
-test.serial('without a client CA nobody is believed', async (t) => {
+test.serial('without a client CA everybody is anonymous', async (t) => {
   const server = await TestServer.start({ flags: { 'client-ca-file': '' } });
   t.teardown(() => server.close());
 

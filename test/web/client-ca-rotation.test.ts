@@ -1,4 +1,4 @@
-/** The file of client authorities is replaced while clients are connected: through the wire, over every protocol that is spoken (S15). */
+/** The file of client authorities is replaced while clients are connected, over every protocol that the server speaks (S15). */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect as connectTcp, createServer, type AddressInfo } from 'node:net';
@@ -50,7 +50,7 @@ function logged(server: TestServer, event: string): Promise<void> {
 for (const http2 of [false, true]) {
   const protocol = http2 ? 'HTTP/2' : 'HTTP/1.1';
 
-  test(`a watch ends within a second and a poll when its certificate’s authority is gone, and the new one’s is served: ${protocol}`, async (t) => {
+  test(`a watch ends within a second and a poll after its certificate’s authority is gone, and the new one’s is served: ${protocol}`, async (t) => {
     const { server, old, next, rotateTo } = await aRotation(t);
     const [ofOld, ofNext] = [server.client({ as: old, http2 }), server.client({ as: next, http2 })];
     t.is((await ofNext.raw('GET', exports)).status, 403);
@@ -68,7 +68,7 @@ for (const http2 of [false, true]) {
     t.true(end);
     t.true(performance.now() - rotatedMs < pollMs + 1_000, `after ${performance.now() - rotatedMs} ms`);
     t.is((await ofOld.raw('GET', exports)).status, 403);
-    // Its connection was nobody's, and has ended too: it is judged anew.
+    // Its old connection is anonymous and has ended too; a new one is authenticated anew.
     t.is((await ofNext.raw('GET', exports)).status, 200);
     await until(async () => {
       const metrics = await ofNext.raw('GET', '/metrics');
@@ -76,7 +76,7 @@ for (const http2 of [false, true]) {
     });
   });
 
-  test(`both authorities are believed while both are in the file, and watches of either go on: ${protocol}`, async (t) => {
+  test(`both authorities are trusted while both are in the file, and watches of either go on: ${protocol}`, async (t) => {
     const { server, old, next, rotateTo } = await aRotation(t);
     const ofOld = server.client({ as: old, http2 });
     const bookmarks = { allowWatchBookmarks: 'true', sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' };
@@ -110,7 +110,7 @@ test('a pusher whose authority is gone is cut off, and cannot come back', async 
 });
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-  test(`a session that was begun under another authority is not resumed: ${version}`, async (t) => {
+  test(`a session that began under another authority is not resumed: ${version}`, async (t) => {
     const { server, old, rotateTo } = await aRotation(t);
     const options = {
       port: server.port,
@@ -137,7 +137,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     t.is(await ask(first), 'HTTP/1.1 200');
     const [session] = (await ticket) as [Buffer];
     const again = await opened(session);
-    t.true(again.isSessionReused(), 'it would be resumed otherwise');
+    t.true(again.isSessionReused(), 'without the change the session would be resumed');
 
     await rotateTo('next');
     await logged(server, 'client-ca.reloaded');
@@ -148,10 +148,10 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   });
 }
 
-test('a handshake that was under way when the authorities changed is not believed', async (t) => {
+test('a handshake that was under way when the authorities changed is not trusted', async (t) => {
   const { server, old, rotateTo } = await aRotation(t);
   let release = (): void => {};
-  // Lets the first message of a client through, and keeps its certificate back until it is released.
+  // Lets the first message of a client through, and holds its certificate back until it is released.
   const proxy = createServer((client) => {
     const upstream = connectTcp(server.port, '127.0.0.1');
     const held: Buffer[] = [];
@@ -222,7 +222,7 @@ test('a client with an intermediate is served before and after a change, also wh
   t.deepEqual([resumed.answer, resumed.isReused], ['HTTP/1.1 200', true]);
 });
 
-test('a file that is broken is logged and changes nothing until it is whole', async (t) => {
+test('a broken file is logged and changes nothing until it is whole', async (t) => {
   const { server, old, next, rotateTo } = await aRotation(t);
   const client = server.client({ as: old, http2: true });
   t.is((await client.raw('GET', exports)).status, 200);
@@ -237,7 +237,7 @@ test('a file that is broken is logged and changes nothing until it is whole', as
   t.is((await server.client({ as: next }).raw('GET', exports)).status, 200);
 });
 
-test('a file of authorities without a certificate keeps the server from starting, and says so', async (t) => {
+test('a file of authorities without a certificate keeps the server from starting, with a reason', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'strata-no-authority-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'client-ca.crt');

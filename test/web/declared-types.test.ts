@@ -42,7 +42,7 @@ function following(
     }
     over = true;
   })();
-  // A watch that is still open when its test is over is cut with its server.
+  // A watch that is still open when its test is over ends with its server.
   done.catch(() => {});
   return { received, events, done, isOver: () => over };
 }
@@ -73,7 +73,7 @@ test('a type is unknown before it is declared, served while it is, and gone with
   t.is(await statusOf(client, instances()), 404);
 });
 
-test('a declaration without its status is none yet, and a type is declared as long as one of several is there', async (t) => {
+test('a declaration without its status declares nothing, and a type is declared as long as one of several declarations is there', async (t) => {
   const client = (await aServer(t)).client();
   const { status: _, ...unfinished } = aClusterCachedResource('hash');
   const first = await client.create(declarations(), unfinished);
@@ -122,7 +122,7 @@ test('the wildcard view of metadata shows every identity, live: one that is decl
   );
 });
 
-test('identities are key spaces of their own: the same name under two of them is two objects', async (t) => {
+test('each identity has a key space of its own: the same name under two of them is two objects', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(declarations(), aClusterCachedResource('first'));
   await client.create(declarations(), aClusterCachedResource('second', { name: 'other' }));
@@ -146,7 +146,7 @@ test('an object of a namespaced declared type may name its namespace in the body
   t.is(await statusOf(client, instances({ identity: 'hash' }), 'POST', anInstance('b')), 404);
 });
 
-test('a shard that copies an identity changes nothing of what the shard it belongs to may push', async (t) => {
+test('a shard that copies an identity does not change what the identity’s own shard may push', async (t) => {
   const server = await aServer(t);
   const client = server.client();
   const slice = sliceOf('instances', { shard: 'bravo', group: 'machines.svm.io', identity: 'hash' });

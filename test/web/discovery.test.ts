@@ -54,7 +54,7 @@ test('the form of discovery follows the Accept header: best quality first, then 
   for (const [accept, form] of cases) t.is(parseDiscoveryForm(accept), form, accept);
 });
 
-test('aggregated discovery says by its Content-Type what it is and tells each type once per version', (t) => {
+test('aggregated discovery names itself in its Content-Type and lists each type once per version', (t) => {
   for (const form of ['v2', 'v2beta1'] as const) {
     const answer = apiGroups([...kcpTypes, configMaps], form);
     const { kind, apiVersion, items } = read(answer);
@@ -127,7 +127,7 @@ test('a group version lists its types', (t) => {
   t.deepEqual(crds.shortNames, ['crd', 'crds']);
 });
 
-test('/api is answered without types of the core group too, but names no version that is empty', (t) => {
+test('/api is answered also without types of the core group, but names no version without types', (t) => {
   t.deepEqual(read(coreVersions(kcpTypes, 'legacy')).versions, []);
   t.deepEqual(read(coreVersions(kcpTypes, 'v2')).items, []);
   t.is(apiResources(kcpTypes, '', 'v1'), undefined);
@@ -143,7 +143,7 @@ test('/api is answered without types of the core group too, but names no version
   t.false(read(apiGroups(types, 'legacy')).groups.some(({ name }: { name: string }) => name === ''));
 });
 
-test('there is nothing at the path of an unknown group or version', (t) => {
+test('the path of an unknown group or version is 404', (t) => {
   t.is(apiGroup(kcpTypes, 'nothing.io'), undefined);
   t.is(apiGroup(kcpTypes, '__proto__'), undefined);
   t.is(apiGroup([configMaps], ''), undefined);
@@ -152,7 +152,7 @@ test('there is nothing at the path of an unknown group or version', (t) => {
   t.is(apiResources(kcpTypes, '', 'v2'), undefined);
 });
 
-test('the version is Kubernetes’ own in form, every member a string, ours behind the plus', (t) => {
+test('the version has Kubernetes’ own form, every member a string, ours behind the plus', (t) => {
   const version = read(versionAnswer('0.1.0'));
 
   t.is(version.gitVersion, 'v1.36.0+strata-v0.1.0');

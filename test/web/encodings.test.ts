@@ -45,7 +45,7 @@ test('a whole object is its stored bytes with the resourceVersion spliced in, an
   t.is((JSON.parse(shown) as { metadata: { resourceVersion: string } }).metadata.resourceVersion, '700');
 });
 
-test('an event has the resourceVersion of the event, a DELETED the one of the delete', (t) => {
+test('an event has the resourceVersion of the event, a DELETED that of the delete', (t) => {
   const metadata = (JSON.parse(one(wholeForm(exportsType, 'v1alpha2'), stored(), '900')) as { metadata: Record<string, unknown> }).metadata;
 
   t.is(metadata['resourceVersion'], '900');
@@ -74,7 +74,7 @@ test('partial metadata is the metadata as stored, under its own kind', (t) => {
   t.false(shown.includes('original-api-version'));
 });
 
-test('under all clusters partial metadata tells the version of the object (N5)', (t) => {
+test('under all clusters partial metadata has the version of the object (N5)', (t) => {
   const annotations = (form: ObjectForm): Record<string, string> =>
     (JSON.parse(one(form)) as { metadata: { annotations: Record<string, string> } }).metadata.annotations;
 
@@ -87,7 +87,7 @@ test('under all clusters partial metadata tells the version of the object (N5)',
   t.is(annotations(partialForm(exportsType, 'v9', true))['kcp.io/original-api-version'], 'apis.kcp.io/v1alpha2');
 });
 
-test('elements of a list carry apiVersion and kind, each behind a comma', (t) => {
+test('elements of a list carry apiVersion and kind, each after a comma', (t) => {
   const bytes = Buffer.from(listEncoding(wholeForm(exportsType, 'v1alpha2')).encode([stored(), stored()])).toString();
 
   const items = JSON.parse(`[${bytes.slice(1)}]`) as { kind: string; apiVersion: string }[];
@@ -108,7 +108,7 @@ function aTable(options: Partial<TableOptions> = {}): ObjectForm {
   });
 }
 
-test('in a watch of tables only the first event has the columns, be it a bookmark', (t) => {
+test('in a watch of tables only the first event has the columns, even if it is a bookmark', (t) => {
   const columnsOf = (line: Uint8Array): number =>
     (JSON.parse(Buffer.from(line).toString()) as { object: { columnDefinitions: unknown[] } }).object.columnDefinitions.length;
   const item = { type: 'ADDED', object: stored(), resourceVersion: '700' } as const;
@@ -131,7 +131,7 @@ test('a row has the object whole, as metadata, or not at all', (t) => {
   ]);
 });
 
-test('a bookmark is a type and a revision; the one that ends the initial events says so (S12, X1)', (t) => {
+test('a bookmark has a type and a revision; the one that ends the initial events says so (S12, X1)', (t) => {
   const whole = watchRepresentation(wholeForm(exportsType, 'v1alpha2'));
   const partial = watchRepresentation(partialForm(exportsType, 'v1alpha2', true));
 
@@ -145,7 +145,7 @@ test('a bookmark is a type and a revision; the one that ends the initial events 
   );
 });
 
-test('an object of which only the key is known is told by name, namespace and place', (t) => {
+test('an object whose key alone is known is reported by name, namespace and place', (t) => {
   const bytes = watchRepresentation(wholeForm(exportsType, 'v1alpha2')).forgotten(
     [aKey(), aKey({ namespace: 'default', name: 'ü"' })],
     '9',

@@ -1,4 +1,4 @@
-/** A WatchList that names an old revision is told what it may forget (R24, D4). */
+/** A WatchList that names an old revision learns which objects it may drop (R24, D4). */
 import test from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -23,7 +23,7 @@ async function watchList(client: KubeClient, path: string, query: Record<string,
   return received;
 }
 
-test('it is told what was deleted since, behind the bookmark; not what was recreated, nor what stands on another shard', async (t) => {
+test('after the bookmark it gets what was deleted since, but not what was recreated or is there on another shard', async (t) => {
   const client = (await aServer(t)).client();
   for (const name of ['stays', 'gone', 'again', 'moves']) await client.create(aPath(), anApiExport({ name }));
   const { resourceVersion = '' } = (await client.list(aPath())).metadata;
@@ -38,7 +38,7 @@ test('it is told what was deleted since, behind the bookmark; not what was recre
   t.deepEqual(received, ['ADDED again', 'ADDED stays', 'ADDED moves', 'BOOKMARK', 'DELETED gone amber/acme']);
 });
 
-test('with a selector it is also told what has left it', async (t) => {
+test('with a selector it also gets what has left the selector', async (t) => {
   const client = (await aServer(t)).client();
   for (const name of ['stays', 'leaves', 'gone']) await client.create(aPath(), anApiExport({ name, labels: { team: 'red' } }));
   const { resourceVersion = '' } = (await client.list(aPath())).metadata;
@@ -51,7 +51,7 @@ test('with a selector it is also told what has left it', async (t) => {
   t.deepEqual([...received].sort(), ['ADDED stays', 'BOOKMARK', 'DELETED gone amber/acme', 'DELETED leaves amber/acme']);
 });
 
-test('in a large logical cluster no object that changed is told to be gone, while others go on changing', async (t) => {
+test('in a large logical cluster no object that changed is reported as gone, while others go on changing', async (t) => {
   const client = (await aServer(t)).client();
   const names = Array.from({ length: 600 }, (_, i) => `n${String(i).padStart(3, '0')}`);
   await Promise.all(names.map((name) => client.create(aPath(), anApiExport({ name }))));

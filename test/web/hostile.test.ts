@@ -1,6 +1,6 @@
 /**
- * Bad input, all of it: each gets the Status the contract has for it or is closed; nothing is stored, Object.prototype is
- * what it was, the event loop never stands for long, and the server goes on.
+ * Bad input, all of it: each gets the Status that the contract has for it, or is closed. Nothing is stored, Object.prototype
+ * does not change, the event loop is never blocked for long, and the server goes on.
  */
 import test from 'ava';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ test.after.always('after everything the server serves, has stored nothing of it 
   await server.close();
 });
 
-/** Clusters are the tests' own, so that "nothing stored" can be asked of each. */
+/** Clusters are the tests' own, so that each can be checked for "nothing stored". */
 let clusters = 0;
 
 function aCluster(): string {
@@ -48,7 +48,7 @@ async function stored(cluster: string): Promise<number> {
   return (await (await starting).client().list(aPath({ cluster, shard: '*' }))).items.length;
 }
 
-/** How long the event loop stood at most while the task ran, as far as this process was working: not while others had the processors. */
+/** How long the event loop was blocked at most while the task ran, as far as this process was working: not while others had the processors. */
 async function blockedMs(task: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 2 });
   const before = process.cpuUsage();
@@ -282,7 +282,7 @@ for (const [what, headers, body, expected] of [
   });
 }
 
-test.serial('a path-shaped cluster in a write is 400, whoever asks and whatever it leads to', async (t) => {
+test.serial('a path-shaped cluster in a write is 400, for every caller and every target', async (t) => {
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
     const path = aPath({ cluster: 'root:org', ...(method === 'POST' ? {} : { name: 'one' }) });
     t.is(await refused(method, path, { body: anApiExport(), ...(method === 'PATCH' ? { headers: merge } : {}) }), '400 BadRequest');
@@ -290,7 +290,7 @@ test.serial('a path-shaped cluster in a write is 400, whoever asks and whatever 
 });
 
 test.serial(
-  'keys that JavaScript knows come back as they were sent: in a body, as labels, as annotations, through every patch',
+  'keys that JavaScript treats specially come back as they were sent: in a body, as labels, as annotations, through every patch',
   async (t) => {
     const client = (await starting).client();
     const cluster = aCluster();
@@ -365,7 +365,7 @@ test.serial('10,000 levels of JSON are stored and come back, in a list, in YAML,
   t.deepEqual(seen.length, 1);
 });
 
-test.serial('a large object is indented for nobody, and stays JSON for who asks for YAML: that would hold everybody up', async (t) => {
+test.serial('a large object is never indented, and stays JSON when YAML is asked for: either would hold everybody up', async (t) => {
   const client = (await starting).client();
   const path = aPath({ cluster: aCluster() });
   await client.raw('POST', path, { body: raw('one', `,"spec":[${'1,'.repeat(1_000_000)}1]`) });
@@ -424,7 +424,7 @@ test.serial('Expect: 100-continue with too long a body is refused before it is s
   t.pass();
 });
 
-test.serial('headers that trickle and a body that trickles lose their connection in their time', async (t) => {
+test.serial('trickling headers and a trickling body lose their connection after their timeout', async (t) => {
   const cluster = aCluster();
   const path = aPath({ cluster });
   const session = await aSession();
@@ -520,7 +520,7 @@ test.serial('more streams than a connection may have are refused, the others ser
   await server.untilNoWatch();
 });
 
-test.serial('requests behind one another on one connection are answered in order; what is no HTTP is closed', async (t) => {
+test.serial('requests one after another on one connection are answered in order; anything but HTTP is closed', async (t) => {
   const junk = await aSocket('\x16\x03\x01 this is no HTTP\r\n\r\n');
   const smuggled = await aSocket(
     `POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n`,

@@ -20,7 +20,7 @@ test('numbers, names and strings stay as they are', (t) => {
   );
 });
 
-test('what nests more than 32 levels goes on in one line', (t) => {
+test('beyond 32 levels the text goes on in one line', (t) => {
   const text = `${'['.repeat(40)}1,2${']'.repeat(40)}`;
 
   const lines = shown(text).split('\n');

@@ -71,11 +71,11 @@ test('a path finds what Kubernetes finds', (t) => {
   }
 });
 
-test('a path with an own member of a treacherous name finds that member', (t) => {
+test('a path finds an own member whose name JavaScript treats specially', (t) => {
   t.deepEqual(find(parseJsonPath('.__proto__.x') ?? [], JSON.parse('{"__proto__":{"x":1}}')), [1]);
 });
 
-test('what is no path, or one beyond the subset, is refused and not misread', (t) => {
+test('a path that is malformed, or beyond the subset, is refused and not misread', (t) => {
   const refused = [
     'metadata',
     '.a[',

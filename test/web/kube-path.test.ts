@@ -55,7 +55,7 @@ for (const [path, expected] of [
   });
 }
 
-test('the target of a request is a path even when it begins with two slashes, and nothing else is one', (t) => {
+test('the target of a request is a path even when it begins with two slashes, and nothing else is', (t) => {
   const path = (target: string): string => {
     const result: Parsed<URL> = parseTarget(target);
     return result.kind === 'parsed' ? result.value.pathname : result.refusal.reason;

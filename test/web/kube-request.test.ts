@@ -75,6 +75,6 @@ for (const [method, path, query, expected] of [
   });
 }
 
-test('a boolean parameter is true when it is there and neither "0" nor "false"', (t) => {
+test('a boolean parameter is true when it is present and neither "0" nor "false"', (t) => {
   t.deepEqual([null, '', '1', 'true', 'yes', '0', 'false', 'FALSE'].map(isTrue), [false, true, true, true, true, false, false, false]);
 });

@@ -55,7 +55,7 @@ for (const [query, expected] of [
 }
 
 for (const junk of ['abc', '-1', '1.0', '0x10', ' 7', '7 ', '1e3', '٣']) {
-  test(`the resourceVersion ${JSON.stringify(junk)} is no resourceVersion, in lists and watches (400)`, (t) => {
+  test(`the resourceVersion ${JSON.stringify(junk)} is invalid, in lists and watches (400)`, (t) => {
     const query = new URLSearchParams({ resourceVersion: junk });
 
     t.regex(shown(parseListOptions(query, limits)), /^BadRequest: invalid resource version: .*invalid syntax$/);
@@ -124,7 +124,7 @@ test('a selector longer than its bound is a bad request, of labels and of fields
   }
 });
 
-test('what the selectors of a request take is counted in bytes', (t) => {
+test('the memory of a request’s selectors is counted in bytes', (t) => {
   t.is(selectorBytes(new URLSearchParams({ labelSelector: 'a=é', fieldSelector: 'metadata.name=b' })), 19);
   t.is(selectorBytes(new URLSearchParams()), 0);
 });

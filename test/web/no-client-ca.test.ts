@@ -20,7 +20,7 @@ test('without a CA for clients everybody is anonymous, whatever authorities the 
   t.is((await server.client({ as: master }).raw('GET', '/services/cache/status')).status, 403);
 });
 
-test('without a CA for clients, and without a flag that says so, the server is not ready, and /readyz and the log say why', async (t) => {
+test('without a CA for clients, and without the flag that allows that, the server is not ready, and /readyz and the log say why', async (t) => {
   const reason = 'everybody is anonymous and refused: give --client-ca-file, or --allow-no-client-ca if that is meant';
   const server = await aServer(t, { flags: { 'client-ca-file': '' } });
   const client = server.client({ as: null });
@@ -39,7 +39,7 @@ test('without a CA for clients, and without a flag that says so, the server is n
   t.is((await meant.client({ as: null }).raw('GET', '/readyz')).status, 200);
 });
 
-test('who polls a server that is not ready does not fill its log', async (t) => {
+test('polling a server that is not ready does not fill its log', async (t) => {
   const server = await aServer(t, { flags: { 'client-ca-file': '' } });
   const client = server.client({ as: null, http2: true });
 

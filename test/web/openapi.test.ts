@@ -24,7 +24,7 @@ test('the index names a document for every group version, by the hash that is it
   }
 });
 
-test('the PATCH operation of every kind knows fieldValidation and offers no patch that kubectl would compute from schemas', (t) => {
+test('the PATCH operation of every kind has fieldValidation and offers no patch that kubectl would compute from schemas', (t) => {
   for (const { type, version } of served) {
     const { openapi, paths } = JSON.parse(openApiDocument(kcpTypes, type.group, version)?.body ?? '');
     const patches = Object.values<{ patch?: PatchOperation }>(paths)
@@ -53,7 +53,7 @@ test('paths follow the scope of the type, and every reference leads to a schema 
   for (const [, name = ''] of JSON.stringify(paths).matchAll(/#\/components\/schemas\/([^"]+)"/g)) t.true(name in components.schemas, name);
 });
 
-test('the core group has its documents below api', (t) => {
+test('the documents of the core group are below api', (t) => {
   const types = kcpTypes
     .slice(0, 1)
     .map((type) => ({ ...type, group: '', resource: 'configmaps', kind: 'ConfigMap', versions: [{ name: 'v1', columns: [] }] }));

@@ -1,4 +1,4 @@
-/** What operators ask of a cache itself: how fresh it is, and that a shard be removed (D10). The ports behind it are stand-ins. */
+/** What operators ask of a cache itself: its freshness, and the removal of a shard (D10). The ports behind it are stand-ins. */
 import test, { type ExecutionContext } from 'ava';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -63,7 +63,7 @@ async function anApp(
   return { ask, removed };
 }
 
-test('status is the report as JSON, for whoever may read', async (t) => {
+test('status is the report as JSON, for every authorized reader', async (t) => {
   for (const caller of [master, shard]) {
     const { ask } = await anApp(t, caller);
     t.deepEqual(await ask('GET', '/services/cache/status'), { status: 200, body: { ...aStatusReport() } });
@@ -71,7 +71,7 @@ test('status is the report as JSON, for whoever may read', async (t) => {
   t.is((await (await anApp(t, anonymous)).ask('GET', '/services/cache/status')).status, 403);
 });
 
-test('a removed shard is answered with how many objects went, and is unknown from then on', async (t) => {
+test('the removal of a shard answers how many objects were removed, and the shard is unknown from then on', async (t) => {
   const { ask, removed } = await anApp(t, master);
 
   t.deepEqual(await ask('DELETE', '/services/cache/shards/amber'), { status: 200, body: { shard: 'amber', objectsRemoved: 7 } });
@@ -95,7 +95,7 @@ test('only masters remove a shard, and only by its name', async (t) => {
   t.deepEqual(ofMaster.removed, []);
 });
 
-test('only masters confirm what is held of a shard, of one type or of all', async (t) => {
+test('only masters confirm held removals of a shard, of one type or of all', async (t) => {
   const { ask } = await anApp(t, master);
   const body = { shard: 'amber', confirmed: [{ type: 'apiexports.apis.kcp.io', removes: 120 }] };
   t.deepEqual(await ask('DELETE', '/services/cache/shards/amber/held'), { status: 200, body });
@@ -126,7 +126,7 @@ test('only masters forget a shard or a cache, and only by its name', async (t) =
   }
 });
 
-test('a connection that outlives its certificate is nobody’s', async (t) => {
+test('a connection that outlives its certificate is anonymous', async (t) => {
   t.is((await (await anApp(t, master, { nowMs: 5_000 })).ask('GET', '/services/cache/status')).status, 200);
 
   const { status, body } = await (await anApp(t, master, { nowMs: 5_001 })).ask('GET', '/services/cache/status');

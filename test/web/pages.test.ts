@@ -45,7 +45,7 @@ test('pages of a list are the list at the first page’s revision, whatever is w
   t.is(pages.at(-1)?.metadata.continue, undefined);
 });
 
-test('what remains is told without a selector only, and a page that ends exactly at the end has no token', async (t) => {
+test('the remaining count comes only without a selector, and a page that ends exactly at the end has no token', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client, 20);
 
@@ -65,7 +65,7 @@ test('what remains is told without a selector only, and a page that ends exactly
   t.is(rest.metadata.continue, undefined);
 });
 
-test('a token without a limit brings everything that is left', async (t) => {
+test('a token without a limit brings the whole rest', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client, 12);
   const first = await client.list(`${aPath()}?limit=5`);
@@ -73,7 +73,7 @@ test('a token without a limit brings everything that is left', async (t) => {
   t.is((await client.list(`${aPath()}?continue=${first.metadata.continue}`)).items.length, 7);
 });
 
-test('a token of another list, of no list, or with a resourceVersion is refused', async (t) => {
+test('a token of another list, a malformed one, or one with a resourceVersion is refused', async (t) => {
   const client = (await aServer(t)).client();
   await fill(client, 3);
   const token = (await client.list(`${aPath()}?limit=1`)).metadata.continue;
@@ -87,7 +87,7 @@ test('a token of another list, of no list, or with a resourceVersion is refused'
     t.is((await client.raw('GET', `${path}?${options}`)).status, 400, options);
 });
 
-test('a token too old is answered 410 with another that goes on behind the same key at the newest state', async (t) => {
+test('a token too old is answered 410 with another that goes on after the same key at the newest state', async (t) => {
   const server = await aServer(t, { flags: { 'history-changes-max': '0', 'tombstones-max': '0' }, clock: hurried(100) });
   const client = server.client();
   await fill(client, 10);

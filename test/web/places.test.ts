@@ -35,7 +35,7 @@ test('a canonical path that leads nowhere is 404, one that leads to several clus
   );
 });
 
-test('a watch of a canonical path ends cleanly when the path leads elsewhere, and goes on when something else happens', async (t) => {
+test('a watch of a canonical path ends cleanly when the path leads elsewhere, and goes on otherwise', async (t) => {
   const client = (await aServer(t)).client();
   const made = await client.create(aPath({ cluster: 'acme' }), atPath('root:org'));
   const received: string[] = [];
@@ -57,7 +57,7 @@ test('a watch of a canonical path ends cleanly when the path leads elsewhere, an
   t.deepEqual(received.slice(0, 2), ['ADDED one', 'ADDED two']);
 });
 
-test('a write takes no canonical path, and no wildcard for its place', async (t) => {
+test('a write accepts no canonical path and no wildcard as its place', async (t) => {
   const client = (await aServer(t)).client();
   await client.create(aPath(), atPath('root:org'));
 
@@ -129,7 +129,7 @@ test('wildcards with a namespace or a field selector list what matches, and all 
   t.deepEqual(await shown(aPath({ ...roles, cluster: 'beta', shard: '*' })), ['beta/other/a', 'beta/team/b']);
 });
 
-test('a namespaced type needs its namespace for one object, a cluster-scoped one has none', async (t) => {
+test('one object of a namespaced type needs its namespace, a cluster-scoped one has none', async (t) => {
   const client = (await aServer(t)).client();
   const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles', version: 'v1' };
 

@@ -135,7 +135,7 @@ for (const [version, more, expected] of [
   ['huge', '', 'ERROR 410 Expired'],
   ['tiny', '', 'ERROR 410 Expired'],
 ] satisfies [Version, string, string][]) {
-  test(`a watch at ${version} with ${more === '' ? 'nothing else' : more} tells: ${expected === '' ? 'nothing' : expected}`, async (t) => {
+  test(`a watch at ${version} with ${more === '' ? 'nothing else' : more} sends: ${expected === '' ? 'nothing' : expected}`, async (t) => {
     const { client, at } = await known;
     const options = `allowWatchBookmarks=true&timeoutSeconds=1&${query(versions[version](at), more)}`;
 
@@ -157,7 +157,7 @@ for (const [what, options] of [
   ['initial events without a match', 'sendInitialEvents=true'],
   ['a selector of another field', 'fieldSelector=spec.a%3Db'],
 ] as const) {
-  test(`${what} is told before the watch begins, as an HTTP error`, async (t) => {
+  test(`${what} is refused before the watch begins, as an HTTP error`, async (t) => {
     const { client } = await known;
 
     const answer = await client.raw('GET', `${aPath()}?watch=true&${options}`);
@@ -167,7 +167,7 @@ for (const [what, options] of [
   });
 }
 
-test('too large a version is told in words and causes that clients look for (S4, X3)', async (t) => {
+test('a version that is too large is refused in the words and with the causes that clients look for (S4, X3)', async (t) => {
   const { client, at } = await known;
 
   const answer = await client.raw('GET', `${aPath()}?resourceVersion=${at(6)}`);

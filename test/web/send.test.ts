@@ -1,4 +1,4 @@
-/** What is left behind when a reader goes away: nothing. */
+/** What is left when a reader goes away: nothing. */
 import test from 'ava';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, Writable } from 'node:stream';
@@ -9,7 +9,7 @@ import { anExchange } from '../support/an-exchange.js';
 import type { Call, KubePorts } from '../../src/web/call.js';
 import { answerList } from '../../src/web/list.js';
 
-/** A response whose reader takes `bytesMax` and then nothing, until it goes away. */
+/** A response whose reader reads `bytesMax` and then nothing, until it goes away. */
 class StuckResponse extends Writable {
   statusCode = 0;
   taken = 0;
@@ -84,7 +84,7 @@ test('a list whose reader was gone before it began is closed at once', async (t)
   t.true(state.asked <= 3);
 });
 
-test('no more is asked for than the reader takes', async (t) => {
+test('no more is asked for than the reader reads', async (t) => {
   const response = new StuckResponse(500_000);
   const { list, state } = pieces(1_000);
 

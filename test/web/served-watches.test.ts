@@ -1,4 +1,4 @@
-/** What watches are told by a server in a process of its own, on the real clock: when nothing happens in their part of the store, and where initial events end. */
+/** What watches receive from a server in a process of its own, on the real clock: with a quiet scope, and where initial events end. */
 import test, { type ExecutionContext } from 'ava';
 import type { KubeClient } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -18,7 +18,7 @@ async function aServer(t: ExecutionContext, ...flags: readonly string[]): Promis
 }
 
 test.serial(
-  'S14 a watch without bookmarks of a part where nothing happens misses nothing when it falls behind, whatever was compacted meanwhile',
+  'S14 a watch without bookmarks on a scope in which nothing happens misses nothing when it falls behind, whatever was compacted meanwhile',
   async (t) => {
     const { server, client, metric } = await aServer(t, '--history-changes-max=100', '--watcher-queue-bytes-max=64KiB');
     const quiet = aPath({ cluster: 'quiet' });
@@ -29,7 +29,7 @@ test.serial(
     await until(() => watch.status === 200);
 
     const large = { spec: { text: 'x'.repeat(40_000) } };
-    // More than its window: it holds on to this one while the others change.
+    // More than its window: the watch keeps this one unread while the others change.
     await client.create(quiet, anApiExport({ name: 'q0' }, large));
     await until(() => watch.bytes > 0);
     for (let i = 0; i < 300; i++) await client.create(aPath({ cluster: 'busy' }), anApiExport({ name: `n${i}` }));
@@ -51,7 +51,7 @@ test.serial(
 );
 
 test.serial(
-  'S14 a watch from 0 that takes bookmarks is told where initial events end only if it asked for sendInitialEvents',
+  'S14 a watch from 0 that takes bookmarks is shown where initial events end only if it asked for sendInitialEvents',
   async (t) => {
     const { client } = await aServer(t, '--bookmark-interval=200ms');
     await client.create(aPath(), anApiExport());

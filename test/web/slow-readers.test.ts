@@ -1,4 +1,4 @@
-/** F8, G12, G13: readers that take nothing cost a bounded amount and delay nobody. */
+/** F8, G12, G13: readers that read nothing cost a bounded amount and delay nobody. */
 import test from 'ava';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
@@ -7,13 +7,13 @@ import { aServer, hurried, until } from '../support/test-server.js';
 
 const mebibyte = 1024 * 1024;
 
-/** Of this thread: what other test files hold does not count. */
+/** Of this thread: memory of other test files does not count. */
 function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-test('100 clients that never read their watch hold little, delay no other watch, and are gone after their deadline', async (t) => {
+test('100 clients that never read their watch hold little memory, delay no other watch, and are gone after their deadline', async (t) => {
   const server = await aServer(t, {
     clock: hurried(4),
     flags: { 'watcher-queue-bytes-max': '128KiB', 'http2-max-streams-per-connection': '200' },
@@ -27,7 +27,7 @@ test('100 clients that never read their watch hold little, delay no other watch,
   session.on('error', () => {});
   t.teardown(() => session.destroy());
   await once(session, 'connect');
-  // Tables are encoded for each watch anew, so that what is held for one is held for it alone.
+  // Tables are encoded for each watch anew, so buffers for one watch are its own.
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
   const stuck = Array.from({ length: 100 }, () =>
     session.request({ ':path': `${aPath()}?watch=true&includeObject=Object&timeoutSeconds=32`, accept }),

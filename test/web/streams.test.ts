@@ -67,7 +67,7 @@ test('a stop ends a watch of HTTP/1.1 with its last chunk, then closes; an idle 
   t.true(watch.read().endsWith('\r\n0\r\n\r\n'));
 });
 
-test('a server that stops finishes a write that is under way and takes no new connection', async (t) => {
+test('a server that stops finishes a write that is under way and accepts no new connection', async (t) => {
   const server = await aServer(t);
   const body = JSON.stringify(anApiExport());
   const write = await anHttp1(server, `POST ${aPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`);
@@ -103,7 +103,7 @@ test('timeoutSeconds ends a watch cleanly at that time, with a bookmark before i
   await server.untilNoWatch();
 });
 
-test('the headers of a watch come before there is any event (S18)', async (t) => {
+test('the headers of a watch come before the first event (S18)', async (t) => {
   const server = await aServer(t);
 
   const watch = await anHttp1(
@@ -138,7 +138,7 @@ test('a watch whose client goes away is closed, however it goes', async (t) => {
   );
 });
 
-test('a watch whose client went away before it could begin is not begun: nobody would ever end it', async (t) => {
+test('a watch whose client went away before it could begin does not begin, because nobody would ever end it', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '300ms', 'requests-in-flight-max': '3' } });
   const session = await aSession(server);
   for (const path of [watchPath, aPath(), `${watchPath}&resourceVersion=1`]) {
@@ -195,7 +195,7 @@ test('requests beyond the bound are answered 429; watches and health do not coun
   for (const { socket } of watches) socket.destroy();
 });
 
-test('writes beyond the queue are answered 429, and none of them is stored by halves', async (t) => {
+test('writes beyond the queue are answered 429, and none of them is stored in part', async (t) => {
   const server = await aServer(t, { flags: { 'queue-mutations-max': '1', 'commit-mutations-max': '1' } });
   const client = server.client({ http2: true });
 
@@ -211,7 +211,7 @@ test('writes beyond the queue are answered 429, and none of them is stored by ha
   t.is((await client.list(aPath())).items.length, stored);
 });
 
-test('a synthetic delay delays every request, and the end of a watch not', async (t) => {
+test('a synthetic delay delays every request, but not the end of a watch', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '200ms' } });
   const startedMs = performance.now();
 
@@ -227,7 +227,7 @@ test('a request that takes too long loses its connection, a watch does not', asy
   const slow = session.request({ ':method': 'POST', ':path': aPath() });
   slow.on('error', () => {});
   slow.write('{');
-  // It is told why before it is closed; who does not read the answer does not see the end behind it.
+  // It gets the reason before it is closed; a client that does not read the answer does not see the end after it.
   slow.resume();
 
   await once(slow, 'close');
@@ -238,7 +238,7 @@ test('a request that takes too long loses its connection, a watch does not', asy
   session.destroy();
 });
 
-test('a reader that takes nothing is cut soon after its watch has ended, even when what is left is little', async (t) => {
+test('a reader that reads nothing is cut soon after its watch has ended, even when little is left', async (t) => {
   const server = await aServer(t, { clock: hurried(20) });
   const session = connectHttp2(server.url, { ...tlsOf(server), settings: { initialWindowSize: 1000 } });
   session.on('error', () => {});
@@ -257,7 +257,7 @@ test('a reader that takes nothing is cut soon after its watch has ended, even wh
   session.destroy();
 });
 
-test('an HTTP/2 connection that stands idle is closed, one with a quiet watch is not', async (t) => {
+test('an idle HTTP/2 connection is closed, one with a quiet watch is not', async (t) => {
   const server = await aServer(t, { flags: { 'keep-alive-timeout': '1s' } });
   const [idle, used] = [await aSession(server), await aSession(server)];
   const stream = used.request({ ':path': `${aPath()}?watch=true` });

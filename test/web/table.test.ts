@@ -107,7 +107,7 @@ test('a cell has the type of its column or is null', (t) => {
     t.deepEqual(cells(withColumn(type), 'v1', { metadata: { name: 'n' }, spec: { x } }, now), ['n', cell], `${type} ${String(x)}`);
 });
 
-test('of several values the first is shown; what is no object has no cells', (t) => {
+test('of several values the first is shown; a value that is no object has no cells', (t) => {
   t.deepEqual(cells(withColumn('string', '.spec.x[*]'), 'v1', { metadata: { name: 'n' }, spec: { x: ['a', 'b'] } }, now), ['n', 'a']);
   t.deepEqual(cells(withColumn('string', '..x'), 'v1', { metadata: { name: 'n' }, spec: { x: 1 } }, now), ['n', null]);
   for (const value of [null, undefined, 7, [], {}]) t.deepEqual(cells(withColumn('string'), 'v1', value, now), [null, null]);
@@ -147,7 +147,7 @@ test('ages are written like those of Kubernetes', (t) => {
   for (const [durationMs, text] of cases) t.is(formatAge(durationMs), text);
 });
 
-test('includeObject is one of three words and Metadata when it is not said', (t) => {
+test('includeObject is one of three words, and Metadata by default', (t) => {
   const cases = [
     [undefined, 'Metadata'],
     ['', 'Metadata'],

@@ -1,4 +1,4 @@
-/** Writes through HTTP: W1–W17 as far as the face adds to what admission decides. */
+/** Writes over HTTP: W1–W17 as far as the HTTP layer adds to admission. */
 import test from 'ava';
 import type { KubeClient, KubeObject, KubeStatus } from '../support/kube-client.js';
 import { aPath, anApiExport } from '../support/objects.js';
@@ -20,7 +20,7 @@ function raw(name: string, spec: string): string {
   return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"${name}"},"spec":${spec}}`;
 }
 
-test('dryRun answers as if, on every write, and stores nothing', async (t) => {
+test('dryRun answers every write as if it were done, and stores nothing', async (t) => {
   const { client, path } = await aCluster();
   const stored = await client.create(path(), anApiExport());
 
@@ -79,7 +79,7 @@ test('a strategic merge patch merges webhooks by name and replaces rules, for th
   t.is((await client.raw('PATCH', path('one'), { headers: { 'content-type': 'application/apply-patch+yaml' }, body: 'a: b' })).status, 415);
 });
 
-test('a patch that names a version is conditional, one of nothing moves nothing, one of an absent object is 404', async (t) => {
+test('a patch that names a version is conditional, an empty one writes nothing, one of an absent object is 404', async (t) => {
   const { client, path } = await aCluster();
   const stored = await client.create(path(), anApiExport());
   const { resourceVersion } = stored.metadata;
@@ -114,7 +114,7 @@ test('patches that race each other are all applied', async (t) => {
   t.deepEqual((await client.get(path('one'))).metadata.labels, { a: 'x', b: 'x', c: 'x', d: 'x' });
 });
 
-test('a PUT needs the version it replaces, and one that changes nothing moves nothing and tells nobody (W7, W9)', async (t) => {
+test('a PUT needs the version it replaces, and one that changes nothing writes nothing and causes no event (W7, W9)', async (t) => {
   const { client, path } = await aCluster();
   const stored = await client.create(path(), anApiExport());
   const { resourceVersion: _, ...metadata } = stored.metadata;
@@ -132,7 +132,7 @@ test('a PUT needs the version it replaces, and one that changes nothing moves no
   t.deepEqual(received, [`MODIFIED@${changed.metadata.resourceVersion}`]);
 });
 
-test('a delete keeps its preconditions, needs no Content-Type, and heeds no finalizer (W15, W16)', async (t) => {
+test('a delete checks its preconditions, needs no Content-Type, and ignores finalizers (W15, W16)', async (t) => {
   const { client, path } = await aCluster();
   const { metadata } = await client.create(path(), anApiExport({ finalizers: ['kcp.io/held'] }));
   const refuse = async (preconditions: unknown): Promise<string> => {
@@ -151,7 +151,7 @@ test('a delete keeps its preconditions, needs no Content-Type, and heeds no fina
   t.is((await client.raw('DELETE', path('one'))).status, 404);
 });
 
-test('deletecollection deletes what is selected and answers with it, up to its limit (W17)', async (t) => {
+test('deletecollection deletes the selected objects and answers with them, up to its limit (W17)', async (t) => {
   const { client, path } = await aCluster();
   await Promise.all(
     Array.from({ length: 12 }, (_, i) => client.create(path(), anApiExport({ name: `n${i}`, labels: { odd: String(i % 2) } }))),
@@ -169,7 +169,7 @@ test('deletecollection deletes what is selected and answers with it, up to its l
   t.is((await client.list(path())).items.length, 0);
 });
 
-test('what is written in YAML is stored as the same JSON, numbers included', async (t) => {
+test('objects written in YAML are stored as the same JSON, numbers included', async (t) => {
   const { client, path } = await aCluster();
 
   const { status, text } = await client.raw('POST', path(), {

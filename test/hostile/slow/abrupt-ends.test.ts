@@ -21,7 +21,7 @@ import { beginHttp1, beginHttp2 } from '../bad-clients.js';
 
 const json = { 'content-type': 'application/json' };
 const watched = `${aPath({ shard: '*', cluster: '*' })}?watch=true&timeoutSeconds=99999999999`;
-/** The server asks every 15 s who is there, and waits 15 s for an answer. */
+/** The server sends a ping every 15 s, and waits 15 s for an answer. */
 const settledMsMax = 30_000 + 3_000;
 
 type Held = Readonly<{ watches: number; requests: number; connections: number; descriptors: number }>;
@@ -39,13 +39,13 @@ async function aServer(t: ExecutionContext, flags: readonly string[] = []) {
   t.timeout(180_000);
   const server = await StrataProcess.start({ flags });
   t.teardown(() => server[Symbol.asyncDispose]());
-  // One that asks for figures and keeps its connection, so that it counts the same each time.
+  // A client that reads metrics and keeps its connection, so that it counts the same each time.
   const client = server.client({ http2: true });
   await client.create(aPath(), anApiExport());
   return { server, client, as: await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] }) };
 }
 
-/** What the server holds once it is what it was, or after `settledMsMax`. */
+/** What the server holds once it is back to `before`, or after `settledMsMax`. */
 async function settled(t: ExecutionContext, server: StrataProcess, client: KubeClient, before: Held): Promise<Held> {
   const startedMs = performance.now();
   const right = after(before);
@@ -123,7 +123,7 @@ for (const [what, violate] of [
   ['DATA on a stream that the client has ended', (client: RawHttp2) => client.data(1, Buffer.from('x'))],
   ['SETTINGS of five bytes', (client: RawHttp2) => client.frame(frameTypes.settings, 0, 0, Buffer.alloc(5))],
 ] as const) {
-  // Node tells nobody that nghttp2 has given the session up with a GOAWAY, and reads no further: not even that the client has gone.
+  // Node reports to nobody that nghttp2 has given the session up with a GOAWAY, and reads no further: not even that the client has gone.
   test.serial(`V2: connections that broke the rules of HTTP/2 with ${what} leave no watch`, async (t) => {
     const { server, client, as } = await aServer(t);
     const before = await held(server, client);
@@ -171,7 +171,7 @@ test.serial('V2: unfinished writes that are dropped give their slots back, so th
   assertSettled(t, await settled(t, server, client, before), before);
 });
 
-test.serial('V2: connections that are half-open, because something on the way swallows all, are found within 30 s', async (t) => {
+test.serial('V2: half-open connections, because something on the way swallows everything, are found within 30 s', async (t) => {
   const { server, client, as } = await aServer(t);
   const before = await held(server, client);
   const proxy = await TcpProxy.start(server.port);
@@ -189,7 +189,7 @@ test.serial('V2: connections that are half-open, because something on the way sw
   assertSettled(t, now, before);
 });
 
-test.serial('V2: at --open-watches-max=1000 watches of connections that died keep nobody out', async (t) => {
+test.serial('V2: at --open-watches-max=1000 watches of dead connections keep nobody out', async (t) => {
   const { server, client, as } = await aServer(t, ['--open-watches-max=1000']);
 
   const clients = await Promise.all(Array.from({ length: 40 }, () => RawHttp2.open({ port: server.port, as })));

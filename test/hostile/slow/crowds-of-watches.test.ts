@@ -1,6 +1,6 @@
 /**
- * Thousands of watches at once, through the wire, with what they must not harm: the turns of the event loop, another client's writes, another
- * informer. They select, they come back together after a restart, they are all behind.
+ * Thousands of watches at once over HTTP/2, and what they must not harm: the turns of the event loop, another client's writes, another
+ * informer. They have selectors, they come back together after a restart, they are all behind.
  */
 import test, { type ExecutionContext } from 'ava';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -56,7 +56,7 @@ async function areOpen(opened: readonly Watched[]): Promise<void> {
   await until(() => opened.every(({ status }) => status === 200), 60_000);
 }
 
-/** Writes at full speed from several hands: object n<i>, with the labels that are asked for. */
+/** Writes at full speed from several writers: object n<i>, with the given labels. */
 async function write(
   client: KubeClient,
   from: number,
@@ -71,7 +71,7 @@ async function write(
   await Promise.all(Array.from({ length: 16 }, hand));
 }
 
-test.serial('8,000 watches with 8,000 selectors take no turn of more than 30 ms while others write, and each gets its own', async (t) => {
+test.serial('8,000 watches with 8,000 selectors cause no turn of more than 30 ms while others write, and each gets its own', async (t) => {
   const known = await aServer(t);
   const targets = Array.from({ length: 8_000 }, (_, i) => `${everything}?watch=true&labelSelector=team%3Dt${i}`);
   const picky = await watches(t, known.server, targets);
@@ -93,7 +93,7 @@ test.serial('8,000 watches with 8,000 selectors take no turn of more than 30 ms 
   t.is(picky[351]!.text.split('\n').length - 1, 1, 'one event, its own');
 });
 
-test.serial('400 watches that resume over 4,000 changes take no turn of more than 30 ms, and another client writes on', async (t) => {
+test.serial('400 watches that resume over 4,000 changes cause no turn of more than 30 ms, and another client writes on', async (t) => {
   const known = await aServer(t);
   const { metadata } = await known.client.list(everything);
   await write(known.client, 0, 4_000);
@@ -136,7 +136,7 @@ test.serial(
     const client = known.server.client({ http2: true });
 
     const startedMs = performance.now();
-    // Each is of one name, so that what it gets says whether it is live: its own object, once more.
+    // Each is of one name, so that its events show whether it is live: its own object, once more.
     const targets = Array.from(
       { length: 10_000 },
       (_, i) => `${everything}?watch=true&fieldSelector=metadata.name%3Dn${i}&resourceVersion=${metadata.resourceVersion}`,

@@ -1,4 +1,4 @@
-/** Fills a server with what one pusher reports on one slice, as fast as it is acknowledged: a history of many thousand changes within seconds. */
+/** Fills a server with one pusher's objects of one slice, as fast as they are acknowledged: a history of many thousand changes within seconds. */
 import type { Slice } from '../../../src/domain/slice.js';
 import type { PushedObject } from '../../../src/frames/frame.js';
 import { RawPusher, sliceOf, type PushTarget } from '../../support/raw-pusher.js';

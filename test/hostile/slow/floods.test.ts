@@ -15,9 +15,9 @@ import type { Certificate } from '../../support/test-authority.js';
 import { StrataProcess } from '../../support/strata-process.js';
 import { until } from '../../support/test-server.js';
 
-/** On top of what the machine does to another client without any flood. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
+/** On top of another client's delay without a flood. The goal is a third of it, on a quiet machine; before the fix it was ten times the goal and more. */
 const othersP99MsMax = 3 * 100;
-/** The engine lets its heap grow to some 100 MiB under a flood before it collects, and stays there: 200 MiB after 5 s and after 120 s of resets. */
+/** Under a flood the engine lets its heap grow to some 100 MiB before it collects, and stays there: 200 MiB after 5 s and after 120 s of resets. */
 const residentMiBMax = 250;
 const floodMs = 5_000;
 const quietMs = 2_000;
@@ -74,7 +74,7 @@ async function sessions(t: ExecutionContext, count: number, { server }: Known, a
 }
 
 for (const who of ['a shard', 'nobody'] as const) {
-  test.serial(`V2: 12 connections of ${who} that reset what they ask for are sent away with a GOAWAY, and delay nobody`, async (t) => {
+  test.serial(`V2: 12 connections of ${who} that reset their requests are sent away with a GOAWAY, and delay nobody`, async (t) => {
     const known = await aServer(t);
     const paths = [everything, `${everything}?watch=true`, aPath({ name: 'one' }), '/healthz'];
     let resets = 0;
@@ -82,7 +82,7 @@ for (const who of ['a shard', 'nobody'] as const) {
 
     const harm = await harmOf(t, known, async () => {
       const untilMs = performance.now() + floodMs;
-      // Who is sent away comes again.
+      // A client that is sent away comes again.
       while (performance.now() < untilMs) {
         const clients = await sessions(t, 12, known, who === 'nobody' ? null : known.as);
         await rounds(clients, (client) => {
@@ -113,7 +113,7 @@ const frameFloods: Readonly<Record<string, (client: RawHttp2) => void>> = {
 };
 
 for (const [what, flood] of Object.entries(frameFloods)) {
-  test.serial(`a flood of ${what} from 12 connections of nobody delays nobody`, async (t) => {
+  test.serial(`a flood of ${what} from 12 anonymous connections delays nobody`, async (t) => {
     const known = await aServer(t);
     const clients = await sessions(t, 12, known, null);
 
@@ -159,7 +159,7 @@ test.serial('CONTINUATION without end, and headers of half a megabyte, end their
   assertHarmless(t, harm);
 });
 
-test.serial('a thousand silent connections, and slow ones over both protocols, delay nobody and are gone after their time', async (t) => {
+test.serial('a thousand silent connections, and slow ones over both protocols, delay nobody and are gone in time', async (t) => {
   const known = await aServer(t, ['--headers-timeout=2s', '--request-timeout=4s', '--write-timeout=4s', '--handshake-timeout=2s']);
   const before = await descriptors(known.server.pid);
   const sockets = Array.from({ length: 1_000 }, () => connect({ host: '127.0.0.1', port: known.server.port }).on('error', () => {}));
@@ -195,7 +195,7 @@ test.serial('a thousand silent connections, and slow ones over both protocols, d
   assertHarmless(t, harm);
 });
 
-test.serial('V5: 400 watches with 60 kB of values they do not want are refused, or cost little and hold up no write', async (t) => {
+test.serial('V5: 400 watches that exclude 60 kB of values are refused, or cost little and hold up no write', async (t) => {
   const known = await aServer(t);
   const values = Array.from({ length: 10_000 }, (_, i) => `v${i}`)
     .join(',')

@@ -1,11 +1,11 @@
-/** A client that gives up 60 slow requests at once (one context of Go's ends) loses its watches on the same connection. */
+/** A client that gave up 60 slow requests at once (one context of Go's ends) lost its watches on the same connection. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
-test('60 requests that are given up once leave the watch beside them open', async (t) => {
+test('60 requests that are given up at once leave the watch beside them open', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '1s' } });
   await server.client().create(aPath(), anApiExport({ name: 'one' }));
   const client = await RawHttp2.open({ port: server.port, as: server.master });

@@ -7,7 +7,7 @@ import { RawHttp2 } from '../../support/raw-http2.js';
 import { openTls } from '../../support/raw-tls.js';
 import { aServer } from '../../support/test-server.js';
 
-test('a stop beside everything that is half done takes no longer than its grace', async (t) => {
+test('a stop beside many half-done requests takes no longer than its grace', async (t) => {
   const server = await aServer(t, {
     flags: { 'shutdown-grace': '2s', 'connection-buffered-bytes-max': '1MiB', 'body-bytes-max': '768KiB' },
   });

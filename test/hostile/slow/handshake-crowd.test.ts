@@ -6,7 +6,7 @@ import { aPath, anApiExport } from '../../support/objects.js';
 import { openTls } from '../../support/raw-tls.js';
 import { aServer } from '../../support/test-server.js';
 
-test('300 callers with certificates who come at once from one address (a balancer) all get in', async (t) => {
+test('300 callers with certificates that come at once from one address (a balancer) all get in', async (t) => {
   const server = await aServer(t);
   const amber = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
   const opened = await Promise.allSettled(Array.from({ length: 300 }, () => openTls({ port: server.port, as: amber })));
@@ -14,7 +14,7 @@ test('300 callers with certificates who come at once from one address (a balance
   const lost = opened.filter(({ status }) => status === 'rejected').length;
   await sleep(300);
   const closed = opened.filter((each) => each.status === 'fulfilled' && (each.value.tls.destroyed || each.value.tls.readableEnded)).length;
-  t.is(lost + closed, 0, `${lost} lost in their handshake, ${closed} behind it`);
+  t.is(lost + closed, 0, `${lost} lost in their handshake, ${closed} after it`);
 });
 
 test('V3: a flood of silent connections from the same address keeps no master out', async (t) => {

@@ -1,4 +1,4 @@
-/** A WatchList that names an old revision is told what is gone since, however much that is, while others go on deleting. */
+/** A WatchList that names an old revision receives what is gone since, however much that is, while others go on deleting. */
 import test from 'ava';
 import type { KubeClient } from '../../support/kube-client.js';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -20,7 +20,7 @@ async function withHands(count: number, work: (i: number) => Promise<unknown>): 
 
 const remove = (client: KubeClient, i: number): Promise<unknown> => client.delete(aPath({ cluster: `c${i % 50}`, name: `n${i}` }));
 
-test('S6 20,000 keys that are gone are told within 5 s of the bookmark while others are deleted at full speed', async (t) => {
+test('S6 20,000 keys that are gone are reported within 5 s of the bookmark while others are deleted at full speed', async (t) => {
   t.timeout(300_000);
   const server = await StrataProcess.start();
   t.teardown(() => server[Symbol.asyncDispose]());
@@ -48,7 +48,7 @@ test('S6 20,000 keys that are gone are told within 5 s of the bookmark while oth
   await going;
 
   t.log(
-    `bookmark after ${(bookmarkMs - startedMs).toFixed()} ms; ${goneCount} keys that are gone ${(healedMs - bookmarkMs).toFixed()} ms behind it`,
+    `bookmark after ${(bookmarkMs - startedMs).toFixed()} ms; ${goneCount} keys that are gone ${(healedMs - bookmarkMs).toFixed()} ms after it`,
   );
   t.true(healedMs - bookmarkMs <= healedMsMax, `${healedMs - bookmarkMs} ms`);
 });

@@ -1,4 +1,4 @@
-/** N5: a stream that CONNECT or an unknown Expect opened is no exchange: nothing ends it, and its connection stays beyond its idle time. */
+/** N5: a stream that CONNECT or an unknown Expect opened was no exchange: nothing ended it, and its connection stayed beyond its idle time. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeFields } from '../../support/hpack.js';

@@ -1,8 +1,8 @@
 /**
- * Reading and deleting beside much that they do not concern, through the wire: what a page, a count or a delete costs does not grow with it.
+ * Reading and deleting beside many unrelated rows, over HTTP: what a page, a count or a delete costs does not grow with them.
  *
- * The fastest of some rounds counts: the others were held up by something else. Each bound is more than three times what is seen, and less than half
- * of what e892933 took, which stands beside the test.
+ * The fastest of some rounds counts, because something else held up the others. Each bound is more than three times the measured time, and less
+ * than half of the time on e892933, which stands beside the test.
  */
 import test, { type ExecutionContext } from 'ava';
 import type { KubeClient } from '../../support/kube-client.js';
@@ -42,7 +42,7 @@ const count = <T>(from: number, to: number, make: (i: number) => T): readonly T[
 const name = (i: number): string => `n${String(i).padStart(6, '0')}`;
 
 /** 241 ms. */
-test.serial('S9 a page behind a token costs what it returns, not the 50,000 deletes since its list began', async (t) => {
+test.serial('S9 a page after a token costs what it returns, not the 50,000 deletes since its list began', async (t) => {
   const { server, client } = await aServer(t);
   const filler = await aFiller(t, server);
   await filler.put(count(0, 27_000, (i) => pushedExport(name(i))));

@@ -5,7 +5,7 @@ import { RawHttp1 } from '../../support/raw-http1.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
-test('HEAD that is late is answered 504 without a body, and the connection goes on', async (t) => {
+test('a HEAD that is late is answered 504 without a body, and the connection goes on', async (t) => {
   const server = await aServer(t, { flags: { 'synthetic-delay': '1500ms', 'request-timeout': '1s', 'headers-timeout': '1s' } });
   const client = await RawHttp2.open({ port: server.port, as: server.master });
   t.teardown(() => client.destroy());

@@ -1,4 +1,4 @@
-/** A list holds its first piece while it waits for room for its second, before it sends either: lists together wait on each other. */
+/** A list held its first piece while it waited for room for its second, before it sent either: lists together waited for each other. */
 import test from 'ava';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp1 } from '../../support/raw-http1.js';

@@ -1,5 +1,5 @@
 /**
- * An informer beside the mixer: while bad clients of every kind are about, as nobody and as a shard, its store stays right and its delay low.
+ * An informer beside the mixer: while bad clients of every kind run, anonymously and as a shard, its store stays right and its delay low.
  * Forty seconds, or TEST_MIXER_SECONDS; the seed is printed, and TEST_SEED repeats it.
  */
 import test from 'ava';
@@ -18,7 +18,7 @@ import { Informer } from '../informer.js';
 
 const seconds = Number(process.env['TEST_MIXER_SECONDS'] ?? '40');
 const seed = Number(process.env['TEST_SEED'] ?? '1');
-/** On top of what the machine does to it without any bad client. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
+/** On top of its delay without any bad client. The goal is a third of it, on a quiet machine; before the fix it was ten times the goal and more. */
 const delayP99MsMax = 3 * 100;
 const quietMs = 5_000;
 const writeIntervalMs = 20;
@@ -36,7 +36,7 @@ test(`an informer beside the mixer is right at the end, and its delay stays low 
   const writtenMs = new Map<string, number>();
   let delaysMs: number[] = [];
   const informer = new Informer(server.client({ http2: true, as: birch! }), everything, (type, object) => {
-    // What is deleted carries the mark of its last write.
+    // A deleted object carries the mark of its last write.
     if (type === 'DELETED') return;
     const startedMs = writtenMs.get(String((object['spec'] as { mark?: string } | undefined)?.mark));
     if (startedMs !== undefined) delaysMs.push(performance.now() - startedMs);
@@ -102,7 +102,7 @@ test(`an informer beside the mixer is right at the end, and its delay stays low 
   if (informer.failures.length > 0) t.log(`the informer met: ${informer.failures.slice(0, 10).join('; ')}`);
 
   t.is(code, 0, 'the mixer ran to its end');
-  t.true(right, 'the store of the informer is what the server lists');
+  t.true(right, 'the store of the informer equals the list of the server');
   t.deepEqual(validate({ truth: [], watches: informer.watches, lists: [] }, ['G2', 'G3', 'G7']), []);
   t.deepEqual(written.failed.slice(0, 5), []);
   t.true(delays.length >= written.done / 2, `${delays.length} events of ${written.done} writes`);

@@ -11,7 +11,7 @@ const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 100_000);
 const random = seeded(seed);
 const any = <T>(...all: readonly T[]): T => all[random.below(all.length)]!;
 
-test('everything is given back', async (t) => {
+test('every exchange gives everything back, however it ends', async (t) => {
   t.timeout(60_000);
   t.log(`TEST_SEED=${seed}`);
   const server = await aServer(t, {

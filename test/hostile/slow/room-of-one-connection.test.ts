@@ -1,4 +1,4 @@
-/** V1, V3: a list takes room for `--list-chunk-bytes-max` and then holds objects of 3 MB: one connection of a shard fills the room of all. */
+/** V1, V3: a list took room for `--list-chunk-bytes-max` and then held objects of 3 MB, so one connection of a shard filled the room of all. */
 import test from 'ava';
 import { aPath, anApiExport } from '../../support/objects.js';
 import { RawHttp2 } from '../../support/raw-http2.js';
@@ -7,7 +7,7 @@ import { aServer } from '../../support/test-server.js';
 const mebibyte = 1024 * 1024;
 
 for (const watch of ['', '?watch=true'])
-  test(`default limits: one shard's connection with 95 ${watch === '' ? 'lists' : 'watches'} that it does not read keeps to its 16 MiB, and no master out`, async (t) => {
+  test(`default limits: 95 unread ${watch === '' ? 'lists' : 'watches'} of one connection of a shard keep to 16 MiB, and keep no master out`, async (t) => {
     const server = await aServer(t);
     const shard = await server.authority.issue({ user: 'amber', groups: ['strata'], uris: ['strata://shard/amber'] });
     const text = 'x'.repeat(2_900_000);
@@ -28,5 +28,5 @@ for (const watch of ['', '?watch=true'])
     t.log(`grown by ${((process.memoryUsage().rss - before) / mebibyte).toFixed()} MiB`);
     const buffered = await server.metric('strata_buffered_bytes').catch(() => NaN);
     t.is(master.status, 200, `a master's get after ${ms.toFixed()} ms`);
-    t.true(buffered < 30 * mebibyte, `${(buffered / mebibyte).toFixed()} MiB buffered, 8 of them of the question`);
+    t.true(buffered < 30 * mebibyte, `${(buffered / mebibyte).toFixed()} MiB buffered, 8 of them for the requests`);
   });

@@ -1,6 +1,6 @@
 /**
- * V1: who takes nothing of what is sent to it is cut after `--send-timeout`, whatever it asked for and over both protocols; what was in memory
- * for it is free again. What it costs meanwhile is asked in slow/unread-answers.test.ts.
+ * V1: a client that reads nothing is cut after `--send-timeout`, whatever it asked for and over both protocols; its memory
+ * is free again. Its cost meanwhile is measured in slow/unread-answers.test.ts.
  */
 import test, { type ExecutionContext } from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ async function aServerWithMuch(t: ExecutionContext): Promise<TestServer> {
   return server;
 }
 
-/** `idle` is what the question itself takes. */
+/** `idle` is what the requests themselves take. */
 async function assertFree(t: ExecutionContext, server: TestServer, idle: number): Promise<void> {
   await until(async () => (await server.metric('strata_buffered_bytes')) <= idle, cutMsMax).catch(() => {});
   t.is(await server.metric('strata_buffered_bytes'), idle);
@@ -31,7 +31,7 @@ async function assertFree(t: ExecutionContext, server: TestServer, idle: number)
   t.is(await server.metric('strata_watches_open'), 0);
 }
 
-test('V1: over HTTP/2 a get, a list and a watch that are given no window are cut after their time', async (t) => {
+test('V1: over HTTP/2 a get, a list and a watch without window are cut after the timeout', async (t) => {
   const server = await aServerWithMuch(t);
   const idle = await server.metric('strata_buffered_bytes');
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 0 });
@@ -45,7 +45,7 @@ test('V1: over HTTP/2 a get, a list and a watch that are given no window are cut
   await assertFree(t, server, idle);
 });
 
-test('V1: connections that are never read are cut after their time, over both protocols', async (t) => {
+test('V1: connections that are never read are cut after the timeout, over both protocols', async (t) => {
   const server = await aServerWithMuch(t);
   const idle = await server.metric('strata_buffered_bytes');
   const place = { port: server.port, as: server.master };
@@ -85,7 +85,7 @@ test('V1: a stream that is cut leaves the others of its connection as they are',
   t.true(watch.text.includes('"live"'));
 });
 
-test('V1: a reader that is slow but reads is not cut', async (t) => {
+test('V1: a slow reader that reads is not cut', async (t) => {
   const server = await aServerWithMuch(t);
   const client = await RawHttp2.open({ port: server.port, as: server.master, windowBytes: 100_000, silent: true });
   t.teardown(() => client.destroy());
@@ -98,6 +98,6 @@ test('V1: a reader that is slow but reads is not cut', async (t) => {
   }
   await client.answered(stream);
 
-  t.true(stream.isWhole, `it came as ${stream.came.slice(-3).join(', ')} behind ${stream.bytes} bytes`);
+  t.true(stream.isWhole, `it came as ${stream.came.slice(-3).join(', ')} after ${stream.bytes} bytes`);
   t.true(stream.bytes > 2_900_000);
 });

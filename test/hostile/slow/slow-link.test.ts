@@ -1,4 +1,4 @@
-/** A ping waits behind what is in the buffers of TCP: who is slow but reads is taken for dead. */
+/** A ping waits behind the bytes in the buffers of TCP, so a slow reader was taken for dead. */
 import test from 'ava';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
@@ -13,7 +13,7 @@ test('default pings: a client on a link of 2 Mbit/s reads a list of 9 MB to its 
   const server = await aServer(t, { flags: { 'request-timeout': '5m' } });
   const text = 'x'.repeat(250_000);
   for (let i = 0; i < 36; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));
-  // A link: takes and passes on so many bytes a second, and no more.
+  // A link: it passes on so many bytes a second, and no more.
   const link = createServer((client) => {
     const target = createConnection({ port: server.port, host: '127.0.0.1' });
     for (const each of [client, target]) each.on('error', () => {}).on('close', () => (client.destroy(), target.destroy()));
@@ -46,5 +46,5 @@ test('default pings: a client on a link of 2 Mbit/s reads a list of 9 MB to its 
   stream.on('error', (error) => t.log(String(error)));
   await once(stream, 'close').catch(() => {});
   const seconds = (performance.now() - began) / 1000;
-  t.true(bytes > 9_000_000, `ended behind ${bytes} bytes and ${seconds.toFixed(1)} s: ${(bytes / seconds / 1000).toFixed()} kB/s`);
+  t.true(bytes > 9_000_000, `ended after ${bytes} bytes and ${seconds.toFixed(1)} s: ${(bytes / seconds / 1000).toFixed()} kB/s`);
 });

@@ -1,4 +1,4 @@
-/** V1: a list's pieces are as large as its objects; who reads steadily, but less than one piece in `--send-timeout`, is cut. */
+/** V1: a list's pieces are as large as its objects; a steady reader of less than one piece in `--send-timeout` was cut. */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aPath, anApiExport } from '../../support/objects.js';
@@ -6,7 +6,7 @@ import { RawHttp2 } from '../../support/raw-http2.js';
 import { aServer } from '../../support/test-server.js';
 
 for (const what of ['list', 'watch'])
-  test(`V1: a reader of a ${what} that is slow but reads is not cut`, async (t) => {
+  test(`V1: a slow reader of a ${what} that reads is not cut`, async (t) => {
     const server = await aServer(t, { flags: { 'send-timeout': '1s', 'request-timeout': '60s' } });
     const text = 'x'.repeat(2_900_000);
     for (let i = 0; i < 2; i += 1) await server.client().create(aPath(), anApiExport({ name: `n${i}` }, { spec: { text } }));
@@ -19,5 +19,5 @@ for (const what of ['list', 'watch'])
       client.windowUpdate(stream.id, 200_000);
     }
     await sleep(500);
-    t.true(stream.bytes > 5_800_000, `it came as ${stream.came.slice(-3).join(', ')} behind ${stream.bytes} bytes`);
+    t.true(stream.bytes > 5_800_000, `it came as ${stream.came.slice(-3).join(', ')} after ${stream.bytes} bytes`);
   });

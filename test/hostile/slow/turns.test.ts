@@ -1,6 +1,6 @@
 /**
- * No turn of the serving thread's event loop works for more than 20 ms, whatever a client sends that is within the bounds: each request
- * goes through the wire, over HTTP/1.1 and HTTP/2, to a server of its own process whose turns are measured.
+ * No turn of the serving thread's event loop works for more than 20 ms, whatever a client sends within the bounds: each request
+ * goes over HTTP/1.1 and HTTP/2 to a server of its own process whose turns are measured.
  */
 import test from 'ava';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -25,7 +25,7 @@ test.after.always('the server ends', async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Code that has never run is slow whatever it does; so is code that has only met small bodies. */
+/** Code that has never run is slow whatever it does; so is code that has only seen small bodies. */
 test.before('the server is warm', async () => {
   for (const client of await clients) {
     for (let i = 0; i < 300; i++) {
@@ -72,7 +72,7 @@ const large = { numbers, objects, nested, names, 'a repeated name': repeatedName
 
 type Hostile = Readonly<{
   what: string;
-  /** What is there before: the text of the object `one`. */
+  /** The text of the object `one` before the request. */
   stored?: string;
   ask: (client: KubeClient, cluster: string, round: number) => Promise<Readonly<{ status: number }>>;
   expected: number;
@@ -260,7 +260,7 @@ for (const [http, index] of [
   ['HTTP/2', 1],
 ] as const) {
   for (const { what, stored, ask, expected } of hostile) {
-    test.serial(`${what} over ${http} takes no turn of more than ${turnMsMax} ms`, async (t) => {
+    test.serial(`${what} over ${http} causes no turn of more than ${turnMsMax} ms`, async (t) => {
       const server = await starting;
       const client = (await clients)[index];
       const places: string[] = [];

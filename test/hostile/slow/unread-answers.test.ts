@@ -1,7 +1,7 @@
 /**
- * V1: answers that nobody reads cost a bounded amount, delay nobody, and end with their time, whoever asked for them and however.
+ * V1: answers that nobody reads cost a bounded amount, delay nobody, and end after their timeout, whoever asked for them and however.
  *
- * Figures are those of a server in a process of its own. On commit e892933: see the note beside each test.
+ * Figures are those of a server in a process of its own. For those on e892933 see the note beside each test.
  */
 import test, { type ExecutionContext } from 'ava';
 import { Bystander, formatDelays } from '../../support/bystander.js';
@@ -15,9 +15,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const nobodyMiBMax = 150;
 const readerMiBMax = 250;
-/** On top of what the machine does to it without any bad client. The goal is a third of it, on a quiet machine; what was mended took ten times the goal and more. */
+/** On top of another client's delay without a bad one. The goal is a third of it, on a quiet machine; before the fix it was ten times the goal and more. */
 const othersP99MsMax = 3 * 50;
-/** Of `--send-timeout`, its default, and a little more until the last one is seen to be gone. */
+/** `--send-timeout`, its default, and a little more until the last client is seen to be gone. */
 const cutMsMax = 30_000 + 15_000;
 const holdMs = 5_000;
 const quietMs = 2_000;
@@ -29,7 +29,7 @@ type Known = Readonly<{
   as: Awaited<ReturnType<StrataProcess['authority']['issue']>>;
 }>;
 
-/** A server with one object of 2.9 MB and a small one, and somebody who reads the small one. */
+/** A server with one object of 2.9 MB and a small one, and a client that reads the small one. */
 async function aServer(t: ExecutionContext): Promise<Known> {
   t.timeout(180_000);
   const server = await StrataProcess.start();
@@ -45,7 +45,7 @@ async function aServer(t: ExecutionContext): Promise<Known> {
   return { server, bystander, large: aPath({ cluster: 'large', name: 'large' }), as: as! };
 }
 
-/** What the server holds while `ask` is under way and for a while behind it, and how the others fared. */
+/** What the server holds while `ask` is under way and for a while after it, and how others fared. */
 async function figures(t: ExecutionContext, { server, bystander }: Known, ask: () => Promise<void>) {
   const before = await residentMiB(server.pid);
   await bystander.delays();
@@ -72,9 +72,9 @@ async function allOf<T>(count: number, open: () => Promise<T>): Promise<readonly
 for (const [what, excludedBytes] of [
   // e892933: 1,2xx MiB.
   ['60 kB of what to exclude', 60_000],
-  ['7 kB of what to exclude, which the headers of nobody may have', 7_000],
+  ['7 kB of what to exclude, which an anonymous caller may send', 7_000],
 ] as const) {
-  test.serial(`V1: 90 connections of nobody that give no window and ask for health 100 times with ${what} hold little`, async (t) => {
+  test.serial(`V1: 90 anonymous connections that give no window and ask for health 100 times with ${what} hold little`, async (t) => {
     const known = await aServer(t);
     const path = `/livez?verbose&exclude=${'x'.repeat(excludedBytes)}`;
     const clients: RawHttp2[] = [];
@@ -92,7 +92,7 @@ for (const [what, excludedBytes] of [
   });
 }
 
-test.serial('V1: 90 connections of nobody over HTTP/1.1 that read nothing of 100 answers each hold little', async (t) => {
+test.serial('V1: 90 anonymous connections over HTTP/1.1 that read nothing of 100 answers each hold little', async (t) => {
   const known = await aServer(t);
   const clients: RawHttp1[] = [];
   t.teardown(() => clients.forEach((client) => client.destroy()));
@@ -153,7 +153,7 @@ test.serial('V1: 1,000 connections of one reader over HTTP/1.1 that never read 2
     }
   });
 
-  // The connections themselves are no answers.
+  // The connections themselves are not answers.
   t.true(most - before <= readerMiBMax, `${before} → ${most} MiB`);
   t.is(delays.failed, 0, delays.failures.join('; '));
   t.true(delays.p99 <= p99MsMax, formatDelays(delays));
