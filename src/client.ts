@@ -1,6 +1,6 @@
 /**
  * What the package exports: pushing the objects of a shard into a cache from a program, and looking objects up, locally and then in a
- * cache. `openSender` and `openCacheReader` are all that most need; `Sender` and `CacheReader` themselves take another clock or transport.
+ * cache. Most need only `openSender` and `openCacheReader`; `Sender` and `CacheReader` themselves take another clock or transport.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from './clock.js';
@@ -50,7 +50,7 @@ export type OpenSenderOptions = Readonly<{
   identity: ClientIdentity;
   /** Program and version, for the log of the cache. */
   agent: string;
-  /** It waits for nobody who pushes for the shard, and ends them. Otherwise it is a standby until they are gone. */
+  /** It does not wait for the shard's present pusher, and ends it. Otherwise it is a standby until that is gone. */
   takesOver?: boolean;
   /** Nothing is logged when left out. */
   log?: Log;
@@ -58,7 +58,7 @@ export type OpenSenderOptions = Readonly<{
 
 const randomSteps = 2 ** 32;
 
-/** A sender over websockets, with default bounds. It does nothing until `run`. Throws when `shard` is no name of a shard. */
+/** A sender over websockets, with default bounds. It does nothing until `run`. Throws when `shard` is not the name of a shard. */
 export function openSender({ shard: name, caches, identity, agent, takesOver = false, log = silent }: OpenSenderOptions): Sender {
   const shard = parseShardName(name);
   if (shard === undefined) throw new Error(`${JSON.stringify(name)} is no name of a shard`);
@@ -84,7 +84,7 @@ export function openSender({ shard: name, caches, identity, agent, takesOver = f
 export type OpenCacheReaderOptions = Readonly<{
   /** Where the cache is reached, such as `https://localhost:6443`. */
   cache: string;
-  /** PEM texts, or what gives them, asked at each question: a certificate that was renewed is shown from then on. */
+  /** PEM texts, or a function that gives them, called for each request: a renewed certificate is used from then on. */
   identity: ClientIdentity | (() => ClientIdentity);
   /** Others than the default ones; durations in milliseconds. */
   bounds?: Partial<LookupBounds>;

@@ -1,7 +1,7 @@
 /** The real time behind `Clock`. Rooms get it as a parameter; only what starts a server builds it. */
 import type { Clock } from './domain/ports.js';
 
-/** Node keeps delays in 31 bits: a longer one, such as the 30 days of a tombstone, would fire at once. It is waited for in steps. */
+/** Node keeps delays in 31 bits: a longer one, such as the 30 days of a tombstone, would fire at once. So the wait has steps. */
 const timerDelayMaxMs = 2 ** 31 - 1;
 
 /** When `performance` began to count. A wall clock that steps later moves nothing. */

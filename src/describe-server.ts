@@ -1,4 +1,4 @@
-/** What a server reports on itself: what is cheaper to ask for metrics than to follow, and what readiness and liveness mean. */
+/** What a server reports on itself: values that are cheaper to ask for than to follow, and what readiness and liveness mean. */
 import type { EventLoopDelay } from './diagnostics/event-loop-delay.js';
 import type { Health } from './diagnostics/health.js';
 import type { Metrics } from './diagnostics/metrics.js';
@@ -23,7 +23,7 @@ export type DescribedServer = Readonly<{
   tier: Tier;
   listener: Listener;
   quotas: Quotas;
-  /** Whether anybody can show who they are, or nobody is to. */
+  /** Whether callers can be authenticated, or need not be. */
   isAuthenticating: boolean;
 }>;
 

@@ -49,7 +49,7 @@ const serve: DeclaredCommand = {
   run: ({ flags }) => run(sourcesOf(flags, {}), []),
 };
 
-/** Listed for the help alone: commander would take some of upstream's flags for its own, so they never come here. */
+/** Listed only for the help: commander would read some of upstream's flags as its own, so they never get here. */
 const cacheServerHelp: DeclaredCommand = {
   words: ['cache-server'],
   operands: '',
@@ -108,7 +108,7 @@ async function run(sources: SettingsSources, warnings: readonly string[]): Promi
   process.exit(0);
 }
 
-/** SIGHUP, which by itself would end the process. One that comes before the server is up is answered once it is. */
+/** SIGHUP, which by itself would end the process. One that comes before the server is up is handled once it is. */
 class HangUp {
   #isWaiting = false;
   #answer: (() => void) | undefined;
@@ -138,7 +138,7 @@ function logReloaded(log: Log, reloaded: ReadonlyMap<string, Reloaded>): void {
   });
 }
 
-/** The first signal asks for a stop, which waits for what is under way; whoever sends a second will not wait. */
+/** The first signal asks for a stop, which waits for what is under way; a second one ends the process at once. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false;
@@ -152,7 +152,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** What nobody awaited or caught is a bug: the state of the process is unknown, and only a new one is right again. */
+/** An error that nobody awaited or caught is a bug: the state of the process is unknown, and only a new one is right again. */
 function exitOnBugs(log: Log): void {
   const crash = (error: unknown): void => {
     log.error('process.crashed', { error });
@@ -167,7 +167,7 @@ function upstreamHelp(): string {
   return `Usage: cache-server [flags]\n\nRuns strata in the place of kcp's cache server.\n\n${lines.join('\n')}\n`;
 }
 
-/** One clear line, and every cause in it: whoever reads it has no log yet. */
+/** One clear line with every cause: its reader has no log yet. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${explain(error.cause)}`;

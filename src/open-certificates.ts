@@ -1,4 +1,4 @@
-/** Opens every certificate that this server uses, reads them again while it runs, and says when each expires. */
+/** Opens every certificate that this server uses, reads them again while it runs, and reports when each expires. */
 import { CertificateExpiry, certificatesIn, type UsedCertificates } from './certificates/certificate-expiry.js';
 import { ClientAuthorities } from './certificates/client-authorities.js';
 import { readText } from './certificates/pair-files.js';
@@ -14,7 +14,7 @@ export type OpenCertificates = Readonly<{
   /** Undefined: everybody is anonymous. */
   authorities: ClientAuthorities | undefined;
   expiry: CertificateExpiry;
-  /** What is read again, by what it is called in the log. */
+  /** What is read again, by its name in the log. */
   watch: (listener: Pick<Listener, 'show' | 'trust'>) => Readonly<Record<string, Reloadable | undefined>>;
 }>;
 
@@ -31,7 +31,7 @@ export async function openCertificates(settings: Settings, parts: Readonly<{ clo
   const used: readonly (() => UsedCertificates)[] = [
     () => certificatesIn('serving', serving.file, serving.pair.cert),
     () => (authorities === undefined ? [] : certificatesIn('client-ca', authorities.file, authorities.pem)),
-    // Read for each connection to the parent, and so for this.
+    // Read for each connection to the parent, so also for this.
     () =>
       parentCertFile === undefined ? [] : certificatesIn('parent', parentCertFile, readText(parentCertFile, 'certificate for the parent')),
   ];

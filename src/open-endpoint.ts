@@ -1,4 +1,4 @@
-/** Opens the endpoint for pushers and caches, with what is taken from both. */
+/** Opens the endpoint for pushers and caches, with the limits for both. */
 import type { Duplex } from 'node:stream';
 import type { Settings } from './config/settings.js';
 import type { Log } from './diagnostics/log.js';
@@ -19,8 +19,8 @@ import type { Tier } from './tier/tier.js';
 import { failure } from './web/status.js';
 
 /**
- * Of what a pusher or a child does not take: below the first it is read from and sent to again, beyond the second, which is room for some
- * of the largest frames, it is cut off.
+ * Bytes that a pusher or a child has not read yet. Below the first bound it is read from and sent to again; beyond the second, which is room for
+ * some of the largest frames, it is cut off.
  */
 const bufferedBytesLow = 64 * 1024;
 const bufferedBytesMax = 16 * 1024 * 1024;
@@ -58,7 +58,7 @@ export function openEndpoint(
   );
 }
 
-/** What is taken from pushers and caches alike. */
+/** What pushes of pushers and caches are admitted with. */
 export function intakeRules(settings: Settings, catalogue: Catalogue): IntakeRules {
   const { frameBytesMax, frameMutationsMax, bodyBytesMax } = settings;
   return {

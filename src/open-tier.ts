@@ -1,4 +1,4 @@
-/** Opens this cache's place in the tree (tier/) from its settings: as whom it goes to its parent, and what it takes from whom. */
+/** Opens this cache's place in the tree (tier/) from its settings: its name at the parent, and what it accepts from whom. */
 import { X509Certificate } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseCaller } from './certificates/caller-from-certificate.js';
@@ -40,10 +40,10 @@ export type OpenTierParts = Readonly<{
 const progressIntervalMs = 5_000;
 const refusedRetryMs = 30_000;
 const awayRetryMs = 100;
-/** A frame of a link holds no more, so that several slices share the way. */
+/** A frame of a link holds no more, so that several slices share the link. */
 const batch = { batchMutationsMax: 256, batchBytesMax: 512 * 1024 };
 
-/** Throws when the certificate that this cache is to show its parent cannot be read. */
+/** Throws when the certificate for the parent cannot be read. */
 export function openTier(settings: Settings, policies: LinkPolicies, parts: OpenTierParts): Tier {
   const { sessions, clock, log } = parts;
   const { frameBytesMax, pingIntervalMs, pongTimeoutMs } = settings;
@@ -60,7 +60,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
       pushers: sessions,
       reportAbsent: (key) => parts.watches.reportAbsent(key),
       sendPushersAway: () => sessions.evictAll('unavailable', 'the store was rolled back', awayRetryMs),
-      // Read anew each time: certificates are renewed where they lie.
+      // Read again each time: certificates are renewed in place.
       connect: (url, signal) => connectSocket(url, readIdentity(settings), { clock, signal }, connectOptions),
     },
     policies,
@@ -80,7 +80,7 @@ export function openTier(settings: Settings, policies: LinkPolicies, parts: Open
   );
 }
 
-/** How the parent is to know this cache: as it is told, or as its certificate says. */
+/** The name by which the parent knows this cache: from the settings, or from its certificate. */
 function nameOf(settings: Settings): string {
   const { certificate } = readIdentity(settings);
   const caller = parseCaller(new X509Certificate(certificate).raw);

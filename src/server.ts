@@ -53,7 +53,7 @@ import type { KubePorts } from './web/call.js';
 export type RunningServer = Readonly<{
   url: string;
   port: number;
-  /** Reads again at once what may change while the server runs; by what it is called. */
+  /** Reads again at once what may change while the server runs; by its name in the log. */
   reload: () => ReadonlyMap<string, Reloaded>;
   /** Stops in the order of S17; resolves when everything is closed. */
   stop: () => Promise<void>;
@@ -66,7 +66,7 @@ export type ServerParts = Readonly<{
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  /** Tells other link policies than those of the settings, from when it is called until what it returns is closed; by default never. */
+  /** Publishes other link policies than those of the settings, from the call on until its result is closed; by default never. */
   watchPolicies?: (publish: (policies: LinkPolicies) => void) => Reloadable | undefined;
 }>;
 
@@ -74,7 +74,7 @@ const eventLoop = { resolutionMs: 5, windowMs: 10_000 };
 /** How long a plain writer must be quiet until what it wrote counts as everything. */
 const plainQuietMs = 30_000;
 const sharedBytesMax = 32 * 1024 * 1024;
-/** How long changes are collected for a watch that was written to just now; after a quiet time they go at once. */
+/** How long changes are collected for a watch that was just written to; after a quiet time they go at once. */
 const flushIntervalMs = 10;
 /** Initial state sent in one turn of the event loop: a megabyte takes TLS about a millisecond. */
 const turnBytesMax = 1024 * 1024;

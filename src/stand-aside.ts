@@ -1,8 +1,8 @@
 /**
- * The server whose store is damaged: it lives, is not ready, says why, and serves nothing, until an operator has acted and starts it again. It holds
+ * The server while its store is damaged: it lives, is not ready, says why, and serves nothing, until an operator has acted and restarts it. It holds
  * nothing in the data directory, so that `strata restore` can work there meanwhile.
  *
- * To exit would tell less, again and again; to begin with an empty store would tell every informer that nothing exists.
+ * An exit would explain less, again and again; an empty store would show every informer that nothing exists.
  */
 import { callerOf } from './certificates/caller-from-certificate.js';
 import type { Settings } from './config/settings.js';
@@ -29,12 +29,12 @@ export type StandAsideParts = Readonly<{
   quotas: Quotas;
 }>;
 
-/** Everybody may read it: where the file lies is for the log. */
-const reason = 'the store is damaged and was set aside: see the log, then run strata restore';
+/** Everybody may read it, so the file's place is only in the log. */
+const reason = 'the store is damaged and was moved out of the way: see the log, then run strata restore';
 const refusal: Refusal = { reason: 'ServiceUnavailable', message: reason };
 const healthPath = /^\/(healthz|livez|readyz)(?:\?|$)/;
 
-/** What startServer answers, of a server that does nothing else. */
+/** What startServer returns, for a server that does nothing else. */
 export async function standAside(settings: Settings, { file, problem }: DamagedStore, parts: StandAsideParts) {
   const { log, clock, metrics, health, certificates, quotas } = parts;
   log.error('store.damaged', { file, problem, consequence: 'nothing is served until a store is restored, or this file is moved away' });

@@ -1,14 +1,14 @@
-/** What the settings come to for the store: its queue, its history and its snapshots. */
+/** The store's limits from the settings: its queue, its history and its snapshots. */
 import type { Settings } from './config/settings.js';
 import type { StoreLimits } from './store/sqlite/store-options.js';
 
 /** A snapshot in progress holds compaction back no longer than this. */
 const snapshotHoldMs = 300_000;
-/** A little more than fill a chunk with objects of the usual 2.5 kB: rows looked at beyond the chunk are looked at again. */
+/** A little more than fills a chunk with objects of the usual 2.5 kB: rows read beyond the chunk are read again. */
 const snapshotRowsMax = 128;
-/** What all pushers together may have waiting: the committer never idles, and nobody waits for much of theirs. */
+/** How much all pushers together may have waiting, so that the committer never idles and nobody waits long for pushes. */
 const commitsOfPushesMax = 2;
-/** While several write, commits are so much smaller: each of them waits for the others'. A fifth of the delay for a tenth of the rate. */
+/** By what commits are smaller while several write, because each waits for the others': a fifth of the delay for a tenth of the rate. */
 const sharedDivisor = 8;
 
 export function storeLimits(settings: Settings): StoreLimits {

@@ -1,4 +1,4 @@
-/** Which release this is, as package.json says: asked for by the command line and by the server it starts. */
+/** Which release this is, as package.json says: for the command line and the server it starts. */
 import { readFileSync } from 'node:fs';
 
 export function version(): string {

@@ -1,9 +1,9 @@
 /**
  * A certificate authority small enough to start a server with: it signs serving and client certificates, and nothing else.
  *
- * Every key is ECDSA P-256, which Go, curl, Node and OpenSSL all take. Serials are 126 random bits, so two certificates
- * never share one, not even after an authority was lost and made anew. They come from the same generator as the keys;
- * injecting another would make no test repeatable, for the keys would still differ. The clock is injected.
+ * Every key is ECDSA P-256, which Go, curl, Node and OpenSSL all accept. Serials are 126 random bits, so two certificates
+ * never share one, not even after an authority was lost and replaced. They come from the same generator as the keys;
+ * injecting another would make no test repeatable, because the keys would still differ. The clock is injected.
  */
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
@@ -20,7 +20,7 @@ type Validity = Readonly<{ validityDays: number }>;
 
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const dayMs = 86_400_000;
-/** Certificates hold from a little earlier, because the clocks of two machines never agree. */
+/** Certificates are valid from a little earlier, because the clocks of two machines never agree. */
 const clockSkewMs = 3_600_000;
 const serialBytes = 16;
 
@@ -63,7 +63,7 @@ export class Authority {
     return new Authority(clock, certificate, keys.privateKey, await formatKey(keys.privateKey));
   }
 
-  /** Takes up an authority that was written down before. Throws when either text is none of ours. */
+  /** Loads an authority that was saved before. Throws when either text is not one of ours. */
   static async load({ clock }: { clock: Clock }, { certificatePem, keyPem }: CertificateAndKey): Promise<Authority> {
     const der = x509.PemConverter.decodeFirst(keyPem);
     const key = await webcrypto.subtle.importKey('pkcs8', der, keyAlgorithm, true, ['sign']);
@@ -133,7 +133,7 @@ function subject(commonName: string, organizations: readonly string[]): x509.Nam
   return new x509.Name([...organizations.map((value) => ({ O: [{ utf8String: value }] })), { CN: [{ utf8String: commonName }] }]);
 }
 
-/** Two bits are fixed: the first clear, for a serial is a positive number of at most 20 octets (RFC 5280, 4.1.2.2), the second set, so that no leading zero is trimmed. */
+/** Two bits are fixed: the first clear, because a serial is positive (RFC 5280, 4.1.2.2), the second set, so that no leading zero is trimmed. */
 function randomSerial(): string {
   const bytes = webcrypto.getRandomValues(new Uint8Array(serialBytes));
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;

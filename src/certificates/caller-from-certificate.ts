@@ -3,7 +3,7 @@
  *
  * A caller is named only by a certificate that a trusted CA signed. `authorized` alone is not enough: Node calls a TLS 1.3
  * session that was resumed without any certificate authorized too. The names are read from the DER: a subject
- * *string* cannot be split, for a value may itself hold ',' '+' '=' or a line break, and with them a group it is not in.
+ * *string* cannot be split, because a value may itself hold ',' '+' '=' or a line break, and with them a group it is not in.
  */
 import 'reflect-metadata';
 import type { TLSSocket } from 'node:tls';
@@ -11,7 +11,7 @@ import { SubjectAlternativeNameExtension, X509Certificate } from '@peculiar/x509
 import { anonymous, type Caller } from '../domain/caller.js';
 import { parseSpokenFor, speakersGroup } from './spoken-for.js';
 
-/** Reads the certificate: to be asked once per connection. */
+/** Reads the certificate: to be called once per connection. */
 export function callerOf(socket: TLSSocket): Caller {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   return certificate === undefined ? anonymous : parseCaller(certificate.raw);
@@ -34,7 +34,7 @@ export function parseCaller(der: Uint8Array): Caller {
 }
 
 /**
- * The URIs of every subject alternative name. What cannot be read has none: such a certificate speaks for nobody, and is
+ * The URIs of every subject alternative name. An extension that cannot be read has none: such a certificate speaks for nobody, and is
  * otherwise who it is, because a name of a kind unknown here is no mistake.
  */
 function urisOf(certificate: X509Certificate): readonly string[] {

@@ -1,6 +1,6 @@
 /**
  * When the certificates that this process uses expire: in its status, in a metric, and in the log, once a day from 30 days on and as
- * an error once they have. A certificate that has expired is used all the same: whether to believe it is the other end's to say.
+ * an error once they have. An expired certificate is used all the same: the other end decides whether to trust it.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Log } from '../diagnostics/log.js';
@@ -17,11 +17,11 @@ const pemPattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----
 export class CertificateExpiry {
   readonly #parts: Readonly<{ clock: Clock; log: Log }>;
   readonly #used: readonly (() => UsedCertificates)[];
-  /** When each was spoken of last. */
+  /** When each was last logged. */
   readonly #loggedMs = new Map<string, number>();
   #cancel: () => void = () => {};
 
-  /** Each of `used` reads what is in use now; one may throw, and is asked again. */
+  /** Each of `used` reads what is in use now; one may throw, and is called again. */
   constructor(parts: Readonly<{ clock: Clock; log: Log }>, used: readonly (() => UsedCertificates)[]) {
     this.#parts = parts;
     this.#used = used;
@@ -33,7 +33,7 @@ export class CertificateExpiry {
     this.#cancel = this.#parts.clock.after(intervalMs, () => this.watch(intervalMs));
   }
 
-  /** Without those that cannot be read now: who needs them says so in the log. */
+  /** Without those that cannot be read now: their user logs that. */
   report(): readonly CertificateStatus[] {
     const nowMs = this.#parts.clock.wallMs();
     return this.#used.flatMap(certificatesOf).map((each) => ({ ...each, expiresInMs: Date.parse(each.notAfter) - nowMs }));
@@ -58,7 +58,7 @@ export class CertificateExpiry {
     }
   }
 
-  /** What was told longer ago than a day is told again or replaced. */
+  /** What was logged longer ago than a day is logged again, or replaced by now. */
   #forgetBefore(pastMs: number): void {
     for (const [logged, loggedMs] of this.#loggedMs) if (loggedMs <= pastMs) this.#loggedMs.delete(logged);
   }

@@ -1,14 +1,14 @@
 /**
- * The authorities whose client certificates are believed (`--client-ca-file`), read at the start and again while the server runs.
+ * The authorities whose client certificates are trusted (`--client-ca-file`), read at the start and again while the server runs.
  *
  *   start ──▶ every PEM block is a CA's certificate, and one of them a root? ──no──▶ the server does not start
  *                  │yes
- *                  └──▶ watched: another and sound ⇒ believed from now on; broken ⇒ logged, the old ones stay, tried again
+ *                  └──▶ watched: another and sound ⇒ trusted from now on; broken ⇒ logged, the old ones stay, tried again
  *
- * CA1 Whom the handshake would believe is OpenSSL's to say. `vouchesFor` is asked about connections that were believed before the file
- *     changed, and only takes back: it never says yes where a handshake would say no. What it cannot judge (a critical extension it
- *     does not know, intermediates that Node does not show: those of a resumed session, on Node 24 all) it does not vouch for: the client
- *     connects again, and that handshake is judged whole.
+ * CA1 OpenSSL decides in the handshake whom to trust. `vouchesFor` is asked about connections that were trusted before the file
+ *     changed, and only withdraws trust: it never says yes where a handshake would say no. What it cannot check (a critical extension it
+ *     does not know, intermediates that Node does not show: those of a resumed session, on Node 24 all) it does not trust: the client
+ *     connects again, and that handshake checks the whole chain.
  * CA2 A chain ends at a self-signed authority of the file, as in OpenSSL, and has at most `chainMax` certificates.
  */
 import 'reflect-metadata';
@@ -31,7 +31,7 @@ const judgedExtensions: ReadonlySet<string> = new Set(['2.5.29.19', '2.5.29.15']
 const clientAuthentication = '1.3.6.1.5.5.7.3.2';
 const blockPattern = /-----BEGIN ([^\r\n-]*)-----[\s\S]*?(?:-----END \1-----|(?=-----BEGIN )|$)/g;
 
-/** `issuersBelowMax`: how many authorities may stand between it and a leaf; undefined when it cannot be judged. */
+/** `issuersBelowMax`: how many authorities may stand between it and a leaf; undefined when that cannot be checked. */
 type Authority = Readonly<{ certificate: X509Certificate; isRoot: boolean; issuersBelowMax: number | undefined }>;
 
 export class ClientAuthorities {
@@ -52,15 +52,15 @@ export class ClientAuthorities {
     return new ClientAuthorities(parts, file);
   }
 
-  /** As the listener takes them. */
+  /** In the form that the listener needs. */
   get pem(): string {
     return this.#pem;
   }
 
-  /** Whether a peer that showed this certificate, with the intermediates that hang on it, is believed now. */
+  /** Whether a peer that showed this certificate, with the intermediates it came with, is trusted now. */
   vouchesFor(certificate: X509Certificate): boolean {
     const nowMs = this.#parts.clock.wallMs();
-    // Each is tried once: certificates that all sign each other would make as many ways as they have orders.
+    // Each is tried once: certificates that all sign each other would make as many chains as they have orders.
     const untried = new Set(intermediatesOf(certificate));
     const isVouched = (signed: X509Certificate, issuersBelow: number): boolean => {
       if (!isInForce(signed, nowMs)) return false;
@@ -78,7 +78,7 @@ export class ClientAuthorities {
     return isForClients(certificate) && isVouched(certificate, 0);
   }
 
-  /** Calls `changed` once other authorities are believed; where it throws, the old ones stay. */
+  /** Calls `changed` once other authorities are trusted; if it throws, the old ones stay. */
   watch({ filesPollMs }: Readonly<{ filesPollMs: number }>, changed: () => void): Reloadable {
     const events = { reloaded: 'client-ca.reloaded', failed: 'client-ca.reload-failed' };
     const take = (): boolean => {
@@ -130,7 +130,7 @@ function nameOf({ subject }: X509Certificate): string {
   return subject.replaceAll('\n', ', ');
 }
 
-/** What the peer sent beside its own. */
+/** The certificates that the peer sent beside its own. */
 function intermediatesOf(certificate: X509Certificate): readonly X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let next = certificate.issuerCertificate; next !== undefined && chain.length < chainMax; next = next.issuerCertificate) {
@@ -141,7 +141,7 @@ function intermediatesOf(certificate: X509Certificate): readonly X509Certificate
   return chain;
 }
 
-/** Undefined for what is no authority, or has a critical extension that is not judged here. */
+/** Undefined for a certificate that is no authority's, or has a critical extension that is not checked here. */
 function issuersBelowMaxOf(certificate: X509Certificate): number | undefined {
   if (!certificate.ca) return undefined;
   try {

@@ -1,6 +1,6 @@
 /**
- * An authority for those who have none: two files in a directory, `ca.crt`, which everybody may have, and `ca.key`, with which
- * whoever has it makes masters.
+ * An authority for operators who have none: two files in a directory, `ca.crt`, which everybody may have, and `ca.key`, with which
+ * its owner makes masters.
  *
  * A1 Made when neither file is there, and never overwritten: with another authority every certificate so far would be worthless.
  * A2 The key is written first, so that a crash leaves a key that signed nothing, and an error that says so.
@@ -53,7 +53,7 @@ export class LocalAuthority {
     return new LocalAuthority(directory, authority, true);
   }
 
-  /** Writes `NAME.crt` and `NAME.key`. Without `force` nothing is replaced; with it, what was is told. The name is not the authority's. Throws CacheError. */
+  /** Writes `NAME.crt` and `NAME.key`; not under the authority's name. Only `force` replaces; returns what was there. Throws CacheError. */
   write(
     { certificatePem, keyPem }: CertificateAndKey,
     { directory, name, force }: { directory: string; name: string; force: boolean },

@@ -5,12 +5,12 @@ import { CacheError } from '../domain/errors.js';
 
 export type PairFiles = Readonly<{ certFile: string; keyFile: string }>;
 
-/** What `tls.createServer` and `tls.Server.setSecureContext` take. */
+/** What `tls.createServer` and `tls.Server.setSecureContext` need. */
 export type SecureContextPair = Readonly<{ cert: string; key: string }>;
 
 const ownerMask = 0o700;
 
-/** Checks what TLS would only find out at the first handshake: that both parse and belong together. Throws CacheError. */
+/** Checks what TLS would only notice at the first handshake: that both parse and belong together. Throws CacheError. */
 export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
   const cert = readText(certFile, 'TLS certificate');
   const key = readText(keyFile, 'TLS private key');
@@ -21,8 +21,8 @@ export function readPair({ certFile, keyFile }: PairFiles): SecureContextPair {
 }
 
 /**
- * Nobody sees half of it, and nobody but whom `mode` lets sees any of it: the text goes into a file of a name that cannot be guessed, made
- * just now and by nobody else, which then takes the place of whatever has that name; a link is replaced, not followed.
+ * Nobody sees half of it, and only those whom `mode` lets see any of it: the text goes into a new file with a name that cannot be guessed,
+ * which then replaces whatever has the right name. A link is replaced, not followed.
  */
 export function replaceFile(path: string, text: string, mode: number): void {
   const beside = `${path}.${randomBytes(8).toString('hex')}.new`;

@@ -1,8 +1,8 @@
 /**
- * Files that an operator replaces while the server runs, read every `intervalMs` and when somebody asks. Read and compared, because
- * a Kubernetes secret is swapped by a symbolic link that file watching loses, and the times of a file may stand still.
+ * Files that an operator replaces while the server runs, read every `intervalMs` and on demand. They are read and compared, because
+ * a Kubernetes secret is swapped by a symbolic link that file watching loses, and a file's times may not change.
  *
- * What cannot be used is logged at each look and changes nothing: half a replacement is whole at the next.
+ * A file that cannot be used is logged at each look and changes nothing: half a replacement is whole at the next.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -13,7 +13,7 @@ export type PolledFiles = Readonly<{
   events: Readonly<{ reloaded: string; failed: string }>;
   /** The file that the log names. */
   file: string;
-  /** Reads, and puts to use what changed. False when nothing did; throws when it cannot be used. */
+  /** Reads, and uses what changed. False when nothing did; throws when it cannot be used. */
   take: () => boolean;
 }>;
 

@@ -31,7 +31,7 @@ export type ServingCertificateOptions = Readonly<{
   bindAddress: string;
 }>;
 
-/** Nothing rotates a self-made certificate, so it outlives the machine; whoever wants rotation gives files. */
+/** Nothing rotates a self-made certificate, so it outlives the machine; operators who want rotation give files. */
 const selfMadeValidityDays = 3650;
 const authorityName = 'strata self-signed';
 
@@ -72,7 +72,7 @@ export class ServingCertificate {
     return this.#files.certFile;
   }
 
-  /** Calls `show` with each new, sound pair. A pair half replaced does not match its key, and is looked at again. */
+  /** Calls `show` with each new, sound pair. A half-replaced pair does not match its key, and is read again. */
   watch({ clock }: { clock: Clock }, { filesPollMs }: { filesPollMs: number }, show: (pair: SecureContextPair) => void): Reloadable {
     const events = { reloaded: 'certificate.reloaded', failed: 'certificate.reload-failed' };
     const take = (): boolean => {
@@ -86,7 +86,7 @@ export class ServingCertificate {
   }
 }
 
-/** Every name under which a client of this machine may come: P18 asks for localhost, operators for the rest. A zone (`%eth0`) is no part of a name. */
+/** Every name that a client of this machine may use: P18 asks for localhost, operators for the rest. A zone (`%eth0`) is no part of a name. */
 export function servingNames(bindAddress: string): [string, ...string[]] {
   const everywhere = bindAddress === '0.0.0.0' || bindAddress === '::';
   const specific = everywhere ? [] : [bindAddress.replace(/%.*$/, '')];

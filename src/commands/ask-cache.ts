@@ -1,7 +1,7 @@
 /**
- * One question to a cache, as an operator asks it: over TLS, with a client certificate, answered by JSON or a Status.
+ * One request to a cache, as an operator makes it: over TLS, with a client certificate, answered by JSON or a Status.
  *
- * What can go wrong is told in one sentence that says what to look at. Bounds: `timeoutMs` from the first byte to the last,
+ * Each error is one sentence that says what to look at. Bounds: `timeoutMs` from the first byte to the last,
  * `answerBytesMax` of answer.
  */
 import { request } from 'node:https';
@@ -39,7 +39,7 @@ export function askStatus(parts: { clock: Clock }, access: CacheAccess): Promise
   return askCache(parts, access, { method: 'GET', path: '/services/cache/status' });
 }
 
-/** A count that an answer tells; `received`: what it says. */
+/** A count in an answer; `received`: what it counts, for the error. */
 export function countOf(answer: string, member: string, received: string): number {
   const count = (JSON.parse(answer) as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof count === 'number') return count;
@@ -103,7 +103,7 @@ function complaintOf(cause: unknown, { cache, caFile, timeoutMs }: CacheAccess):
       return `the certificate that ${cache} shows is not valid now`;
     default:
       if (typeof code === 'string' && untrusted.has(code))
-        return `the certificate that ${cache} shows is not one that ${caFile === undefined ? 'Node trusts; give its CA as --ca-file' : `${caFile} vouches for`}`;
+        return `the certificate that ${cache} shows is not one that ${caFile === undefined ? 'Node trusts; give its CA as --ca-file' : `${caFile} signed`}`;
       return `${cache} cannot be asked`;
   }
 }
@@ -117,7 +117,7 @@ const untrusted: ReadonlySet<string> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** A Status says why in its own words; what is none did not come from a cache. */
+/** A Status says why in its own words; any other text did not come from a cache. */
 function refusalOf(status: number, received: unknown, cache: string): string {
   const message = memberOf(received, 'message');
   if (typeof message !== 'string') return `${cache} answered ${status} and is probably no cache`;

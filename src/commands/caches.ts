@@ -1,4 +1,4 @@
-/** `strata caches …`: which caches one knows as its parent and its children, and ending one that is gone for good. */
+/** `strata caches …`: lists which caches one knows as its parent and its children, and forgets one that is gone for good. */
 import { formatDuration } from '../config/quantity.js';
 import { operatorOptions, statusOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
@@ -10,7 +10,7 @@ import { askCache, askStatus, countOf } from './ask-cache.js';
 import { command, type Command } from './command.js';
 import { parseStatusReport } from './parse-status-report.js';
 
-/** `shards`, `objects`: that came by it. `claims`: shards that it says lie behind it, while it is connected. */
+/** `shards`, `objects`: that came by it. `claims`: shards that it claims to lie behind it, while it is connected. */
 export type KnownCache = Readonly<{
   cache: Neighbour;
   id: string | null;

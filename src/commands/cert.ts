@@ -1,7 +1,7 @@
 /**
  * `strata cert …`: certificates for people who have no authority of their own, signed by one that is kept in a directory.
  *
- * Each is said to be what it is: who has a master's can do everything. Files are named after the kind, so that no name of one kind is
+ * Each states what it gives: a master's can do everything. Files are named after the kind, so that no name of one kind is
  * that of another, of the administrator or of the authority (`ca`), and `--force` replaces nothing but the same pair:
  *
  *   shard-NAME.crt  cache-NAME.crt  serving-NAME.crt  admin.crt      with a .key beside each
@@ -23,7 +23,7 @@ type Issue = Readonly<{
   /** Of the files. */
   name: string;
   sign: (local: LocalAuthority, validityDays: number) => Promise<CertificateAndKey>;
-  /** What its bearer may, as the end of "NAME.crt …". */
+  /** What its bearer may do, as the end of "NAME.crt …". */
   gives: string;
   /** Who needs it, and how it is given to them. */
   usage: (files: Readonly<{ certFile: string; keyFile: string; caFile: string }>) => readonly (readonly [string, string])[];
@@ -129,7 +129,7 @@ async function issue(
   { print, clock }: Surroundings,
 ): Promise<void> {
   const { caDirectory, outDirectory, validityMs, force } = options;
-  // Loaded only when it is to sign, so that help comes at once.
+  // Loaded only when it has to sign, so that help comes at once.
   const { LocalAuthority } = await import('../certificates/local-authority.js');
   const local = await LocalAuthority.open({ clock }, caDirectory);
   const { certFile: caFile, keyFile: caKeyFile } = local.files;

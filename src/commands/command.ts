@@ -1,23 +1,23 @@
-/** A command of the command line: what it takes, and what it does with it. What it knows of the process is given to it. */
+/** A command of the command line: its options, and what it does. What it knows of the process is given to it. */
 import type { Called, DeclaredCommand } from '../config/command-line.js';
 import { readCommandValues, type CommandOptions, type CommandValues } from '../config/command-values.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
 
 export type Surroundings = Readonly<{
-  /** Where answers go; what goes wrong is thrown. */
+  /** Prints answers; errors are thrown. */
   print: (text: string) => void;
   environment: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
-  /** For commands that go on until they are asked to stop: where they log. */
+  /** Where commands log that go on until they are stopped. */
   logStream: NodeJS.WritableStream;
-  /** Resolves with the signal that asks. From its call on, the process logs why it crashes. */
+  /** Resolves with the signal that stops the command. From its call on, the process logs why it crashes. */
   untilStopped: (log: Log) => Promise<string>;
 }>;
 
-/** Runs in surroundings that are known only when it is called. */
+/** Needs surroundings that are known only when it is called. */
 export type Command = (surroundings: Surroundings) => DeclaredCommand;
 
 type Declaration<Options extends CommandOptions> = Readonly<{
@@ -25,7 +25,7 @@ type Declaration<Options extends CommandOptions> = Readonly<{
   operands: string;
   help: string;
   options: Options;
-  /** Throws SettingsError for what the caller has to put right, CacheError for what failed. */
+  /** Throws SettingsError for a caller's mistake, CacheError for a failure. */
   run: (called: Readonly<{ operands: Called['operands']; options: CommandValues<Options> }>, surroundings: Surroundings) => Promise<void>;
 }>;
 

@@ -26,7 +26,7 @@ export const commands: readonly Command[] = [
   certServing,
 ];
 
-/** What commands have in common that begin with the same word. */
+/** What commands that begin with the same word have in common. */
 export const commandGroups: Readonly<Record<string, string>> = {
   shards: 'List, remove and forget the shards of a cache',
   caches: 'List and forget the caches that a cache knows',

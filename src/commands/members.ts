@@ -1,4 +1,4 @@
-/** The members of what a cache answered, each read as what it has to be. All of it throws CacheError. */
+/** The members of a cache's answer, each read as its type. All of it throws CacheError. */
 import { CacheError } from '../domain/errors.js';
 
 export type Members = Readonly<Record<string, unknown>>;
@@ -32,7 +32,7 @@ export function orNull<T>(value: unknown, read: (value: unknown) => T): T | null
   return value === null ? null : read(value);
 }
 
-/** What caches of an earlier version do not tell. */
+/** For members that earlier versions of a cache do not report. */
 export function orUnreported<T, Unreported>(value: unknown, read: (value: unknown) => T, unreported: Unreported): T | Unreported {
   return value === undefined ? unreported : read(value);
 }

@@ -1,4 +1,4 @@
-/** What a cache reports on its neighbours in the tree, as it comes. All of it throws CacheError. */
+/** Parses a cache's report on its neighbours in the tree. All of it throws CacheError. */
 import { parseCacheName } from '../domain/cache-name.js';
 import { childNeighbour, type Via } from '../domain/via.js';
 import type {
@@ -29,7 +29,7 @@ export function parseVia(value: unknown): Via {
   if (value === 'local' || value === 'parent') return value;
   const via = textOf(value);
   const name = parseCacheName(via.slice('child/'.length));
-  if (name === undefined || via !== childNeighbour(name)) throw unread('a side');
+  if (name === undefined || via !== childNeighbour(name)) throw unread('a via');
   return childNeighbour(name);
 }
 

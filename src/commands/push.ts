@@ -1,8 +1,8 @@
 /**
  * `strata push`: the agent of one kcp shard. Only wiring: the agent reads the shard, the sender carries what it reads into the
- * cache, until a signal asks it to stop (it ends well) or the cache will not have it (it fails, with the reason).
+ * cache, until a signal stops it (it ends well) or the cache refuses it (it fails, with the reason).
  *
- * The certificate is read anew for each connection, so that a rotated one is shown without a restart.
+ * The certificate is read again for each connection, so that a rotated one is used without a restart.
  */
 import { randomUUID } from 'node:crypto';
 import { readPair, readText } from '../certificates/pair-files.js';
@@ -41,7 +41,7 @@ export const push: Command = command({
       logLevel: level,
       logFormat: format,
     } = options;
-    // Loaded only when they are to run, so that help comes at once.
+    // Loaded only when they have to run, so that help comes at once.
     const [{ loadKubeconfig }, { ShardAgent }, { Sender }, { defaultSenderBounds }, { connectSocket, defaultConnectOptions }] =
       await Promise.all([
         import('../shard/kubeconfig.js'),
@@ -98,7 +98,7 @@ function readIdentity({ caFile, certFile, keyFile }: CommandValues<typeof agentO
   return { ca: caFile === undefined ? undefined : readText(caFile, 'CA of the cache'), certificate, key };
 }
 
-/** A line whenever the first sync has come further, until it is through or the sender has ended. */
+/** A line whenever the first sync has come further, until it is done or the sender has ended. */
 async function printProgress(sender: Sender, { clock, print }: { clock: Clock; print: (text: string) => void }): Promise<void> {
   const printed = new AbortController();
   let last = '';
@@ -107,7 +107,7 @@ async function printProgress(sender: Sender, { clock, print }: { clock: Clock; p
   for await (const state of sender.states(printed.signal)) {
     const isThrough = state.slices.every(({ phase }) => phase === 'synced');
     const line = formatProgress(state);
-    if (state.connection.kind === 'standby' && !isStandby) print('another agent pushes for the shard; this one waits for it to be gone\n');
+    if (state.connection.kind === 'standby' && !isStandby) print('another agent pushes for the shard; this one waits until it is gone\n');
     isStandby = state.connection.kind === 'standby';
     const isDue = isThrough || clock.now() >= nextMs;
     if (isDue && line !== last && state.connection.kind === 'connected') {

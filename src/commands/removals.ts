@@ -1,4 +1,4 @@
-/** `strata removals …`: letting a cache remove what it holds because it would be much at once. */
+/** `strata removals …`: lets a cache make a removal that it holds because it would take much at once. */
 import { operatorOptions } from '../config/command-options.js';
 import { listOf, numberOf, recordOf, textOf } from './members.js';
 import { askCache } from './ask-cache.js';
@@ -8,7 +8,7 @@ import { shardNamed } from './shards.js';
 export const removalsConfirm: Command = command({
   words: ['removals', 'confirm'],
   operands: '<shard> [type]',
-  help: 'Let a cache remove what it holds of a shard, of one type or of all, because a policy or the pusher would remove much at once',
+  help: 'Confirm removals of much at once, by a policy or the pusher, that a cache holds: of one type of a shard, or of all',
   options: operatorOptions,
   run: async ({ operands: [text = '', type], options }, { print, clock }) => {
     const shard = shardNamed(text);

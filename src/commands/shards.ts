@@ -1,4 +1,4 @@
-/** `strata shards …`: which shards a cache has heard of, and ending one: its objects, then its name. */
+/** `strata shards …`: lists the shards that a cache knows, removes one with its objects, or forgets a removed one. */
 import { operatorOptions } from '../config/command-options.js';
 import { SettingsError } from '../config/settings-error.js';
 import { parseShardName, type ShardName } from '../domain/shard.js';
@@ -10,7 +10,7 @@ import { formatShardList } from './status-table.js';
 export const shardsList: Command = command({
   words: ['shards', 'list'],
   operands: '',
-  help: 'List the shards a cache has heard of',
+  help: 'List the shards that a cache knows',
   options: operatorOptions,
   run: async ({ options }, { print, clock }) => {
     print(formatShardList(parseStatusReport(await askStatus({ clock }, options))));
@@ -20,7 +20,7 @@ export const shardsList: Command = command({
 export const shardsRemove: Command = command({
   words: ['shards', 'remove'],
   operands: '<name>',
-  help: 'Remove a shard from a cache: its objects leave it, and whoever pushes for it now is shut out',
+  help: 'Remove a shard from a cache: its objects leave it, and its present pushers are shut out',
   options: operatorOptions,
   run: async ({ operands: [text = ''], options }, { print, clock }) => {
     const shard = shardNamed(text);

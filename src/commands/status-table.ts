@@ -8,7 +8,7 @@ import { treeLines } from './tree-lines.js';
 
 const heading = ['SHARD', 'VIA', 'TYPE', 'CONNECTION', 'SYNCED', 'OBJECTS', 'BYTES', 'CHANGED', 'LAG'];
 const nothing = '–';
-/** Enough of an identity hash to tell two apart. */
+/** Enough of an identity hash to distinguish two. */
 const identityCharactersShown = 8;
 
 export function formatStatusTable(report: StatusReport): string {
@@ -16,7 +16,7 @@ export function formatStatusTable(report: StatusReport): string {
   return `${treeLines(report).join('\n')}\n\n${rows.length === 0 ? 'no shards yet' : alignedRows([heading, ...rows])}\n`;
 }
 
-/** What was heard of the shards themselves, one row each. */
+/** The shards themselves, one row each. */
 export function formatShardList({ shards }: StatusReport): string {
   const rows = shards.map((shard) => {
     const sum = (count: (slice: SliceStatus) => number): number => shard.slices.reduce((total, slice) => total + count(slice), 0);
@@ -65,7 +65,7 @@ function connectionOf({ removed, connection, standbys }: Pick<ShardStatus, 'remo
   return standbys === 0 ? words : `${words}, ${standbys} standby`;
 }
 
-/** What its present pusher synced in full, and what the link it comes over keeps up by changes, needs no more words. */
+/** A slice that its present pusher synced in full, and that changes keep up, needs no more words. */
 function syncTextOf({ everSynced, whole, syncedIn, current, held }: SliceStatus): string {
   if (held !== null) return `held: ${held.removes} to be removed in ${formatDuration(held.releaseInMs)}`;
   const words = [everSynced ? 'yes' : 'no'];

@@ -1,6 +1,6 @@
 /**
- * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work where the store lies, as the user who may
- * read its files; no server is asked, and none has to run.
+ * `strata backup`, `restore` and `check`: what an operator does with the files of a store. They work in the store's directory, as the user who may
+ * read its files; they ask no server, and none has to run.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ export const backup: Command = command({
   options: storeFileOptions,
   run: async ({ operands: [file = ''], options }, { print, clock }) => {
     const from = databaseOf(options);
-    if (existsSync(file)) throw new SettingsError([`${file} is there already; a backup takes no other file's place`]);
+    if (existsSync(file)) throw new SettingsError([`${file} is there already; a backup replaces no file`]);
     const { copyDatabase } = await import('../store/sqlite/backup.js');
     const beganMs = clock.now();
     const bytes = await copyDatabase(from, file);

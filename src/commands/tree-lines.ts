@@ -10,7 +10,7 @@
  *   child west …
  *   certificate serving /etc/strata/tls.crt (CN=localhost): until 2026-12-24, 32d left
  *
- * What another cache chose is shown without control characters: it may not move the cursor of whoever reads it.
+ * Texts that another cache chose are shown without control characters, so that they cannot move the reader's cursor.
  */
 import { formatDuration } from '../config/quantity.js';
 import type {
@@ -24,7 +24,7 @@ import type {
 } from '../domain/status.js';
 import { formatConnection } from './format-connection.js';
 
-/** A policy on one line of a terminal; all of it stands in the JSON. */
+/** How much of a policy fits on one line of a terminal; the JSON has all of it. */
 const policyCharactersShown = 160;
 const indent = '  ';
 
@@ -34,8 +34,7 @@ export function treeLines({ cache, tree, certificates }: StatusReport): readonly
   if (tree === undefined) return [title.join(', ')];
   if (tree.name !== null) title.splice(1, 0, tree.name);
   if (!tree.complete) title.push('not complete');
-  if (tree.parent !== null)
-    title.push(tree.hops === null ? 'below a root not heard of yet' : `${counted(tree.hops, 'hop')} below the root`);
+  if (tree.parent !== null) title.push(tree.hops === null ? 'below an unknown root' : `${counted(tree.hops, 'hop')} below the root`);
   return [
     ...(tree.parent === null ? [] : parentLines(tree.parent)),
     printable(title.join(', ')),
@@ -74,15 +73,15 @@ function receivedOf({ slices, current, refused, compared, comparedAgoMs, differe
   if (comparedAgoMs !== null) parts.push(`digests compared ${counted(compared, 'time')}, ${formatDuration(comparedAgoMs)} ago`);
   if (differed > 0) parts.push(`DIFFERED ${counted(differed, 'time')}`);
   if (refused > 0) parts.push(`${counted(refused, 'object')} refused here`);
-  if (unheard > 0) parts.push(`${counted(unheard, 'claim')} of shards not heard`);
+  if (unheard > 0) parts.push(`${counted(unheard, 'claim')} of shards ignored`);
   return parts.join('; ');
 }
 
 function sentOf({ slices, current, behind, lagMs, resynced, refused }: SendingStatus): string {
   const parts = [`${current} of ${counted(slices, 'slice')} current`];
   parts.push(behind === 0 && lagMs === 0 ? 'all changes sent' : `${counted(behind, 'change')} and ${formatDuration(lagMs)} behind`);
-  if (resynced > 0) parts.push(`asked anew ${counted(resynced, 'time')}`);
-  if (refused > 0) parts.push(`${counted(refused, 'slice')} not taken in full`);
+  if (resynced > 0) parts.push(`asked to resync ${counted(resynced, 'time')}`);
+  if (refused > 0) parts.push(`${counted(refused, 'slice')} not accepted in full`);
   return parts.join('; ');
 }
 

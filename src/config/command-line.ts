@@ -1,6 +1,6 @@
 /**
- * The grammar of the command line, made from declarations: commands of one or two words, their operands and options. What was
- * called is told by running that command; what was called wrongly, or only for its help, is thrown as commander's error.
+ * The grammar of the command line, made from declarations: commands of one or two words, their operands and options. A correct
+ * call runs that command; a wrong one, or one only for help, throws commander's error.
  */
 import { Command, Option as CommanderOption } from 'commander';
 import { environmentName, type CommandOption } from './option.js';
@@ -28,7 +28,7 @@ export type CommandLine = Readonly<{
   name: string;
   description: string;
   version: string;
-  /** What commands have in common that begin with the same word. */
+  /** What commands that begin with the same word have in common. */
   groups: Readonly<Record<string, string>>;
   commands: readonly DeclaredCommand[];
 }>;

@@ -1,5 +1,5 @@
 /**
- * What the commands beside `serve` take: a flag and a variable each. The same flag means the same in every command, for they
+ * The options of the commands beside `serve`: a flag and a variable each. The same flag means the same in every command, because they
  * share a variable.
  */
 import { parseShardName } from '../domain/shard.js';
@@ -12,7 +12,7 @@ export const certOptions = {
   caDirectory: directory({
     flag: 'ca-directory',
     default: 'strata-ca',
-    help: 'Where the authority is kept: ca.crt, which caches are given, and ca.key, which nobody is. Made when neither is there.',
+    help: 'Where the authority is kept: ca.crt, to give to caches, and ca.key, to give to nobody. Made when neither is there.',
   }),
   outDirectory: directory({ flag: 'out-directory', default: '.', help: 'Where the certificate and its key are written.' }),
   validityMs: duration({
@@ -31,7 +31,7 @@ export const storeFileOptions = {
   dataDirectory: file({ flag: 'data-directory', help: 'Where the store is kept; data in the root directory when left out.' }),
 } as const;
 
-/** Whatever asks a cache as an operator does. */
+/** Of every command that asks a cache as an operator does. */
 export const operatorOptions = {
   cache: parsedBy({
     flag: 'cache',
@@ -40,7 +40,7 @@ export const operatorOptions = {
     parse: parseCacheUrl,
     help: 'The cache to ask.',
   }),
-  caFile: file({ flag: 'ca-file', help: 'The CAs (PEM) that vouch for the cache; without it those that Node knows.' }),
+  caFile: file({ flag: 'ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
   certFile: neededFile({ flag: 'cert-file', help: 'The client certificate (PEM) to show.' }),
   keyFile: neededFile({ flag: 'key-file', help: 'Its key (PEM).' }),
   timeoutMs: duration({ flag: 'timeout', default: '60s', min: '100ms', max: '1h', help: 'How long the cache may take to answer.' }),
@@ -86,12 +86,12 @@ export const agentOptions = {
     repeatable: true,
     help: 'The cache to push into. Given several times, or several separated by commas, they are tried in turn.',
   }),
-  caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that vouch for the cache; without it those that Node knows.' }),
+  caFile: file({ flag: 'cache-ca-file', help: 'The CAs (PEM) that sign the certificate of the cache; without it those that Node trusts.' }),
   certFile: operatorOptions.certFile,
   keyFile: operatorOptions.keyFile,
   takesOver: bare({
     flag: 'take-over',
-    help: 'Takes the shard at once from whoever pushes for it; otherwise this one waits as a standby until they are gone.',
+    help: 'Takes the shard from its present pusher at once; otherwise this one waits as a standby until that is gone.',
   }),
   systemClusters: options.systemClusters,
   logLevel: options.logLevel,

@@ -1,4 +1,4 @@
-/** The values of a command's options, from flags, variables and defaults. All that is wrong is reported at once. */
+/** The values of a command's options, from flags, variables and defaults. All problems are reported at once. */
 import type { z } from 'zod';
 import { fromCommandLine, type CommandLineSources } from './given.js';
 import type { CommandOption } from './option.js';

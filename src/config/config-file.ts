@@ -12,7 +12,7 @@ import { suggestion } from './suggestion.js';
 
 export type ConfigFile = Readonly<{ options: ReadonlyMap<string, Given>; policies: LinkPolicies }>;
 
-/** What a server has that is given no file. */
+/** For a server without a file. */
 export const noConfigFile: ConfigFile = {
   options: new Map(),
   policies: readPolicies({ parent: undefined, children: undefined }, () => {}),
@@ -22,7 +22,7 @@ const optionKeys = Object.values<Option<unknown>>(options).map(({ yaml }) => yam
 const keys = [...optionKeys, ...parentPolicyKeys.map((key) => `parent.${key}`)];
 const sections = [...new Set(keys.map((key) => key.split('.')[0]!)), childrenSection];
 
-/** What is wrong with the file is added to `problems`. */
+/** Adds what is wrong with the file to `problems`. */
 export function readConfigFile(path: string, readFile: (path: string) => string, problems: string[]): ConfigFile {
   let document: ConfigDocument;
   try {
@@ -60,7 +60,7 @@ function formatPlace(place: readonly (string | number)[]): string {
   return place.map((step, i) => (typeof step === 'number' ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`)).join('');
 }
 
-/** An empty file or section says nothing, and is none the worse for it. */
+/** An empty file or section is fine, and sets nothing. */
 function entries(value: unknown, source: string, what: string, problems: string[]): [string, unknown][] {
   if (value === null || value === undefined) return [];
   if (typeof value === 'object' && !Array.isArray(value)) return Object.entries(value);

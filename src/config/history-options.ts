@@ -32,7 +32,7 @@ export const historyOptions = {
     default: '30d',
     min: '0s',
     max: '3650d',
-    help: 'How long it is remembered that a key was deleted.',
+    help: 'How long a deleted key is remembered.',
   }),
   tombstonesMax: count({
     flag: 'tombstones-max',

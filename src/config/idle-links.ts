@@ -1,4 +1,4 @@
-/** What of the policies looks like a link that was meant to carry something, and carries nothing: one sentence each, for the log. */
+/** Policies that look like a link which was meant to carry something, and carries nothing: one sentence each, for the log. */
 import { shardsNamedBy } from '../domain/link-policies.js';
 import type { Settings } from './settings.js';
 

@@ -1,6 +1,6 @@
 /**
- * What can be tuned of the links that make caches a tree: where the parent is, as whom this cache goes there, and how long things may
- * take. What crosses a link is told by policies, which have a shape of their own and come from the file alone (policy-sections.ts).
+ * The options of the links that make caches a tree: where the parent is, as whom this cache goes there, and how long things may
+ * take. Policies decide what crosses a link; they have a shape of their own and come from the file alone (policy-sections.ts).
  */
 import { parseCacheName } from '../domain/cache-name.js';
 import { parseCacheUrls } from './cache-url.js';
@@ -18,7 +18,7 @@ export const linkOptions = {
   parentCaFile: file({
     flag: 'parent-ca-file',
     yaml: 'parent.caFile',
-    help: 'The CAs (PEM) that vouch for the parent; without it those that Node knows.',
+    help: 'The CAs (PEM) that sign the certificate of the parent; without it those that Node trusts.',
   }),
   parentCertFile: file({
     flag: 'parent-cert-file',
@@ -31,7 +31,7 @@ export const linkOptions = {
     yaml: 'parent.cacheName',
     accepts: 'the name of a cache: lower case letters, digits and dashes, at most 63',
     parse: parseCacheName,
-    help: 'How this cache is known to its parent, where its certificate does not say, being one of system:masters.',
+    help: 'The name of this cache at its parent, needed where its certificate is one of system:masters, which has no such name.',
   }),
   parentReadyGraceMs: duration({
     flag: 'parent-ready-grace',
@@ -39,7 +39,7 @@ export const linkOptions = {
     default: '10s',
     min: '0s',
     max: '1h',
-    help: 'How long a cache that begins empty is not ready while what its parent has is not here.',
+    help: 'How long a cache that starts empty is not ready while it lacks what its parent has.',
   }),
   parentHoldMs: duration({
     flag: 'parent-hold',
@@ -55,7 +55,7 @@ export const linkOptions = {
     default: '1000',
     min: 1,
     max: 100_000,
-    help: 'How many shards one child may have claimed here; claims of further ones are not heard.',
+    help: 'How many shards one child may have claimed here; claims of further ones are ignored.',
   }),
   linkChildrenMax: count({
     flag: 'link-children-max',
@@ -71,7 +71,7 @@ export const linkOptions = {
     default: '10m',
     min: '1s',
     max: '24h',
-    help: 'How often it is compared what both ends of a link hold.',
+    help: 'How often both ends of a link compare what they hold.',
   }),
   policyPollMs: duration({
     flag: 'policy-poll',

@@ -87,7 +87,7 @@ export const listenOptions = {
     default: '128MiB',
     min: '8MiB',
     max: '64GiB',
-    help: 'How many bytes of bodies that are being read and of answers that are not taken yet may be in memory; readers wait, writers are answered 429.',
+    help: 'How many bytes of bodies that are being read and of answers that clients have not read yet may be in memory; readers wait, writers are answered 429.',
   }),
   connectionBufferedBytesMax: bytes({
     flag: 'connection-buffered-bytes-max',

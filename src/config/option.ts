@@ -1,24 +1,24 @@
 /**
- * One thing that can be tuned, declared once: from it come the flag, the environment variable, the key in the file, the default,
+ * One option, declared once: from the declaration come the flag, the environment variable, the key in the file, the default,
  * the bounds, the help and the type of the setting. Every kind of value has bounds; there is no option without any.
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseBytes, parseDurationMs } from './quantity.js';
 
-/** What every option has. One of a command, which runs once, has no more; a file would be longer than its call. */
+/** What every option has. An option of a command, which runs once, has no more: it needs no key in a file. */
 export type CommandOption<Value> = Readonly<{
-  /** Without dashes. Where upstream's cache server has the same thing, upstream's name. */
+  /** Without dashes. Upstream's name where upstream's cache server has the same option. */
   flag: string;
   /** As an operator would write it; `<root-directory>` stands for that setting. Undefined: it may be absent, or must be given. */
   default: string | undefined;
   schema: z.ZodType<Value>;
   /** The word for its value in the help; '' for a flag that stands alone. */
   placeholder: string;
-  /** What it takes, with its bounds, as the end of "must be …". */
+  /** The values it accepts, with bounds, as the end of "must be …". */
   accepts: string;
   help: string;
-  /** It may be given several times: its text is then all of them with commas between. */
+  /** It may be given several times: its text is then all values with commas between. */
   repeatable?: boolean;
 }>;
 
@@ -131,7 +131,7 @@ export function file<P extends Place>(rest: P): P & Readonly<{ default: undefine
   };
 }
 
-/** A file without which there is nothing to do. */
+/** A file that the command cannot do without. */
 export function neededFile<P extends Place>(rest: P): P & Readonly<{ default: undefined }> & Kind<string> {
   return {
     ...rest,
@@ -158,7 +158,7 @@ export function name<P extends Place & Readonly<{ accepts: string }>>({
   return { ...rest, default: undefined, placeholder: 'name', schema };
 }
 
-/** Whatever else can be parsed. It may be absent exactly when '' can be. */
+/** Any other value that can be parsed. It may be absent exactly when '' can be parsed. */
 export function parsedBy<Value, P extends Place & Readonly<{ placeholder: string; accepts: string }>>({
   parse,
   ...rest

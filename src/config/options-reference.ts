@@ -1,4 +1,4 @@
-/** The options as a page of Markdown, made from their declarations, so that it cannot tell anything else. */
+/** The options as a page of Markdown, made from their declarations, so that it cannot differ from them. */
 import { environmentName, type Option } from './option.js';
 import { configFileOption, options } from './options.js';
 

@@ -36,7 +36,7 @@ export const options = {
     default: '4GiB',
     min: '0B',
     max: '64TiB',
-    help: 'How large a store may be to be checked by a start behind a crash; 1 GiB takes some seconds. `strata check` checks any.',
+    help: 'The largest store that a start checks after a crash; 1 GiB takes some seconds. `strata check` checks any.',
   }),
 
   ...listenOptions,
@@ -59,7 +59,7 @@ export const options = {
     yaml: 'tls.versionMin',
     default: 'TLSv1.2',
     words: ['TLSv1.2', 'TLSv1.3'],
-    help: 'The oldest version of TLS that is spoken.',
+    help: 'The oldest version of TLS that is accepted.',
   }),
   tlsFilesPollMs: duration({
     flag: 'tls-files-poll',
@@ -151,7 +151,7 @@ export const options = {
     default: '60s',
     min: '100ms',
     max: '1h',
-    help: 'How often a quiet watch is told how far it has come.',
+    help: 'How often a quiet watch gets a bookmark.',
   }),
   watchTimeoutMinMs: duration({
     flag: 'watch-timeout-min',

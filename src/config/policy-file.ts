@@ -1,8 +1,8 @@
 /**
- * The link policies of the configuration file, taken up while the server runs. Polled, because a mounted file is swapped by a symbolic link
- * that file watching loses; its text is compared, for times may stand still.
+ * The link policies of the configuration file, applied while the server runs. The file is polled, because a mounted file is swapped by a symbolic
+ * link that file watching loses; its text is compared, because its times may not change.
  *
- *   another text ──▶ sound? ──yes──▶ other policies? ──yes──▶ told
+ *   another text ──▶ sound? ──yes──▶ other policies? ──yes──▶ published
  *                      │no           other settings? ──yes──▶ logged: they need a restart
  *                      └──▶ logged with its lines, the old policies stay
  */
@@ -30,9 +30,9 @@ export class PolicyFile {
   readonly #parts: PolicyFileParts;
   readonly #path: string;
   readonly #publish: (policies: LinkPolicies) => void;
-  /** Of the file, or of the error that kept it from being read; undefined before the first look. */
+  /** The text of the file, or of the error that kept it from being read; undefined before the first look. */
   #seen: string | undefined;
-  /** Whether what was seen last could not be used: whoever asks again is told so again. */
+  /** Whether the last text could not be used: another reload reports that again. */
   #isUnsound = false;
   #policies: LinkPolicies;
   #cancel: () => void = () => {};

@@ -12,7 +12,7 @@ import { parseLinkPolicy, type LinkPolicy, type KeyPath } from '../domain/link-p
 import type { ChildPolicies, LinkPolicies } from '../domain/link-policies.js';
 import { suggestion } from './suggestion.js';
 
-/** The key of the section that reports on the parent, besides options. */
+/** The keys of the section about the parent that are not options. */
 export const parentPolicyKeys: readonly string[] = ['forward', 'follow'];
 export const childrenSection = 'children';
 

@@ -1,4 +1,4 @@
-/** What can be tuned of pushers and their shards: sessions over websockets, and shards that stay away. */
+/** The options of pushers and their shards: sessions over websockets, and shards that stay away. */
 import { bytes, count, duration, list } from './option.js';
 
 export const pushOptions = {
@@ -64,7 +64,7 @@ export const pushOptions = {
     default: 'system:shard',
     pattern: /^system:[a-z0-9-:]{1,246}$/,
     accepts: 'names of logical clusters that begin with system:',
-    help: 'Logical clusters whose objects are taken although their names begin with system:, separated by commas.',
+    help: 'Logical clusters whose objects are accepted although their names begin with system:, separated by commas.',
   }),
   shardAwayMaxMs: duration({
     flag: 'shard-away-max',
@@ -88,7 +88,7 @@ export const pushOptions = {
     default: '50',
     min: 0,
     max: 100,
-    help: 'A policy, or a pusher that names a type no longer, that would remove a larger part of a slice at once is held; 100 holds nothing.',
+    help: 'A removal of a larger part of a slice, by a policy or by a pusher that no longer names a type, is held; 100 holds nothing.',
   }),
   removalHoldMin: count({
     flag: 'removal-hold-min',
@@ -96,7 +96,7 @@ export const pushOptions = {
     default: '100',
     min: 1,
     max: 1_000_000_000,
-    help: 'How many objects it must be at least to be held.',
+    help: 'A removal of fewer objects is never held.',
   }),
   removalHoldGraceMs: duration({
     flag: 'removal-hold-grace',
@@ -104,6 +104,6 @@ export const pushOptions = {
     default: '1h',
     min: '100ms',
     max: '20d',
-    help: 'How long it is held that nobody confirms; then it is made. It begins anew with each start.',
+    help: 'How long a removal is held that nobody confirms; then it is made. Each start restarts this time.',
   }),
 } as const;

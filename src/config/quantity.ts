@@ -1,4 +1,4 @@
-/** Durations and amounts of bytes as people write and read them; both have a unit, for `--timeout 60` means something else to everybody. */
+/** Durations and amounts of bytes as people write and read them; both have a unit, because `--timeout 60` means something else to everybody. */
 
 const durationUnitsMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -15,7 +15,7 @@ const durationPart = '(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h|d)';
 const durationPattern = new RegExp(`^(?:${durationPart})+$`);
 const durationPartPattern = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g;
 
-/** Go's duration text (`100ms`, `1m30s`, `0`) and days besides, in whole milliseconds; undefined when the text is none. */
+/** Go's duration text (`100ms`, `1m30s`, `0`) and days besides, in whole milliseconds; undefined when the text is not one. */
 export function parseDurationMs(text: string): number | undefined {
   if (text === '0') return 0;
   if (!durationPattern.test(text)) return undefined;
@@ -37,7 +37,7 @@ const byteUnits: Readonly<Record<string, number>> = {
 };
 const bytesPattern = /^(\d+(?:\.\d+)?) ?(B|kB|MB|GB|KiB|MiB|GiB|TiB)?$/;
 
-/** `64MiB`, `1.5GiB`, `3145728`; undefined when the text is none or no whole number of bytes. */
+/** `64MiB`, `1.5GiB`, `3145728`; undefined when the text is not an amount or no whole number of bytes. */
 export function parseBytes(text: string): number | undefined {
   const match = bytesPattern.exec(text);
   if (match === null) return undefined;

@@ -1,8 +1,8 @@
 /**
- * Everything tuned, read once at the start: flag, else environment, else file, else default. Complete and frozen from then on.
+ * All settings, read once at the start: flag, else environment, else file, else default. Complete and frozen from then on.
  *
  * Nothing is guessed: an unknown flag, key or variable and a value out of its bounds are errors that name their source, and all of
- * them are reported at once. What Kubernetes sets beside a service named strata is known for what it is (variables.ts).
+ * them are reported at once. Variables that Kubernetes sets beside a service named strata are recognised (variables.ts).
  */
 import { join } from 'node:path';
 import type { z } from 'zod';
@@ -16,7 +16,7 @@ import { SettingsError } from './settings-error.js';
 import { suggestion } from './suggestion.js';
 import { unknownVariables, withoutServices } from './variables.js';
 
-/** Of an option each, and the link policies, which come from the file alone. */
+/** One setting for each option, and the link policies, which come from the file alone. */
 export type Settings = { readonly [Key in keyof typeof options]: z.infer<(typeof options)[Key]['schema']> } & Readonly<{
   parentForward: LinkPolicy;
   parentFollow: LinkPolicy;
@@ -28,7 +28,7 @@ export type SettingsSources = Readonly<{
   flags: Readonly<Record<string, string | undefined>>;
   environment: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
-  /** By flag: defaults other than the table's, for another way to start this server. */
+  /** By flag: other defaults than the table's, for another way to start this server. */
   defaults?: Readonly<Record<string, string>>;
 }>;
 
@@ -57,7 +57,7 @@ export function loadSettings({ flags, environment: all, readFile, defaults = {} 
   return Object.freeze(complete);
 }
 
-/** The file that the server was given, if it was. */
+/** The file that the server was given, if any. */
 export function configFileOf({ flags, environment }: Pick<SettingsSources, 'flags' | 'environment'>): string | undefined {
   return flags[configFileOption.flag] ?? setVariable(environment, configFileOption);
 }
@@ -66,10 +66,10 @@ export function linkPoliciesOf({ parentForward, parentFollow, children }: Settin
   return { forward: parentForward, follow: parentFollow, children };
 }
 
-/** What may stand around a body in its frame. */
+/** What a frame may have around a body. */
 const frameOverheadBytes = 64 * 1024;
 
-/** What no option can see by itself. */
+/** What no option can check by itself. */
 const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwise: string }>[] = [
   {
     holds: (s) => (s.tlsCertFile === undefined) === (s.tlsPrivateKeyFile === undefined),
@@ -81,7 +81,7 @@ const rules: readonly Readonly<{ holds: (settings: Settings) => boolean; otherwi
   },
   {
     holds: (s) => s.parentUrls.length === 0 || s.parentCertFile !== undefined,
-    otherwise: '--parent-urls needs --parent-cert-file and --parent-key-file: a parent takes nobody without a certificate',
+    otherwise: '--parent-urls needs --parent-cert-file and --parent-key-file: a parent accepts nobody without a certificate',
   },
   { holds: (s) => s.headersTimeoutMs <= s.requestTimeoutMs, otherwise: '--headers-timeout must not be longer than --request-timeout' },
   {

@@ -1,12 +1,12 @@
 /**
- * The command line of kcp's own `cache-server`, so that whatever starts that binary can start this one (P18).
+ * The command line of kcp's own `cache-server`, so that what starts that binary can start this one (P18).
  *
  * The grammar is pflag's: `--name value`, `--name=value`, a boolean alone or with `=false`, `-v 4`, `-v4`, `-v=4`; `_` counts as `-`; what
  * comes last wins. Every flag upstream has (kcp dac74f59) has one fate here:
  *   - it becomes an option of ours;
  *   - it tunes a machine we do not have: accepted with a warning, one per reason;
  *   - dropping it would weaken what the operator asked for (ciphers, encryption, who may pass), or lose data: refused.
- * Our own options are understood as well. The rest is an error.
+ * Our own options work as well. Anything else is an error.
  */
 import type { Option } from './option.js';
 import { configFileOption, options } from './options.js';
@@ -17,7 +17,7 @@ export type UpstreamFlags =
   | Readonly<{ kind: 'help' }>
   | Readonly<{ kind: 'refused'; problems: readonly string[] }>;
 
-/** What differs from our own defaults when started in upstream's place. */
+/** Where defaults differ from our own when started in upstream's place. */
 export const upstreamDefaults = { 'root-directory': '.kcp-cache' } as const;
 
 type Fate =
@@ -26,7 +26,7 @@ type Fate =
   | Readonly<{ kind: 'warning'; why: string }>
   | Readonly<{ kind: 'refusal'; why: string }>;
 
-/** Decides what becomes of a flag with this value. `boolean` flags take none from the next argument. */
+/** Decides what becomes of a flag with this value. A `boolean` flag does not use the next argument. */
 type UpstreamFlag = Readonly<{ boolean: boolean; decide: (value: string) => readonly Fate[]; meaning: string }>;
 
 const accepted: Fate = { kind: 'accepted' };
@@ -223,7 +223,7 @@ function decideLoggingFormat(value: string): readonly Fate[] {
   return [refusal('must be json or text')];
 }
 
-/** The health endpoints are open and nothing else ever is: a longer list loses something, a shorter one cannot be kept. */
+/** The health endpoints are open and nothing else ever is: a longer list loses something, a shorter one cannot be honoured. */
 function decideOpenPaths(value: string): readonly Fate[] {
   const paths = value.split(',').filter((path) => path !== '');
   const closed = healthPaths.filter((path) => !paths.includes(path));

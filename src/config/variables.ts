@@ -1,6 +1,6 @@
 /**
- * Environment variables that begin with STRATA_: each is an option's, or Kubernetes put it there, or it is a mistake that nobody must find
- * out about later.
+ * Environment variables that begin with STRATA_: each is an option's, or Kubernetes put it there, or it is a mistake that must not go
+ * unnoticed.
  *
  * Beside every container the kubelet sets variables of each service in its namespace, named after the service: `strata` and `strata-eu` give
  *
@@ -23,7 +23,7 @@ const serviceHost = /^(STRATA(?:_[A-Z0-9]+)*)_SERVICE_HOST$/;
 const ofService = /^_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 const serviceUrl = /^(?:tcp|udp|sctp):\/\//;
 
-/** Of the server and of every command: one shell may be for several of them. */
+/** Of the server and of every command: one shell may serve several of them. */
 const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'flag'>>>[] = [
   { configFileOption },
   options,
@@ -31,7 +31,7 @@ const tables: readonly Readonly<Record<string, Pick<CommandOption<unknown>, 'fla
 ];
 const known: ReadonlySet<string> = new Set([failpointVariable, ...tables.flatMap((table) => Object.values(table).map(environmentName))]);
 
-/** One sentence for each that is neither an option's nor a service's, and for a failpoint that is none. Empty ones are not set. */
+/** One sentence for each that is neither an option's nor a service's, and for a failpoint that does not exist. Empty ones count as unset. */
 export function unknownVariables(environment: Environment): readonly string[] {
   return [...unknownNames(environment), ...unknownFailpoint(environment)];
 }
@@ -44,7 +44,7 @@ function unknownNames(environment: Environment): readonly string[] {
 
 function unknownFailpoint({ [failpointVariable]: text = '' }: Environment): readonly string[] {
   if (text === '' || parseFailpoint(text) !== undefined) return [];
-  return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one with :N behind it`];
+  return [`environment variable ${failpointVariable}=${text}: must be one of ${failpoints.join(', ')}, or one with :N after it`];
 }
 
 /** The environment without what the kubelet reports on services. */

@@ -1,6 +1,6 @@
 /**
- * A log for what a peer can cause as often as it likes: refusals, connections. Beyond `linesMax` in a window they are counted, and told with the
- * next line, so that nobody fills a disk with them.
+ * A log for events that a peer can cause as often as it likes: refusals, connections. Beyond `linesMax` in a window they are only counted, and the
+ * next line gives the count, so that nobody fills a disk with them.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Log, LogFields } from './log.js';

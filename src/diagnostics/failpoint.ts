@@ -1,11 +1,11 @@
 /**
  * Named places in which a test has the process die as by kill -9, at moments that no timing hits (F1, F2; etcd does the same with gofail).
- * The environment arms one of them, as `commit.before`, or as `commit.before:3`: when it comes there for the third time.
+ * The environment arms one of them, as `commit.before`, or as `commit.before:3`: when the process gets there for the third time.
  *
- * `test/crash/failpoints` kills at each of them, and test/house holds that each is in the code once. A call that is not armed compares two constants.
+ * `test/crash/failpoints` kills at each of them, and test/house checks that each is in code once. A call that is not armed compares two constants.
  */
 export const failpoints = [
-  // A group commit: all is written and nothing committed; all is durable and nobody knows.
+  // A group commit: all is written and nothing committed; all is durable and nobody has been answered.
   'commit.before',
   'commit.after',
   // One step of an `end` or a removal has deleted what it may.
@@ -19,10 +19,10 @@ export const failpoints = [
   // A stop: noted as closed, its log not yet empty; empty, and still open.
   'close.noted',
   'close.truncated',
-  // A start: in the transaction that begins the epoch, and behind it.
+  // A start: in the transaction that begins the epoch, and after it.
   'epoch.before',
   'epoch.after',
-  // A schema of before: a copy of it is made; the file is rewritten; each step's statements; all is committed.
+  // An older schema: a copy of it is made; the file is rewritten; each step's statements; all is committed.
   'migration.copied',
   'migration.rewritten',
   'migration.step',
@@ -50,7 +50,7 @@ export function failpoint(name: Failpoint): void {
   if (times === armed.time) process.kill(process.pid, 'SIGKILL');
 }
 
-/** Undefined: it names none. */
+/** Undefined when there is no failpoint of that name. */
 export function parseFailpoint(text: string): Readonly<{ name: Failpoint; time: number }> | undefined {
   const [, called, time = '1'] = /^([a-z.-]+)(?::([1-9]\d{0,8}))?$/.exec(text) ?? [];
   const name = failpoints.find((each) => each === called);

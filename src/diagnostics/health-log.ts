@@ -1,6 +1,6 @@
 /**
  * Failed health checks in the log. Everybody may ask for health, as often as they like: each check of an endpoint has one line in ten seconds,
- * which says how often it failed meanwhile. There are as many checks as the server has declared.
+ * which says how often it failed meanwhile. Bound: the checks that the server has declared.
  */
 import type { Clock } from '../domain/ports.js';
 import { BoundedLog } from './bounded-log.js';

@@ -1,8 +1,8 @@
 /**
- * Whether the server lives and is ready, in the words of kube's own endpoints, because probes and people read them.
+ * Whether the server lives and is ready, in the form of kube's own endpoints, because probes and people read them.
  *
- * The endpoints answer everybody, hence a failed check says "reason withheld" there and its reason only in `failures`,
- * for the log, unless the reason says no more than what everybody sees. Checks are synchronous: a probe must never wait for what it asks about.
+ * The endpoints answer everybody, so a failed check shows "reason withheld" there and its reason only in `failures`,
+ * for the log, unless the reason is no secret. Checks are synchronous: a probe must never wait for what it asks about.
  */
 export type HealthEndpoint = 'livez' | 'readyz' | 'healthz';
 
@@ -36,18 +36,18 @@ export function report(endpoint: HealthEndpoint, checks: readonly HealthCheck[],
   return { status: 200, text: verbose ? `${lines.join('')}${endpoint} check passed\n` : 'ok', failures };
 }
 
-/** The checks of one server. `livez` asks whether a restart would help, `readyz` whether to send clients; `healthz` is its old name for livez. */
+/** The checks of one server. `livez` says whether a restart would help, `readyz` whether to send clients; `healthz` is its old name for livez. */
 export class Health {
   readonly #live: HealthCheck[] = [{ name: 'ping', failure: () => undefined }];
   readonly #ready: HealthCheck[] = [];
   #stopping = false;
 
-  /** A check that both endpoints show, or one that only readiness waits for. */
+  /** Adds a check that both endpoints show, or one that only readiness waits for. */
   add(checkedBy: 'livez' | 'readyz', check: HealthCheck): void {
     (checkedBy === 'livez' ? this.#live : this.#ready).push(check);
   }
 
-  /** From here on nobody new is to come, while those who are here are served to the end (S17). */
+  /** From here on no new clients should come, while present ones are served to the end (S17). */
   beginShutdown(): void {
     this.#stopping = true;
   }

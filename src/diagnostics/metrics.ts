@@ -2,7 +2,7 @@
  * What can be counted. One table declares every metric; the typed `Metrics` and its Prometheus text both come from it.
  *
  * Label values are closed sets (a verb, a status code, a reason of `domain/errors.ts`), never something a client chose: a name, cluster
- * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, for freshness is reported of
+ * or path as a label would let clients grow our memory (G13). Shards and types are the one exception, because freshness is reported of
  * each (D10), and so are links: there are as many as the store holds now. Amounts come first, so that a batch is counted with one call.
  */
 import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
@@ -69,7 +69,7 @@ export const metricTable = {
   claimsUnheard: {
     kind: 'counter',
     name: 'strata_link_claims_unheard_total',
-    help: 'Claims of shards over links that were not heard: policies do not let them be claimed, or a child has as many as it may.',
+    help: 'Claims of shards over links that were ignored: a policy does not allow them, or a child has claimed as many as it may.',
     labels: [],
   },
   shardConnected: {
@@ -93,7 +93,7 @@ export const metricTable = {
   sliceHeldObjects: {
     kind: 'gauge',
     name: 'strata_slice_held_objects',
-    help: 'Objects of the type that a policy, or a pusher that names the type no longer, would remove: held until somebody confirms it.',
+    help: 'Objects of the type that a policy, or a pusher that no longer names the type, would remove: held until somebody confirms it.',
     labels: ['shard', 'type'],
   },
   treeComplete: {
@@ -113,7 +113,7 @@ export const metricTable = {
   sliceLagSeconds: {
     kind: 'gauge',
     name: 'strata_slice_lag_seconds',
-    help: 'How old the oldest change is that the pusher knows and that is not durable here, as it told last.',
+    help: 'How old the oldest change is that the pusher knows and that is not durable here, as it last reported.',
     labels: ['shard', 'type'],
   },
   certificateExpiresSeconds: {
@@ -127,19 +127,19 @@ export const metricTable = {
   connectionsOpen: {
     kind: 'gauge',
     name: 'strata_connections_open',
-    help: 'Connections behind their handshake, by kind of caller.',
+    help: 'Connections after their handshake, by kind of caller.',
     labels: ['caller'],
   },
   requestsInFlight: {
     kind: 'gauge',
     name: 'strata_requests_in_flight',
-    help: 'Requests whose answer is not taken yet, watches not counted.',
+    help: 'Requests whose answer is not read yet, watches not counted.',
     labels: [],
   },
   bufferedBytes: {
     kind: 'gauge',
     name: 'strata_buffered_bytes',
-    help: 'Bytes in memory of bodies that are being read and of answers that are not taken yet.',
+    help: 'Bytes in memory of bodies that are being read and of answers that clients have not read yet.',
     labels: [],
   },
   limitsReached: {
@@ -214,13 +214,13 @@ type Instrument<D extends Declaration> = D['kind'] extends 'counter'
     : Histogram<D['labels'][number]>;
 
 export type Metrics = { readonly [Name in keyof Table]: Instrument<Table[Name]> } & {
-  /** Called before each rendering, for what is cheaper to ask than to follow. */
+  /** Called before each rendering, for values that are cheaper to ask for than to follow. */
   beforeRender(collect: () => void | Promise<void>): void;
   render(): Promise<string>;
   readonly contentType: string;
 };
 
-/** `processMetrics` adds memory, CPU and garbage collection; off where many servers share one process, for they are never taken back. */
+/** `processMetrics` adds memory, CPU and garbage collection; off where many servers share one process, because they cannot be removed again. */
 export function createMetrics({ processMetrics }: { processMetrics: boolean }): Metrics {
   const registry = new Registry();
   if (processMetrics) collectDefaultMetrics({ register: registry });
@@ -230,7 +230,7 @@ export function createMetrics({ processMetrics }: { processMetrics: boolean }): 
   );
 
   return Object.freeze({
-    // What the table declares is what was built from it; a mapped type cannot be followed through Object.entries.
+    // The table declares exactly what was built from it; TypeScript cannot follow a mapped type through Object.entries.
     ...(instruments as unknown as { readonly [Name in keyof Table]: Instrument<Table[Name]> }),
     beforeRender: (collect: () => void | Promise<void>) => void collectors.push(collect),
     render: async () => {
@@ -241,7 +241,7 @@ export function createMetrics({ processMetrics }: { processMetrics: boolean }): 
   });
 }
 
-/** Without labels a metric is there from the start, at zero, so that a rate has something to begin with. */
+/** A metric without labels exists from the start, at zero, so that a rate has something to begin with. */
 function createInstrument(registry: Registry, { kind, name, help, labels, buckets }: Declaration): Partial<Counter & Gauge & Histogram> {
   const common = { name, help, labelNames: labels, registers: [registry] };
   switch (kind) {

@@ -1,4 +1,4 @@
-/** What a status report tells, as metrics: shards, their slices, and links. What is in it no more is forgotten with each report. */
+/** The content of a status report as metrics: shards, their slices, and links. With each report, what it no longer has is forgotten. */
 import { formatResource } from '../domain/resource.js';
 import { childNeighbour } from '../domain/via.js';
 import type { CertificateStatus, LinkStatus, ShardStatus, StatusReport, TreeStatus } from '../domain/status.js';

@@ -1,4 +1,4 @@
-/** Of a text that a peer chose, for a log. */
+/** How much of a text that a peer chose a log shows. */
 const shownCharactersMax = 256;
 
 export function shown(text: string): string {

@@ -4,14 +4,14 @@
  *   everybody ─▶ everybody but masters ─▶ one caller ─▶ one of its connections
  *
  * A budget holds at most `max`. Something larger than `max` fits only while the budget is empty, so that no bound can keep a single
- * allowed body out for good. Whoever waits is served first come, first served, per budget that is full: behind somebody who waits nobody else
- * starts, however little it takes. Only `tryTake` and `add`, which cannot wait, go past them.
+ * allowed body out for good. Each full budget serves those who wait first come, first served: nobody overtakes a waiter, however little
+ * they take. Only `tryTake` and `add`, which cannot wait, go past them.
  */
 export class Budget {
   readonly #max: number;
   /** This one and those above it, upwards. */
   readonly #path: readonly Budget[];
-  /** Those whose next step this budget holds up, in the order they came. */
+  /** Those that wait for this budget now, in the order they came. */
   readonly #waiting = new Set<Waiting>();
   #used = 0;
 
@@ -31,12 +31,12 @@ export class Budget {
     return true;
   }
 
-  /** Takes beyond the bound if need be: for what is already in memory. */
+  /** Takes even beyond the bound: for what is already in memory. */
   add(amount: number): void {
     for (const budget of this.#path) budget.#used += amount;
   }
 
-  /** Calls `go` with the amount taken, at once or when there is room. The result gives up waiting. */
+  /** Calls `go` with the amount taken, at once or when there is room. The result gives up the wait. */
   take(amount: number, go: () => void): () => void {
     const full = this.#heldUpBy(amount, 0);
     if (full === undefined) {
@@ -56,7 +56,7 @@ export class Budget {
     for (const budget of this.#path) budget.#wake();
   }
 
-  /** Serves those who wait here; whoever is held up by another budget of theirs goes on waiting there. */
+  /** Serves those who wait here. One that another budget of theirs is too full for goes on waiting there. */
   #wake(): void {
     for (const waiting of this.#waiting) {
       const { budget, amount } = waiting;

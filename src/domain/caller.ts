@@ -3,13 +3,13 @@ import type { ShardName } from './shard.js';
 /** Whom a certificate speaks for (D8): the one URI `strata://shard/NAME` or `strata://cache/NAME` in it. */
 export type SpokenFor = Readonly<{ kind: 'shard'; shard: ShardName }> | Readonly<{ kind: 'cache'; name: string }>;
 
-/** Who sent a request, as told by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
+/** Who sent a request, by a verified client certificate: CN, the Os, whom it speaks for, and until when all this is true. */
 export type Caller = Readonly<{ user: string; groups: readonly string[]; speaksFor?: SpokenFor; validUntilMs?: number }>;
 
-/** What a connection without a certificate, or with one that no trusted CA signed, is called. */
+/** The caller of a connection without a certificate, or with one that no trusted CA signed. */
 export const anonymous: Caller = { user: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-/** Who a caller is by now: a connection may outlive the certificate it was opened with. */
+/** The caller at that time: a connection may outlive the certificate it was opened with. */
 export function callerAt(caller: Caller, nowMs: number): Caller {
   return caller.validUntilMs !== undefined && caller.validUntilMs < nowMs ? anonymous : caller;
 }
@@ -29,7 +29,7 @@ export function mayWriteFor(caller: Caller, shard: ShardName): boolean {
   return isMaster(caller) || (caller.speaksFor?.kind === 'shard' && caller.speaksFor.shard === shard);
 }
 
-/** The kinds of callers that metrics tell apart. `other` has a certificate that allows nothing. */
+/** The kinds of callers that metrics distinguish. `other` has a certificate that allows nothing. */
 export const callerKinds = ['masters', 'shard', 'cache', 'other', 'anonymous'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 

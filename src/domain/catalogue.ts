@@ -2,18 +2,18 @@
  * Which types exist (D7): the built-in ones, which are data, and those that ClusterCachedResource objects in the store
  * declare at run time (P5–P8). Consulted by every request, so every answer is a few map look-ups.
  *
- * C1 A built-in type has no identity, and what a ClusterCachedResource says about its group and resource is ignored.
+ * C1 A built-in type has no identity; a ClusterCachedResource for its group and resource is ignored.
  * C2 A declared type exists exactly as long as at least one usable ClusterCachedResource names its identity, group and
  *    resource; its served versions are those of all of them.
  * C3 What is served does not depend on the order in which ClusterCachedResources were seen: where they disagree, the
- *    first by name, then by cluster, then by shard speaks.
- * C4 What is taken from a shard is judged by what that shard itself declares; only when it declares nothing of the type, by
- *    C3. An identity is the hash of a secret, but the hash is no secret: a shard that copies another's can confuse how the
+ *    first by name, then by cluster, then by shard counts.
+ * C4 For what a shard pushes, that shard's own declarations count; C3 applies only when it declares nothing of the type. An
+ *    identity is the hash of a secret, but the hash is no secret: a shard that copies another's can confuse how the
  *    type is read, never what the other may push.
  *
  * A ClusterCachedResource is usable once kcp has written kind and scope into its annotations and the identity hash into
- * its status; before that kcp's own requests are answered 404 and it tries again. Of each shard at most
- * `declarationsPerShardMax` are usable at a time; one more declares nothing, until it is written again and there is room.
+ * its status. Before that kcp's own requests get 404, and it tries again. Of each shard at most
+ * `declarationsPerShardMax` are usable at a time. One more declares nothing, until it is written again while there is room.
  */
 import { comparePlaces, parseDeclaration, type Declaration, type Declared, type Place } from './declaration.js';
 import { formatResource, type Resource } from './resource.js';
@@ -56,17 +56,17 @@ export type TypeRequest = Readonly<{
   partial: boolean;
 }>;
 
-/** `identity` is the one to look under in the store; '*' stands for all of them. */
+/** `identity` is the one to look up in the store; '*' stands for all of them. */
 export type Resolution = Readonly<{ kind: 'found'; type: ServedType; identity: string }> | Readonly<{ kind: 'unknown' }>;
 
 /**
- * Everything said about one declared type. `types`, by the shard they are for or '*', are worked out when first asked for, and
+ * All declarations of one type. `types`, by the shard they are for or '*', are computed when first asked for, and
  * again after each change.
  */
 type DeclaredType = Readonly<{ declarations: Map<string, Declaration>; types: Map<string, ServedType> }>;
 
 const unknown: Resolution = { kind: 'unknown' };
-/** One for each workspace that provides a type. Without a bound, a peer that makes up names fills the memory of all. */
+/** One for each workspace that provides a type. Without a bound, a peer that makes up names fills everybody's memory. */
 const declarationsPerShardMax = 1_000;
 
 export class Catalogue {
@@ -108,7 +108,7 @@ export class Catalogue {
   }
 
   /**
-   * Takes note of a ClusterCachedResource that appeared or changed; `body` is its JSON text. Returns what nobody
+   * Records a ClusterCachedResource that appeared or changed; `body` is its JSON text. Returns the types that nobody
    * declares any longer because of this change.
    */
   declare(place: Place, body: Uint8Array): readonly Declared[] {
@@ -121,7 +121,7 @@ export class Catalogue {
     return this.#noLongerDeclared(former);
   }
 
-  /** Takes note that a ClusterCachedResource is gone. Returns what nobody declares any longer because of this. */
+  /** Records that a ClusterCachedResource is gone. Returns the types that nobody declares any longer because of this. */
   withdraw(place: Place): readonly Declared[] {
     const former = this.#declarations.get(formatPlace(place));
     if (former !== undefined) this.#remove(former);
@@ -223,10 +223,10 @@ export function serves(type: ServedType, version: string): boolean {
   return type.versions.some(({ name }) => name === version);
 }
 
-/** How kcp spells the core group in cache URLs (P7): the type of a key has the group that its objects are found under. */
+/** How kcp spells the core group in cache URLs (P7): a key has the group that its objects are found under. */
 const coreAlias = 'core';
 
-/** The text for a group and resource, unambiguous because what it is looked up in holds names without '/' only. */
+/** The text for a group and resource. It is unambiguous, because all names that are looked up are without '/'. */
 function formatFamily(group: string, resource: string): string {
   return group === coreAlias ? `/${resource}` : `${group}/${resource}`;
 }
@@ -235,7 +235,7 @@ function formatPlace({ shard, cluster, name }: Place): string {
   return JSON.stringify([shard, cluster, name]);
 }
 
-/** What a declared type looks like, from all that is said about it (P8), or from what `shard` says, if it does (C4). */
+/** A declared type as all its declarations make it (P8), or as those of `shard` do, if it has any (C4). */
 function typeOf(declared: DeclaredType, shard?: ShardName): ServedType;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined;
 function typeOf(declared: DeclaredType | undefined, shard?: ShardName): ServedType | undefined {

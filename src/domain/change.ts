@@ -4,9 +4,9 @@ import type { StoredObject } from './object.js';
 import type { Revision } from './revision.js';
 
 /**
- * What happened to one key at one revision: a row of the change log, as its readers see it. `created` tells a put of a key
+ * What happened to one key at one revision: a row of the change log, as its readers see it. `created` marks a put of a key
  * that held nothing. `previous` reads the content that was replaced, when someone needs it: a DELETED event carries the last
- * content (S16), and a selector is left by what an object was (S15).
+ * content (S16), and whether an object left a selector depends on what it was (S15).
  */
 export type Change =
   | Readonly<{
@@ -36,6 +36,6 @@ export type Commit = Readonly<{
   changes: readonly Change[];
   /** Canonical paths whose logical clusters changed with this commit. */
   movedPaths: readonly string[];
-  /** Revisions of deletes that nobody asked for by name: a full sync did not name the key any more, or its shard was cleared. */
+  /** Revisions of deletes that nobody asked for by name: a full sync no longer named the key, or its shard was cleared. */
   swept: ReadonlySet<Revision>;
 }>;

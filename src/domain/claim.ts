@@ -1,33 +1,33 @@
 /**
- * Which of two claims has a shard, and by which neighbour it is reached. A claim says: the shard has its origin, where its writer is, at this
- * cache. Every cache decides by itself, with one order, so all end with the highest, whatever they heard and in whatever order.
+ * Which of two claims has a shard, and by which neighbour its origin is reached. A claim says: the shard has its origin, where its writer is, at
+ * this cache. Every cache decides by itself, with one order, so all end with the highest, whatever they received and in whatever order.
  *
  *   order of claims: term, then removed before not, then the id of the origin
  *
- * The term is given by the cache to which a pusher comes, never by a pusher's own clock:
+ * The cache that a pusher comes to gives it its term; a pusher's own clock never does:
  *
- *   the process                                       is given
- *   comes for the first time                          one above all that is known, or the cache's clock if that is higher
+ *   the process                                       gets
+ *   comes for the first time                          one above every known term, or the cache's clock if that is higher
  *   has the shard here                                what it has
- *   has it at another cache, or names one above       one above all that is known or named: it is here now
- *   all that is known
- *   anything else                                     nothing: it is fenced, by whoever came after it
+ *   has it at another cache, or names a term above    one above every term that is known or named: it is here now
+ *   every known one
+ *   anything else                                     nothing: it is fenced, because another came after it
  *
- * A claim travels with its path, the caches it came by. Each keeps the last claim that every open link told, and chooses:
+ * A claim travels with its path, the caches it came by. Each cache keeps the last claim of every open link, and chooses:
  *
  *   the highest known                     is removed   the shard is nobody's
  *                                         is our own   it stays local; what we do not remember was lost with our disk: nobody's until its writer
  *                                                      claims it again. A plain writer never does, so its shard stays, one term above
- *                                         else         the neighbour whose path does not lead through us: reached, then shorter, then as it was
- *   nobody reaches it                     it stays on its via; one without goes where a path begins at the origin; a neighbour that has it through us is none
+ *                                         else         a neighbour whose path does not lead through us: reached, then shorter, then as it was
+ *   no path is reached                    the via stays; without a via, a neighbour whose path begins at the origin; never one that has it through us
  *
- * R1 The order of what a cache knows of a shard never falls. R2 Once links are up, all sides lead to the origin.
+ * R1 The order of what a cache knows of a shard never falls. R2 Once links are up, every via leads to the origin.
  */
 import type { Term } from './push.js';
 import type { ShardName } from './shard.js';
 import type { Neighbour, Via } from './via.js';
 
-/** What claims are ordered by. `origin`: the id of a cache. `removed`: the shard is to be nobody's, for all below. */
+/** What claims are ordered by. `origin`: the id of a cache. `removed`: the shard is nobody's, in the whole tree. */
 export type ClaimOrder = Readonly<{ term: Term; removed: boolean; origin: string }>;
 
 /** `process`: the id of the pusher that the term was given to; '' for a plain writer and a removal. It orders nothing. */
@@ -37,13 +37,13 @@ export type Given = ClaimOrder & Readonly<{ process: string }>;
 export type ShardState = Given &
   Readonly<{
     shard: ShardName;
-    /** Undefined: nobody's, because it was removed, or because no neighbour reports on it any more. */
+    /** Undefined: nobody's, because it was removed, or because no neighbour claims it any more. */
     via: Via | undefined;
     /** It is local, and written over plain HTTP by somebody who never claims. */
     plain: boolean;
   }>;
 
-/** What followers are told of a shard once nothing is known of it any more. */
+/** What followers receive of a shard that is forgotten. */
 export function unknownShard(shard: ShardName): ShardState {
   return { shard, term: -1, process: '', removed: false, origin: '', via: undefined, plain: false };
 }
@@ -52,16 +52,16 @@ export function isUnknown({ term }: Pick<ShardState, 'term'>): boolean {
   return term < 0;
 }
 
-/** That the shard be so, as this cache has chosen. */
+/** A choice of this cache, for the committer to take or refuse. */
 export type Claim = ShardState;
 
-/** A pusher comes. `term`: what it was given last, 0 when it was never given any. `nowMs`: milliseconds since 1970. */
+/** A pusher comes. `term`: the last it was given, 0 when it never was. `nowMs`: milliseconds since 1970. */
 export type Arrival = Readonly<{ shard: ShardName; process: string; term: Term; nowMs: number }>;
 
-/** The last that an open link told of a shard. `path`: ids of caches, from the origin to the neighbour. */
+/** The last claim of an open link. `path`: ids of caches, from the origin to the neighbour. */
 export type Offer = Given & Readonly<{ path: readonly string[]; reached: boolean }>;
 
-/** `path`: to the neighbour on whose side the shard is; empty where it is local, or not known. */
+/** `path`: from the origin to the neighbour that the shard comes from; empty where it is local, or not known. */
 export type Choice = Readonly<{ state: ShardState; path: readonly string[]; reached: boolean }>;
 
 export type Verdict = 'takes' | 'stands' | 'refused';
@@ -71,22 +71,22 @@ export function compareClaims(one: ClaimOrder, other: ClaimOrder): number {
   return difference !== 0 ? difference : one.origin < other.origin ? -1 : one.origin > other.origin ? 1 : 0;
 }
 
-/** Clocks give nothing above this, the year 2109: there must be room above whatever a clock says. */
+/** A clock gives no higher term, the year 2109: there must be room above whatever a clock says. */
 const clockMax = 2 ** 42;
-/** What is named, by a pusher or a child, lies no further above what is known. */
+/** A term that a pusher or a child names lies at most this far above what is known. */
 const aboveKnownMax = 2 ** 20;
 
-/** The highest term that anybody may name of a shard of which `known` is known; beyond it nobody could take the shard any more. */
+/** The highest term that anybody may name of a shard; beyond it nobody could take the shard any more. */
 export function termMax(known: ClaimOrder | undefined): Term {
   return Math.max(clockMax, known?.term ?? 0) + aboveKnownMax;
 }
 
-/** A term that nobody was given, above all that is known. */
+/** A term that nobody was given, above every known one. */
 export function nextTerm(known: ClaimOrder | undefined, nowMs = 0): Term {
   return Math.max(Math.min(nowMs, clockMax), (known?.term ?? 0) + 1);
 }
 
-/** What a pusher that comes to the cache `own` makes of the shard; undefined when it is fenced. The very state where it has the shard already. */
+/** The shard's state once a pusher comes to the cache `own`; undefined when it is fenced. `known` itself where the pusher has the shard already. */
 export function arrived(
   own: string,
   known: ShardState | undefined,
@@ -100,7 +100,7 @@ export function arrived(
   return { shard, term, process, removed: false, origin: own, via: 'local', plain: false };
 }
 
-/** What the claim comes to where `known` is known; for the committer, which hears of both in their order. */
+/** What becomes of a claim where `known` is known. For the committer, which receives claims and writes in one order. */
 export function judgeClaim(known: ShardState | undefined, claim: Claim): Verdict {
   if (claim.via === 'local' && known?.plain !== true) return 'refused';
   const order = known === undefined ? 1 : compareClaims(claim, known);
@@ -114,17 +114,17 @@ export function claimed({ shard, term, process, removed, origin, via, plain }: C
   return { shard, term, process, removed, origin, via: removed ? undefined : via, plain: plain && !removed };
 }
 
-/** What a plain write at the cache `own` makes of a shard that is not local there: nobody gives a plain writer anything. */
+/** The state after a plain write, at the cache `own`, to a shard that is not local there: nobody gives a plain writer a term. */
 export function writtenPlainly(own: string, known: ShardState | undefined, shard: ShardName): ShardState {
   return { shard, term: nextTerm(known), process: '', removed: false, origin: own, via: 'local', plain: true };
 }
 
-/** What its removal at the cache `own` makes of a shard. */
+/** The state after a removal at the cache `own`. */
 export function removedAt(own: string, known: ShardState | undefined, { shard, nowMs }: Pick<Arrival, 'shard' | 'nowMs'>): ShardState {
   return { shard, term: nextTerm(known, nowMs), process: '', removed: true, origin: own, via: undefined, plain: false };
 }
 
-/** The link that a shard is to be had by whose origin is elsewhere: what is nobody's came by the parent that was. */
+/** The link to a shard whose origin is elsewhere: a shard that is nobody's came by the former parent. */
 export function wayTo({ via }: ShardState): Neighbour {
   return via === undefined || via === 'local' ? 'parent' : via;
 }
@@ -134,7 +134,7 @@ export function isElsewhere(known: ShardState | undefined, own: string): boolean
   return known !== undefined && !known.removed && known.via !== 'local' && known.origin !== own;
 }
 
-/** `highest`: of all that was ever heard. Undefined when nothing is known of the shard. */
+/** `highest`: of all claims ever received. Undefined when nothing is known of the shard. */
 export function choose(
   own: string,
   known: Choice | undefined,
@@ -169,7 +169,7 @@ export function choose(
   return { ...known, reached: false };
 }
 
-/** A claim of this very cache that it does not remember: its disk is older. */
+/** A claim of this very cache that it does not remember, because its disk is older. */
 function ownAgain(nobodys: Choice, known: Choice | undefined): Choice {
   if (known?.state.via !== 'local' || !known.state.plain) return nobodys;
   const state: ShardState = { ...nobodys.state, term: nextTerm(nobodys.state), process: '', via: 'local', plain: true };

@@ -14,13 +14,13 @@ const systemPattern = new RegExp(`^system:${segment}(?::${segment})*$`);
 const pathPattern = new RegExp(`^${segment}(?::${segment})+$`);
 const clusterCharactersMax = 253;
 
-/** A logical cluster name, or undefined when the text is none. */
+/** A logical cluster name, or undefined when the text is not one. */
 export function parseClusterName(text: string): ClusterName | undefined {
   if (text.length > clusterCharactersMax) return undefined;
   return clusterPattern.test(text) || systemPattern.test(text) ? (text as ClusterName) : undefined;
 }
 
-/** A canonical path of at least two segments, or undefined when the text is none. */
+/** A canonical path of at least two segments, or undefined when the text is not one. */
 export function parseCanonicalPath(text: string): CanonicalPath | undefined {
   if (text.length > clusterCharactersMax || text.startsWith('system:')) return undefined;
   return pathPattern.test(text) ? (text as CanonicalPath) : undefined;

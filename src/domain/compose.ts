@@ -1,8 +1,8 @@
 /**
- * Makes the body that is stored from the text that came in: what `Stamp` asks is spliced in, everything else is copied.
+ * Makes the body that is stored from the text that came in: splices in what `Stamp` asks for, and copies everything else.
  *
  * Out goes `metadata.resourceVersion` (its revision is known only in the commit) and `selfLink`; in go both place
- * annotations, for every object that leaves the server must carry them (P3). A name that stands twice keeps its last
+ * annotations, because every object that leaves the server must carry them (P3). A name that stands twice keeps its last
  * value, as every reader of the text would have it.
  */
 import type { ClusterName } from './cluster.js';
@@ -23,7 +23,7 @@ export type MetadataStamp = Readonly<
 >;
 
 export type Stamp = Readonly<{
-  /** Undefined for an object that will have no place, because it is only a dry run: nothing is said about it, and `annotationsAt` means nothing. */
+  /** Undefined for an object that will have no place, because it is only a dry run: its annotations stay, and `annotationsAt` means nothing. */
   place: Readonly<{ shard: ShardName; cluster: ClusterName }> | undefined;
   /** The whole `apiVersion` to store, and the version part of it. */
   apiVersion: string;
@@ -52,7 +52,7 @@ export function compose(text: ObjectText, stamp: Stamp, allocate = ownBuffer): B
   };
 }
 
-/** What stands before and behind the object. */
+/** What stands before and after the object. */
 function outside({ bytes, top }: ObjectText): readonly Edit[] {
   return [
     { start: 0, end: top.start, text: '' },
@@ -67,7 +67,7 @@ function copied(bytes: Uint8Array, allocate: Allocate): Uint8Array {
   return copy;
 }
 
-/** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one: in place, for the bytes are ours. */
+/** Many clients cut a watch at its newlines. A raw newline in JSON can only be space, so it may become one, in place, because the bytes are ours. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
   for (let i = 0; i < length; i++) {
@@ -106,7 +106,7 @@ function dropped(stamp: Stamp): ReadonlySet<string> {
   return new Set([...neverStored, ...Object.entries(stamp.metadata).flatMap(([name, value]) => (value === undefined ? [name] : []))]);
 }
 
-/** Where the marks of the new text stand, told from the old text and the edits. */
+/** Where the marks of the new text stand, computed from the old text and the edits. */
 function marks(text: ObjectText, metadata: Members, gone: ReadonlySet<string>, edits: readonly Edit[]): Marks {
   const insertedAnnotations = text.annotations === undefined ? annotationsInserted(text, metadata, edits) : undefined;
   return {
@@ -135,7 +135,7 @@ function annotationsInserted(text: ObjectText, metadata: Members, edits: readonl
   return moved(metadata.start + 1, edits) + encoder.encode(edit?.text.slice(0, at)).length + opening.length;
 }
 
-/** The new place of an old offset: what was edited before it has moved it, an insertion at it has not. */
+/** The new place of an old offset: an edit before it has moved it, an insertion at it has not. */
 function moved(offset: number, edits: readonly Edit[]): number {
   let at = offset;
   for (const { start, end, text } of edits) {
@@ -145,7 +145,7 @@ function moved(offset: number, edits: readonly Edit[]): number {
   return at;
 }
 
-/** The text with only the last of the members that stand twice. Rare, so it may build the text anew. */
+/** The text with only the last of the members that stand twice. Rare, so it may build a new text. */
 function withoutDuplicates({ bytes, top, metadata, annotations, labels }: ObjectText): Uint8Array {
   const inner = new Map<number, string>();
   const rebuilt = (members: Members | undefined): void => {

@@ -1,17 +1,17 @@
 /**
- * A YAML configuration file as a plain value that remembers its lines, so that a complaint can point at one.
+ * A YAML configuration file as a plain value that remembers its lines, so that an error can name one.
  *
- * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never a quiet last-one-wins.
+ * YAML 1.2 core schema: `no` and `on` are texts, and a key given twice is an error, never silently the last one.
  */
 import { LineCounter, isAlias, isMap, isSeq, parseDocument, type Document, type Node } from 'yaml';
 
 export type ConfigDocument = Readonly<{
   value: unknown;
-  /** The line, from 1, where the key or the member of a list at `path` stands, or else what is nearest to it on the way there. */
+  /** The line, from 1, of the key or the member of a list at `path`, or else of what is nearest to it on the way there. */
   lineOf: (path: readonly (string | number)[]) => number;
 }>;
 
-/** The text is no YAML; the message says where. */
+/** The text is not YAML; the message says where. */
 export class ConfigSyntaxError extends Error {
   readonly line: number | undefined;
 

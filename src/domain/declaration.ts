@@ -1,7 +1,7 @@
 /**
  * What a ClusterCachedResource declares: a type that is served while the object exists (P5, P8).
  *
- * Bound: of more than `declarationBytesMax` bytes nothing is read. It is parsed in the tick that publishes it, and whoever may
+ * Bound: one of more than `declarationBytesMax` bytes is not read. It is parsed in the tick that publishes it, and whoever may
  * write one may write many.
  */
 import type { Resource } from './resource.js';
@@ -11,13 +11,13 @@ import { compareTexts } from './version-order.js';
 /** Where a ClusterCachedResource lives. */
 export type Place = Readonly<{ shard: string; cluster: string; name: string }>;
 
-/** A type by what a ClusterCachedResource declares it with; the identity is never ''. */
+/** A type that a ClusterCachedResource declares; the identity is never ''. */
 export type Declared = Resource;
 
-/** What one usable ClusterCachedResource says. */
+/** What one usable ClusterCachedResource declares. */
 export type Declaration = Declared & Readonly<{ place: Place; version: string; kind: string; namespaced: boolean }>;
 
-/** The type of what declares types. */
+/** The type of the objects that declare types. */
 export const declaring: Resource = { group: 'cache.kcp.io', resource: 'clustercachedresources', identity: '' };
 
 export function isDeclaring({ group, resource }: Resource): boolean {
@@ -31,7 +31,7 @@ const declarationBytesMax = 64 * 1024;
 
 /**
  * Reads a ClusterCachedResource; undefined when it does not, or not yet, declare a type. The names end up in URLs and
- * keys, so what is no name there declares nothing; an identity of '*' would open every other one.
+ * keys, so a text that is no valid name there declares nothing. An identity of '*' would open every other one.
  */
 export function parseDeclaration(place: Place, body: Uint8Array): Declaration | undefined {
   if (body.length > declarationBytesMax) return undefined;
@@ -48,7 +48,7 @@ export function parseDeclaration(place: Place, body: Uint8Array): Declaration | 
   return { place, group: group === 'core' ? '' : group, resource, version, identity, kind, namespaced: scope === 'Namespaced' };
 }
 
-/** The order in which ClusterCachedResources speak where they disagree (C3). */
+/** The order that decides where ClusterCachedResources disagree (C3). */
 export function comparePlaces({ place: left }: Declaration, { place: right }: Declaration): number {
   return compareTexts(left.name, right.name) || compareTexts(left.cluster, right.cluster) || compareTexts(left.shard, right.shard);
 }

@@ -1,7 +1,7 @@
 /**
  * What a slice holds, in one short text, whatever order it came in: the sum of a hash of each object's key and content. Two caches
  * with the same digest of a slice hold the same objects, byte for byte but for their resourceVersions. It is an alarm for bugs, not a
- * defence: who can choose bodies can make two sums equal.
+ * defence: whoever can choose bodies can make two sums equal.
  */
 import { createHash } from 'node:crypto';
 import type { Buffer } from 'node:buffer';

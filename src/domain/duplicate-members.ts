@@ -13,7 +13,7 @@ export function duplicates(text: ObjectText): readonly string[] {
   ];
 }
 
-/** Asked by who reads a text and by who composes it. */
+/** Both the reader of a text and its composer ask this. */
 const withDuplicates = new WeakMap<ObjectText, boolean>();
 
 export function hasDuplicates(text: ObjectText): boolean {
@@ -25,7 +25,7 @@ export function hasDuplicates(text: ObjectText): boolean {
   return found;
 }
 
-/** Most objects have a handful of members: to compare them with one another takes less than to build a set. */
+/** Most objects have a handful of members, which are compared with one another faster than a set is built. */
 function repeats(list: readonly Member[]): boolean {
   if (list.length > comparedMax) {
     const names = new Set<string>();

@@ -25,7 +25,7 @@ export type Reason = keyof typeof reasons;
 
 export type Cause = Readonly<{ reason?: string; message: string; field?: string }>;
 
-/** `kind` holds the plural resource, except where the contract asks for the Kind (E3). */
+/** `kind` holds the plural resource, except where Kubernetes has the Kind (E3). */
 export type RefusalDetails = Readonly<{
   name?: string;
   group?: string;
@@ -39,7 +39,7 @@ export type Refusal = Readonly<{
   reason: Reason;
   message: string;
   details?: RefusalDetails;
-  /** A token to go on with at the newest revision (S8); only with Expired. */
+  /** A token to continue with at the newest revision (S8); only with Expired. */
   continue?: string;
 }>;
 
@@ -54,7 +54,7 @@ export class Refused extends Error {
   }
 }
 
-/** A fault: something around us failed. Logged where it is dealt with, never retried silently. */
+/** A fault: something around this process failed. Logged where it is handled, never retried silently. */
 export class CacheError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -80,7 +80,7 @@ export function resourceVersionTooLarge(wanted: string, current: string): Refusa
   };
 }
 
-/** A switch that has come here has met a member its union does not know. */
+/** A switch that gets here has met a member that its union does not have. */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }

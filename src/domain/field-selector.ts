@@ -18,7 +18,7 @@ export function parseFieldSelector(text: string): Parsed<readonly FieldTerm[]> {
   });
 }
 
-/** What the terms ask of each field, made when they are first asked: a thousand terms on a name cost one look-up. */
+/** What the terms ask of each field, made when first needed: a thousand terms on a name cost one look-up. */
 const rulesOf = new WeakMap<readonly FieldTerm[], Readonly<Record<FieldTerm['field'], ValueRule>>>();
 
 export function matchesFields(terms: readonly FieldTerm[], { namespace, name }: { namespace: string; name: string }): boolean {
@@ -30,7 +30,7 @@ export function matchesFields(terms: readonly FieldTerm[], { namespace, name }: 
   return meetsValueRule(rules['metadata.name'], name) && meetsValueRule(rules['metadata.namespace'], namespace);
 }
 
-/** Two values that a field must have both leave none. */
+/** If a field must have two different values, none is left. */
 function ruleOf(terms: readonly FieldTerm[], field: FieldTerm['field']): ValueRule {
   const own = terms.filter((term) => term.field === field);
   const valuesOf = (kind: FieldTerm['kind']): ReadonlySet<string> =>

@@ -2,7 +2,7 @@
  * Work on whole documents: what it costs grows with their length, up to seconds for the longest, where everything else costs microseconds.
  * Pure, so that it can be done in whichever thread has the time; documents go in and come out as bytes.
  *
- * What a task *weighs* is what decides where it is done: the bytes that it reads, but for those that mean more than their length.
+ * The *weight* of a task decides where it is done: the bytes that it reads, or more where they cost more than their length.
  *
  * Bounds: `valuesMax` in each document, because a tree takes some 200 bytes for a value of two, and a refusal is gentler than
  * the end of a thread's memory. Usual text has a value in fifteen bytes.
@@ -33,7 +33,7 @@ export type HeavyTask =
   | Readonly<{ kind: 'yaml from json'; text: Uint8Array }>
   | Readonly<{ kind: 'compare'; left: Uint8Array; right: Uint8Array }>;
 
-/** The document that comes out; of a comparison, whether both say the same. */
+/** The document that comes out; of a comparison, whether both have the same content. */
 export type HeavyResult<Task extends HeavyTask> = Task extends { kind: 'compare' } ? boolean : Uint8Array;
 
 export function performTask<Task extends HeavyTask>(task: Task): Parsed<HeavyResult<Task>> {
@@ -79,7 +79,7 @@ function perform(task: HeavyTask): Uint8Array | boolean {
   }
 }
 
-/** What cannot be compared is taken for different: that costs an event, and is never wrong. */
+/** What cannot be compared counts as different: that costs an event, and is never wrong. */
 function comparable(...documents: readonly Uint8Array[]): boolean {
   return documents.every((text) => countValues(text, valuesMax) <= valuesMax);
 }

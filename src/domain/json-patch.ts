@@ -4,7 +4,7 @@
  * J1 All or nothing: the target is never touched; a failing operation refuses the patch and is named (422, as upstream answers it).
  * J2 What no operation names is shared with the target, not copied.
  * J3 Work is bounded, whatever the patch says: at most 10,000 operations and 3 MiB of `copy` (both upstream's numbers), and
- *    at most 50 million array elements moved aside by inserting and removing (about 0.1 s); beyond, 413.
+ *    at most 50 million array elements shifted by inserting and removing (about 0.1 s); beyond, 413.
  *
  * fast-json-patch and rfc6902 patch plain objects in place, compare numbers as floats and have none of J3.
  */
@@ -121,7 +121,7 @@ class Draft {
     this.#add(path, value, label);
   }
 
-  /** A copy is made of its own text: were it shared, a later change in one place would show in the other. */
+  /** A copy is made from its own text: if it were shared, a later change in one place would show in the other. */
   #copy(from: JsonPointer, label: string): JsonTree {
     const value = this.#get(from, label);
     this.#copiedCharacters += measureJson(value, copiedCharactersMax);

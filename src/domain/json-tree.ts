@@ -3,8 +3,8 @@
  *
  * T1 A number is its text: int64 beyond 2^53, `1.0` and `1e3` survive.
  * T2 An object is a Map: member order is kept ("10" does not move before "b"), and `__proto__`, `constructor` are names like others.
- * T3 A tree never changes: who patches builds anew along the path and shares the rest, so untouched members cannot differ.
- * T4 Nothing here recurses, for text may nest 10,000 deep and Node's stack does not reach that far everywhere.
+ * T3 A tree never changes: a patch builds a new one along the path and shares the rest, so untouched members cannot differ.
+ * T4 Nothing here recurses, because text may nest 10,000 deep and Node's stack does not reach that far everywhere.
  *
  * lossless-json was tried and left: it keeps numbers and `__proto__`, but gives objects with Object.prototype (each look-up must
  * remember hasOwn), moves integer-like names to the front, and parses, compares and prints by recursion (T2, T4).

@@ -1,6 +1,6 @@
 /**
  * What a selector asks of each label, all requirements on one key merged into one rule. A check costs a look-up for each label or each
- * rule, whichever are fewer: neither 7,000 values nor thousands of requirements make one object slower to look at than it has labels.
+ * rule, whichever are fewer: neither 7,000 values nor thousands of requirements make an object slower to check than it has labels.
  */
 import type { Requirement } from './label-selector.js';
 import { meetsValueRule, type ValueRule } from './value-rule.js';

@@ -3,7 +3,7 @@
  *
  * L1 `=` and `==` are `in` with one value, `!=` is `notin` with one; `notin` also matches objects without the key.
  * L2 Keys are known by their place: `in` and `notin` are keys and values like others where no operator can stand.
- * Whoever takes the text bounds it; tokens are read once, from left to right.
+ * The caller bounds the text; tokens are read once, from left to right.
  */
 import { badRequest, Refused } from './errors.js';
 import { labelRules, meetsLabelRules, parseInt64, type LabelRules } from './label-rules.js';
@@ -22,7 +22,7 @@ export function parseLabelSelector(text: string): Parsed<readonly Requirement[]>
   return attempt(() => new LabelSelectorParser(text).parse());
 }
 
-/** The rules of a selector, made when it is first asked: a watch asks at every change. */
+/** The rules of a selector, made when first needed: a watch needs them at every change. */
 const rulesOf = new WeakMap<readonly Requirement[], LabelRules>();
 
 /** Whether an object with these labels meets every requirement. */
@@ -86,7 +86,7 @@ class LabelSelectorParser {
     const flaws = labelKeyFlaws(key);
     if (flaws.length > 0) throw unable(`<nil>: Invalid value: ${JSON.stringify(key)}: ${flaws.join('; ')}`);
 
-    // What follows a negated key must be ',' or the end; the caller sees to that.
+    // What follows a negated key must be ',' or the end; the caller checks that.
     if (negated) return { kind: 'absent', key };
     if (this.#ended() || this.#sees(',')) return { kind: 'exists', key };
 

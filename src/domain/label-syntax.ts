@@ -1,7 +1,7 @@
 /**
- * What Kubernetes takes as label keys, label values and annotations, in upstream's words (contract E3a).
+ * What Kubernetes accepts as label keys, label values and annotations, in upstream's words (E3a).
  *
- * Each function says what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
+ * Each function lists what is wrong, nothing when all is well: the texts end up as causes of one 422. Lengths are bytes, as in Go.
  */
 import { Buffer } from 'node:buffer';
 import type { Cause } from './errors.js';
@@ -62,7 +62,7 @@ export function annotationCauses(annotations: ReadonlyMap<string, string>): read
   return [...causes, { reason: 'FieldValueTooLong', message, field: 'metadata.annotations' }];
 }
 
-/** Nobody reads more, and thousands would take longer to tell than the object took to read. */
+/** Nobody reads more, and thousands would take longer to write than the object took to read. */
 function firstCauses(texts: ReadonlyMap<string, string>, causesOf: (key: string, value: string) => readonly Cause[]): readonly Cause[] {
   const causes: Cause[] = [];
   for (const [key, value] of texts) {

@@ -1,8 +1,8 @@
 /**
- * Which objects of slices were refused at the other end, or here, and have been taken by nobody since: what is held of such a slice is not all
- * there is, so that the absence of an object says nothing.
+ * Which objects of slices were refused at the other end, or here, and not accepted since. Such a slice is not held in full, so the absence
+ * of an object proves nothing.
  *
- * Bound: `keysMax` objects. Beyond them, and for keys of more than `keyCharactersMax`, a slice lacks something until it begins anew.
+ * Bound: `keysMax` objects. Beyond them, and for keys of more than `keyCharactersMax`, a slice lacks something until it is synced again.
  */
 import { formatSlice, type Slice } from './slice.js';
 
@@ -11,11 +11,11 @@ type ObjectName = Readonly<{ cluster: string; namespace: string; name: string }>
 
 const keysMax = 1_000;
 const keyCharactersMax = 1_024;
-/** Stands for those that are not remembered: no key is like it. */
+/** Stands for those that are not remembered: no key has this text. */
 const others = '';
 
 export class LackingObjects {
-  /** By slice and key: the order of what was refused last. */
+  /** By slice and key: the order of the last refusal. */
   readonly #keys = new Map<string, Map<string, number>>();
   #count = 0;
 
@@ -23,7 +23,7 @@ export class LackingObjects {
     return this.#keys.has(formatSlice(slice));
   }
 
-  /** An object was refused. `order`: rises with what is told, where who hears of refusals hears later of what was taken before. */
+  /** An object was refused. `order`: rises with what is sent, for a sender that learns of a refusal after it sent a later version. */
   add(slice: Slice, key: ObjectName, order = 0): void {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name) ?? new Map<string, number>();
@@ -35,7 +35,7 @@ export class LackingObjects {
     this.#count += keys.size - before;
   }
 
-  /** An object was taken, or is gone, behind what was refused of it. */
+  /** A version of the object that came after the refused one was accepted, or the object is gone. */
   remove(slice: Slice, key: ObjectName, order = Infinity): void {
     const name = formatSlice(slice);
     const keys = this.#keys.get(name);
@@ -47,7 +47,7 @@ export class LackingObjects {
     if (keys.size === 0) this.#keys.delete(name);
   }
 
-  /** The slice begins anew. */
+  /** The slice is being synced again. */
   clear(slice: Slice): void {
     const name = formatSlice(slice);
     this.#count -= this.#keys.get(name)?.size ?? 0;

@@ -30,8 +30,8 @@ export function shardsNamedBy(policy: LinkPolicy): readonly ShardName[] | '*' {
 }
 
 /**
- * What a policy lets in from a child, who speaks for no shard but those that it names: a rule without `shards` is for those that the other
- * rules name, and lets nothing in where they name none.
+ * What a policy accepts from a child, which speaks for no shard but those that the policy names. A rule without `shards` is for those that the
+ * other rules name, and accepts nothing where they name none.
  */
 export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
   const shards = shardsNamedBy(policy);
@@ -41,7 +41,7 @@ export function acceptedFromChild(policy: LinkPolicy): LinkPolicy {
   });
 }
 
-/** The shards that are no matter of this child though its accept is for '*': that of another entry names them, and its own does not. */
+/** The shards that a child may not claim though its accept is for '*': another entry's accept names them, and its own does not. */
 export function shardsOfOthers({ children }: Pick<LinkPolicies, 'children'>, name: string): ReadonlySet<ShardName> {
   const own = policiesOfChild({ children }, name);
   const others = new Set<ShardName>();

@@ -1,12 +1,12 @@
 /**
  * What one end of a link lets cross, one way: allow rules. An object crosses if any rule matches, and a rule matches if all that it
- * names does; an empty policy lets nothing through. A path prefix matches itself and what is below it, by whole segments.
+ * names matches; an empty policy lets nothing through. A path prefix matches itself and what is below it, by whole segments.
  *
  * Rules come from a configuration file, and from the cache at the other end as JSON text, which is not trusted. A rule is kept in one
  * form, lists sorted and without repetition, so that the same meaning has the same text.
  *
  * P1 What is not understood is a problem, never skipped: a name left out of a rule would let more through.
- * P2 parse(format(policy)) is the same policy, and format(parse(text)) comes to rest after one turn.
+ * P2 parse(format(policy)) is the same policy, and format(parse(text)) does not change again.
  * Bounds: rulesMax rules, listMax members of a list, typesMax types in all, termsMax labels or annotations in one rule, policyCharactersMax of text.
  */
 import { parseCanonicalPath, parseClusterName, type ClusterName } from './cluster.js';
@@ -18,7 +18,7 @@ import { parseShardName, type ShardName } from './shard.js';
 export type LinkPolicy = readonly LinkRule[];
 
 export type LinkRule = Readonly<{
-  /** Undefined, here and below: whatever it is. */
+  /** Undefined, here and below: any. */
   types: readonly TypePattern[] | undefined;
   /** '*': every shard, written out; not the same as undefined in what a cache accepts from a child. */
   shards: readonly ShardName[] | '*' | undefined;
@@ -31,7 +31,7 @@ export type LinkRule = Readonly<{
 /** `identity` undefined: every one, and the built-in type, which has none. */
 export type TypePattern = Readonly<{ group: string; resource: string; identity: string | undefined }>;
 
-/** `value` undefined: it is there, whatever it says. */
+/** `value` undefined: the annotation must be there, with any value. */
 export type AnnotationTerm = Readonly<{ key: string; value: string | undefined }>;
 
 /** Names of keys and places in lists, from the whole to the part. */
@@ -90,7 +90,7 @@ export function formatLinkPolicy(policy: LinkPolicy): string {
   return `[${sorted(policy.map(formatRule)).join()}]`;
 }
 
-/** The path that a prefix or an annotation names; unlike a canonical path in a URL it may be of one segment. Undefined when it is none. */
+/** The path of a prefix or an annotation; unlike a canonical path in a URL it may be of one segment. Undefined when the text is not a path. */
 export function parsePathPrefix(text: string): string | undefined {
   return text.startsWith('system:') ? undefined : (parseCanonicalPath(text) ?? parseClusterName(text));
 }
@@ -99,7 +99,7 @@ export function formatTypePattern({ group, resource, identity }: TypePattern): s
   return `${formatGroupResource({ group, resource })}${identity === undefined ? '' : `:${identity}`}`;
 }
 
-/** What makes two sets of labels asked for the same: sorted, each once. */
+/** One text for sets of labels that ask for the same: sorted, each once. */
 export function formatRequirements(requirements: readonly Requirement[]): string {
   return sorted(requirements.map(formatRequirement)).join();
 }
@@ -128,7 +128,7 @@ class PolicyReader {
     return [];
   }
 
-  /** Each of them, or undefined with at least one problem reported. */
+  /** The rule, or undefined with at least one problem reported. */
   #rule(value: unknown, path: KeyPath): LinkRule | undefined {
     if (!isMapping(value)) return this.#report(path, `must be a rule: a mapping of ${ruleKeys.join(', ')}`);
     const names = Object.keys(value);
@@ -243,7 +243,7 @@ class PolicyReader {
 
 type Mapping = Readonly<Record<string, unknown>>;
 
-/** YAML reads a bare 12 or true as something else, and has then forgotten how it was written. */
+/** YAML reads a bare 12 or true as a number or a boolean, and does not keep how it was written. */
 const notText = 'must be a text, in quotes if it looks like a number';
 
 function parseType(text: string): TypePattern | '*' | undefined {

@@ -1,12 +1,12 @@
 /**
- * Finds out a peer that is gone without a word: it is asked every `pingIntervalMs`, and dead when nothing came for
- * `pongTimeoutMs` behind that. So it is noticed after both, at the latest.
+ * Detects a peer that is gone silently: it is asked every `pingIntervalMs`, and counts as dead when nothing comes for
+ * `pongTimeoutMs` after that. So this takes both times at most.
  *
  *   ask ── anything heard ── pingIntervalMs ── ask ── pongTimeoutMs ── dead
  *
- * While we do not read, its answer may lie unread: then it gets the time once more. So it does behind a pause of this process, which a timer that
- * is late reports on (F7). What is read then came before or during the pause: until the peer answers what it was asked behind it, nobody knows
- * whether it is there (`silentSinceMs`).
+ * While we do not read, its answer may lie unread, so it gets the time once more. So it does after a pause of this process (F7), which a late
+ * timer reveals. What is read then came before or during the pause. Until the peer answers what it was asked after the pause, nobody
+ * knows whether it is there (`silentSinceMs`).
  */
 import type { Clock } from '../domain/ports.js';
 
@@ -25,7 +25,7 @@ export class Liveness {
   readonly #options: LivenessOptions;
   #asked = false;
   #thereMs: number;
-  /** The end of a pause behind which it has not answered yet. */
+  /** The end of a pause after which it has not answered yet. */
   #resumedMs: number | undefined;
   #dueMs = 0;
   #cancel: () => void;
@@ -38,7 +38,7 @@ export class Liveness {
     this.#cancel = this.#askLater();
   }
 
-  /** Something came from the peer. An answer says when it was asked for, or what else the peer likes: a time to come is none at which it was asked. */
+  /** Something came from the peer. An answer carries the time it was asked, or any time the peer likes: a future one does not count. */
   heard(askedMs = 0): void {
     this.#notePause();
     const nowMs = this.#clock.now();
@@ -50,7 +50,7 @@ export class Liveness {
     this.#cancel = this.#askLater();
   }
 
-  /** When it was last there for sure, if that is longer ago than between two answers in time; undefined while it counts as there. */
+  /** When it was last known to be there, if that is longer ago than between two answers in time; undefined while it counts as there. */
   silentSinceMs(): number | undefined {
     this.#notePause();
     const { pingIntervalMs, pongTimeoutMs } = this.#options;
@@ -89,7 +89,7 @@ export class Liveness {
     });
   }
 
-  /** If one comes to light, the peer is asked at once. */
+  /** If there was a pause, the peer is asked at once. */
   #notePause(): void {
     const nowMs = this.#clock.now();
     if (nowMs - this.#dueMs <= this.#options.pongTimeoutMs) return;

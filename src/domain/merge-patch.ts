@@ -1,5 +1,5 @@
 /**
- * JSON Merge Patch, RFC 7386: null removes a member, an object merges, anything else takes the place of what was there.
+ * JSON Merge Patch, RFC 7386: null removes a member, an object merges, anything else replaces what was there.
  *
  * Linear in the patch and in the members of the objects it goes through; what the patch does not name is shared, not copied. The
  * packages that do this (json-merge-patch, fast-json-merge…) work on plain objects and by recursion, so a tree of Maps needs its own twenty lines.

@@ -1,5 +1,5 @@
 /**
- * The order of a merged list, as strategicpatch's normalizeElementOrder has it: items the patch names stand in its order, the
+ * The order of a merged list, as strategicpatch's normalizeElementOrder has it: items that the patch names are in its order, the
  * others in the order they had; where both were in the live list, an unnamed item stays before a named one that it stood before.
  *
  *   live  a b c d      first  d b      merged  a d b c

@@ -6,8 +6,8 @@ import type { Revision } from './revision.js';
 
 /**
  * What a writer over plain HTTP asks of one key, already admitted. `expect` is what the key must hold when its turn comes:
- * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. A shard that nobody
- * has becomes local by it; one that is another neighbour's only if the mutation `takes` it, with a term above all it had.
+ * 'absent' for a create, a revision for an update of exactly that state, 'any' to delete whatever is there. It makes a shard that nobody
+ * has local. It takes a shard that comes from a neighbour only if it `takes` it, with a term above all it had.
  */
 export type Mutation =
   | Readonly<{ kind: 'put'; key: Key; body: Body; path: CanonicalPath | undefined; expect: 'absent' | Revision; takes?: boolean }>
@@ -17,7 +17,7 @@ export type Mutation =
 export type Outcome =
   | Readonly<{ kind: 'written'; revision: Revision; resourceVersion: string; object: StoredObject }>
   | Readonly<{ kind: 'refused'; why: 'exists' | 'absent' | 'changed' | 'elsewhere' }>
-  /** Nothing was decided: the queue is full, or the disk took nothing. Nothing was stored either. */
+  /** Nothing was decided or stored: the queue is full, or the disk takes nothing. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
 /**

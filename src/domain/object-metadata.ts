@@ -10,7 +10,7 @@ export function labelsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(labels, body, (metadata) => metadata.labels);
 }
 
-/** The annotations of a stored body; remembered as labels are, and apart from them, for they are longer and seldom asked for. */
+/** The annotations of a stored body; remembered as labels are, but separately, because they are longer and seldom needed. */
 export function annotationsOf(body: Body): ReadonlyMap<string, string> {
   return remembered(annotations, body, (metadata) => metadata.annotations);
 }
@@ -40,7 +40,7 @@ function remembered(
   return texts;
 }
 
-/** What was checked when the body came in, so that its types may be relied on. */
+/** The types may be relied on, because the metadata was checked when the body came in. */
 function metadataOf({ bytes, marks: { metadataStart, metadataEnd } }: Body): Metadata {
   return JSON.parse(decoder.decode(bytes.subarray(metadataStart, metadataEnd))) as Metadata;
 }

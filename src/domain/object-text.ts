@@ -3,14 +3,14 @@
  * `metadata.labels`, in one pass that also checks every byte against RFC 8259. Nothing is decoded but the names found
  * on the way: a body is spliced by its spans and never re-serialised (D1).
  *
- * Bounds: nesting is counted, never recursed into below `metadata`; deeper than `nestingMax` is refused, and more than `membersMax`
- * members whose spans are kept and values within metadata. The caller has checked that the bytes are UTF-8.
+ * Bounds: nesting is counted, never recursed into below `metadata`. Text is refused that nests deeper than `nestingMax`, or has more than
+ * `membersMax` members whose spans are kept and values within metadata. The caller has checked that the bytes are UTF-8.
  */
 
 /** A member of an object, as byte offsets: `"name" : value`. */
 export type Member = Readonly<{ name: string; keyStart: number; valueStart: number; valueEnd: number }>;
 
-/** The members of one object and where its braces stand; `end` is behind the closing one. */
+/** The members of one object and where its braces stand; `end` is after the closing one. */
 export type Members = Readonly<{ start: number; end: number; list: readonly Member[] }>;
 
 export type ObjectText = Readonly<{
@@ -41,8 +41,8 @@ const knownNamesMax = 1024;
 const knownCharactersMax = 64;
 
 /**
- * Names of members by a hash of their bytes: objects of a type have the same ones, and to make them anew each time is a third of the
- * garbage of a scan. Module state, against the rule, because it is a memory of a pure function; junk can fill it, and then no more.
+ * Names of members by a hash of their bytes: objects of a type have the same ones, and new strings for them are a third of the
+ * garbage of a scan. Module state, against the rule, because it remembers a pure function. Junk can fill it; then it takes no more.
  */
 const knownNames = new Map<number, string>();
 
@@ -113,7 +113,7 @@ class Scanner {
     return i;
   }
 
-  /** Reads the object that opens at `at`. `descend` may read a value itself and say where it ends. */
+  /** Reads the object that opens at `at`. `descend` may read a value itself and return where it ends. */
   members(at: number, depth: number, descend: (name: string, at: number) => number | undefined): Members {
     const bytes = this.#bytes;
     if (bytes[at] !== openBrace) this.fail(at, 'looking for beginning of object');
@@ -189,8 +189,8 @@ class Scanner {
   }
 
   /**
-   * The end of the value that begins at `at`, read with a stack of our own: whether each open one is an object. A body of the largest size is
-   * read in one turn of the event loop, so the usual cases come first and no call is made for space that is not there.
+   * The end of the value that begins at `at`, read with a stack of our own that holds whether each open one is an object. A body of the largest size
+   * is read in one turn of the event loop, so the usual cases come first and no call is made for space that is not there.
    */
   #value(at: number, depth: number): number {
     const bytes = this.#bytes;
@@ -226,7 +226,7 @@ class Scanner {
       // A value has ended: close what it closes, then go on to the next one.
       for (;;) {
         if (open === 0) {
-          // The value of a member of metadata: it is decoded later, and every value in it looked at. The first counts as the member.
+          // The value of a member of metadata is decoded later, with every value in it. The member itself counts as the first.
           if (depth > 1) this.#count(values - 1);
           return i;
         }

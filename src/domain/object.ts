@@ -7,7 +7,7 @@ import type { Revision } from './revision.js';
  *   {"apiVersion":"…","kind":"…","metadata":{"annotations":{"kcp.io/cluster":"…",…},…},…}
  *                                            metadataStart ┘  annotationsAt ┘        └ metadataEnd (behind the brace)
  *
- * `revisionAt` is where `"resourceVersion":"…"` belongs: before the member that starts there with '"', or else behind
+ * `revisionAt` is where `"resourceVersion":"…"` belongs: before the member that starts there with '"', or else after
  * the last member.
  */
 export type Marks = Readonly<{

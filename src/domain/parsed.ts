@@ -1,5 +1,5 @@
 /**
- * What a parser of untrusted input answers: the value, or why it is refused. A refusal is a value (errors.ts), so it
+ * What a parser of untrusted input returns: the value, or why it is refused. A refusal is a value (errors.ts), so it
  * cannot be forgotten; only `attempt` knows that a parser may throw one from its depths.
  */
 import { Refused } from './errors.js';

@@ -1,6 +1,6 @@
 /**
  * Where the rooms meet. Every contract is asynchronous so that an engine other than SQLite can stand behind it (D11),
- * and speaks of the store at its *published* revision: what a list, a GET or a watch has shown is what a write finds (D3).
+ * and means the store at its *published* revision: what a list, a GET or a watch has shown is what a write finds (D3).
  */
 import type { CanonicalPath, ClusterName } from './cluster.js';
 import type { Commit, Change } from './change.js';
@@ -24,7 +24,7 @@ import type { CreateRequest, DeleteRequest, Stored, UpdateRequest } from './writ
 export interface Revisions {
   /** Everything up to here is durable and visible; nothing above it is. */
   readonly published: Revision;
-  /** The oldest change still readable is the next one. */
+  /** The oldest change that is still readable is the next one. */
   readonly compacted: Revision;
   format(revision: Revision): string;
   /** `text` is a plain decimal above zero; anything else is the caller's mistake. */
@@ -38,22 +38,22 @@ export interface Objects {
   find(scope: Scope): Promise<readonly StoredObject[]>;
   /** The scope as it stood at `revision`. Throws Refused(Expired) when history no longer covers it. */
   snapshot(scope: Scope, revision: Revision): Snapshot;
-  /** How many objects of the scope stand behind `after` now; undefined when more than `max` keys would have to be looked at for that. */
+  /** How many objects of the scope are after `after` now; undefined when more than `max` keys would have to be looked at for that. */
   count(scope: Scope, after: Key | undefined, max: number): Promise<number | undefined>;
 }
 
-/** A scope at a revision, read page by page in key order. Open, it holds compaction back for a bounded time. */
+/** A scope at a revision, read page by page in key order. While open, it holds compaction back for a bounded time. */
 export interface Snapshot {
   readonly revision: Revision;
-  /** The page behind `after`, or the first. May be empty without being the last. Throws Refused(Expired) when held too long. */
+  /** The page after `after`, or the first. May be empty without being the last. Throws Refused(Expired) when held too long. */
   page(after: Key | undefined): Promise<SnapshotPage>;
   close(): void;
 }
 
-/** `next` is the key to read on behind; undefined on the last page. */
+/** `next` is the key to read on after; undefined on the last page. */
 export type SnapshotPage = Readonly<{ objects: readonly StoredObject[]; next: Key | undefined }>;
 
-/** All changes of interest up to `upTo`, behind the chunk before. */
+/** All changes of interest up to `upTo`, after the chunk before. */
 export type LogChunk = Readonly<{ changes: readonly Change[]; upTo: Revision }>;
 
 /** The changes of one type; an identity '*' covers every identity of the resource. */
@@ -65,19 +65,19 @@ export type Touch = Readonly<{ key: Key; kind: Change['kind']; object: () => Sto
 /** The change log. */
 export interface History {
   /**
-   * The first changes with after < revision ≤ upTo, rising, as many as one turn of the event loop may read. Of keys that are not wanted a change
-   * is left out. Throws Refused(Expired) when after < compacted.
+   * The first changes with after < revision ≤ upTo, rising, as many as one turn of the event loop may read. Leaves out changes of keys that are
+   * not wanted. Throws Refused(Expired) when after < compacted.
    */
   changes(type: LogType, range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): Promise<LogChunk>;
   /**
-   * Chunk after chunk of every type: what a link reads. Of keys that are not wanted a change may be left out, unless it moves a canonical path;
-   * a chunk then says how far it reaches, and may be empty.
+   * Chunk after chunk of every type: what a link reads. May leave out changes of keys that are not wanted, unless they move a canonical path;
+   * a chunk then names the revision it reaches, and may be empty.
    */
   everyChange(range: { after: Revision; upTo: Revision }, isWanted: (key: Key) => boolean): AsyncIterable<LogChunk>;
   /** Whether every key that changed since `after` can still be named, though its content may be gone (D4, tombstones). */
   remembers(after: Revision): boolean;
   /**
-   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes says how it stood at `upTo`. What was
+   * What happened to keys of the scope with after < revision ≤ upTo, newest first: the first time a key comes shows its state at `upTo`. What was
    * replaced before that may be left out. Answers as far back as `remembers`.
    */
   touched(scope: Scope, range: { after: Revision; upTo: Revision }): AsyncIterable<readonly Touch[]>;
@@ -89,48 +89,48 @@ export interface Writer {
   submit(mutation: Mutation): Promise<Outcome>;
 }
 
-/** The way into the store for those who say how things are. Lanes take turns, so that a full one delays the others by a commit at most. */
+/** The way into the store for pushers and links. Lanes take turns, so a full one delays the others by a commit at most. */
 export interface Pushes {
   /** A queue of its own, for one writer. */
   lane(): PushLane;
-  /** Every shard that ever claimed or was removed, at the published revision. */
+  /** Every shard that was ever claimed or removed, at the published revision. */
   shards(): Promise<readonly ShardState[]>;
   /** Every slice that holds objects or was ever synced, at the published revision. */
   slices(): Promise<readonly SliceState[]>;
   /** Every link that ever opened, at the published revision. */
   links(): Promise<readonly LinkState[]>;
-  /** Tells the shards and slices that a commit has changed, in the tick in which it is published, before its changes are told. */
+  /** Reports the shards and slices that a commit has changed, in the tick in which it is published, before its changes. */
   follow(listener: (changed: Readonly<{ shards: readonly ShardState[]; slices: readonly SliceState[] }>) => void): Subscription;
 }
 
 export interface PushLane {
-  /** Resolves once there is room for more: pushers wait, and nothing of theirs is refused for want of it. */
+  /** Resolves once there is room for more: pushers wait, and none of their pushes is refused for lack of it. */
   room(): Promise<void>;
   /**
-   * Decides all of them, in order and behind what the lane was given before; resolves when all outcomes are durable and published.
-   * A claim given alone does not wait for an `end` of its shard that takes several commits: if it stands, that is void.
+   * Decides all of them, in order and after what the lane was given before; resolves when all outcomes are durable and published.
+   * A claim given alone does not wait for an `end` of its shard that takes several commits: if the claim stands, that `end` is void.
    */
   push(pushes: readonly Push[]): Promise<readonly PushOutcome[]>;
 }
 
 /**
- * Where work on whole documents is done that takes longer than a turn of the event loop may: small tasks at once, others in another thread.
+ * Does work on whole documents that takes longer than a turn of the event loop may: small tasks at once, others in another thread.
  * Throws Refused: 429 when too much of it waits, 413 for a task that takes too long, and whatever the task itself is refused for.
  */
 export interface HeavyWork {
   run<Task extends HeavyTask>(task: Task): Promise<HeavyResult<Task>>;
 }
 
-/** Those whose work waits take turns. */
+/** Owners whose work waits take turns. */
 export interface HeavyWorks {
-  /** The part of one of them: a user. */
+  /** For one owner: a user. */
   of(owner: string): HeavyWork;
 }
 
 /** Where writes over HTTP come in. Each throws Refused. */
 export interface Intake {
   create(bytes: Uint8Array, request: CreateRequest): Promise<Stored>;
-  /** `textFor` gives the new text for the current object, anew when that has changed meanwhile and the text does not depend on it. */
+  /** `textFor` gives the new text for the current object, again if that has changed meanwhile and the text does not depend on it. */
   update(textFor: (current: StoredObject) => Uint8Array | Promise<Uint8Array>, request: UpdateRequest, heavy: HeavyWork): Promise<Stored>;
   delete(request: DeleteRequest): Promise<StoredObject>;
 }
@@ -151,7 +151,7 @@ export interface CanonicalPaths {
   pathsOf(places: readonly Readonly<{ shard: ShardName; cluster: ClusterName }>[]): Promise<readonly (CanonicalPath | undefined)[]>;
 }
 
-/** Which cache this is, and which life of its store: together they tell a pusher whether what it was acknowledged is here. */
+/** Which cache this is, and which life of its store: together they show a pusher whether what it was acknowledged is here. */
 export interface StoreIdentity {
   /** Made at the birth of the store. */
   readonly cacheId: string;
@@ -160,7 +160,7 @@ export interface StoreIdentity {
 
 export interface Store extends StoreIdentity, Revisions, Objects, History, Writer, Pushes, Commits, CanonicalPaths {
   /**
-   * Says that `close` is to come. Sweeps do not go on: an `end`, a `clear` or a `drop` that is not through with its next commit is
+   * Announces `close`. Sweeps do not go on: an `end`, a `clear` or a `drop` that is not done with its next commit is
    * answered `unavailable`, so that nobody who waits for one keeps the server from stopping. Everything else goes on.
    */
   beginClose(): void;
@@ -200,8 +200,8 @@ export interface Snapshots {
 }
 
 /**
- * Where a watch begins: with what is there, or behind a revision. `endsWithBookmark`: one that says so follows what is there. `forgetSince`: the
- * revision that the client names, since when it may have missed deletes.
+ * Where a watch begins: with the present state, or after a revision. `endsWithBookmark`: an annotated bookmark follows the present state.
+ * `forgetSince`: the revision that the client names, since when it may have missed deletes.
  */
 export type WatchStart = Readonly<
   { kind: 'initial'; endsWithBookmark: boolean; forgetSince: Revision | undefined } | { kind: 'after'; revision: Revision }
@@ -215,7 +215,7 @@ export type WatchRequest = Readonly<{
   bookmarks: boolean;
   /** How long the watch lasts. */
   timeoutMs: number;
-  /** Room was taken in it for every piece that the watch hands out. */
+  /** Where room was taken for every piece that the watch hands out. */
   room: Room;
 }>;
 
@@ -228,8 +228,8 @@ export interface Watches {
   readonly openWatches: number;
   open(request: WatchRequest): OpenWatch;
   /**
-   * Tells the live watches that cover the key that it holds nothing, if no namesake on another shard stands: somebody has it from a state of the store
-   * that is lost. Nothing is told when something changes just now.
+   * Sends DELETED for the key to the live watches that cover it, if no namesake on another shard exists: somebody has it from a state of the store
+   * that is lost. Sends nothing when something changes just now.
    */
   reportAbsent(key: Key): Promise<void>;
   /** Ends, cleanly, the watches of exactly that type and identity; those of every identity go on. */
@@ -243,21 +243,21 @@ export interface Freshness {
 
 /** What an operator does to shards as a whole. */
 export interface Shards {
-  /** Fences the shard and removes its objects; says how many. Undefined when it was never heard of. Throws Refused when it cannot be done now. */
+  /** Fences the shard and removes its objects; returns how many. Undefined when the shard is unknown. Throws Refused when it cannot be done now. */
   remove(shard: ShardName): Promise<Readonly<{ removed: number }> | undefined>;
-  /** Drops what is remembered of a shard that was removed. False when it was never heard of. Throws Refused when that cannot be done now. */
+  /** Drops what is remembered of a shard that was removed. False when the shard is unknown. Throws Refused when that cannot be done now. */
   forget(shard: ShardName): Promise<boolean>;
 }
 
 /** What an operator does to removals that are held. */
 export interface Removals {
-  /** Lets those of a shard be made, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY` where it has one) or of all; says which were held. */
+  /** Releases those of a shard, of one type (`apiexports.apis.kcp.io`, with `:IDENTITY` where it has one) or of all; returns which were held. */
   confirm(shard: ShardName, type: string | undefined): readonly Readonly<{ type: string; removes: number }>[];
 }
 
 /** What an operator does to the caches of the tree. */
 export interface Caches {
-  /** Drops what is kept of a child, and says how many shards that came by it are nobody's now. Undefined when it was never here. Throws Refused. */
+  /** Drops what is kept of a child, and returns how many shards that came by it are nobody's now. Undefined when it is unknown. Throws Refused. */
   leave(name: string): Promise<Readonly<{ shards: number }> | undefined>;
 }
 

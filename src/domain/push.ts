@@ -11,27 +11,27 @@ import type { Neighbour } from './via.js';
 import type { Slice } from './slice.js';
 
 /**
- * What fences the writers of a shard: each new one is given a higher one, by the cache to which it comes (claim.ts). A removal has one too, so that
+ * Fences the writers of a shard: the cache that a new one comes to gives it a higher term (claim.ts). A removal has a term too, so that
  * an old process of a removed shard stays out. 0: none.
  */
 export type Term = number;
 
 /**
- * Who says it, which is what fences it, in queue order: a pusher of this cache has its shard while that is local and of its
+ * Who sends a push, which is what fences it, in queue order: a pusher of this cache has its shard while that is local and of its
  * term; a link while the shard's via is the cache at its other end.
  */
 export type Speaker = Readonly<{ kind: 'pusher'; term: Term } | { kind: 'link'; neighbour: Neighbour }>;
 
 /**
- * What a pusher or a link asks in the name of a shard, already admitted. It says how things are, whatever was there: it names no
- * revision, and what is so already is no change. All that have a speaker are fenced.
+ * What a pusher or a link asks in the name of a shard, already admitted. It gives the state of things, whatever was there before: it names no
+ * revision, and changes nothing that is so already. All that have a `by` are fenced.
  *
  *   acquire ── begin ── upsert … keep … ── end ── upsert, retract …             end removes what was not synced since begin
  */
 export type Push =
   /** A pusher comes for its shard. */
   | (Arrival & Readonly<{ kind: 'acquire' }>)
-  /** What this cache has chosen (claim.ts). A shard that changes its via counts as synced nowhere; its objects stay. */
+  /** This cache's choice (claim.ts). No slice of a shard that changes its via counts as synced; its objects stay. */
   | (Claim & Readonly<{ kind: 'claim' }>)
   /** The slice is about to be synced as a whole. Until `end` it counts as not synced and as stale. */
   | Readonly<{ kind: 'begin'; slice: Slice; by: Speaker }>
@@ -42,36 +42,36 @@ export type Push =
   /** The key holds nothing. */
   | Readonly<{ kind: 'retract'; key: Key; by: Speaker }>
   /**
-   * Everything of the slice was synced. What was there at `begin` and was not synced since is removed, in steps. `filterHash` is what the
-   * link's policies came to for the slice, '' for a pusher. A link may end a slice that is current with that link filter without having begun:
-   * then nothing is removed, and it counts as synced. `buckets`: only these were sent, because the others were compared and are the same; only of
-   * these anything is removed. `term`: for whose claim a link has sent everything, which may be an earlier one than the store knows by now, and
-   * then the slice does not count as synced by who has the shard. Without it, the one that is known.
+   * Everything of the slice was synced. What was there at `begin` and was not synced since is removed, in steps. `filterHash` is of what the
+   * link's policies let through of the slice, '' for a pusher. A link may end a slice that is current with that link filter without a begin:
+   * then nothing is removed, and it counts as synced. `buckets`: only these were sent, because the others were compared and are the same; nothing
+   * else is removed. `term`: of the claim for which a link has sent everything. If the store knows a later one by now,
+   * the slice does not count as synced by that. Without it, the known term.
    */
   | Readonly<{ kind: 'end'; slice: Slice; by: Speaker; filterHash: string; buckets?: BucketSet; term?: Term }>
   /**
-   * Something of the slice was lost on the way: it counts as not synced and as stale. `filterHash`: it still came over this link, through which
+   * Something of the slice was lost on the way: it counts as not synced and as stale. `filterHash`: it came over this link, but
    * nothing of it crosses any more.
    */
   | Readonly<{ kind: 'invalidate'; slice: Slice; by: Speaker; filterHash?: string }>
-  /** Whether the slice holds what this digest says. */
+  /** Whether the slice has this digest. */
   | Readonly<{ kind: 'compare'; slice: Slice; by: Speaker; digest: string }>
   /**
-   * A link opens. Where its other end is another cache than before, its position is void, and its slices are stale; if that is
-   * the parent, the shards of its via are nobody's. The id that a child came with last is no other child's.
+   * A link opens. If its other end is another cache than before, its position is void, and its slices are stale; if that is
+   * the parent, the shards that come by it are nobody's. No other child may use the id that a child came with last.
    */
   | Readonly<{ kind: 'meet'; neighbour: Neighbour; cacheId: string }>
   /**
-   * All that the cache at the other end had to send up to its `position`, a resourceVersion of its store, was sent before this. '': it
-   * cannot go on from what it told, and no slice is current with it any more.
+   * The cache at the other end has sent all it had to send up to its `position`, a resourceVersion of its store. '': it
+   * cannot resume from what it sent, and no slice is current with it any more.
    */
   | Readonly<{ kind: 'reach'; neighbour: Neighbour; position: string }>
   /**
    * The child is gone for good: nothing of its link is kept, and the shards that came by it are nobody's. Their objects stay. Whoever asks
-   * for it sees to it that no session of that child is open.
+   * for this makes sure that no session of that child is open.
    */
   | Readonly<{ kind: 'leave'; neighbour: Neighbour }>
-  /** Nothing is known any more of a shard that was removed and holds nothing; one that is not so, or is unknown, is fenced. */
+  /** Forgets a shard that was removed and holds nothing; for one that is not so, or is unknown, it is fenced. */
   | Readonly<{ kind: 'forget'; shard: ShardName }>
   /**
    * Removes what a shard holds, in steps. `fence`: it is a tombstone from now on, with a term above all it had.
@@ -87,26 +87,26 @@ export type Push =
   /** A plain writer has been quiet for long enough: what it wrote counts as synced, while the shard is plain and local. */
   | Readonly<{ kind: 'assume'; shard: ShardName }>;
 
-/** What became of a push, durable and published. */
+/** What became of a push; durable and published. */
 export type PushOutcome =
   | Readonly<{ kind: 'written'; revision: Revision }>
-  /** It was so already, or it is of the kinds that change no object. */
+  /** It was so already, or the push is of a kind that changes no object. */
   | Readonly<{ kind: 'unchanged' }>
-  /** The shard is the pusher's that came for it, in this term. */
+  /** The pusher that came for the shard has it, in this term. */
   | Readonly<{ kind: 'acquired'; term: Term }>
-  /** The shard is another's, or was removed. Nothing was done. `holder` is what is known of it, if anything is. */
+  /** Another has the shard, or it was removed. Nothing was done. `holder` is what is known of it, if anything is. */
   | Readonly<{ kind: 'fenced'; holder: ShardState | undefined }>
   /** An `end` without its `begin`, which a failed commit took along. */
   | Readonly<{ kind: 'unbegun' }>
-  /** A `compare` that found another digest, which is told, as is whether the slice was current with its link then. */
+  /** A `compare` found another digest, and whether the slice was current with its link then. */
   | Readonly<{ kind: 'differs'; digest: string; isCurrent: boolean }>
-  /** A `meet` of a cache id that is another child's. */
+  /** A `meet` with a cache id that another child uses. */
   | Readonly<{ kind: 'bound'; name: string }>
-  /** A `meet` of a new child where `linksMax` are known. */
+  /** A `meet` of a new child while `linksMax` are known. */
   | Readonly<{ kind: 'full' }>
-  /** An `end`, a `clear` or a `drop` is through; that many objects were removed. */
+  /** An `end`, a `clear` or a `drop` is done; that many objects were removed. */
   | Readonly<{ kind: 'swept'; removed: number }>
-  /** Nothing was decided or stored: the disk took nothing, or the store is closing. */
+  /** Nothing was decided or stored: the disk takes nothing, or the store is closing. */
   | Readonly<{ kind: 'unavailable'; refusal: Refusal }>;
 
 /** What the store knows of a slice that holds objects or was ever synced. */
@@ -123,17 +123,17 @@ export type SliceState = Readonly<{
   syncedTerm: Term;
   /** Whether it was ever synced in full. */
   everSynced: boolean;
-  /** What the link it comes over lets through, while it is current with that link's position; '' when it is not. */
+  /** The hash of the filter of the link it comes over, while it is current with that link's position; '' when it is not. */
   filterHash: string;
 }>;
 
-/** What the store knows of a link: the cache at its other end, and up to where that has sent everything ('': nowhere yet). */
+/** What the store knows of a link: the cache at its other end, and the position up to which that has sent everything ('': none yet). */
 export type LinkState = Readonly<{ neighbour: Neighbour; cacheId: string; position: string }>;
 
 /** A cache remembers each child that ever came, so no certificate may name as many as it likes. */
 export const linksMax = 10_000;
 
-/** What is published of a link that nothing is kept of any more. */
+/** What is published of a link that is forgotten. */
 export function leftLink(neighbour: Neighbour): LinkState {
   return { neighbour, cacheId: '', position: '' };
 }
@@ -142,7 +142,7 @@ export function hasLeft({ cacheId }: LinkState): boolean {
   return cacheId === '';
 }
 
-/** Shards whose removal was cut short, by name: what a start does must not hang on how an engine keeps them. */
+/** Shards whose removal was cut short, by name: what a start does must not depend on how an engine keeps them. */
 export function halfRemoved(shards: Iterable<ShardState>, slices: Iterable<SliceState>): readonly ShardName[] {
   const holding = new Set([...slices].filter(({ objects }) => objects > 0).map(({ slice }) => slice.shard));
   const half = [...shards].filter(({ shard, removed }) => removed && holding.has(shard));

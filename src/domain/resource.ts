@@ -1,6 +1,6 @@
 /**
- * What kind of objects a key or a scope speaks of: group and plural, and, for a type that a ClusterCachedResource
- * declares, the identity hash that tells two same-named resources apart. Built-in types have no identity: ''.
+ * The type of a key or a scope: group and plural, and, for a type that a ClusterCachedResource
+ * declares, the identity hash that distinguishes same-named resources. Built-in types have no identity: ''.
  */
 export type Resource = Readonly<{ group: string; resource: string; identity: string }>;
 

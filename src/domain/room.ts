@@ -1,20 +1,20 @@
 /**
- * Room in memory for what one client is sent and has not taken yet. Whoever makes bytes for it takes room for them; whoever has sent
- * them gives it back. The end of the client gives back whatever is left, and ends every wait.
+ * Room in memory for what is made for one client and not yet taken. Whoever makes bytes for it reserves room first; whoever has sent
+ * them returns it. When the client ends, what is left is returned, and every wait ends.
  */
 export interface Room {
   /** False when there is none now. */
   tryTake(bytes: number): boolean;
-  /** Resolves once there is room: with false when the client went away first. */
+  /** Resolves once there is room, or with false when the client went away first. */
   take(bytes: number): Promise<boolean>;
   /** For what is in memory already, however much room there is. */
   add(bytes: number): void;
   give(bytes: number): void;
-  /** From now on exactly these bytes are in memory for it: its answer, whatever room was taken to make it. */
+  /** From now on exactly these bytes are in memory for it: its answer, whatever room was reserved to make it. */
   settle(bytes: number): void;
 }
 
-/** Reads each piece only once there is room for one of `pieceBytesMax`, and hands it on with room taken for what it really is. Ends when the client is gone. */
+/** Reads each piece only once there is room for one of `pieceBytesMax`, then keeps only the room it needs. Ends when the client is gone. */
 export async function* withRoom(
   pieces: AsyncIterable<Uint8Array>,
   room: Pick<Room, 'take' | 'add' | 'give'>,

@@ -4,8 +4,8 @@
  *   bytes equal ──▶ same        floats differ ──▶ not the same        else: exact values decide
  *
  * Each step is dearer than the one before and rarer: comparing bytes answers kcp's repetitions, native parsing finds what a
- * real update changed, and only texts that differ in member order or in the spelling of numbers get to the lossless trees.
- * Equal numbers are equal as floats, so a difference there is one. Nothing recurses: text may nest 10,000 deep.
+ * real update changed, and only texts that differ in member order or in the spelling of numbers need the lossless trees.
+ * Equal numbers are equal as floats, so a difference there proves one. Nothing recurses: text may nest 10,000 deep.
  */
 import { Buffer } from 'node:buffer';
 import { parseJson } from './json-parser.js';

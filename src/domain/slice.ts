@@ -1,7 +1,7 @@
 import { formatResource, type Resource } from './resource.js';
 import type { ShardName } from './shard.js';
 
-/** The objects of one type on one shard: what is synced as a whole, and what freshness is told of. */
+/** The objects of one type on one shard: what is synced as a whole, and what freshness is reported of. */
 export type Slice = Readonly<{ shard: ShardName; resource: Resource }>;
 
 /** The one text for a slice, usable as the key of a map. */
@@ -9,7 +9,7 @@ export function formatSlice({ shard, resource }: Slice): string {
   return `${shard}|${formatResource(resource)}`;
 }
 
-/** Without the text of either. */
+/** Compares without making either text. */
 export function isSameSlice({ shard, resource }: Slice, other: Slice): boolean {
   return (
     shard === other.shard &&

@@ -2,7 +2,7 @@ import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { Snapshot } from './ports.js';
 
-/** All pages of a snapshot, which is closed behind the last one or where the reader stops. */
+/** All pages of a snapshot, which is closed after the last one or where the reader stops. */
 export async function* snapshotPages(snapshot: Snapshot): AsyncGenerator<readonly StoredObject[]> {
   try {
     let after: Key | undefined;

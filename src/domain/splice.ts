@@ -1,6 +1,6 @@
 /**
  * Puts into a stored body, on its way out, what is not stored with it: the resourceVersion, and the apiVersion when it is
- * read in another served version than the one it was stored in (W11). Copies bytes, parses nothing.
+ * read in another served version than it was stored in (W11). Copies bytes, parses nothing.
  */
 import { member, scanObject } from './object-text.js';
 import type { Body } from './object.js';
@@ -8,7 +8,7 @@ import type { Body } from './object.js';
 const encoder = new TextEncoder();
 const quote = 0x22;
 
-/** The text that belongs at `revisionAt`: before a member that begins there, else behind the last one. */
+/** The text that belongs at `revisionAt`: before a member that begins there, else after the last one. */
 export function revisionText({ bytes, marks: { revisionAt } }: Body, resourceVersion: string): string {
   return bytes[revisionAt] === quote ? `"resourceVersion":"${resourceVersion}",` : `,"resourceVersion":"${resourceVersion}"`;
 }

@@ -1,6 +1,6 @@
 /**
  * What `GET /services/cache/status` answers (D10): which cache this is, its neighbours in the tree, and how fresh each shard's part of
- * it is. Ages are durations, never clock times, for the clocks of two machines never agree. Members are only ever added; a reader
+ * it is. Ages are durations, never clock times, because the clocks of two machines never agree. Members are only ever added; a reader
  * ignores what it does not know.
  *
  *   {"cache": {"id": "c-1", "version": "0.1.0", "epoch": 1234567, "resourceVersion": "…", "ready": true},
@@ -30,17 +30,17 @@ export type StatusReport = Readonly<{
     version: string;
     epoch: number;
     resourceVersion: string;
-    /** What /readyz says. */
+    /** What /readyz answers. */
     ready: boolean;
   }>;
-  /** Undefined: the cache is of a version that knows no tree. */
+  /** Undefined: the cache is of a version without a tree. */
   tree: TreeStatus | undefined;
-  /** That this process uses. None also where the cache is of a version that does not tell. */
+  /** The certificates that this process uses. Empty also where the cache's version does not report them. */
   certificates: readonly CertificateStatus[];
   shards: readonly ShardStatus[];
 }>;
 
-/** `use`: `serving`, `client-ca` or `parent`. `notAfter` is what stands in the certificate; `expiresInMs` is by the clock of the cache, negative once it has expired. */
+/** `use`: `serving`, `client-ca` or `parent`. `notAfter` is from the certificate; `expiresInMs` by the cache's clock, negative once expired. */
 export type CertificateStatus = Readonly<{
   use: string;
   file: string;
@@ -53,11 +53,11 @@ export type CertificateStatus = Readonly<{
 export type TreeStatus = Readonly<{
   /** How this cache is known to its parent; null when it has none. */
   name: string | null;
-  /** Ids of caches: this one, its parent, and so on, as far as those above have told. */
+  /** Ids of caches: this one, its parent, and so on, as far as those above have sent them. */
   route: readonly string[];
-  /** How many of them are above this one; null while there is a parent that has not sent. */
+  /** How many of them are above this one; null while there is a parent that has not sent its route. */
   hops: number | null;
-  /** Whether every shard is known here that any cache of the tree knows: all neighbours that it ever had are connected, and say the same. */
+  /** Whether every shard is known here that any cache of the tree knows: all neighbours that it ever had are connected, and complete too. */
   complete: boolean;
   parent: ParentStatus | null;
   /** In the order of their names, those that are away included. */
@@ -68,7 +68,7 @@ export type LinkStatus = Readonly<{
   /** Of the cache at the other end; null while none was ever there. */
   cacheId: string | null;
   connection: LinkConnection;
-  /** A resourceVersion of that cache: all that it lets through up to there is durable here. Null: nowhere yet. */
+  /** A resourceVersion of that cache: all that it lets through up to there is durable here. Null: there is none yet. */
   position: string | null;
   /** Null while the link is down, or has only just been opened. */
   sending: SendingStatus | null;
@@ -84,7 +84,7 @@ export type ParentStatus = LinkStatus &
     url: string;
     /** In a row, while the parent is away. */
     failures: number;
-    /** Why the last connection ended or never came about; null while there is nothing to tell. */
+    /** Why the last connection ended or was never made; null while there is nothing to report. */
     message: string | null;
   }>;
 
@@ -94,15 +94,15 @@ export type ChildStatus = LinkStatus & Readonly<{ name: string; agent: string | 
 /** What goes over a link from here. Counts are since the link was opened. */
 export type SendingStatus = Readonly<{
   slices: number;
-  /** Those that the other end has synced in full and follows by changes. */
+  /** Those that the other end has all of, and that changes alone keep up. */
   current: number;
   /** Changes of this cache that were not looked at yet for this link. */
   behind: number;
-  /** How old the oldest is that was sent and not acknowledged. */
+  /** How long ago the oldest change was sent that is not acknowledged. */
   lagMs: number;
-  /** How often the other end has asked for a slice anew. */
+  /** How often the other end has asked for a resync. */
   resynced: number;
-  /** Slices of which the other end does not take something. */
+  /** Slices of which the other end refuses something. */
   refused: number;
 }>;
 
@@ -110,16 +110,16 @@ export type SendingStatus = Readonly<{
 export type ReceivingStatus = Readonly<{
   /** Shards that it claims for an origin behind it, as long as it is open. */
   claims: number;
-  /** Of shards whose side is this link. */
+  /** Of shards whose via is this link. */
   slices: number;
   current: number;
-  /** Objects that were not taken. */
+  /** Objects that were refused. */
   refused: number;
-  /** How often it was compared what both ends hold of a slice, how long ago last (null: never), and how often it was not the same. */
+  /** How often what both ends hold of a slice was compared, how long ago last (null: never), and how often it differed. */
   compared: number;
   comparedAgoMs: number | null;
   differed: number;
-  /** Claims of shards that were not heard. */
+  /** Claims of shards that were ignored. */
   unheard: number;
 }>;
 
@@ -128,27 +128,27 @@ export type PolicyTexts = Readonly<{ up: string; down: string }>;
 
 export type ShardStatus = Readonly<{
   shard: ShardName;
-  /** Where the truth about it comes from; null when it is nobody's. */
+  /** Where its objects come from; null when it is nobody's. */
   via: Via | null;
-  /** Of the pusher that has the shard; left out when none ever claimed it. */
+  /** Of the pusher that has the shard; left out when it is written over plain HTTP, or unknown. */
   term?: Term;
   /** Whether an operator removed it and nobody came back since. */
   removed: boolean;
   connection: ShardConnection;
-  /** How many pushers wait at this cache for whoever has the shard to be gone. */
+  /** How many pushers wait at this cache until the shard's pusher is gone. */
   standbys: number;
   slices: readonly SliceStatus[];
 }>;
 
-/** Whether the pusher of a shard is there, at this cache or, as far as the link has told, behind one; since when that is known. */
+/** Whether the pusher of a shard is connected, at this cache or, as far as the link has reported, at one behind it; since when that is known. */
 export type ShardConnection =
   /** `peer`: an address, or the name or the id of the cache that the shard is behind. */
   | Readonly<{ kind: 'connected'; forMs: number; peer: string }>
   | Readonly<{ kind: 'away'; forMs: number }>
-  /** Written over plain HTTP: there is no connection that could be there or not. */
+  /** Written over plain HTTP: there is no connection. */
   | Readonly<{ kind: 'plain' }>;
 
-/** `removes`: so many objects. It is made in `releaseInMs` if nobody confirms it before. */
+/** `removes`: so many objects. The removal is made in `releaseInMs` if nobody confirms it before. */
 export type HeldStatus = Readonly<{ removes: number; forMs: number; releaseInMs: number }>;
 
 export type SliceStatus = Readonly<{
@@ -157,9 +157,9 @@ export type SliceStatus = Readonly<{
   identity: string;
   /** Whether it was ever synced in full. */
   everSynced: boolean;
-  /** Whether every object that the shard has of it is here, as of `lagMs` ago: an object that is not here is nowhere. */
+  /** Whether every object that the shard has of it is here, as of `lagMs` ago: an object that is not here does not exist. */
   whole: boolean;
-  /** By the term that has the shard now, by an earlier one, by none; or assumed, for plain HTTP tells no end. */
+  /** By the shard's present term, by an earlier one, by none; or assumed, because plain HTTP sends no end. */
   syncedIn: 'this-term' | 'earlier' | 'never' | 'assumed';
   /** Whether changes alone keep it up with the link that it comes over; null when it comes over none. */
   current: boolean | null;
@@ -172,8 +172,8 @@ export type SliceStatus = Readonly<{
   changedAgoMs: number | null;
   /** How old the oldest change is that the pusher knows and that is not durable where it pushes; null when nobody reports it. */
   lagMs: number | null;
-  /** Whether the pusher has its source before it; null when nobody reports it. */
+  /** Whether the pusher is connected to its source; null when nobody reports it. */
   sourceConnected: boolean | null;
-  /** A removal of much of it that waits to be confirmed; null when none does. */
+  /** A removal of much of it that is held; null when none is. */
   held: HeldStatus | null;
 }>;

@@ -1,13 +1,13 @@
 /**
  * Kubernetes' strategic merge patch for the client-go groups a cache holds (contract W12), after apimachinery's strategicpatch.
  *
- * M1 Objects merge, null removes; a list takes the place of the old one unless `shapes` names its merge key (or that it is a set).
+ * M1 Objects merge, null removes; a list replaces the old one unless `shapes` names its merge key (or that it is a set).
  * M2 Directives are obeyed and never stored: $patch (replace, delete, merge), $deleteFromPrimitiveList/…, $setElementOrder/…, $retainKeys.
  * M3 What the patch does not name is shared with the target, not copied (json-tree.ts T3).
  * M4 Members of a list are found by key in a map, so the work is linear in the lists that the patch names. Depth is that of the patch,
  *    at most 200.
  *
- * Measured against strategicpatch itself on 40,000 random patches. It differs on purpose where upstream loses what was meant: `$patch: replace`
+ * Compared with strategicpatch itself on 40,000 random patches. It differs on purpose where upstream loses what was meant: `$patch: replace`
  * of a member that is not there sets it (upstream drops it), and directives inside a new list item are obeyed (upstream stores them).
  * No package does this: the schema is Kubernetes' own, in struct tags of its Go types.
  */
@@ -20,7 +20,7 @@ import type { Parsed } from './parsed.js';
 
 const depthMax = 200;
 
-/** What is known of a member: for a list its merge key ('' for a set of scalars), and what is known of the members below. */
+/** A member: for a list its merge key ('' for a set of scalars), and the members below. */
 type Shape = Readonly<{ mergeKey?: string; members?: ReadonlyMap<string, Shape> }>;
 
 const metadata: Shape = members({ ownerReferences: { mergeKey: 'uid' }, finalizers: { mergeKey: '' } });
@@ -163,7 +163,7 @@ function retainKeys(merged: Map<string, JsonTree>, patch: JsonObject): void {
   }
 }
 
-/** A value of the patch that is taken as it is: without directives and without members that are null; undefined when it is one itself. */
+/** A value of the patch that is used as it is: without directives and members that are null; undefined when it is itself a directive or null. */
 function plain(value: JsonTree, depth: number): JsonTree | undefined {
   if (depth > depthMax) throw bad(`the patch nests deeper than ${depthMax}`);
   if (isJsonArray(value)) return value.flatMap((item) => plainItem(item, depth + 1));
@@ -178,7 +178,7 @@ function plain(value: JsonTree, depth: number): JsonTree | undefined {
   return members;
 }
 
-/** An item of a list that is taken whole; one that carries $patch is a directive and no item. */
+/** An item of a list that is used whole; one that carries $patch is a directive and no item. */
 function plainItem(item: JsonTree, depth: number): readonly JsonTree[] {
   if (isListDirective(item)) return [];
   const taken = plain(item, depth);
@@ -196,7 +196,7 @@ function isListDirective(item: JsonTree): item is JsonObject {
   return isJsonObject(item) && item.has('$patch');
 }
 
-/** What makes a list item itself: the value of its merge key or, in a set, its own. */
+/** What identifies a list item: the value of its merge key or, in a set, its own. */
 function keyOf(item: JsonTree, mergeKey: string): string {
   const key = mergeKey === '' ? item : isJsonObject(item) ? item.get(mergeKey) : undefined;
   if (key === undefined) throw bad(`an item of the list does not contain the declared merge key: ${mergeKey}`);

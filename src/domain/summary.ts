@@ -1,6 +1,6 @@
 /**
  * What a slice holds, as SHA-256s over its objects in the order of their keys, one for each bucket: nobody can choose objects so that two different slices
- * have the same (unlike digest.ts, whose sum follows every change but can be matched). Two caches that have the same hold the same objects, byte
+ * have the same (unlike digest.ts, whose sum can follow every change but can be matched). Two caches with the same ones hold the same objects, byte
  * for byte but for their resourceVersions.
  *
  *   256 buckets ──┬── as many as the slice is worth: about 32 objects each       a coarse digest is the SHA-256 of the fine ones it stands for,
@@ -18,7 +18,7 @@ export class Summary {
   #objects = 0;
   #fine: readonly Buffer[] | undefined;
 
-  /** Objects behind all that were added before, in the order of their keys. */
+  /** Adds objects whose keys come after all that were added before, in order. */
   add(objects: readonly StoredObject[]): void {
     for (const { key, body } of objects) {
       // Each part with its length, so that no two lists of objects are the same bytes.

@@ -1,5 +1,5 @@
 /**
- * What is changed in the text of an object: spans and what stands there instead. Everything between them is copied, byte for
+ * What is changed in the text of an object: spans and their replacements. Everything between them is copied, byte for
  * byte (D1). Edits may touch but never overlap.
  */
 import { Buffer } from 'node:buffer';
@@ -10,7 +10,7 @@ export type Edit = Readonly<{ start: number; end: number; text: string }>;
 
 const encoder = new TextEncoder();
 
-/** Each annotation gets its value: replaced where it stands with another one, else inserted before all others. */
+/** Each annotation gets its value: replaced where it has another one, else inserted before all others. */
 export function annotationEdits(
   { bytes, annotations }: ObjectText,
   metadata: Members,
@@ -68,10 +68,10 @@ export function mergeEdits(edits: readonly Edit[]): readonly Edit[] {
 /** Where new bytes are put. */
 export type Allocate = (length: number) => Uint8Array;
 
-/** A buffer for each, of its own and not filled with zeros: whoever asks for it writes all of it. */
+/** A buffer for each, of its own and not filled with zeros: the caller writes all of it. */
 export const ownBuffer: Allocate = (length) => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
 
-/** The same bytes, not a copy, when nothing is to be changed. */
+/** The same bytes, not a copy, when there are no edits. */
 export function applyEdits(bytes: Uint8Array, edits: readonly Edit[], allocate = ownBuffer): Uint8Array {
   if (edits.length === 0) return bytes;
   const texts = edits.map(({ text }) => encoder.encode(text));

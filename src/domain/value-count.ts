@@ -1,4 +1,4 @@
-/** How many values JSON text has, about: what its tree will take in memory is told by that, not by its length. */
+/** How many values JSON text has, about: they decide what its tree will take in memory, not its length. */
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 
 /** Counted no further than just past `max`. An empty array or object counts as one, or two. */
@@ -7,7 +7,7 @@ export function countValues(json: Uint8Array, max: number): number {
   for (let at = 0; at < json.length && count <= max; at++) {
     const byte = json[at];
     if (byte === quote) at = closingQuote(json, at);
-    // Behind each comma and each bracket that opens, 0x5b or 0x7b, stands a value.
+    // After each comma and each bracket that opens, 0x5b or 0x7b, stands a value.
     else if (byte === comma || byte === 0x5b || byte === 0x7b) count += 1;
   }
   return count;

@@ -1,4 +1,4 @@
-/** Which values are taken: one of `allowed`, where that is given, and none that is `banned`. */
+/** Which values match: one of `allowed`, where that is given, and none that is `banned`. */
 export type ValueRule = Readonly<{ allowed: ReadonlySet<string> | undefined; banned: ReadonlySet<string> }>;
 
 export function meetsValueRule({ allowed, banned }: ValueRule, value: string): boolean {

@@ -1,5 +1,5 @@
 /**
- * Where a cache's truth about a shard comes from: its own pushers, one child, or the parent. A child is known by the name that
+ * Where a cache's objects of a shard come from: its own pushers, one child, or the parent. A child is known by the name that
  * its certificate gives it, which outlives its disk.
  */
 export type Neighbour = 'parent' | `child/${string}`;
@@ -16,8 +16,8 @@ export function childOf(via: Via): string | undefined {
 }
 
 /**
- * Whether what a cache has of a shard goes to the cache at the other end of a link. The table of the tree: nothing goes back to
- * the neighbour it came from, and nothing of the parent's goes up, for that is the neighbour it came from (G11).
+ * Whether what a cache has of a shard goes to the cache at the other end of a link. Nothing goes back to
+ * the neighbour it came from (G11), and so nothing that came from the parent goes up.
  *
  *   shard's via    to the parent   to child d
  *   local          yes             yes

@@ -1,11 +1,11 @@
-/** What the kube face asks of the intake. Every text that came from outside is still unchecked here. */
+/** What the kube face asks of the intake. No text that came from outside is checked yet. */
 import type { ServedType } from './catalogue.js';
 import type { ClusterName } from './cluster.js';
 import type { Key } from './key.js';
 import type { StoredObject } from './object.js';
 import type { ShardName } from './shard.js';
 
-/** What becomes of names that stand twice in a body (W14). */
+/** What to do with names that stand twice in a body (W14). */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
 export type CreateRequest = Readonly<{

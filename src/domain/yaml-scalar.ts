@@ -1,5 +1,5 @@
 /**
- * What a plain YAML scalar means, as sigs.k8s.io/yaml (goyaml v2) reads it, since that is what stands behind upstream's
+ * What a plain YAML scalar means, as sigs.k8s.io/yaml (goyaml v2) reads it, because that is upstream's
  * `application/yaml`: YAML 1.2's core schema and, from 1.1, `yes`, `on`, `0b11`, `1_000` and octal `017`; dates are strings.
  *
  * Numbers lose nothing: a decimal keeps its digits and is only brought into JSON's grammar (`+5` is 5, `.5` is 0.5).
@@ -35,7 +35,7 @@ const unprintable = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 /** A string that reads back as itself: plain where nothing can misread it, else quoted as in JSON. */
 export function formatScalar(text: string): string {
-  // Tested up to a bound, for the pattern needs room on the stack for each character.
+  // Tested up to a bound, because the pattern needs room on the stack for each character.
   const plain = text.length <= plainCharactersMax && plainPattern.test(text) && resolvePlain(text) === text;
   return plain ? text : escapeUnprintable(JSON.stringify(text));
 }

@@ -2,7 +2,7 @@
  * YAML of request bodies and of answers to `Accept: application/yaml`, to and from the lossless tree.
  *
  * The `yaml` library reads syntax only (its failsafe schema); what scalars mean is ours (yaml-scalar.ts). Its defaults are not safe
- * for what strangers send, so:
+ * for text from strangers, so:
  *
  * Y1 At most 200 collections are open at once, checked token by token. Deeper text takes the library to the end of the stack,
  *    where a regular expression that V8 compiles there aborts the process; no `catch` helps.

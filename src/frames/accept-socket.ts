@@ -1,6 +1,6 @@
 /**
- * The server's end of the upgrade to a websocket. Whether the caller may have one has been decided: here it is made, or the
- * request is answered with an error of plain HTTP and a Status as its body, and the connection ends.
+ * The server's end of the upgrade to a websocket. Whether the caller may have one is decided before. This makes the websocket, or
+ * answers the request with a plain HTTP error and a Status as its body, and ends the connection.
  */
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -21,13 +21,13 @@ export class SocketAcceptor {
       ...websocketLimits(options),
       noServer: true,
       clientTracking: false,
-      // Offered, or it would not have come to this.
+      // `accept` has checked that it was offered.
       handleProtocols: () => subprotocol,
     });
     this.#server.on('wsClientError', (error, socket) => refuseBadRequest(socket, error.message));
   }
 
-  /** Undefined when the handshake was none, which has been answered. */
+  /** Undefined when there was no valid handshake; then an error has been sent. */
   async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<FrameSocket | undefined> {
     if (!offersSubprotocol(request)) {
       refuseBadRequest(socket, `the websocket subprotocol ${subprotocol} was not offered`);
@@ -51,7 +51,7 @@ export function refuseUpgrade(socket: Duplex, httpCode: number, json: string, he
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(json)),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  // The HTTP server listens no longer, and a peer that is gone must not end the process.
+  // The HTTP server listens for errors no longer, and a peer that is gone must not end the process.
   socket.on('error', () => socket.destroy());
   socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${httpCode} ${STATUS_CODES[httpCode] ?? ''}\r\n${lines.join('')}\r\n${json}`);

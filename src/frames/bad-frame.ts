@@ -1,4 +1,4 @@
-/** What came is no frame. The message says what is wrong and quotes nothing of it, so that it can be logged and sent back. */
+/** What came is not a valid frame. The message says what is wrong and quotes nothing of it, so that it can be logged and sent back. */
 export class BadFrame extends Error {
   constructor(message: string) {
     super(message);

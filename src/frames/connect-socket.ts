@@ -48,7 +48,7 @@ export async function connectSocket(
 ): Promise<FrameSocket> {
   if (!URL.canParse(url)) throw new CacheError(`${JSON.stringify(url)} is no URL`);
   const { protocol, host } = new URL(url);
-  // Nothing of ours crosses a network in the clear, and the mask below counts on it.
+  // Nothing of ours crosses a network in the clear, and the mask below relies on that.
   if (protocol !== 'https:' && protocol !== 'wss:') throw new CacheError(`${protocol}//${host} is no URL of https or wss`);
   if (signal.aborted) throw new CacheError(`cannot connect to ${host}: given up`);
 
@@ -61,7 +61,7 @@ export async function connectSocket(
   const abort = (): void => fail(new Error('given up'));
   const cancelTimeout = clock.after(options.connectTimeoutMs, () => fail(new Error('it takes too long')));
   signal.addEventListener('abort', abort, { once: true });
-  // Stays: a socket that is cut off while it connects says so once more.
+  // Stays: a socket that is cut off while it connects emits a second error.
   socket.on('error', fail);
   socket.once('unexpected-response', (_, response) => readRefusal(response, fail));
   socket.once('open', () => {
@@ -77,7 +77,7 @@ export async function connectSocket(
   }
 }
 
-/** Throws at once at a key or certificate that is none. */
+/** Throws at once when a key or certificate is invalid. */
 function begin(url: string, options: ClientOptions): WebSocket {
   try {
     return new WebSocket(url, [subprotocol], options);
@@ -100,14 +100,14 @@ function clientOptions({ ca, certificate, key, serverName }: ClientIdentity, opt
     ...websocketLimits(options),
     ...tls,
     followRedirects: false,
-    // Masks keep scripts in browsers from writing to proxies what these take for HTTP. Nobody between the ends sees into TLS, so ours
-    // is of zeros, which ws knows to leave out. Masking costs a copy of every body here and a pass over it there: 9.6 instead of
+    // Masks keep scripts in browsers from sending what a proxy would read as HTTP. Nobody between the ends sees into TLS, so our mask
+    // is zeros, which ws knows to leave out. Masking costs a copy of every body here and a pass over it there: 9.6 instead of
     // 3.8 microseconds of both ends' time for an object of 2.5 kB.
     generateMask: (mask) => mask.fill(0),
   };
 }
 
-/** The answer is read as far as it is needed for a message, or as far as it comes. */
+/** Reads the answer as far as a message needs it, or as far as it comes. */
 function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -124,7 +124,7 @@ function readRefusal(response: IncomingMessage, fail: (cause: Error) => void): v
   response.once('error', finish);
 }
 
-/** A Status has a message; what else answers is quoted as it is. */
+/** The message of a Status; any other answer is quoted as it is. */
 function messageOf(text: string): string {
   try {
     const status: unknown = JSON.parse(text);

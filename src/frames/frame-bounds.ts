@@ -1,8 +1,8 @@
-/** How long the parts of a frame may be. A key's texts have no bound of their own: a bad key is refused alone, and its frame is taken. */
+/** How long the parts of a frame may be. A key's texts have no bound of their own: a bad key is refused alone, and its frame is accepted. */
 export const frameBounds = Object.freeze({
   /** Of names, ids, versions, hashes. */
   nameCharactersMax: 1024,
-  /** Of what is meant for people; longer ones are cut by the writer. */
+  /** Of messages for people; the writer cuts longer ones. */
   messageCharactersMax: 4096,
   policyCharactersMax: 256 * 1024,
   /** Of a cache's id where claims name it. */

@@ -1,8 +1,8 @@
-/** What the members of a frame may be: each function gives the member as its type, or throws BadFrame and says which it was. */
+/** Parsers of the members of a frame. Each returns the member as its type, or throws a BadFrame that names it. */
 import { BadFrame } from './bad-frame.js';
 import { frameBounds } from './frame-bounds.js';
 
-/** A member that has come, with its name for what is thrown. */
+/** A member that has come, with its name for error messages. */
 export type Member = Readonly<{ value: unknown; name: string }>;
 
 export function asList({ value, name }: Member): readonly unknown[] {
@@ -11,12 +11,12 @@ export function asList({ value, name }: Member): readonly unknown[] {
   return value;
 }
 
-/** `parse` is given each member of the list. */
+/** Calls `parse` for each member of the list. */
 export function asListOf<T>({ value, name }: Member, parse: (member: Member) => T): readonly T[] {
   return asList({ value, name }).map((one) => parse({ value: one, name }));
 }
 
-/** A list of records laid end to end, `width` members each: at least one. `parse` is told where each begins. */
+/** A list of at least one record laid end to end, `width` members each. Calls `parse` with the place where each begins. */
 export function asRows<T>({ value, name }: Member, width: number, parse: (members: readonly unknown[], at: number) => T): readonly T[] {
   if (!Array.isArray(value) || value.length === 0 || value.length % width !== 0)
     throw new BadFrame(`${name} is no list of ${width} members each`);
@@ -36,7 +36,7 @@ export function asMessage(member: Member): string {
   return asText(member, frameBounds.messageCharactersMax);
 }
 
-/** 0 or above: the shape of the message has been checked. */
+/** 0 or above: msgpack-shape.ts has checked that. */
 export function asCount({ value, name }: Member): number {
   if (typeof value !== 'number') throw new BadFrame(`${name} is no number`);
   return value;
@@ -52,19 +52,19 @@ export function asFlag({ value, name }: Member): boolean {
   return value;
 }
 
-/** A text that `parse` knows. */
+/** A text that `parse` accepts. */
 export function asParsed<T>({ value, name }: Member, parse: (text: string) => T | undefined): T {
   const known = typeof value === 'string' ? parse(value) : undefined;
   if (known === undefined) throw new BadFrame(`${name} is none`);
   return known;
 }
 
-/** nil, or what `parse` makes of it. */
+/** nil, or what `parse` returns for it. */
 export function asOptional<T>(member: Member, parse: (member: Member) => T): T | undefined {
   return member.value === null ? undefined : parse(member);
 }
 
-/** A member that came into its frame after the first who write it: missing is nil. */
+/** A member that was added to its frame later than the first writers of the frame: missing is nil. */
 export function asAdded<T>(member: Member, parse: (member: Member) => T): T | undefined {
   return member.value === undefined ? undefined : asOptional(member, parse);
 }

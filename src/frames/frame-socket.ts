@@ -1,8 +1,8 @@
 /**
  * The face of an open websocket, the same at both ends: frames out, frames in, the way it ends.
  *
- * Bounds: unread messages as in unread-messages.ts, behind which the network waits; unsent bytes up to `bufferedBytesMax` and one
- * frame, behind which the peer is cut off. A sender that waits for `drained` never comes near it.
+ * Bounds: unread messages as in unread-messages.ts, after which the network waits; unsent bytes up to `bufferedBytesMax` and one
+ * frame, after which the peer is cut off. A sender that waits for `drained` never comes near that.
  *
  * A peer that floods, sends text or breaks the websocket protocol ends the frames with a BadFrame; one that is silent is cut off.
  */
@@ -34,7 +34,7 @@ export class FrameSocket implements FrameConnection {
   #drained: Deferred<void> | undefined;
   #cancelGrace: (() => void) | undefined;
 
-  /** `socket` is open, and in this very tick: what comes later must find us listening. */
+  /** `socket` has opened in this very tick: what comes later must find a listener. */
   constructor({ socket, peer, clock }: FrameSocketParts, options: FrameSocketOptions) {
     this.peer = peer;
     this.#socket = socket;
@@ -119,14 +119,14 @@ export class FrameSocket implements FrameConnection {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping(String(this.#clock.now()));
   }
 
-  /** An error of the network is the end of the frames; one that ws calls by a name of its own is the peer's doing. */
+  /** An error of the network ends the frames. An error with a code of ws' own is the peer's fault. */
   #break(error: Error): void {
     const isPeers = 'code' in error && typeof error.code === 'string' && error.code.startsWith('WS_ERR_');
     this.#unread.end(isPeers ? new BadFrame(error.message) : undefined);
     this.#startGrace();
   }
 
-  /** Nothing more is read: what the peer still sends is dropped, up to its own close. */
+  /** Stops reading: what the peer still sends, up to its own close, is dropped. */
   #finish(): void {
     this.#unread.drop();
     this.#liveness.stop();

@@ -40,31 +40,30 @@
  * Sequence: mutations are numbered from 1 in each connection and direction. A put or delete frame carries the number of its first
  * one, and they count on from there; begin, end, progress, digest and report are one each. An ack or refuse names one of these numbers.
  *
- * A position is a resourceVersion of the sending cache's store: everything that crosses of what it holds up to there was sent before
- * the progress, or with the put or delete, that names it. It is stored together with what it came with. A digest holds for what was sent
- * before it. A report of freshness holds for what was sent before it as well, and answers a heartbeat: everything that the sender held when
- * heartbeat NUMBER came was sent before the report that names NUMBER; 0 answers none. Order is all they need.
+ * A position is a resourceVersion of the sending cache's store. Everything that the sender held up to there, and that crosses, was sent before
+ * the progress, or with the put or delete, that names it. The receiver stores it together with what it came with. A digest holds for what was
+ * sent before it. So does a report of freshness. It also answers a heartbeat: everything that the sender held when heartbeat NUMBER came was
+ * sent before the report that names NUMBER; 0 answers none. This needs nothing but order.
  *
- * A begin that compares is answered with a summary of what the receiver holds then, by the number of the begin: SHA-256 digests of 32 bytes each, of up
- * to 256 buckets (domain/summary.ts, domain/buckets.ts), none where it has none to give. The sender sends the objects of the buckets that differ from its
- * own, and an end that names these: the others are the same, and only of these anything is to be removed.
+ * The receiver answers a begin that compares with a summary of what it holds then, under the number of the begin: SHA-256 digests of 32 bytes each, of up
+ * to 256 buckets of keys (domain/summary.ts, domain/buckets.ts), or none where it has none to give. The sender sends the objects of the buckets that differ
+ * from its own, and an end that names these. The others are the same; only of these is anything removed.
  *
- * The swept are keys that a sync did not name, and that the receiver has let go of since: the sender may have lost them.
+ * The swept are keys that a sync did not name, and that the receiver has removed since: the sender may have lost them.
  *
- * The position of an ack is one of the receiving cache's store: everything that was acknowledged stands at it or before. A shard brings the last
- * one back in its hello; a cache whose store does not know it has lost what it acknowledged, and names no slice as synced.
+ * The position of an ack is one of the receiving cache's store, at or above everything that was acknowledged. A shard sends the last
+ * one back in its hello. A cache whose store does not know it has lost what it acknowledged, and names no slice as synced.
  *
  * Types names every slice that the shard has, once its pusher has read enough of its source to know, and again whenever they change. The cache
- * removes what it holds of any other slice of that shard. A slice that is new is named before its begin; a pusher that does not know, or not any
- * more, sends no types, and nothing is removed.
+ * removes what it holds of any other slice of that shard. A new slice is named before its begin. A pusher that does not know, or no longer
+ * knows, sends no types, and nothing is removed.
  *
  * Liveness is the websocket's own ping and pong; there are no frames for it.
  *
- * Ladder. Frames are additive: a new member goes to the end, an older reader ignores it. What an older reader would
+ * Ladder. Frames are additive: a new member goes to the end, and an older reader ignores it. What an older reader would
  * misread is a new version, negotiated in hello, with golden bytes kept for the old one.
- *   v1: all of the above. What only caches say was settled before any cache spoke it. Who
- *       ignores the position of a put or delete learns a later one with the next progress; who ignores that of an ack resyncs everything
- *       whenever it connects.
+ *   v1: all of the above. A reader that ignores the position of a put or delete learns a later one with the next progress. A shard that
+ *       ignores the position of an ack resyncs everything whenever it connects.
  */
 import type { BucketSet } from '../domain/buckets.js';
 import type { Offer } from '../domain/claim.js';
@@ -80,7 +79,7 @@ export type FrameOf<Kind extends Frame['kind']> = Extract<Frame, { kind: Kind }>
 /** How much may be sent and not yet acknowledged. */
 export type Credit = Readonly<{ mutations: number; bytes: number }>;
 
-/** What the receiving side takes at most. */
+/** What the receiving end accepts at most. */
 export type FrameLimits = Readonly<{ frameBytesMax: number; frameMutationsMax: number; bodyBytesMax: number }>;
 
 /**
@@ -94,7 +93,7 @@ export type PushedObject = Readonly<{
   cluster: string;
   namespace: string;
   name: string;
-  /** The source's own version of it: told, never compared. */
+  /** The source's own version of it: sent, never compared. */
   sourceVersion: string;
   /** JSON text. Undefined: whatever the receiver holds under this key is kept. */
   body: Uint8Array | undefined;
@@ -103,13 +102,13 @@ export type PushedObject = Readonly<{
 export type PushedKey = Readonly<{ cluster: string; namespace: string; name: string }>;
 
 /**
- * What a sender knows of the freshness of a slice: whether its source is connected, whether it was reported as a whole, and how old the oldest
- * change is that is not acknowledged. `whole`: who receives it has, or will have with what comes before this, every object that the shard has of
+ * What a sender knows of the freshness of a slice: whether its source is connected, whether it is synced there (`everSynced`), and how old
+ * the oldest change is that is not acknowledged. `whole`: the receiver has, or will have with what comes before this, every object that the shard has of
  * the slice; nothing was refused on the way, and no policy keeps anything back.
  */
 export type SliceFreshness = Readonly<{ slice: Slice; connected: boolean; everSynced: boolean; lagMs: number; whole: boolean }>;
 
-/** What is known of a slice by who reports on it, beside whether it was ever reported as a whole. */
+/** What a reporter knows of a slice, beside whether it is synced. */
 export type SliceReport = Omit<SliceFreshness, 'slice' | 'everSynced'>;
 
 export type Frame =
@@ -119,11 +118,11 @@ export type Frame =
       role: 'shard' | 'cache';
       /** Of the shard, or of the cache: what its certificate says. */
       name: string;
-      /** Of a shard: which process this is, an id that it has made up for itself; '' from a cache. */
+      /** Of a shard: an id that its process has made up for itself; '' from a cache. */
       process: string;
-      /** Of a shard: what its process was given last, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
+      /** Of a shard: the last term of its process, 0 before the first. Of a cache: when its process started, in milliseconds since 1970. */
       term: Term;
-      /** Of a shard: it waits for nobody who has the shard. */
+      /** Of a shard: it takes over instead of waiting as a standby. */
       takesOver: boolean;
       /** Ids of caches from this one to the root, its own first; empty for a shard. */
       route: readonly string[];
@@ -131,10 +130,10 @@ export type Frame =
       slices: readonly Slice[];
       /** The sender's program and version, for the log. */
       agent: string;
-      /** Of a cache: for what comes down to it. */
+      /** Of a cache: credit for what comes down to it. */
       credit: Credit | undefined;
       limits: FrameLimits | undefined;
-      /** Of a shard: that of the last ack. */
+      /** Of a shard: the position of its last ack. */
       position?: string;
     }>
   | Readonly<{
@@ -142,7 +141,7 @@ export type Frame =
       protocol: number;
       cacheId: string;
       epoch: number;
-      /** That the shard's process has from now on, to be named in its next hello; 0 to a cache. */
+      /** The term of the shard's process from now on, which its next hello names; 0 to a cache. */
       term: Term;
       /** Slices that this term has synced here: it may go on with changes. All others are to be synced. */
       synced: readonly Slice[];
@@ -153,9 +152,9 @@ export type Frame =
   | Readonly<{ kind: 'delete'; sequence: number; slice: Slice; keys: readonly PushedKey[]; position?: string }>
   | Readonly<{ kind: 'begin'; sequence: number; slice: Slice; revision: string; compares?: boolean }>
   /**
-   * `count`: objects put since begin. `filterHash`: what the policies of both caches come to for the slice; '' from a shard. Without a
-   * begin before it, the slice is current with that link filter and all of it synced. `buckets`: those whose objects were
-   * sent; without it, all. `term`: of the claim of the shard for which a cache sends this; claims wait for no credit, so a later one may have overtaken it.
+   * `count`: objects put since begin. `filterHash`: of what the policies of both caches let through of the slice; '' from a shard. Without a
+   * begin before it, the slice is current with that link filter, and all of it synced. `buckets`: those whose objects were sent; without it, all.
+   * `term`: of the shard's claim for which a cache sends this; claims wait for no credit, so a later one may have overtaken it.
    */
   | Readonly<{
       kind: 'end';
@@ -171,23 +170,23 @@ export type Frame =
   | Readonly<{ kind: 'progress'; sequence: number; position: string }>
   /**
    * What the sender has chosen for a shard (domain/claim.ts). `path`: ids of caches from the origin to the sender, as far as it knows. `isYours`: the
-   * sender has the shard from who reads this, who is to send it.
+   * sender has the shard from the reader of this, which is to send it.
    */
   | (Offer & Readonly<{ kind: 'claim'; shard: ShardName; isYours: boolean }>)
   /** From a parent: its own id and those above it. */
   | Readonly<{ kind: 'route'; route: readonly string[] }>
-  /** What this side lets through, both ways: the rules as JSON text (tier/link-policy.ts). */
+  /** What this end lets through, both ways: the rules as JSON text (domain/link-policy.ts). */
   | Readonly<{ kind: 'policy'; up: string; down: string }>
   | Readonly<{ kind: 'digest'; sequence: number; slice: Slice; value: string }>
   | Readonly<{ kind: 'ack'; sequence: number; credit: Credit; position?: string }>
-  /** That mutation only. `reason` is one of domain/errors.ts. */
+  /** Refuses that mutation only. `reason` is one of domain/errors.ts. */
   | Readonly<{ kind: 'refuse'; sequence: number; reason: string; message: string }>
   | Readonly<{ kind: 'status'; freshness: readonly SliceFreshness[] }>
   /** Asks for a report. Numbered from 1 in each connection and direction; one at a time is unanswered. */
   | Readonly<{ kind: 'heartbeat'; number: number }>
   /**
-   * What has changed of freshness since the last one. `isAll`: by this, all that there is to be told was sent once. `isComplete`: every shard
-   * that anybody behind the sender knows was told of; all neighbours it ever had are there.
+   * What has changed of freshness since the last one. `isAll`: with this, everything was reported once. `isComplete`: every shard
+   * that anybody behind the sender knows was reported; all neighbours it ever had are connected.
    */
   | Readonly<{
       kind: 'report';
@@ -197,9 +196,9 @@ export type Frame =
       isAll: boolean;
       isComplete: boolean;
     }>
-  /** What the receiving side holds of what comes over this link, and the last position it was sent; in parts, the last of which says so. */
+  /** What the receiving end holds of what comes over this link, and the last position it was sent. In parts; `isLast` marks the last. */
   | Readonly<{ kind: 'resume'; position: string; held: readonly HeldSlice[]; isLast: boolean }>
-  /** The shard has its pusher, and this one waits for it to be gone; the welcome comes then. */
+  /** The shard has its pusher. This one waits until that is gone; then its welcome comes. */
   | Readonly<{ kind: 'standby' }>
   | Readonly<{ kind: 'summary'; slice: Slice; sequence: number; digests: Uint8Array }>
   /** From a shard: all that it has. */

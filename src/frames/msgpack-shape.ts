@@ -1,6 +1,6 @@
 /**
- * Looks once over a message before msgpackr sees it, and refuses all that frames do not use. msgpackr believes lengths, recurses
- * as deep as it is told and knows types that run code; this believes nothing and allocates nothing by what a message declares.
+ * Scans a message before msgpackr sees it, and refuses all that frames do not use. msgpackr trusts lengths, recurses
+ * as deep as a message nests and knows types that run code. This scan trusts nothing and allocates nothing that a message declares.
  *
  * Taken: nil, booleans, whole numbers from 0 to 2^53 - 1 however they are spelled, texts in valid UTF-8, bytes, arrays.
  * Not taken: maps, extensions, negative numbers and fractions.
@@ -12,7 +12,7 @@ import { BadFrame } from './bad-frame.js';
 
 /** A frame needs 4: frame, positions, position, slice. */
 const depthMax = 8;
-/** A hello with the longest lists that it may have needs 140,012. What a message of nothing but empty arrays costs stays within a few MiB. */
+/** The longest hello allowed needs 140,012. A message of nothing but empty arrays stays within a few MiB. */
 const valuesMax = 150_000;
 /** Up to here a loop over a text is cheaper than a call out of JavaScript. */
 const loopedBytesMax = 64;
@@ -50,7 +50,7 @@ export function checkShape(bytes: Uint8Array): void {
   }
 }
 
-/** By type: how wide the header of an array is; 0 for what is no array. */
+/** By type: how wide the header of an array is; 0 for what is not an array. */
 const arrayWidths = Uint8Array.from({ length: 256 }, (_, type) => {
   if (type >= 0x90 && type <= 0x9f) return 1;
   if (type === 0xdc) return 3;
@@ -61,7 +61,7 @@ function checkEnd(at: number, length: number): void {
   if (at < length) throw new BadFrame('there is more behind its end');
 }
 
-/** Where the value ends whose type stands before `at`. */
+/** Where the value ends; its type stands before `at`. */
 function afterScalar(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
   if (type < 0x80) return at;
   if (type >= 0xa0 && type <= 0xbf) return afterText(bytes, at, type & 0x1f);
@@ -119,7 +119,7 @@ function afterText(bytes: Uint8Array, at: number, length: number): number {
 function afterWideNumber(bytes: Uint8Array, view: DataView, { type, at }: { type: number; at: number }): number {
   const end = afterBytes(bytes, at, 8);
   const value = type === 0xcf ? Number(view.getBigUint64(at)) : view.getFloat64(at);
-  // The sign is looked for in the bytes: a zero may have one.
+  // The sign is read from the bytes, because a zero may have one.
   const negative = type === 0xcb && view.getUint8(at) >= 0x80;
   if (negative || !Number.isSafeInteger(value)) throw new BadFrame('it has a number that is none from 0 to 2^53 - 1');
   return end;

@@ -6,7 +6,7 @@
 import { Packr, Unpackr, type Options } from 'msgpackr/index-no-eval';
 import { checkShape } from './msgpack-shape.js';
 
-// msgpackr writes into the options it is given, so each side gets its own.
+// msgpackr writes into the options it is given, so packer and unpacker get their own.
 const options: Options = Object.freeze({
   useRecords: false,
   mapsAsObjects: false,
@@ -22,7 +22,7 @@ const options: Options = Object.freeze({
 const packr = new Packr({ ...options });
 const unpackr = new Unpackr({ ...options });
 
-/** Throws BadFrame at what is not of the shape that frames have. */
+/** Throws BadFrame unless the bytes have the shape of frames. */
 export function unpack(bytes: Uint8Array): unknown {
   checkShape(bytes);
   return unpackr.unpack(bytes);

@@ -15,7 +15,7 @@ declare module 'msgpackr/index-no-eval' {
 
   export class Packr {
     constructor(options: Options);
-    /** The bytes are a view of a buffer that goes on being used, but not over them. */
+    /** The bytes are a view of a buffer that stays in use; later calls do not write over them. */
     pack(value: unknown): Uint8Array;
   }
 

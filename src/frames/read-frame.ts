@@ -1,6 +1,6 @@
 /**
- * The one reader of the grammar in frame.ts. Checks every member it knows and ignores those behind them: they are of a later
- * rung of the ladder.
+ * The one reader of the grammar in frame.ts. Checks every member it knows and ignores those after them, which later versions
+ * added (see the ladder there).
  *
  * Bodies are views of the message. Slices are parsed, because they become keys; a key's own texts are as they came.
  */
@@ -199,7 +199,7 @@ function asByeReason(text: string): ByeReason | undefined {
   return Object.hasOwn(byes, text) ? (text as ByeReason) : undefined;
 }
 
-/** What a group, a plural and an identity can be made of, in any Kubernetes API: nothing that separates the parts of a key. */
+/** The characters of a group, a plural and an identity in any Kubernetes API: none that separates the parts of a key. */
 const groupPattern = /^[a-z0-9.-]{0,253}$/;
 const pluralPattern = /^[a-z0-9-]{1,253}$/;
 const identityPattern = /^[A-Za-z0-9.-]{0,253}$/;
@@ -272,7 +272,7 @@ function asLimits({ value, name }: Member): FrameLimits {
   };
 }
 
-/** How many members a record has that lies in a list end to end with others. */
+/** How many members a record has in a list of records laid end to end. */
 const objectWidth = 5;
 const keyWidth = 3;
 
@@ -291,7 +291,7 @@ function asKey(members: readonly unknown[], at: number): PushedKey {
   return { cluster: asKeyText(members[at]), namespace: asKeyText(members[at + 1]), name: asKeyText(members[at + 2]) };
 }
 
-/** Of any length: one object's key must not be able to end a session (frame-bounds.ts). */
+/** A text of any length: one object's key must not be able to end a session (frame-bounds.ts). */
 function asKeyText(value: unknown): string {
   if (typeof value !== 'string') throw new BadFrame('part of a key is no text');
   return value;

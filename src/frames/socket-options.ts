@@ -1,8 +1,8 @@
 /**
- * What a websocket may do to us, the same at both ends. ws' options are all written out, its own defaults included.
+ * What a websocket's peer may do to this process, the same at both ends. ws' options are all written out, its own defaults included.
  *
- * Bounds: a message is at most `frameBytesMax` long, in at most fragmentsMax fragments; of one that is not complete, at most a
- * piece for each chunkBytesMin of that is kept as the network brought it; at most pongsMax answers to pings wait to be sent.
+ * Bounds: a message has at most `frameBytesMax` bytes in at most fragmentsMax fragments. Of an incomplete message, pieces are kept as the
+ * network brought them, at most one for each chunkBytesMin of that length. At most pongsMax answers to pings wait to be sent.
  */
 import type { ClientOptions, ServerOptions } from 'ws';
 
@@ -10,9 +10,9 @@ export const subprotocol = 'strata.v1';
 export const connectPath = '/services/cache/connect';
 
 export type FrameSocketOptions = Readonly<{
-  /** The longest message taken. */
+  /** The longest message accepted. */
   frameBytesMax: number;
-  /** So little must be unsent for `drained` to resolve. */
+  /** `drained` resolves once no more than this is unsent. */
   bufferedBytesLow: number;
   /** With more unsent, the next frame cuts the peer off: it does not read. */
   bufferedBytesMax: number;
@@ -22,13 +22,13 @@ export type FrameSocketOptions = Readonly<{
   closeGraceMs: number;
 }>;
 
-/** We send whole messages; something between the ends may cut one up, but not into crumbs. */
+/** We send whole messages. A proxy may cut one up, but not into crumbs. */
 const fragmentsMax = 128;
-/** The smallest TLS records in use, which some begin with. A peer that sends smaller ones throughout makes us keep more than it sends. */
+/** The smallest TLS records in use; some peers begin with them. A peer that sends only smaller ones makes us keep more than it sends. */
 const chunkBytesMin = 1024;
 /** Small messages come in less than whole records. */
 const chunksMin = 256;
-/** A peer that asks and does not read the answers is cut off. */
+/** A peer that pings and does not read the answers is cut off. */
 const pongsMax = 60;
 
 /** ws' own names for the limits, some of which its types do not know yet. */

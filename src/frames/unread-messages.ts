@@ -1,8 +1,8 @@
 /**
  * Messages that have come and wait for their one reader.
  *
- * Bounds: messagesMax of them, or bytesMax together; from then on the owner is told to stop the network. What the last piece
- * from the network held beyond that is still taken, and a piece is 64 KiB at most.
+ * Bounds: messagesMax of them, or bytesMax together; then the owner is asked to stop the network. What the last piece
+ * from the network held beyond that is still kept, and a piece is 64 KiB at most.
  */
 import { deferred, type Deferred } from '../domain/deferred.js';
 
@@ -12,7 +12,7 @@ export class UnreadMessages {
   readonly #options: UnreadOptions;
   #messages: Uint8Array[] = [];
   #bytes = 0;
-  /** Nothing comes any more; with the error that is to be thrown behind what is here. */
+  /** Nothing comes any more; `error` is to be thrown once what is here is read. */
   #end: Readonly<{ error: Error | undefined }> | undefined;
   #arrival: Deferred<void> | undefined;
 

@@ -1,4 +1,4 @@
-/** The server answered the upgrade with plain HTTP: it has decided, and says what. Anything else that fails is a CacheError. */
+/** The server answered the upgrade with a plain HTTP refusal. Any other failure is a CacheError. */
 export class UpgradeRefused extends Error {
   readonly httpCode: number;
   /** From its Retry-After. */

@@ -125,7 +125,7 @@ function keys(pushed: readonly PushedKey[]): readonly unknown[] {
 
 const loneSurrogate = /\p{Surrogate}/gu;
 
-/** A surrogate without its other half has no UTF-8, and the reader would refuse the whole frame for it. */
+/** A surrogate without its other half has no UTF-8, and would make the reader refuse the whole frame. */
 function text(value: string): string {
   return value.replace(loneSurrogate, '\ufffd');
 }

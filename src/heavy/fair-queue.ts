@@ -1,5 +1,5 @@
 /**
- * What waits to be done, of several owners who take turns: one that asks for much waits behind itself, the others behind one task of its.
+ * Work that waits, of several owners who take turns: an owner who asks for much waits behind itself, the others behind one task of it.
  *
  *   owner a: ■ ■ ■ ■ ┐
  *   owner b: ■       ├▶ a b c a c a a        Bounds: `itemsMax` and `bytesMax` in all, half as much of each for one owner.

@@ -1,9 +1,9 @@
 import type { HeavyLimits } from './heavy-thread.js';
 
 /**
- * What is done in the serving thread takes some 10 ms for 32 KiB where somebody means harm; usual patches and updates are a tenth of that.
- * Of heavy work, 32 documents may wait, half of them one caller's. What has more than half a million values is not taken, so that
- * the memory of the thread is no more than the last resort.
+ * Work in the serving thread takes some 10 ms for 32 KiB where somebody means harm; usual patches and updates take a tenth of that.
+ * Of heavy work, 32 documents may wait, half of them one caller's. Documents with more than half a million values are refused, so that
+ * the memory limit of the thread is only the last resort.
  */
 export const heavyLimits: HeavyLimits = {
   lightBytesMax: 32 * 1024,

@@ -1,11 +1,11 @@
 /**
- * Work on whole documents in a thread of its own, so that the serving one is never held up by it.
+ * Work on whole documents in a thread of its own, so that it never delays the serving one.
  *
  *   light ─────────────────────────────▶ done here and now     Most patches and updates weigh a few kilobytes: crossing over would
  *   heavy ─▶ queue, owners take turns ─▶ the thread            cost them more than they do.
  *
  * Bounds: `lightBytesMax` decides what is light; the queue's own; `taskTimeMaxMs` for a task that runs, and `threadMemoryMaxMiB` for the
- * thread. A queue without room: 429. A task beyond its time or the thread's memory: 413, and the thread starts anew.
+ * thread. A queue without room: 429. A task beyond its time or the thread's memory: 413, and the thread starts again.
  *
  * One thread, because each may take that much memory; it ends when it has had nothing to do for a while.
  */
@@ -44,7 +44,7 @@ export class HeavyThread implements HeavyWorks {
       resourceLimits: { maxOldGenerationSizeMb: limits.threadMemoryMaxMiB },
       recordTiming: false,
     });
-    // A thread may be lost when its task is done and answered: to run out of memory is noticed when it is collected.
+    // A thread may be lost after its task is done and answered: that it ran out of memory is noticed at a garbage collection.
     this.#pool.on('error', (error: unknown) => log.warn('heavy.thread-lost', { error }));
   }
 
@@ -101,7 +101,7 @@ export class HeavyThread implements HeavyWorks {
   }
 }
 
-/** Copies that may leave this thread: the bytes may be of an object that is kept, or of a larger buffer, which would cross with all of it. */
+/** Copies that may leave this thread: the bytes may belong to an object that is kept, or to a larger buffer, which would cross with them. */
 function owned(task: HeavyTask): HeavyTask {
   const whole = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(bytes);
   switch (task.kind) {

@@ -3,7 +3,7 @@ import { move } from 'piscina';
 import type { Refusal } from '../domain/errors.js';
 import { performTask, type HeavyTask } from '../domain/heavy-task.js';
 
-/** What crosses back: the result as it is, for only what stands alone is moved and not copied; or why there is none. */
+/** What crosses back: the result, or why there is none. Only a buffer of its own is moved instead of copied. */
 export type Crossing = Uint8Array | boolean | Readonly<{ refusal: Refusal }>;
 
 export function perform(task: HeavyTask): Crossing {

@@ -4,7 +4,7 @@
  * N1 It lives no longer than its peer's certificate.
  * N2 When its socket is gone, so are all its exchanges: Node leaves some of them without any event (see ARCHITECTURE.md).
  * N3 A peer that answers no ping over HTTP/2 is gone; over HTTP/1.1 the kernel's keep-alive finds that out.
- * N4 A peer that takes back over `takenBackMax` requests more than it lets be answered is cut off.
+ * N4 A peer that takes back over `takenBackMax` requests more than it lets the server answer is cut off.
  * N5 It is closed when it has stood idle for `keepAliveTimeoutMs`.
  */
 import type { X509Certificate } from 'node:crypto';
@@ -22,11 +22,11 @@ import { networkOf } from './unproven-sockets.js';
 export type ConnectionParts = Readonly<{
   clock: Clock;
   quotas: Quotas;
-  /** Told when a limit is reached; gives what to throw. */
+  /** Called when a limit is reached; returns what to throw. */
   refused: (limit: LimitName, peer: Peer, caller: Caller) => Error;
 }>;
 
-/** Whose client certificates are believed. */
+/** The authorities whose client certificates are trusted. */
 export type TrustedAuthorities = Readonly<{ pem: string; vouchesFor: (certificate: X509Certificate) => boolean }>;
 
 export type ConnectionOptions = Readonly<{
@@ -37,9 +37,9 @@ export type ConnectionOptions = Readonly<{
   keepAliveTimeoutMs: number;
 }>;
 
-/** A client may stop what it is doing; one that asks in order to take back (rapid reset) is cut off. */
+/** A client may take requests back; one that asks only to take back (rapid reset) is cut off. */
 const takenBackMax = 50;
-/** What the last frame may take to leave. */
+/** How long the last frame may take to leave. */
 const farewellMs = 1_000;
 
 export class Connection implements ExchangeOwner {
@@ -53,7 +53,7 @@ export class Connection implements ExchangeOwner {
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
   partsTaken = 0;
-  /** How many more requests the peer has taken back than it let be answered. */
+  /** How many more requests the peer has taken back than it let the server answer. */
   #takenBack = 0;
   readonly #exchanges = new Set<Exchange>();
   /** Requests of HTTP/1.1 that came before the one ahead of them was answered. */
@@ -79,7 +79,7 @@ export class Connection implements ExchangeOwner {
     this.sendTimeoutMs = options.sendTimeoutMs;
     this.quota = parts.quotas.join(this.peer);
     this.bufferedBytes = new Budget(options.connectionBufferedBytesMax, this.quota.bufferedBytes);
-    // Who has no certificate makes room for others, and is always told of health.
+    // A caller without a certificate makes room for others, and may always ask for health.
     this.isWithinQuota = this.peer.kind === 'anonymous' || this.quota.connections.tryTake(1);
     if (!this.isWithinQuota) this.#destroySoon();
     socket.once('close', () => this.#closed());
@@ -88,7 +88,7 @@ export class Connection implements ExchangeOwner {
       this.#cancelExpiry = parts.clock.after(Math.max(0, validUntilMs - parts.clock.wallMs()), () => this.destroy());
   }
 
-  /** Whether these authorities would say of its peer what was said at its handshake. */
+  /** Whether these authorities would say of its peer what the handshake said. */
   isJudgedRightBy(authorities: TrustedAuthorities): boolean {
     const certificate = this.#socket.getPeerX509Certificate();
     return certificate === undefined || this.#socket.authorized === authorities.vouchesFor(certificate);
@@ -106,7 +106,7 @@ export class Connection implements ExchangeOwner {
       heardBytes = this.#socket.bytesRead;
       if (!session.destroyed) session.ping((error) => void (error === null && liveness.heard()));
     };
-    // On a slow link a ping waits behind what is on its way; whoever reads that says so, and is there.
+    // On a slow link a ping waits behind what is on its way; a peer that reads that is there.
     const dead = (): void => (this.#socket.bytesRead > heardBytes ? liveness.heard() : this.destroy());
     const liveness = new Liveness(this.clock, { ask, listening: () => true, dead }, this.#options);
     this.#liveness = liveness;
@@ -134,15 +134,15 @@ export class Connection implements ExchangeOwner {
     return this.#parts.refused(limit, this.peer, this.caller);
   }
 
-  /** What it holds in memory keeps the rest of its connection waiting: to cut one after the other would take as long as there are. */
+  /** What the exchange holds in memory keeps the rest of its connection waiting: cutting one after the other would take as long as there are. */
   stalled(exchange: Exchange, anythingTaken: boolean): void {
     if (!anythingTaken && [...this.#exchanges].some(({ room }) => room.isAwaited)) this.destroy();
     else exchange.cut();
   }
 
   /**
-   * Calls back when it is the turn of the request that came in last on this connection: over HTTP/1.1 once those before it have ended, for what they would hold could
-   * not be sent before.
+   * Calls back when it is the turn of the last request on this connection: over HTTP/1.1 once those before it have ended, because its answer
+   * could not be sent before theirs.
    */
   whenNext(go: () => void): void {
     if (this.#session !== undefined || this.#exchanges.size === 1) return go();
@@ -155,7 +155,7 @@ export class Connection implements ExchangeOwner {
     this.#takenBack = Math.max(0, this.#takenBack + (exchange.wasTakenBack ? 1 : -1));
     if (this.#takenBack > takenBackMax && !this.#isSentAway) return this.#sendAway();
     if (this.#exchanges.size > 0) return;
-    // A watch that has ended on a server that stops: its connection must not be used again.
+    // A watch ended because the server stops: its connection must not be used again.
     if (this.#isClosing) this.#leave();
     else if (this.#session !== undefined) this.#startIdling();
   }
@@ -167,13 +167,13 @@ export class Connection implements ExchangeOwner {
     return this.refused('connections');
   }
 
-  /** It is a websocket from now on, whose end its own protocol sees to. */
+  /** It is a websocket from now on, whose own protocol handles its end. */
   handOver(): void {
     this.#isHandedOver = true;
     this.#cancelExpiry();
   }
 
-  /** Takes nothing new; closes once what is under way has ended. */
+  /** Accepts nothing new; closes once what is under way has ended. */
   close(): void {
     if (this.#isHandedOver) return;
     this.#isClosing = true;
@@ -188,7 +188,7 @@ export class Connection implements ExchangeOwner {
     this.#closed();
   }
 
-  /** Says why before it closes: ENHANCE_YOUR_CALM. */
+  /** Sends the reason before it closes: ENHANCE_YOUR_CALM. */
   #sendAway(): void {
     if (this.#session === undefined || this.#session.destroyed) return this.destroy();
     this.#isSentAway = true;
@@ -197,7 +197,7 @@ export class Connection implements ExchangeOwner {
     this.#destroySoon();
   }
 
-  /** Nothing is under way any more. A peer that does not close its side is not waited for. */
+  /** Nothing is under way any more. Does not wait for a peer that does not close its side. */
   #leave(): void {
     if (this.#session === undefined) this.#socket.end();
     this.#destroySoon();

@@ -1,4 +1,4 @@
-/** The room in memory that one exchange has taken from its connection's budget. Its end gives all of it back, and ends every wait. */
+/** The room in memory that one exchange has taken from its connection's budget. Its end returns all of it, and ends every wait. */
 import type { Budget } from '../domain/budget.js';
 import type { Room } from '../domain/room.js';
 
@@ -57,7 +57,7 @@ export class ExchangeRoom implements Room {
     else this.add(-surplus);
   }
 
-  /** Nothing is in memory for it any more. */
+  /** Returns all room: nothing is in memory for it any more. */
   clear(): void {
     this.give(this.#bytes);
   }

@@ -4,11 +4,11 @@
  *   admitted ──▶ body ──▶ answer, or watch ──▶ all of it taken ──▶ rest of the body dropped ──▶ ended
  *      └───────────┴────────────┴── time is up, the reader stopped, the connection is gone ────▶ ended
  *
- * X1 It holds its slot, its deadline and its room in memory until the last byte was taken or its stream is destroyed, and gives back all of them
+ * X1 It holds its slot, its deadline and its room in memory until the last byte was taken or its stream is destroyed, and returns all of them
  *    at its end, whatever Node emits.
  * X2 It ends once. Nobody who waits for it waits on.
  * X3 An answer is sent whole before what is left of the body is given up: at most `dropMs` of it is read and dropped.
- * X4 Who takes nothing of what is sent for `sendTimeoutMs` is cut: the exchange, or the connection, where nothing moves and others wait for room.
+ * X4 A reader that takes nothing for `sendTimeoutMs` is cut off: the exchange, or the connection, if nothing moves and others wait for room.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budget } from '../domain/budget.js';
@@ -18,9 +18,9 @@ import { ExchangeRoom } from './exchange-room.js';
 import type { LimitName, Quota } from './quotas.js';
 import { transportOf, type Transport } from './transport.js';
 
-/** What is written at a time. */
+/** How much is written at a time. */
 const partBytesMax = 64 * 1024;
-/** How long the rest of a body that nobody wants may take, once it is answered. */
+/** How long the rest of an unwanted body may take, once the request is answered. */
 const dropMs = 1_000;
 
 /** The connection that it is on. */
@@ -29,7 +29,7 @@ export interface ExchangeOwner {
   readonly quota: Quota;
   readonly bufferedBytes: Budget;
   readonly sendTimeoutMs: number;
-  /** Who is asking by now. */
+  /** The caller, by its certificate as it is valid now. */
   readonly callerNow: Caller;
   /** Until when the caller's certificate is good; undefined without one. */
   readonly validUntilMs: number | undefined;
@@ -51,7 +51,7 @@ export class Exchange {
   readonly #owner: ExchangeOwner;
   readonly #transport: Transport;
   readonly #endTasks = new Set<() => void>();
-  /** Of each limit, what it has taken and will give back. */
+  /** What it has taken of each limit, and will return. */
   readonly #taken: { limit: LimitName; amount: number }[] = [];
   #hasBegun = false;
   #isEnded = false;
@@ -104,7 +104,7 @@ export class Exchange {
     return () => void this.#endTasks.delete(task);
   }
 
-  /** What to throw when a limit is reached: it is counted and logged. */
+  /** What to throw when a limit is reached; counts and logs it. */
   refused(limit: LimitName): Error {
     return this.#owner.refused(limit);
   }
@@ -114,7 +114,7 @@ export class Exchange {
     this.#take('requests', 1);
   }
 
-  /** Goes on as a watch: not as a request among others, and with no deadline but its own. Throws Refused(429). */
+  /** Continues as a watch: it counts as one, and has no deadline but its own. Throws Refused(429). */
   becomeWatch(selectorBytes: number): void {
     this.#take('selectorBytes', selectorBytes);
     this.#take('watches', 1);
@@ -128,13 +128,13 @@ export class Exchange {
     if (!this.#isEnded) this.#cancelDeadline = this.#owner.clock.after(timeMs, late);
   }
 
-  /** Writes pieces that room was taken for, and gives the room back as they are taken. Resolves when more may be written. */
+  /** Writes pieces that room was taken for, and returns the room as they are taken. Resolves when more may be written. */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     if (this.isOver) return;
     const { response } = this;
     if (pieces.length > 1) response.cork();
     for (const piece of pieces) {
-      // Long ones in parts, so that it is seen whether the peer takes any.
+      // Long ones in parts, to notice whether the peer takes any.
       for (let at = 0; at < piece.length; at += partBytesMax) {
         const part = piece.subarray(at, at + partBytesMax);
         response.write(part, () => this.#partTaken(part.length));
@@ -171,7 +171,7 @@ export class Exchange {
     this.end();
   }
 
-  /** Called by whoever sees that nothing more can come or go. */
+  /** Called when nothing more can come or go. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

@@ -1,4 +1,4 @@
-/** What is said when a limit is reached: to the client, who may try again; in the log, bounded; and in a metric. */
+/** What happens when a limit is reached: a refusal for the client, who may try again; a line in the log, limited; and a metric. */
 import { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { Metrics } from '../diagnostics/metrics.js';

@@ -1,12 +1,12 @@
 /**
  * The socket: TLS with client certificates asked for but not demanded (N11), HTTP/2 and HTTP/1.1, and limits on what a peer may do before
- * it has said who it is.
+ * it is known.
  *
- * One address may have `handshakesPerAddressMax` handshakes under way, and `anonymousConnectionsPerAddressMax` connections that have shown no
- * certificate; beyond that, and when the server is full, the oldest of them makes room. So nobody keeps those out who have one.
+ * One address may have `handshakesPerAddressMax` handshakes under way, and `anonymousConnectionsPerAddressMax` connections without a
+ * certificate; beyond that, and when the server is full, the oldest of them makes room. So they never keep out a peer that has one.
  *
  * A stop goes in the order of S17: no new connections, GOAWAY on every HTTP/2 session and `Connection: close` on HTTP/1.1,
- * then the watches end, then writes finish. Ending streams first would lead clients to watch again on a dying connection.
+ * then the watches end, then writes finish. If streams ended first, clients would watch again on a dying connection.
  */
 import { randomBytes } from 'node:crypto';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
@@ -41,7 +41,7 @@ export type ListenerOptions = ConnectionOptions &
     requestTimeoutMs: number;
   }>;
 
-/** `refusal` says why it may not. */
+/** `refusal`: why it is refused. */
 export type Upgrade = Readonly<{ request: IncomingMessage; socket: Duplex; head: Buffer; caller: Caller; refusal: Error | undefined }>;
 
 export type ListenerParts = ConnectionParts &
@@ -52,14 +52,14 @@ export type ListenerParts = ConnectionParts &
     upgrade: (upgrade: Upgrade) => void;
   }>;
 
-/** A session whose client has lost its state must prove itself again: certificates are judged at the handshake only. */
+/** A session whose client has lost its state must prove itself again: certificates are checked at the handshake only. */
 const sessionTimeoutSeconds = 300;
 const ticketKeyBytes = 48;
-/** To check a signature takes a tenth of a millisecond. */
+/** Checking a signature takes a tenth of a millisecond. */
 const judgedInOneTurn = 64;
-/** How often, at least, HTTP/1.1 connections are looked at that take too long; Node's own 30 s would triple a shorter limit. */
+/** How often, at least, Node checks for HTTP/1.1 connections that take too long; its own 30 s would triple a shorter limit. */
 const checkingIntervalMaxMs = 5000;
-/** After how long without a byte the kernel asks whether a peer is still there; it takes ten more seconds to be sure. */
+/** After how long without a byte the kernel probes whether a peer is still there; it takes ten more seconds to be sure. */
 const tcpKeepAliveMs = 15_000;
 /** Beside what is sent, HTTP/2 keeps frames, headers and streams in memory. */
 const sessionOverheadBytes = 16 * 1024 * 1024;
@@ -71,11 +71,11 @@ export class Listener {
   readonly #server: Http2SecureServer;
   readonly #parts: ListenerParts;
   readonly #options: ListenerOptions;
-  /** Open sockets, before and behind their handshake. */
+  /** Open sockets, before and after their handshake. */
   readonly #sockets = new Set<Socket>();
   /** Those of them whose handshake is under way. */
   readonly #handshakes = new UnprovenSockets();
-  /** Those of them that have shown no certificate, or are more than their caller may have. */
+  /** Those of them without a certificate, or beyond what their caller may have. */
   readonly #unproven = new UnprovenSockets();
   readonly #turns = new Turns((exchange) => {
     exchange.begin();
@@ -83,7 +83,7 @@ export class Listener {
   });
   readonly #connections = new Map<TLSSocket, Connection>();
   readonly #bySession = new WeakMap<ServerHttp2Session, Connection>();
-  /** Whose session Node makes in the same tick. */
+  /** The connection whose session Node makes in the same tick. */
   #introducing: Connection | undefined;
   #pair: Pair;
   #authorities: TrustedAuthorities | undefined;
@@ -99,7 +99,7 @@ export class Listener {
       ...this.#context(),
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
-      // Without a CA of ours Node would believe the system's: then nobody is asked, and everybody is anonymous.
+      // Without a CA of ours Node would trust the system's: then no certificate is asked for, and everybody is anonymous.
       requestCert: options.clientAuthorities !== undefined,
       rejectUnauthorized: false,
       handshakeTimeout: options.handshakeTimeoutMs,
@@ -120,7 +120,7 @@ export class Listener {
       },
     );
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
-    // Before Node's own listener, which makes an HTTP/2 session with the settings that stand by then.
+    // Before Node's own listener, which makes an HTTP/2 session with the settings in force then.
     this.#server.prependListener('secureConnection', (socket) => this.#introduce(socket));
     this.#server.on('secureConnection', takeBytesOnlyWhenAsked);
     this.#server.on('session', (session) => this.#carry(session));
@@ -179,14 +179,14 @@ export class Listener {
   }
 
   /**
-   * From now on these are believed: by new connections, which cannot resume a session of before, and of the open ones only those
-   * stay that would be judged as they were. Whoever was nobody and would be somebody now ends as well, to come back as that.
+   * From now on these are trusted: by new connections, which cannot resume an earlier session. Of the open ones only those
+   * stay whose caller would be the same. One that was anonymous and would have a name now ends as well, to come back with it.
    */
   trust(authorities: TrustedAuthorities): void {
     this.#authorities = authorities;
     this.#server.setSecureContext(this.#context());
     this.#server.setTicketKeys(randomBytes(ticketKeyBytes));
-    // They began under the authorities of before.
+    // They began under the former authorities.
     for (const socket of this.#handshakes.sockets) socket.destroy();
     void this.#endMisjudged(authorities);
   }
@@ -200,7 +200,7 @@ export class Listener {
     }
   }
 
-  /** Stops listening and tells every client that this connection takes nothing new. */
+  /** Stops listening and signals to every client that its connection accepts nothing new. */
   beginStop(): void {
     this.#stopping = true;
     this.#server.close();
@@ -247,7 +247,7 @@ export class Listener {
     });
   }
 
-  /** Its handshake is done: here it is known who it is, once for all its requests. */
+  /** The handshake is done: determines the caller, once for all requests of the connection. */
   #introduce(socket: TLSSocket): void {
     const end = endOf(socket);
     if (end === undefined) return void socket.destroy();
@@ -257,7 +257,7 @@ export class Listener {
     if (isAnonymous || !connection.isWithinQuota) this.#addUnproven(end, socket);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
-    // Its handshake was still under way when the others were told.
+    // Its handshake was still under way when the others were closed.
     if (this.#stopping) connection.close();
     this.#introducing = connection;
     if (socket.alpnProtocol !== 'h2') return;
@@ -286,7 +286,7 @@ export class Listener {
     // Gone before its request was read.
     if (connection === undefined) return void response.destroy();
     const exchange = connection.open(request, response);
-    // Over HTTP/2 it was told how much it may send.
+    // Over HTTP/2 the settings have told it how much it may send.
     if (connection.peer.kind === 'anonymous' && !hasShortHeaders(request)) return connection.destroy();
     const refusal = connection.refusal();
     if (refusal === undefined) connection.whenNext(() => this.#turns.add(connection.peer.id, exchange));

@@ -5,8 +5,8 @@
  *                └─▶ all others together: nine tenths ─┬─▶ each caller: `callerSharePercent` of `max`
  *                                                      └─▶ all without a certificate: a tenth ─▶ each address: likewise
  *
- * So no caller starves the others, and masters get in when all others are at their limits. A caller is a user; who has shown no
- * certificate is an address. A quota lives as long as its caller has a connection.
+ * So no caller starves the others, and masters get in when all others are at their limits. A caller is a user or, without a
+ * certificate, an address. A quota lives as long as its caller has a connection.
  */
 import { Budget } from '../domain/budget.js';
 import type { CallerKind } from '../domain/caller.js';
@@ -20,9 +20,9 @@ export type Limits = Readonly<Record<LimitName, number>>;
 
 export type Quota = Readonly<Record<LimitName, Budget>>;
 
-/** Of each limit, what only masters may use. */
+/** The part of each limit that only masters may use. */
 const reservedPart = 0.1;
-/** What all together may use who may ask for nothing but health, which takes none of it. */
+/** The part for all callers that may ask for nothing but health; health takes none of it. */
 const anonymousPart = 0.1;
 
 export class Quotas {
@@ -49,7 +49,7 @@ export class Quotas {
     return caller.quota;
   }
 
-  /** The caller has closed a connection, and given back what was taken through it. */
+  /** The caller has closed a connection, and returned what was taken through it. */
   leave({ id }: Peer): void {
     const caller = this.#callers.get(id);
     if (caller === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Writes a stream of pieces to a response at the pace of its reader. What one tick brings is written as one; the next is asked for when the
- * peer has taken it, so that no more waits here than the stream hands out at once. Room was taken for each piece by who made it.
+ * Writes a stream of pieces to a response at the pace of its reader. The pieces of one tick are one write; the next is read when the
+ * peer has taken them, so that no more waits here than the stream hands out at once. Whoever made a piece has taken room for it.
  */
 import type { Exchange } from './exchange.js';
 

@@ -1,4 +1,4 @@
-/** What an HTTP/2 client is told that it may do. Who has shown no certificate may ask for nothing but health. */
+/** What an HTTP/2 client may do, as its settings say. A client without a certificate may ask for nothing but health. */
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from 'node:http2';
 

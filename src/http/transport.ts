@@ -2,7 +2,7 @@
  * What HTTP/1.1 and HTTP/2 do differently about one request: how much of its body is in, when its answer has been taken, and how it is ended.
  *
  * Over HTTP/2 Node emits `finish` on a response only together with `close`, and no `close` at all in several cases (see ARCHITECTURE.md), so
- * its stream is listened to; whatever is missed there is made up for by the end of the connection.
+ * this listens to the stream; the end of the connection covers what is missed there.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
 export type TransportEvents = Readonly<{
-  /** The peer's side of the connection has taken the whole answer. */
+  /** The peer's end of the connection has taken the whole answer. */
   taken: () => void;
   /** Nothing more can be sent or received. */
   gone: () => void;
@@ -107,7 +107,7 @@ class Http2 implements Transport {
     this.#response.on('error', ignored);
     stream.once('finish', taken);
     stream.once('close', gone);
-    // Of a stream that its peer has reset Node may wait for somebody to read what is left.
+    // If the peer has reset the stream, Node may wait until somebody reads what is left.
     stream.once('aborted', () => {
       stream.destroy();
       gone();
@@ -126,20 +126,20 @@ class Http2 implements Transport {
     this.#stream.close(constants.NGHTTP2_NO_ERROR);
   }
 
-  /** With an error, or the peer would be told that the answer is whole. */
+  /** With an error, or the peer would take the answer for whole. */
   cut(): void {
     this.#stream.destroy(new Error('the answer was cut'));
   }
 }
 
 /**
- * Node pauses a connection of HTTP/1.1 whose last answer is still on its way when the next request comes. Its parser takes bytes from TLS itself,
- * though, and those of the same read are an error to it then (HPE_PAUSED), which loses a request that may not be sent again. With a listener of
- * our own for the bytes they wait in the stream, which Node does pause.
+ * Node pauses a connection of HTTP/1.1 whose last answer is still on its way when the next request comes. But its parser takes bytes from TLS
+ * itself, and the rest of the same read is then an error to it (HPE_PAUSED), which loses a request that may not be sent again. With a listener of
+ * our own the bytes wait in the stream, which Node does pause.
  */
 export function takeBytesOnlyWhenAsked(socket: TLSSocket): void {
   if (socket.alpnProtocol !== 'h2') socket.on('data', () => {});
 }
 
-/** What went wrong is told by the end that follows. */
+/** The end that follows reports the error. */
 function ignored(): void {}

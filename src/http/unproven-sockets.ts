@@ -1,10 +1,10 @@
 /**
- * Sockets that make room for others, oldest first, all together and by the network they come from: in their handshake, or behind one that
- * showed no certificate, or more connections than their caller may have.
+ * Sockets that make room for others, oldest first, all together and by the network they come from: those in their handshake, those without
+ * a certificate, and those beyond what their caller may have.
  */
 import type { Socket } from 'node:net';
 
-/** How many of the oldest are looked at for one that has not said a word. */
+/** How many of the oldest are searched for one that has not sent a byte. */
 const lookedAtMax = 64;
 
 /** The peer's end of a TCP connection, the same for a socket and for the TLS over it. */
@@ -30,7 +30,7 @@ export class UnprovenSockets {
     this.#byNetwork.set(network, ends.add(end));
   }
 
-  /** Takes it out, unless it is in it no more, and another has its end by now. */
+  /** Removes it, unless it is gone already and another socket has its end by now. */
   delete({ end, network }: End, socket: Socket | undefined = this.#byEnd.get(end)): void {
     if (socket === undefined || this.#byEnd.get(end) !== socket) return;
     this.#byEnd.delete(end);
@@ -43,7 +43,7 @@ export class UnprovenSockets {
     return this.#byEnd.values();
   }
 
-  /** Closes the oldest, of one network or of all; one that has not said a word goes first. False when there is none. */
+  /** Closes the oldest, of one network or of all; one that has not sent a byte goes first. False when there is none. */
   dropOldest(network?: string): boolean {
     let oldest: string | undefined;
     let looked = 0;

@@ -1,5 +1,5 @@
 /**
- * Decides a POST: the object that is to be stored, or why not.
+ * Decides a POST: the object to store, or why it is refused.
  *
  * A1 What is admitted reads back as it was sent, but for what the server fills in or drops below (D1, W10).
  * A2 A body with the annotation kcp.io/shard is a replica: its uid, times and generation stay as sent, and only a missing
@@ -24,7 +24,7 @@ const shardAnnotation = 'kcp.io/shard';
 /** Kubernetes keeps a generated name within a DNS label, for every type. */
 const prefixCharactersMax = 58;
 
-/** What a create is admitted with beside the request: the time, and what is made up. */
+/** The inputs of a create beside the request: the time, and generated texts. */
 export type CreateInputs = CreateRequest &
   Readonly<{
     nowMs: number;
@@ -33,7 +33,7 @@ export type CreateInputs = CreateRequest &
     suffix: () => string;
   }>;
 
-/** `generated`: the name was made up, so one that is taken is no answer yet: admit again (W6). */
+/** `generated`: the name was made up, so one that exists is no answer yet: admit again (W6). */
 export type Admitted = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; warnings: readonly string[]; generated: boolean }>;
 
 export function admitCreate(bytes: Uint8Array, request: CreateInputs): Parsed<Admitted> {
@@ -74,7 +74,7 @@ function systemStamp(meta: ObjectMeta, { uid, nowMs }: CreateInputs): MetadataSt
   };
 }
 
-/** Cut at a whole character: half a surrogate pair would be no name. */
+/** Cut at a whole character: half a surrogate pair is no valid name. */
 function generateName(prefix: string, suffix: string): string {
   return (
     Array.from(prefix.slice(0, 2 * prefixCharactersMax))

@@ -9,7 +9,7 @@ export type RefusedMutation = Readonly<{ sequence: number; key: PushedKey; refus
 
 export type AdmittedFrame = Readonly<{ pushes: readonly Push[]; refused: readonly RefusedMutation[] }>;
 
-/** Of a refused object whatever form is held stays: the source has it, in whatever form. */
+/** The cache keeps the version it holds of a refused object, because the source has the object in some version. */
 export function admitFrame(frame: FrameOf<'put' | 'delete'>, inputs: PushInputs): AdmittedFrame {
   const pushes: Push[] = [];
   const refused: RefusedMutation[] = [];

@@ -1,10 +1,10 @@
 /**
- * Decides what a pusher says of one key: the push that goes to the store, or why not.
+ * Decides what a pusher sends of one key: the push that goes to the store, or why it is refused.
  *
  * P1 What is admitted reads back as it was pushed (D1): a replica's uid, times and generation are its source's.
  * P2 Where an object is comes from its slice and key alone. Annotations that claim another place are refused: they come from a
- *    bug or from malice, and either is better told than overwritten.
- * P3 A body without a uid is refused: one made up here would be another one at every sync.
+ *    bug or from malice, and either should be reported, not overwritten.
+ * P3 A body without a uid is refused: one made up here would differ at every sync.
  */
 import { serves, type ServedType } from '../domain/catalogue.js';
 import { parseClusterName, type ClusterName } from '../domain/cluster.js';
@@ -36,7 +36,7 @@ export type PushInputs = Readonly<{
   systemClusters: ReadonlySet<string>;
   /** Where bodies are put. */
   allocate: Allocate;
-  /** Whether an object that is sound is let in. */
+  /** Whether the policy accepts an object that is sound. */
   accepts?: (object: Pick<StoredObject, 'key' | 'body'>) => boolean;
 }>;
 
@@ -45,7 +45,7 @@ export function admitObject(object: PushedObject, inputs: PushInputs): Parsed<Pu
     const { type, version, by, bodyBytesMax, allocate } = inputs;
     const key = readKey(object, inputs);
     if (object.body === undefined) return { kind: 'keep', key, by };
-    if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in the version that was told`));
+    if (!serves(type, version)) throw new Refused(badRequest(`${type.resource} are not served in that version`));
     if (object.body.length > bodyBytesMax) throw new Refused(tooLarge(object.body.length, bodyBytesMax));
 
     const { text, meta } = readObject(object.body, { type, version, fieldValidation: 'Ignore' });
@@ -72,7 +72,7 @@ export function admitKey(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
 
 /** Names of RBAC objects have no bound of their own (W2). */
 const keyCharactersMax = 1024;
-/** Whatever is held under the key stays. */
+/** What is held under the key stays. */
 export function admitKeep(pushed: PushedKey, inputs: PushInputs): Parsed<Push> {
   return attempt(() => ({ kind: 'keep', key: readKey(pushed, inputs), by: inputs.by }));
 }

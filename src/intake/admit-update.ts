@@ -1,11 +1,11 @@
 /**
- * Decides a PUT, and the result of a PATCH, against the object it is to replace.
+ * Decides a PUT, and the result of a PATCH, against the object it replaces.
  *
  * U1 It replaces exactly the state it was made from: the resourceVersion in the body is the stored one's, and the mutation
  *    expects that revision. Only a patch may leave it out (W7, W12).
  * U2 What an object is and since when does not change: uid, creationTimestamp and the marks of deletion are those of the
  *    stored one; its generation never falls, and stays when the body has none (W8).
- * U3 A body that changes nothing is no mutation (W9); to compare it may take long, so that is left to the caller.
+ * U3 A body that changes nothing is no mutation (W9); comparing may take long, so the caller does it.
  * U4 Where the object is comes from its key alone, that is from the URL it was found by (P3).
  */
 import { compose, type MetadataStamp } from '../domain/compose.js';
@@ -27,7 +27,7 @@ import { StoredMeta } from './stored-meta.js';
 /** The part of the request that admission looks at. */
 export type UpdateInputs = Pick<UpdateRequest, 'type' | 'version' | 'mustNameRevision' | 'fieldValidation'>;
 
-/** `stored` is what is there now, in the version of the mutation: whether that changes anything is still to be seen (U3). */
+/** `stored` is what is there now, in the version of the mutation: the caller compares it with the mutation (U3). */
 export type AdmittedUpdate = Readonly<{ mutation: Extract<Mutation, { kind: 'put' }>; stored: Body; warnings: readonly string[] }>;
 
 export function admitUpdate(bytes: Uint8Array, request: UpdateInputs, current: StoredObject): Parsed<AdmittedUpdate> {

@@ -1,5 +1,5 @@
 /**
- * One buffer for the bodies of a frame, cut off piece by piece: a buffer for each would cost more than to fill it. They come
+ * One buffer for the bodies of a frame, cut off piece by piece: a buffer for each would cost more than filling it. They come
  * together and leave the memory together, so none holds the others for long.
  */
 import { ownBuffer, type Allocate } from '../domain/text-edits.js';

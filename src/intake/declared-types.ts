@@ -1,10 +1,10 @@
 /**
- * Keeps the catalogue in step with the ClusterCachedResources in the store (P5–P8): what they declare is served as soon as
+ * Updates the catalogue from the ClusterCachedResources in the store (P5–P8): what they declare is served as soon as
  * they are published, and when the last one of an identity goes, its objects are dropped, then its watches end.
  *
- * T1 A drop is asked for only while nothing declares the type, and spares what is written once it has begun: nothing that is
+ * T1 A drop is made only while nothing declares the type, and spares what is written once it has begun: nothing that is
  *    acknowledged after the type came back is lost.
- * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only behind the drop, is dropped with another one.
+ * T2 Nothing stays of a type that is gone: what was admitted before, and is stored only after the drop, is dropped by another one.
  * Bounds: one removal is under way, and of each type at most one waits behind it.
  */
 import type { Catalogue } from '../domain/catalogue.js';
@@ -32,7 +32,7 @@ export type DeclaredTypesParts = Readonly<{
   log: Log;
 }>;
 
-/** After this long a disk that took nothing is tried again. */
+/** A disk that took nothing is tried again after this. */
 const retryMs = 10_000;
 
 export class DeclaredTypes {
@@ -51,7 +51,7 @@ export class DeclaredTypes {
     this.#subscription = parts.commits.subscribe((commit) => this.#follow(commit));
   }
 
-  /** `held` are the resources that hold objects: one that nothing declares any more was left when a server died. */
+  /** `held` are the resources that hold objects: one that nothing declares was left when a server died. */
   static async open(parts: DeclaredTypesParts, held: readonly Resource[]): Promise<DeclaredTypes> {
     const opened = new DeclaredTypes(parts);
     const declarations = parts.objects.snapshot(everything(declaring), parts.revisions.published);
@@ -62,7 +62,7 @@ export class DeclaredTypes {
   }
 
   /**
-   * Begins no further removal; the next start does. Resolves when the store has answered the one under way, which it does at
+   * Begins no further removal; the next start does. Resolves when the store has answered the one under way, at
    * the latest when it closes.
    */
   close(): Promise<void> {

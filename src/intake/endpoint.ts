@@ -1,9 +1,9 @@
 /**
- * Where pushers and caches come in: a websocket at `connectPath`, on the port and with the certificates of everything else. Who may
- * not is told so in the upgrade, before a websocket exists; what somebody comes as, the first frame says.
+ * Where pushers and caches come in: a websocket at `connectPath`, on the port and with the certificates of everything else. The
+ * upgrade refuses those who may not, before a websocket exists; the first frame says what somebody comes as.
  *
  * Bounds: `pushersMax` and `childrenMax` connections, so that neither keep the others out, `sessionsPerCallerMax` of one caller; beyond them
- * 503, to come back later. Who may be either says in the hello which it is, and hears then that there is no room.
+ * 503, to come back later. A caller that may be either says in the hello which it is, and is refused then if there is no room.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -18,13 +18,13 @@ import type { Frame, FrameOf } from '../frames/frame.js';
 import { connectPath } from '../frames/socket-options.js';
 import { PushSession, type PushSessionParts } from './push-session.js';
 
-/** Somebody who has said hello; `frames` goes on behind it. */
+/** A peer that has sent its hello; `frames` goes on after it. */
 export type Greeting = Readonly<{ hello: FrameOf<'hello'>; frames: AsyncIterator<Frame>; caller: Caller }>;
 
 export type EndpointParts = Omit<PushSessionParts, 'log'> &
   Readonly<{
     log: Log;
-    /** Takes a cache that follows this one; resolves once its connection is closed. */
+    /** Accepts a cache that follows this one; resolves once its connection is closed. */
     acceptCache: (connection: FrameConnection, greeting: Greeting) => Promise<void>;
     /** Makes the websocket; undefined when the handshake failed and was answered. */
     accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<FrameConnection | undefined>;
@@ -38,7 +38,7 @@ type Role = FrameOf<'hello'>['role'];
 
 type Bye = (reason: ByeReason, message: string, retryAfterMs?: number) => void;
 
-/** Somebody who came in, as what, once that is known, and how to send them away. */
+/** An open connection: its user, its role once that is known, and how to end it. */
 type OpenConnection = { readonly user: string; role: Role | undefined; bye: Bye };
 
 const noRoom = 'there are too many sessions already';
@@ -58,12 +58,12 @@ export class Endpoint {
     this.#limits = limits;
   }
 
-  /** Of pushers, and of those who have not said what they are. */
+  /** Pushers, and connections whose role is not known yet. */
   get openPushers(): number {
     return this.#countOf('shard');
   }
 
-  /** Takes over the socket of an upgrade request; `refused` says why it may not come in, if that is known already. */
+  /** Takes over the socket of an upgrade request; `refused`: why it may not come in, if that is known already. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller, refused?: Refusal): void {
     const refusal = refused ?? this.#refusalOf(request, caller);
     if (refusal === undefined) return this.#own(this.#accept(request, socket, head, caller));
@@ -72,7 +72,7 @@ export class Endpoint {
     this.#parts.refuse(socket, refusal);
   }
 
-  /** Sends every pusher away, to come back to another cache or to this one's next start. Resolves when all are gone; cut off after `graceMs`. */
+  /** Ends every pusher's session, to come back to another cache or to this one's next start. Resolves when all are gone; cuts off after `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const { bye } of this.#sessions.values()) bye('shutdown', 'the server is stopping', 0);
@@ -108,7 +108,7 @@ export class Endpoint {
     return this.#countOf(role, besides) < (role === 'shard' ? pushersMax : childrenMax);
   }
 
-  /** Whoever may be either counts as both. */
+  /** A connection that may be either counts as both. */
   #countOf(role: Role, besides?: OpenConnection): number {
     let count = 0;
     for (const open of this.#sessions.values()) if (open !== besides && (open.role ?? role) === role) count += 1;
@@ -155,7 +155,7 @@ export class Endpoint {
     await session.run(first, frames);
   }
 
-  /** A session outlives the handshake that its certificate was judged in; the certificate's own end still counts. */
+  /** A session outlives the handshake that checked its certificate; the certificate's own end still counts. */
   #endWithCertificate(open: OpenConnection, { validUntilMs }: Caller): () => void {
     const { clock } = this.#parts;
     if (validUntilMs === undefined) return () => {};

@@ -1,10 +1,10 @@
-/** What frames take of the credit that was granted to whoever sends them. */
+/** What a frame takes of the credit that its sender was granted. */
 import type { Credit, Frame } from '../frames/frame.js';
 
-/** What a slice counts in a report. */
+/** What a slice counts as in a report. */
 export const reportedSliceBytes = 128;
 
-/** Of a frame that is numbered. Bytes are those of bodies: what the sender counts beyond them is its own. */
+/** Of a numbered frame. Bytes are those of bodies: what else the sender counts is its own affair. */
 export function creditOf(frame: Frame): Credit {
   switch (frame.kind) {
     case 'put':

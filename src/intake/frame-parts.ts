@@ -1,21 +1,21 @@
 /**
  * A frame as it is admitted: in parts, between which the event loop turns, so that everybody else waits for a part and not for a
- * frame. An object of the usual 2.5 kB takes 20 µs. To look at a byte takes 5 ns, 100 ns where somebody means harm: a full
- * part takes 25 ms then, a whole frame would take half a second.
+ * frame. An object of the usual 2.5 kB takes 20 µs. A byte takes 5 ns, 100 ns where somebody means harm: a full
+ * part then takes 25 ms, a whole frame would take half a second.
  */
 import type { Credit, Frame, FrameLimits, FrameOf } from '../frames/frame.js';
 
 /** What is admitted in one turn of the event loop, but for the object that reaches it. */
 export const turnMax: Credit = { mutations: 32, bytes: 256 * 1024 };
 
-/** The frame itself when it needs no parts, or holds more than it may, which is for the session to say. */
+/** The frame itself when it needs no parts, or holds more than it may: the session refuses it then. */
 export function partsOf(frame: Frame, limits: FrameLimits): readonly Frame[] {
   return frame.kind === 'put' ? putParts(frame, limits) : [frame];
 }
 
 export function putParts(frame: FrameOf<'put'>, { frameMutationsMax }: FrameLimits): readonly FrameOf<'put'>[] {
   if (frame.objects.length > frameMutationsMax) return [frame];
-  // Its position is reached with the last of it.
+  // The position is reached with the last part.
   const { position: _, ...unreached } = frame;
   const parts: FrameOf<'put'>[] = [];
   let from = 0;

@@ -1,10 +1,10 @@
 /**
- * How fresh each shard's part of this cache is (D10), put together when someone asks: what the store holds, who pushes, and
- * what pushers and other caches said last of it. A cache says what it knows; what nobody reports is null, never guessed.
+ * How fresh each shard's part of this cache is (D10), computed when someone asks: what the store holds, who pushes, and
+ * what pushers and other caches last reported. What nobody reports is null, never guessed.
  *
  *   the shard's via    whether it is connected, and how far behind
- *   local              what its pusher tells; nothing, where it is written over plain HTTP
- *   a link             what the cache at the other end tells; away, while the link is down
+ *   local              what its pusher reports; nothing, where it is written over plain HTTP
+ *   a link             what the cache at the other end reports; away, while the link is down
  *   none               away
  *
  * Cost: one look at each slice, `shardsPerTurn` shards in a turn of the event loop.
@@ -53,7 +53,7 @@ export type FreshnessParts = Readonly<{
 
 const shardsPerTurn = 50;
 
-/** Who reports on a shard: whether they are there, since when, and what they said of a slice. */
+/** Who reports on a shard: whether they are there, since when, and what they reported of a slice. */
 type Reporter = Readonly<{
   connection: ShardConnection;
   isThere: boolean;
@@ -170,15 +170,15 @@ function sliceStatus(state: SliceState, shard: ShardState | undefined, reporter:
 }
 
 /**
- * Whether every object that the shard has of a slice is here, but for its lag: whoever has the shard now has synced it, whoever reports on it says so
- * (`reported`), and where that is a link, changes keep it up. Of a plain writer it is assumed.
+ * Whether every object that the shard has of a slice is here, but for its lag: the shard's present term has synced it, whoever reports on it
+ * says that it is whole (`reported`), and where that is a link, changes keep it up. Of a plain writer it is assumed.
  */
 export function isWhole(state: SliceState | undefined, { via, plain, term }: ShardState, reported: boolean): boolean {
   if (state === undefined || via === undefined || state.syncedTerm === 0 || state.syncedTerm !== term) return false;
   return via === 'local' ? plain || reported : state.filterHash !== '' && reported;
 }
 
-/** A plain writer syncs nothing, so that what it wrote is taken for everything once it is quiet. */
+/** A plain writer syncs nothing, so what it wrote counts as everything once it is quiet. */
 function syncedIn({ syncedTerm, everSynced }: SliceState, shard: ShardState | undefined): SliceStatus['syncedIn'] {
   if (shard !== undefined && syncedTerm !== 0 && syncedTerm === shard.term) return shard.plain ? 'assumed' : 'this-term';
   return everSynced ? 'earlier' : 'never';

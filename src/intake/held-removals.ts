@@ -1,13 +1,13 @@
 /**
- * Removals that follow from what somebody says of a slice, not from deletions: a policy lets less of it cross, or its pusher names it no
- * longer. One that would remove much may be a mistake, so it waits until an operator confirms it, or for a grace time.
+ * Removals that do not follow from deletions: a policy lets less of a slice cross, or its pusher no longer names it.
+ * One that would remove much may be a mistake, so it waits until an operator confirms it, or for a grace time.
  *
  *   wanted ── little ──▶ made
  *      └───── much ────▶ held ── confirmed, or graceMs ──▶ released ──▶ made, and forgotten
  *                         └── not wanted any more, or another one ──▶ forgotten
  *
- * H1 Nothing of a slice is removed for a reason that is held. H2 What was released is that removal alone: another reason waits anew.
- * Nothing of it is kept: behind a restart whoever wants the removal asks again, and the grace time begins anew.
+ * H1 Nothing of a slice is removed for a reason that is held. H2 What was released is that removal alone: another reason waits again.
+ * Holds are in memory: after a restart whoever wants the removal asks again, and the grace time starts over.
  * Bound: one for each slice.
  */
 import type { Log } from '../diagnostics/log.js';
@@ -16,7 +16,7 @@ import { formatResource } from '../domain/resource.js';
 import type { ShardName } from '../domain/shard.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
 
-/** `reason`: tells removals of one slice apart. `removes`: so many of its `objects`. */
+/** `reason`: distinguishes removals of one slice. `removes`: so many of its `objects`. */
 export type WantedRemoval = Readonly<{ slice: Slice; reason: string; removes: number; objects: number }>;
 
 export type HeldRemoval = WantedRemoval & Readonly<{ sinceMs: number }>;
@@ -44,7 +44,7 @@ export class HeldRemovals implements Removals {
     return this.#limits.removesMin;
   }
 
-  /** Whether the removal has to wait. Whoever is answered no makes it, and says `forget` once it is made. */
+  /** Whether the removal has to wait. If not, the caller makes it, and calls `forget` once it is made. */
   holds(wanted: WantedRemoval): boolean {
     const { slice, reason, removes, objects } = wanted;
     const name = formatSlice(slice);
@@ -80,7 +80,7 @@ export class HeldRemovals implements Removals {
     return this.#limits.graceMs;
   }
 
-  /** Nothing of the kind is wanted any more, or it was made. */
+  /** No removal of the slice is wanted any more, or it was made. */
   forget(slice: Slice): void {
     if (this.#entries.size === 0) return;
     const name = formatSlice(slice);
@@ -97,7 +97,7 @@ export class HeldRemovals implements Removals {
     });
   }
 
-  /** Tells of slices whose removal may be made now: whoever wants it asks again. */
+  /** Calls with slices whose removal may be made now: whoever wants it asks again. */
   follow(listener: Listener): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };

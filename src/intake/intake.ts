@@ -21,7 +21,7 @@ export type IntakeParts = Readonly<{
   objects: Objects;
   writer: Writer;
   clock: Clock;
-  /** Whose shards may be written here. */
+  /** Which shards may be written here. */
   plainOrigin: Pick<PlainOrigin, 'judge' | 'hear'>;
 }>;
 
@@ -66,7 +66,7 @@ export class Intake implements IntakePort {
       const isSame = await saysTheSame(mutation.body, stored, heavy);
       const object = isSame ? current : await this.#storeUpdate(mutation, current, dryRun);
       if (object !== undefined) return { object, warnings };
-      // A PUT named the state it replaces, and that is gone; so did a patch whose resourceVersion is checked next time.
+      // A PUT named the state it replaces, and that is gone; so did a patch that names a resourceVersion.
       if (mustNameRevision || tries === patchTriesMax) throw new Refused(conflict(key));
     }
   }
@@ -86,14 +86,14 @@ export class Intake implements IntakePort {
     }
   }
 
-  /** The stored object; undefined when the name is taken. */
+  /** The stored object; undefined when the name exists already. */
   async #store(mutation: Mutation & { kind: 'put' }, dryRun: boolean): Promise<StoredObject | undefined> {
     if (dryRun) return (await this.#parts.objects.get(mutation.key)) === undefined ? unstored(mutation, '') : undefined;
     const outcome = await this.#submit(mutation);
     return outcome.kind === 'written' ? outcome.object : undefined;
   }
 
-  /** The stored object; undefined when it is not what it was. */
+  /** The stored object; undefined when it has changed meanwhile. */
   async #storeUpdate(mutation: Mutation & { kind: 'put' }, current: StoredObject, dryRun: boolean): Promise<StoredObject | undefined> {
     if (dryRun) return unstored(mutation, current.resourceVersion);
     const outcome = await this.#submit(mutation);
@@ -118,7 +118,7 @@ export class Intake implements IntakePort {
   }
 }
 
-/** kcp repeats nearly every PUT byte for byte. What takes too long to compare is taken for different: an event that says nothing new. */
+/** kcp repeats nearly every PUT byte for byte. What takes too long to compare counts as different: that costs an event without news. */
 async function saysTheSame(next: Body, stored: Body, heavy: HeavyWork): Promise<boolean> {
   if (Buffer.compare(next.bytes, stored.bytes) === 0) return true;
   try {

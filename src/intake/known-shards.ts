@@ -1,5 +1,5 @@
 /**
- * What the store knows of shards and slices, at hand: whose a shard is, and whether a slice is whole.
+ * What the store knows of shards and slices, in memory: where a shard comes from, and whether a slice is synced.
  * Bound: one entry per shard and per slice, as in the store.
  */
 import { isUnknown, type ShardState } from '../domain/claim.js';
@@ -21,7 +21,7 @@ export class KnownShards {
 
   static async open(pushes: Pushes): Promise<KnownShards> {
     const known = new KnownShards(pushes);
-    // What is told while these are read is newer.
+    // What `follow` reports while these are read is newer.
     const [shards, slices] = await Promise.all([pushes.shards(), pushes.slices()]);
     known.#learn({
       shards: shards.filter(({ shard }) => !known.#shards.has(shard)),
@@ -34,7 +34,7 @@ export class KnownShards {
     return this.#shards.values();
   }
 
-  /** How often anything has become known of a shard. */
+  /** How often something about a shard has changed. */
   get changes(): number {
     return this.#changes;
   }
@@ -55,13 +55,13 @@ export class KnownShards {
     return this.#slices.get(shard)?.values() ?? [];
   }
 
-  /** The types of a shard that something is known of. */
+  /** The types of a shard of which something is known. */
   resourcesOf(shard: ShardName): readonly Resource[] {
     return [...this.slicesOf(shard)].map(({ slice }) => slice.resource);
   }
 
   /**
-   * Whether all of the slice is here: it was synced in full by whoever has the shard now. A plain writer syncs nothing; once what it
+   * Whether all of the slice is here: the shard's present term synced it in full. A plain writer syncs nothing; once what it
    * wrote counts as synced, so does every type of which it wrote nothing.
    */
   isSynced(slice: Slice): boolean {

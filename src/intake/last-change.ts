@@ -1,9 +1,9 @@
 import type { SliceState } from '../domain/push.js';
 
 /**
- * When one of these changed last, in milliseconds of the clock; 0 when none ever did. What lies ahead is of a process whose clock was ahead of
- * this one's: it was before this process, and since when that runs is known better elsewhere (RunningSince). Whoever removes something on the strength
- * of it had better wait instead.
+ * When one of these changed last, in milliseconds of the clock; 0 when none ever did. A time to come is from a process whose clock was ahead of
+ * this one's. That was before this process, so it is left out: RunningSince knows better since when this one runs. Whoever removes something because
+ * of this time should rather wait.
  */
 export function lastChangeMs(slices: Iterable<Pick<SliceState, 'changedMs'>>, nowMs: number): number {
   let lastMs = 0;

@@ -1,5 +1,5 @@
 /**
- * What JSON may stand where in `metadata`: what Go's ObjectMeta decodes, told in the words of Go's decoder.
+ * What JSON may stand where in `metadata`: what Go's ObjectMeta decodes, with the errors of Go's decoder.
  *
  * A replica that does not decode would break every typed informer that lists it, so wrong types are refused at the endpoint (400,
  * as upstream). `null` is Go's zero value and may stand anywhere but as a label or annotation: there it would become ''
@@ -79,7 +79,7 @@ function timeMisfit(value: unknown, path: string): string | undefined {
 
 function textsMisfit(value: unknown, path: string): string | undefined {
   if (!isRecord(value)) return cannotUnmarshal(value, path, 'map[string]string');
-  // By their names: to list the members of an object of thousands takes longer than to look them up.
+  // By their names: listing the members of an object of thousands takes longer than looking them up.
   const wrong = Object.keys(value).find((name) => typeof value[name] !== 'string');
   return wrong === undefined ? undefined : cannotUnmarshal(value[wrong], path, 'string');
 }

@@ -1,7 +1,7 @@
 /**
- * The decoded part of a body: what admission decides by. Everything else stays text (D1).
+ * The decoded part of a body, which admission needs. Everything else stays text (D1).
  *
- * O1 What is absent, null or empty is the same, as for Go: '' or 0n. A resourceVersion of "0" is none.
+ * O1 What is absent, null or empty is the same, as for Go: '' or 0n. A resourceVersion of "0" counts as none.
  * O2 Numbers are read from their text, so an int64 beyond 2^53 is compared exactly.
  */
 import { parseCanonicalPath, type CanonicalPath } from '../domain/cluster.js';
@@ -9,7 +9,7 @@ import { member, valueText, type ObjectText } from '../domain/object-text.js';
 import { cannotUnmarshal, isRecord, metaMisfit } from './meta-shape.js';
 
 const pathAnnotation = 'kcp.io/path';
-/** It is decoded, and every member of it looked at, in the serving thread: 100 ns a byte where somebody means harm. */
+/** The serving thread decodes it and checks every member: 100 ns a byte where somebody means harm. */
 const metadataBytesMax = 512 * 1024;
 
 export type ObjectMeta = Readonly<{
@@ -52,7 +52,7 @@ export function parseObjectMeta(text: ObjectText): ObjectMeta {
   };
 }
 
-/** The canonical path an object claims for its logical cluster; a malformed one is none. */
+/** The canonical path an object claims for its logical cluster; a malformed one counts as none. */
 export function pathOf({ annotations }: ObjectMeta): CanonicalPath | undefined {
   const path = annotations.get(pathAnnotation);
   return path === undefined ? undefined : parseCanonicalPath(path);

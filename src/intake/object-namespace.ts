@@ -26,12 +26,12 @@ export function chooseNamespace({ type, identity, namespace }: NamespaceRequest,
   return namespace;
 }
 
-/** Throws Refused when a body speaks of another namespace than the object it is to replace lives in. */
+/** Throws Refused when a body names another namespace than that of the object it replaces. */
 export function confirmNamespace(namespace: string, inBody: string): void {
   if (namespace !== '' && inBody !== '' && inBody !== namespace) throw mismatch();
 }
 
-/** What makes the text say `namespace`: nothing when it does already. */
+/** What makes the text name `namespace`: nothing when it does already. */
 export function namespaceStamp(namespace: string, inBody: string): MetadataStamp {
   if (namespace === inBody) return {};
   return { namespace: namespace === '' ? undefined : JSON.stringify(namespace) };

@@ -1,14 +1,14 @@
 /**
- * Plain writers have no session and claim nothing. So this cache has to see for itself when one was last heard of, and whether the shard that
- * one writes to lives elsewhere.
+ * Plain writers have no session and claim nothing. So this cache has to find out itself when one last wrote, and whether the shard that
+ * it writes to lives elsewhere.
  *
  *   the shard's via              a plain write
  *   none, local                  goes ahead; with none, the shard becomes local
- *   a link, seen within holdMs   is refused, and told where the shard is; so is one that is of another cache and nobody's yet
+ *   a link, seen within holdMs   is refused, with where the shard is; so is one whose origin is another cache and that is nobody's yet
  *   a link, away for holdMs      takes the shard over
  *
  * Seen: its pusher is connected somewhere, or a change of it has come, or the link it comes over has not been down for long. The committer
- * asks for the neighbour once more.
+ * checks the via once more.
  */
 import { isElsewhere, wayTo } from '../domain/claim.js';
 import type { Refusal } from '../domain/errors.js';
@@ -41,12 +41,12 @@ export class PlainOrigin {
     this.#holdMs = holdMs;
   }
 
-  /** A plain writer asks for something of the shard's: the same PUT again is a sign of life as well. */
+  /** A plain writer writes to the shard: the same PUT again is a sign of life as well. */
   hear(shard: ShardName): void {
     if (this.#parts.known.shard(shard) !== undefined) this.#heardMs.set(shard, this.#parts.clock.now());
   }
 
-  /** When one did, in milliseconds of the clock; since when any could be heard, when none has. */
+  /** When one last did, in milliseconds of the clock; if none has, since when this process could have noticed. */
   heardMs(shard: ShardName): number {
     return Math.max(this.#heardMs.get(shard) ?? 0, this.#parts.runningSinceMs());
   }

@@ -1,10 +1,10 @@
 /**
- * Takes what plain writers wrote for everything there is: over plain HTTP nobody sends an end. Until then the slices of their shards
- * count as not synced, and other caches do not forget what was not synced.
+ * Decides when the objects of plain writers count as everything, because over plain HTTP nobody sends an end. Until then the slices of their
+ * shards count as not synced, and other caches do not remove what was not synced.
  *
- *   quiet for quietMs            everything was written
- *   never quiet for so long      everything is taken as written after writingMsMax: kcp writes all it has within its first minute
- *   a type that is new later     is taken as written at once: the shard counts as told
+ *   quiet for quietMs            everything counts as written
+ *   never quiet for so long      everything counts as written after writingMsMax: kcp writes all it has within its first minute
+ *   a type that is new later     counts as written at once: the shard does already
  *
  * Bound: a look at every slice of plain shards, every `lookIntervalMs`.
  */
@@ -25,7 +25,7 @@ export class PlainWriters {
   readonly #parts: PlainWritersParts;
   readonly #quietMs: number;
   readonly #lane: PushLane;
-  /** Since when a shard is known that was not taken as written yet. */
+  /** Since when a shard is known that does not count as written yet. */
   readonly #writing = new Map<ShardName, number>();
   #cancel: () => void;
   #isClosed = false;

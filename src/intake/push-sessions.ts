@@ -1,7 +1,7 @@
 /**
- * Who pushes for which shard: the session that holds it now, and since when there is one or none.
+ * Which session has which shard now, and since when there is one or none.
  *
- * K1 At most one session holds a shard. The next one that the store has given it replaces it.
+ * K1 At most one session has a shard. The next one that the store gives it to replaces it.
  * K2 All sessions of a shard, one after the other, write through one lane: what an earlier one left in it stays in front.
  * Bound: one entry per shard that ever pushed since the start.
  */
@@ -39,13 +39,13 @@ type Entry = {
   holder: Holder | undefined;
   sinceMs: number;
   reported: ReadonlyMap<string, SliceFreshness>;
-  /** Somebody has held it since the start. */
+  /** A session has had it since the start. */
   wasHeld: boolean;
   /** Since when it has a source for none of its slices. */
   sourceFailedMs: number | undefined;
 };
 
-/** Whoever has had no source for so long gives way to another. */
+/** A pusher without a source for this long gives way to another. */
 const sourceFailedMaxMs = 10_000;
 
 export class PushSessions {
@@ -70,14 +70,14 @@ export class PushSessions {
     return this.#entry(shard).lane;
   }
 
-  /** The store has given it the shard. */
+  /** The store has given the shard to this session. */
   enter(shard: ShardName, holder: Holder, nowMs: number): void {
     const entry = this.#entry(shard);
     const before = entry.holder;
     entry.holder = holder;
     entry.wasHeld = true;
     entry.sinceMs = nowMs;
-    // What was reported before it came is of before; it reports anew at once.
+    // Reports of the session before are outdated; the new one reports at once.
     entry.reported = new Map();
     entry.sourceFailedMs = undefined;
     this.#notify([]);
@@ -99,17 +99,17 @@ export class PushSessions {
     this.#entries.get(shard)?.holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** Ends every session, to come back. */
+  /** Ends every session; its pusher may come back. */
   evictAll(reason: ByeReason, message: string, retryAfterMs: number): void {
     for (const { holder } of this.#entries.values()) holder?.bye(reason, message, retryAfterMs);
   }
 
-  /** Tells every session that a type is gone: should it come back, its slices are to be resynced. */
+  /** A type is gone: should it come back, every session resyncs its slices. */
   drop(resource: Resource): void {
     for (const { holder } of this.#entries.values()) holder?.dropped(resource);
   }
 
-  /** Ends the session that holds the shard unless it is the one that has it. */
+  /** Ends the session of the shard unless `state` is its own. */
   evictOlder(shard: ShardName, state: ShardState, message: string): void {
     const holder = this.#entries.get(shard)?.holder;
     if (holder === undefined || (state.via === 'local' && holder.term >= state.term)) return;
@@ -117,7 +117,7 @@ export class PushSessions {
     holder.bye(reason, message, retryAfterMs);
   }
 
-  /** Whether a pusher has the shard that is to keep it: it is heard, and has a source. */
+  /** Whether the shard has a pusher that keeps it: it is heard, and has a source. */
   isHeld(shard: ShardName, nowMs: number): boolean {
     const entry = this.#entries.get(shard);
     if (entry?.holder === undefined || entry.holder.silentSinceMs() !== undefined) return false;
@@ -129,20 +129,20 @@ export class PushSessions {
     return this.#entries.get(shard)?.wasHeld === true;
   }
 
-  /** The shards whose pushers are there, and heard. */
+  /** The shards whose pushers are connected, and heard. */
   get present(): readonly ShardName[] {
     return [...this.#entries].flatMap(([shard, { holder }]) =>
       holder === undefined || holder.silentSinceMs() !== undefined ? [] : [shard],
     );
   }
 
-  /** Tells of slices of which their pusher has told something else than before; with none, that a pusher has come or gone. */
+  /** Calls with slices whose pusher has reported something new; with none, when a pusher has come or gone. */
   follow(listener: (slices: readonly Slice[]) => void): Subscription {
     this.#listeners.add(listener);
     return { cancel: () => this.#listeners.delete(listener) };
   }
 
-  /** What the pusher reports on all its slices; it takes the place of what it sent before. */
+  /** What the pusher reports on all its slices; it replaces the report before. */
   note(shard: ShardName, freshness: readonly SliceFreshness[], nowMs: number): void {
     const entry = this.#entry(shard);
     const before = entry.reported;
@@ -155,7 +155,7 @@ export class PushSessions {
     if (changed.length > 0) this.#notify(changed);
   }
 
-  /** A shard that nobody has pushed for since the start is away since then; one whose pusher is silent, since it was heard. */
+  /** A shard that nobody has pushed since the start is away since then; one whose pusher is silent, since that was heard. */
   presence(shard: ShardName): Presence {
     const entry = this.#entries.get(shard);
     if (entry === undefined) return { peer: undefined, sinceMs: this.#startedMs, reported: new Map() };
@@ -164,7 +164,7 @@ export class PushSessions {
     return { peer: entry.holder?.peer, sinceMs: entry.sinceMs, reported: entry.reported };
   }
 
-  /** What its pusher reports on a slice; nothing is behind while nobody reports it. */
+  /** What its pusher reports on a slice; the lag is 0 while nobody reports. */
   freshness(slice: Slice): SliceReport {
     const { peer, reported } = this.presence(slice.shard);
     const { connected = false, lagMs = 0, whole = false } = reported.get(formatSlice(slice)) ?? {};

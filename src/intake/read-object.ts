@@ -1,5 +1,5 @@
 /**
- * From the bytes of a write to an object of the type its URL names, or why it is none (W1). Nothing is decoded but kind,
+ * From the bytes of a write to an object of the type its URL names, or why they are not one (W1). Nothing is decoded but kind,
  * apiVersion and metadata.
  *
  * Bounds: nesting of `nestingMax`, Go's own; `membersMax` members; refusals quote at most `excerptBytesMax` of the body; at most `warningsMax` warnings.
@@ -16,15 +16,15 @@ import { MisfitMeta, parseObjectMeta, type ObjectMeta } from './object-meta.js';
 import { invalid, invalidValue } from './refusals.js';
 
 const nestingMax = 10_000;
-/** Of the object, its labels, its annotations and all that stands in its metadata: each is looked at, and a megabyte could hold 300,000. */
+/** Of the object, its labels, its annotations and all that stands in its metadata: each is checked, and a megabyte could hold 300,000. */
 const membersMax = 10_000;
-/** Text in which a name stands twice is written anew and read again. */
+/** Text in which a name stands twice is rewritten and read again. */
 const repeatedBytesMax = 1024 * 1024;
 const excerptBytesMax = 30;
 const warningsMax = 100;
 const decoder = new TextDecoder();
 
-/** What the URL says about the object. `version` is the one of the URL. Without a word on names that stand twice, upstream warns. */
+/** What the URL says about the object. `version` is the one of the URL. By default upstream warns of names that stand twice. */
 export type Expected = Readonly<{ type: ServedType; version: string; fieldValidation: FieldValidation }>;
 
 export type IncomingObject = Readonly<{ text: ObjectText; meta: ObjectMeta; warnings: readonly string[] }>;
@@ -44,7 +44,7 @@ export function readObject(bytes: Uint8Array, expected: Expected): IncomingObjec
   const meta = decodeMeta(text, unfit);
   const warnings = repetitions(text, expected, unfit);
   if (bytes.length > repeatedBytesMax && hasDuplicates(text))
-    throw unfit(`a name stands twice, which is taken up to ${repeatedBytesMax} bytes only`);
+    throw unfit(`a name stands twice, which is accepted up to ${repeatedBytesMax} bytes only`);
 
   const wanted = formatApiVersion(type.group, version);
   if (apiVersion !== wanted) {

@@ -1,4 +1,4 @@
-/** Why an object is not admitted, in upstream's words (contract E3, E3a). */
+/** Why an object is not admitted, in upstream's words (E3, E3a). */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Cause, Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -6,10 +6,10 @@ import type { StoredObject } from '../domain/object.js';
 import { formatGroupResource } from '../domain/resource.js';
 
 const modified = 'the object has been modified; please apply your changes to the latest version and try again';
-/** More of them help nobody; a body of 3 MiB could have hundreds of thousands. */
+/** More help nobody; a body of 3 MiB could have hundreds of thousands. */
 const causesMax = 100;
 
-/** What is invalid: `kind` is the Kind, but the plural resource where the contract asks for it (E3a). */
+/** What is invalid: `kind` is the Kind, but the plural resource where upstream has that (E3a). */
 export type Subject = Readonly<{ group: string; kind: string; name: string }>;
 
 export function invalid({ group, kind, name }: Subject, all: readonly Cause[]): Refusal {

@@ -1,9 +1,9 @@
 /**
- * Since when this process has run without a pause. One that is stopped, or whose machine is, hears nobody; when it goes on, its intervals are over
- * before it has read what came meanwhile (F7). So whoever was not heard during a pause counts as away from its end on.
+ * Since when this process has run without a pause. A process that is stopped, or whose machine is, receives nothing. When it goes on, its intervals
+ * are over before it has read what came meanwhile (F7). So whoever was silent during a pause counts as away from its end on.
  *
  *   runs ──────── paused ──────── runs ────▶
- *   └ ms() before                 └ ms() behind: noticed by a tick that is late, or by whoever asks before it
+ *   └ ms() before                 └ ms() after: noticed by a tick that is late, or by an earlier call
  */
 import type { Clock } from '../domain/ports.js';
 

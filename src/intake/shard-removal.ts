@@ -1,14 +1,14 @@
 /**
- * Takes shards out of the cache: by an operator's word, by the deletion of their Shard object, or because they stayed away.
+ * Takes shards out of the cache: because an operator asks, their Shard object was deleted, or they stayed away.
  *
  *   asked for by name             removed: a tombstone keeps its old processes out; objects leave with one DELETED each
- *   its Shard object was deleted  removed likewise, once nobody has pushed for it during `deletedGraceMs` (if configured)
- *   away for `awayMaxMs`          emptied, without a tombstone: who comes back syncs it in full (if configured)
+ *   its Shard object was deleted  removed likewise, once nobody has pushed it during `deletedGraceMs` (if configured)
+ *   away for `awayMaxMs`          emptied, without a tombstone: a pusher that comes back syncs it in full (if configured)
  *
- * L1 What a full sync does not name, or what a removal takes along, is no word about a shard: only a delete of the Shard
- *    object by name is. L2 A shard whose Shard object is left, or there again, is not removed. L3 Whoever claims a shard while
- *    it is removed keeps it. L4 Only the root shard speaks of other shards: kcp keeps all Shard objects in its logical cluster `root`, which
- *    is on the shard named `root` and nowhere else. What another shard calls a Shard object neither removes nor keeps anybody.
+ * L1 What a full sync does not name, or what a removal takes along, says nothing about a shard: only a delete of the Shard
+ *    object by name does. L2 A shard whose Shard object still exists, or exists again, is not removed. L3 Whoever claims a shard while
+ *    it is removed keeps it. L4 Only the root shard decides about other shards: kcp keeps all Shard objects in its logical cluster `root`, which
+ *    is on the shard named `root` and nowhere else. Shard objects of other shards neither remove nor keep anybody.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused } from '../domain/errors.js';
@@ -40,10 +40,10 @@ export type ShardRemovalParts = Readonly<{
 export type ShardRemovalPolicy = Readonly<{ awayMaxMs: number | undefined; deletedGraceMs: number | undefined }>;
 
 const shardObjects = { group: 'core.kcp.io', resource: 'shards' } as const;
-/** Where kcp keeps its Shard objects: names that it does not let anybody choose (`core.RootCluster`, `corev1alpha1.RootShard`). */
+/** Where kcp keeps its Shard objects; nobody can choose these names (`core.RootCluster`, `corev1alpha1.RootShard`). */
 const shardCluster = 'root' as ClusterName;
 const rootShard = 'root' as ShardName;
-/** How often shards are looked at that stay away. */
+/** How often there is a look for shards that stay away. */
 const lookIntervalMaxMs = 60_000;
 const lookIntervalMinMs = 1_000;
 
@@ -87,9 +87,9 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     const [outcome] = await this.#lane.push([{ kind: 'clear', shard, fence, nowMs: clock.wallMs() }]);
     const removed = sweptBy(outcome);
     const state = (await pushes.shards()).find((each) => each.shard === shard);
-    // Whoever has claimed it since stays; who has pushed meanwhile without a fence resyncs it.
+    // Whoever has claimed it since stays; a pusher that pushed meanwhile without a fence resyncs it.
     if (!fence)
-      sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please state it again`, retryAfterMs: 0 });
+      sessions.evict(shard, { reason: 'unavailable', message: `the shard ${shard} was emptied, please sync it again`, retryAfterMs: 0 });
     else if (state !== undefined) sessions.evictOlder(shard, state, `the shard ${shard} was removed`);
     log.info(fence ? 'shard.removed' : 'shard.emptied', { shard, why, objects: removed });
     return removed;
@@ -116,7 +116,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return this.#parts.clock.after(intervalMs, () => void this.#look().finally(() => (this.#cancelLook = this.#lookLater())));
   }
 
-  /** One shard's trouble does not keep the others: it is looked at again. */
+  /** One shard's failure does not stop the others: the next look tries it again. */
   async #look(): Promise<void> {
     for (const shard of this.#deleted.keys()) await this.#attempt(shard, () => this.#removeDeleted(shard));
     if (this.#policy.awayMaxMs === undefined) return;
@@ -146,12 +146,12 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     if (holds && (await this.#isQuiet(shard, awayMaxMs))) await this.#clear(shard, { fence: false, why: 'away' });
   }
 
-  /** What the parent has is the parent's to empty, and what a child has the child's, unless it is away with it. */
+  /** What the parent has is for the parent to empty, and what a child has for the child, unless that is away itself. */
   #mayEmpty(via: ShardState['via']): boolean {
     return via === undefined || via === 'local' || (via !== 'parent' && !this.#parts.isLinkUp(via));
   }
 
-  /** Whether its Shard object is left. */
+  /** Whether its Shard object exists. */
   async #hasObject(shard: ShardName): Promise<boolean> {
     const found = await this.#parts.objects.find({
       ...shardObjects,
@@ -164,7 +164,7 @@ export class ShardRemoval implements Pick<Shards, 'remove'> {
     return found.length > 0;
   }
 
-  /** Nobody pushes for it, and nobody writes to it over plain HTTP, which has no session that could be away; wherever it lives. */
+  /** Whether nobody pushes it, wherever it lives, and nobody writes to it over plain HTTP, which has no session that could be away. */
   async #isQuiet(shard: ShardName, ms: number): Promise<boolean> {
     const { clock, pushes, seenMs, heardMs } = this.#parts;
     const nowMs = clock.now();

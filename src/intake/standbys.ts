@@ -1,5 +1,5 @@
 /**
- * Pushers that wait for their shard. Two for one shard are the normal case: a spare, or the next one in a rolling update. One that comes for the
+ * Pushers that wait for their shard. Two for one shard are the normal case: a spare, or the next one in a rolling update. A pusher that comes for the
  * first time waits while another has the shard:
  *
  *   who has the shard                         it waits until
@@ -9,8 +9,8 @@
  *   is at another cache that is not reached   that has been so for `holdMs`
  *   a plain writer, or nobody                 –
  *
- * Those who wait for one shard have it one after the other, in the order in which they came. One that has had it before never waits: if another
- * came since, it is fenced; so is one that waits when the shard is removed. Bound: the sessions that may be open.
+ * Those who wait for one shard get it one after the other, in the order in which they came. A pusher that had the shard before never waits:
+ * if another came since, it is fenced; so is one that waits when the shard is removed. Bound: the sessions that may be open.
  */
 import { isElsewhere, wayTo, type ShardState } from '../domain/claim.js';
 import type { Clock, Subscription } from '../domain/ports.js';
@@ -35,7 +35,7 @@ type Waiter = { readonly process: string; isFree: boolean; go: () => void };
 
 const lookIntervalMs = 100;
 const returnMs = 5_000;
-/** What links report of a pusher is up to a second old, and a link that is just open has reported nothing yet. */
+/** A link's report of a pusher is up to a second old, and a link that has just opened has reported nothing yet. */
 const seenMaxMs = 1_500;
 
 export class Standbys {

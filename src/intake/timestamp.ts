@@ -1,6 +1,6 @@
 /**
- * Times as Kubernetes writes them: RFC 3339, whole seconds, `Z`. Go reads fractions and offsets too and nothing else; one
- * time it cannot read makes a typed informer drop the whole list it stands in, so none may be stored.
+ * Times as Kubernetes writes them: RFC 3339, whole seconds, `Z`. Go reads fractions and offsets too and nothing else. One
+ * time it cannot read makes a typed informer drop the whole list, so none may be stored.
  */
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[-+](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const secondsEnd = 'YYYY-MM-DDThh:mm:ss'.length;
@@ -9,7 +9,7 @@ export function formatTimestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, secondsEnd)}Z`;
 }
 
-/** Milliseconds since 1970, or undefined when the text is no time. */
+/** Milliseconds since 1970, or undefined when the text is not a time. */
 export function parseTimestamp(text: string): number | undefined {
   const [whole, year, month, day] = pattern.exec(text) ?? [];
   if (whole === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Removes what a cache holds of slices that the pusher of their shard names no longer: as the end of an empty sync would, in the name of
- * the pusher, so that the committer fences one that has lost its shard meanwhile. What is much of it waits (held-removals.ts), and counts
- * as not synced as long as it does.
+ * Removes what a cache holds of slices that the pusher of their shard no longer names: as the end of an empty sync would, in the name of
+ * the pusher, so that the committer fences one that has lost its shard meanwhile. A removal of much waits (held-removals.ts); until then the
+ * slice counts as not synced.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Refusal } from '../domain/errors.js';
@@ -20,14 +20,14 @@ export type UnnamedParts = Readonly<{
 
 const reason = 'unnamed';
 
-/** Tells why nothing could be done: then it is to be asked for again. One that is fenced is asked for by who has the shard now. */
+/** Returns why nothing could be done: the caller asks again then. If this is fenced, the shard's present pusher asks. */
 export async function removeUnnamed(
   { shard, by, isNamed }: Readonly<{ shard: ShardName; by: Speaker; isNamed: (slice: Slice) => boolean }>,
   { store, lane, removals, log }: UnnamedParts,
 ): Promise<Refusal | undefined> {
   await lane.room();
   const slices = (await store.slices()).filter(({ slice }) => slice.shard === shard);
-  // From here to the queue nothing may come between: a slice that is named meanwhile is begun behind that.
+  // Nothing may come between here and the queue: a slice that is named meanwhile must begin after this.
   const pushes: Push[] = [];
   const removed: Slice[] = [];
   for (const { slice, objects } of slices) {

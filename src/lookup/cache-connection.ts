@@ -1,11 +1,11 @@
 /**
- * Asks one cache over HTTPS, with a client certificate. Connections are kept and used again.
+ * Sends requests to one cache over HTTPS, with a client certificate. Connections are kept and used again.
  *
- * Q1 Every question ends: with an answer, or with a CacheFault, or with what its signal was aborted with.
- * Q2 A connection that was kept may have been closed by the cache just as it is used again: that question, a read, is asked once more,
+ * Q1 Every request ends: with an answer, with a CacheFault, or with the reason of its aborted signal.
+ * Q2 The cache may close a kept connection just as it is used again: that request, a read, is then sent once more,
  *    on a connection of its own.
  *
- * Bounds: `timeoutMs` from the call to the last byte, the wait for a connection included; `answerBytesMax` of answer, what is longer is
+ * Bounds: `timeoutMs` from the call to the last byte, the wait for a connection included; `answerBytesMax` of answer, the rest is
  * left unread; `connectionsMax`; `questionsMax` under way or waiting for a connection, one more is refused at once (`busy`).
  */
 import type { IncomingMessage } from 'node:http';
@@ -35,11 +35,11 @@ export class CacheConnection {
   readonly #options: CacheConnectionOptions;
   readonly #origin: string;
   readonly #agent: Agent;
-  /** What ends the questions under way. */
+  /** Ends the requests under way. */
   readonly #underWay = new Set<AbortController>();
   #isClosed = false;
 
-  /** `identity` is asked at each question, so that a renewed certificate is shown. Throws an Error when `cache` is no https URL. */
+  /** Calls `identity` for each request, so that a renewed certificate is used. Throws an Error when `cache` is no https URL. */
   constructor({ clock, identity }: ConnectionParts, options: CacheConnectionOptions) {
     const { protocol, origin } = new URL(options.cache);
     if (protocol !== 'https:') throw new Error(`${options.cache} is no URL of https`);
@@ -75,7 +75,7 @@ export class CacheConnection {
     }
   }
 
-  /** Ends the questions under way and the connections that are kept. */
+  /** Ends the requests under way and the connections that are kept. */
   close(): void {
     this.#isClosed = true;
     for (const ending of this.#underWay) ending.abort(closed());
@@ -121,7 +121,7 @@ export class CacheConnection {
     let bytes = 0;
     for await (const chunk of arriving(response)) {
       bytes += chunk.length;
-      // Leaving the loop takes the connection down, and with it what else would come.
+      // Leaving the loop closes the connection, and with it what else would come.
       if (bytes > answerBytesMax) throw new CacheFault('too-long', `the answer of ${this.#origin} is longer than ${answerBytesMax} bytes`);
       chunks.push(chunk);
     }
@@ -135,7 +135,7 @@ export class CacheConnection {
   }
 }
 
-/** The connection was kept from before, and ended without a byte of an answer. */
+/** A kept connection ended without a byte of an answer. */
 class LeftUnanswered extends Error {
   constructor(options: { cause: Error }) {
     super(options.cause.message, options);

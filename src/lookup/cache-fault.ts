@@ -1,4 +1,4 @@
-/** Why a cache could not be read: a fault, thrown, and never to be taken for the absence of an object. */
+/** Why a cache could not be read: a fault, thrown, and never to be treated as the absence of an object. */
 import { CacheError } from '../domain/errors.js';
 
 export type FaultKind =
@@ -6,9 +6,9 @@ export type FaultKind =
   | 'unreachable'
   /** The whole answer did not come in time. */
   | 'overdue'
-  /** Too many questions wait already; this one was not asked. */
+  /** Too many requests are under way; this one was not sent. */
   | 'busy'
-  /** The cache said no, in a Status: `status` and `reason` are its own. */
+  /** The cache refused, with a Status: `status` and `reason` are its own. */
   | 'refused'
   /** The answer is longer than its bound. */
   | 'too-long'
@@ -25,7 +25,7 @@ export class CacheFault extends CacheError {
   readonly status: number;
   /** Kubernetes' reason, such as `Forbidden`; '' when none was given. */
   readonly reason: string;
-  /** When the cache wants to be asked again, if it says so. */
+  /** When the cache wants the next request, if it says so. */
   readonly retryAfterMs: number | undefined;
 
   constructor(kind: FaultKind, message: string, { status = 0, reason = '', retryAfterMs, cause }: FaultDetails = {}) {

@@ -4,8 +4,8 @@
  *
  * L1 An object that is absent, a name that is ambiguous and a cache that cannot be read are three things: the first two are answers,
  *    the third is thrown.
- * L2 The report that an absence is judged by was reported before the object was looked for. The other way round, a shard that finished
- *    telling its objects between the two would vouch for an absence that it ended.
+ * L2 The report that decides whether an absence is proved was made before the look-up. The other way round, a shard that finished its sync
+ *    between the two would seem to prove the absence of an object that came with it.
  *
  *    report ──┬──────────── look-up ──▶ absent         whole at the report, so nothing that was there then is missing
  *             └ what changed in between is as late as any change
@@ -20,27 +20,27 @@ import { collectionTarget, objectTarget, type CollectionRef, type ObjectRef, typ
 import { readList, readObject, refusalOf, type CachedObject, type HttpAnswer, type ListPage, type Missing } from './read-answer.js';
 
 /**
- * `message` is in the cache's own words. Of a missing type `whole` is false: that nobody serves it says nothing of its objects, and it may
- * be the version that is wrong.
+ * `message` is in the cache's own words. Of a missing type `whole` is false: that nobody serves it proves nothing of its objects, and
+ * perhaps only the version is wrong.
  */
 export type Absent = Readonly<{ kind: 'absent'; missing: Missing; message: string }> & TypeFreshness;
 
 /** A canonical path leads to several logical clusters, or several shards have the object; `message` names them. */
 export type Ambiguous = Readonly<{ kind: 'ambiguous'; message: string }>;
 
-/** `freshness` is that of the object's type on the object's shard; undefined when the cache says nothing of it. */
+/** `freshness` is that of the object's type on the object's shard; undefined when the cache reports none. */
 export type Found = Readonly<{ kind: 'found'; freshness: Freshness | undefined }> & CachedObject;
 
-/** `objects` are read page by page as they are asked for, all of the moment of the first. They throw CacheFault; 410 is: start over. */
+/** `objects` are read page by page on demand, all of the moment of the first page. They throw CacheFault; on 410 start over. */
 export type Listed = Readonly<{ kind: 'listed'; objects: AsyncGenerator<CachedObject, void> }> & TypeFreshness;
 
 export type CacheReaderOptions = Readonly<{
-  /** How old what is reported of freshness may be. A report reports on all shards and types, and costs more than an object. */
+  /** How old a freshness report may be. A report covers all shards and types, and costs more than an object. */
   reportAgeMaxMs: number;
   pageObjectsMax: number;
 }>;
 
-/** What `CacheConnection` is to a reader. */
+/** The part of `CacheConnection` that a reader needs. */
 export type CacheReaderParts = Readonly<{
   clock: Clock;
   connection: { ask(target: string, signal?: AbortSignal): Promise<HttpAnswer>; close(): void };
@@ -114,7 +114,7 @@ export class CacheReader {
       if (page.next === undefined) return;
       const read = await this.#page(target, { limit, next: page.next }, signal);
       const listed = readList(read.answer);
-      // A list that has begun cannot become absent or ambiguous as a whole: its path leads elsewhere, or its type is gone.
+      // A list that has begun cannot become absent or ambiguous as a whole: now its path leads elsewhere, or its type is gone.
       if (listed.kind !== 'page') throw refusalOf(read.answer);
       ({ page } = listed);
       ({ limit } = read);
@@ -136,7 +136,7 @@ export class CacheReader {
     }
   }
 
-  /** Undefined from a cache that tells none. One that does not answer need not be asked for the object either. */
+  /** Undefined from a cache that has none. If it does not answer, the object need not be asked for either. */
   async #report(signal: AbortSignal | undefined): Promise<ReceivedReport | undefined> {
     try {
       return await this.#lastReport.within(this.#options.reportAgeMaxMs, signal);
@@ -160,7 +160,7 @@ export class CacheReader {
       const renewed = await this.#lastReport.after(received, signal);
       return freshnessOn(renewed.report, shard, type, this.#lastReport.ageOf(renewed));
     } catch (error) {
-      // The object is there; that nobody says how fresh it is does not take it away.
+      // The object exists, whether or not its freshness is known.
       if (error instanceof CacheFault) return undefined;
       throw error;
     }

@@ -1,18 +1,18 @@
 /**
- * How fresh a cache is, as far as a look-up needs to know: read from what `GET /services/cache/status` answers (domain/status.ts). The
- * cache may be newer than this reader: what it says that is not known here becomes "nobody reports it" (null), never a guess and never a
- * fault, for a controller must not stop because its cache learned a word.
+ * How fresh a cache is, as far as a look-up needs to know: read from the answer of `GET /services/cache/status` (domain/status.ts). The
+ * cache may be newer than this reader: a value that is not known here becomes "nobody reports it" (null), never a guess and never a
+ * fault, because a controller must not stop when its cache learns a new word.
  */
 import { CacheFault } from './cache-fault.js';
 import { jsonValue } from './json-value.js';
 import { isOfType, type TypeRef } from './object-ref.js';
 
-/** Of the objects of one type on one shard. Durations are in milliseconds. */
+/** The freshness of the objects of one type on one shard. Durations are in milliseconds. */
 export type Freshness = Readonly<{
   shard: string;
-  /** Whether what brings the shard's objects to the cache is there now; null when nobody reports it, as for plain HTTP. */
+  /** Whether the shard's pusher is connected now; null when nobody reports it, as for plain HTTP. */
   connected: boolean | null;
-  /** Whether that has the shard itself before it; null when nobody reports it. */
+  /** Whether that pusher is connected to the shard itself; null when nobody reports it. */
   sourceConnected: boolean | null;
   /** Whether the cache has every object of the type that the shard has, as of `lagMs` ago. */
   whole: boolean;
@@ -20,15 +20,15 @@ export type Freshness = Readonly<{
   changedAgoMs: number | null;
   /** How old the oldest change is that is known to be missing here; null when nobody reports it. */
   lagMs: number | null;
-  /** How long ago the cache was asked for all this; the ages above are as they were then. */
+  /** How long ago the report was asked for; the ages above are as they were then. */
   reportedAgoMs: number;
 }>;
 
-/** Of one type, on all shards that the cache knows. */
+/** The freshness of one type, on all shards that the cache knows. */
 export type TypeFreshness = Readonly<{
   /**
-   * Whether the absence of an object says something: the cache is ready, knows every shard of its tree, and has every object of the type that each
-   * of them has, whose pushers are all there with their sources before them. Of a shard that is written over plain HTTP nobody can say so.
+   * Whether the absence of an object proves anything: the cache is ready, knows every shard of its tree, and has every object of the type that each
+   * of them has. Their pushers are all connected, to the cache and to their sources. Nobody can say so of a shard that is written over plain HTTP.
    */
   whole: boolean;
   /** In the order of their names; removed shards are left out. */
@@ -40,7 +40,7 @@ type ShardReport = Readonly<{ shard: string; connected: boolean | null; removed:
 
 export type FreshnessReport = Readonly<{ ready: boolean; complete: boolean; shards: readonly ShardReport[] }>;
 
-/** Throws CacheFault when the text is no status of a cache. */
+/** Throws CacheFault when the text is not a cache's status. */
 export function parseFreshnessReport(text: string): FreshnessReport {
   const report = recordOf(jsonValue(text));
   const [cache, tree] = [recordOf(report['cache']), recordOf(report['tree'] ?? {})];
@@ -57,7 +57,7 @@ export function freshnessOn(report: FreshnessReport, shard: string, type: TypeRe
   return received?.slices.some((slice) => isOfType(type, slice)) === true ? freshnessOf(received, type, reportedAgoMs) : undefined;
 }
 
-/** A shard of which no object of the type was ever told is not whole: nobody can tell it from one that has not begun. */
+/** A shard that never reported the type is not whole: it may not have begun. */
 export function typeFreshness({ ready, complete, shards: all }: FreshnessReport, type: TypeRef, reportedAgoMs: number): TypeFreshness {
   const shards = all.filter(({ removed }) => !removed).map((shard) => freshnessOf(shard, type, reportedAgoMs));
   const isVouched = ({ whole, connected, sourceConnected, lagMs }: Freshness): boolean =>
@@ -65,7 +65,7 @@ export function typeFreshness({ ready, complete, shards: all }: FreshnessReport,
   return { whole: ready && complete && shards.length > 0 && shards.every(isVouched), shards };
 }
 
-/** Where a reference without identity means several types, the worst of them speaks. */
+/** Where a reference without identity means several types, the worst of them counts. */
 function freshnessOf({ shard, connected, slices }: ShardReport, type: TypeRef, reportedAgoMs: number): Freshness {
   const own = slices.filter((slice) => isOfType(type, slice));
   const lags = own.map(({ lagMs }) => lagMs).filter((lagMs) => lagMs !== null);

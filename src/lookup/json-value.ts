@@ -1,4 +1,4 @@
-/** What JSON text says; undefined, which JSON cannot say, when it is none. For looking into answers, never for passing them on. */
+/** The value of JSON text; undefined, which JSON does not have, when it is invalid. For reading answers, never for passing them on. */
 export function jsonValue(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
 /**
- * The last freshness report of a cache, asked for anew when it has become too old. One question at a time: who comes while it is under
- * way waits for the same answer, with a signal of their own. Bound: one report.
+ * The last freshness report of a cache, asked for again when it has become too old. One request at a time: a caller that comes while it is
+ * under way waits for the same answer, with its own signal. Bound: one report.
  */
 import { deferred } from '../domain/deferred.js';
 import type { Clock } from '../domain/ports.js';
@@ -42,7 +42,7 @@ export class LastReport {
     return Math.max(0, this.#clock.now() - askedMs);
   }
 
-  /** A clock that was set back makes nothing fresh. */
+  /** A clock that was set back must not make anything fresh. */
   #isWithin(received: ReceivedReport, ageMaxMs: number): boolean {
     return received.askedMs <= this.#clock.now() && this.ageOf(received) <= ageMaxMs;
   }

@@ -1,11 +1,11 @@
 /**
- * How controllers look objects up in kcp: first in what they have of their own shard, and where that has not got it, in the cache, which
- * has it of all shards. The answer says who gave it.
+ * How controllers look objects up in kcp: first among those of their own shard, and if they are not there, in the cache, which
+ * has those of all shards. The answer says who gave it.
  *
  *   local                   cache        answer
  *   has it                  not asked    found, from local
  *   has it not              has it       found, from cache, with its freshness
- *   has it not              has it not   absent: both were asked; `whole` says what the cache's half is worth
+ *   has it not              has it not   absent: both were asked; `whole` says whether the cache's answer proves it
  *   has it not              ambiguous    ambiguous
  *   has it not              a fault      thrown: to call that absent would be a guess
  *   another error           not asked    thrown: the object may well be there, and newer than the cache's
@@ -23,13 +23,13 @@ export type LocalThenCacheParts<T> = Readonly<{
   cache: Pick<CacheReader, 'get'>;
   /** From the JSON text of an object of the cache. What it throws is thrown by `get`. */
   parse: (text: string) => T;
-  /** Whether an error of `local` says that there is no such object; none does when left out. */
+  /** Whether an error of `local` means that there is no such object; by default none does. */
   isNotFound?: (error: unknown) => boolean;
 }>;
 
 export type LookUp<T> =
   | Readonly<{ kind: 'found'; from: 'local'; object: T }>
-  /** `freshness` is undefined when the cache says nothing of the object's type on its shard. */
+  /** `freshness` is undefined when the cache reports none for the object's type on its shard. */
   | Readonly<{ kind: 'found'; from: 'cache'; object: T; shard: string; freshness: Freshness | undefined }>
   | (Absent & Readonly<{ asked: readonly ['local', 'cache'] }>)
   | Ambiguous;
@@ -43,7 +43,7 @@ export class LocalThenCache<T> {
 
   /** Throws what `local` or `parse` throws; CacheFault; an Error for a reference that names nothing; the reason of an aborted `signal`. */
   async get(ref: ObjectRef, signal?: AbortSignal): Promise<LookUp<T>> {
-    // Asked of the cache or not: a reference that names nothing is a mistake each time, not only when local has not got it.
+    // A reference that names nothing is a mistake each time, not only when local lacks the object.
     objectTarget(ref);
     signal?.throwIfAborted();
     const own = await this.#local(ref, signal);

@@ -3,7 +3,7 @@ import type { CacheReaderOptions } from './cache-reader.js';
 
 export type LookupBounds = Omit<CacheConnectionOptions, 'cache'> & CacheReaderOptions;
 
-/** A look-up is three questions at most: a report, the object, a newer report. A page of a list is a few hundred kilobytes as a rule. */
+/** A look-up is three requests at most: a report, the object, a newer report. A page of a list usually has a few hundred kilobytes. */
 export const defaultLookupBounds: LookupBounds = Object.freeze({
   timeoutMs: 10_000,
   answerBytesMax: 16 * 1024 * 1024,

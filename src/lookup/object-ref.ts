@@ -1,8 +1,8 @@
 /**
- * What is looked up, as a controller names it: by type, by logical cluster or canonical path, by name. Whether `cluster` is the one or
- * the other is reported by its form, as kcp's own look-up by path and name takes both.
+ * What is looked up, as a controller names it: by type, by logical cluster or canonical path, by name. The form of `cluster` shows which of the two
+ * it is, as in kcp's own look-up by path and name.
  *
- * R1 What stands in the URL leads to nothing else: a name that is '', '.' or '..' would read the collection or what is above it.
+ * R1 A name never leads to another URL: one that is '', '.' or '..' would read the collection or what is above it.
  */
 import { parseCanonicalPath, parseClusterName } from '../domain/cluster.js';
 import { pathSegmentFlaws } from '../domain/name-syntax.js';
@@ -19,7 +19,7 @@ export type CollectionRef = Readonly<{
   identity?: string | undefined;
   /** A logical cluster's name, or a canonical path of at least two segments. */
   cluster: string;
-  /** Of a namespaced type; an object needs it, a list does without. */
+  /** Of a namespaced type; an object needs it, a list does not. */
   namespace?: string | undefined;
   /** Any shard when left out. */
   shard?: string | undefined;
@@ -31,7 +31,7 @@ export type TypeRef = Pick<CollectionRef, 'group' | 'resource' | 'identity'>;
 
 const coreAlias = 'core';
 
-/** Where the object is read. Throws an Error for what can be nobody's name. */
+/** Where the object is read. Throws an Error for what cannot be a name. */
 export function objectTarget(ref: ObjectRef): string {
   return `${collectionTarget(ref)}/${segment('name', ref.name)}`;
 }
@@ -48,7 +48,7 @@ export function collectionTarget({ group, version, resource, identity, cluster, 
   return `${place}${api}${inNamespace}/${segment('resource', resource)}${ofIdentity}`;
 }
 
-/** Whether objects of this type may be what the reference names. Without an identity that is every type of the name. */
+/** Whether the reference may mean objects of this type. Without an identity that is every type of the name. */
 export function isOfType({ group, resource, identity }: TypeRef, other: Required<TypeRef>): boolean {
   const own = group === coreAlias ? '' : group;
   return own === other.group && resource === other.resource && (!hasIdentity(identity) || identity === other.identity);

@@ -1,5 +1,5 @@
 /**
- * What a cache's answer to a read means. NotFound and ambiguous are answers; everything else that is no object is a fault.
+ * What a cache's answer to a read means. NotFound and ambiguous are answers; everything else that has no object is a fault.
  *
  *   200  an object                                     found
  *   404  a Status with the reason NotFound             absent: its details name the object, or only the type; a path has none
@@ -15,10 +15,10 @@ import { jsonValue } from './json-value.js';
 
 export type HttpAnswer = Readonly<{ status: number; text: string; retryAfterMs: number | undefined }>;
 
-/** An object as the cache has it: `text` is its JSON, not re-serialised, for int64 beyond 2^53 would not survive that. */
+/** An object as the cache has it: `text` is its JSON, not re-serialised, because int64 beyond 2^53 would not survive that. */
 export type CachedObject = Readonly<{ shard: string; text: string }>;
 
-/** What the cache does not know: the object, the canonical path that was to lead to it, or its type in that version. */
+/** What the cache does not know: the object, the canonical path that should lead to it, or its type in that version. */
 export type Missing = 'object' | 'path' | 'type';
 
 export type ReadAnswer = Readonly<
@@ -48,7 +48,7 @@ export function readList(answer: HttpAnswer): ListAnswer {
   return { kind: 'page', page: { objects, next: typeof next === 'string' && next !== '' ? next : undefined } };
 }
 
-/** The fault that any answer but a 200 is, where none can be absent or ambiguous. */
+/** The fault for any answer but a 200, where none can be absent or ambiguous. */
 export function refusalOf({ status, text, retryAfterMs }: HttpAnswer): CacheFault {
   const received = jsonValue(text);
   if (textAt(received, 'kind') !== 'Status')

@@ -1,6 +1,6 @@
 /**
- * Notices a peer that is there and acknowledges nothing: it answers pings, and whoever sends to it would wait for ever. Looked at now and then;
- * as long as something is under way and nothing of it is acknowledged, the wait goes on.
+ * Notices a peer that is there and acknowledges nothing: it answers pings, and its sender would wait for ever. The owner calls it now and then;
+ * the wait goes on as long as something is under way and nothing of it is acknowledged.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Window } from './window.js';
@@ -17,7 +17,7 @@ export class AckWatch {
     this.#sinceMs = clock.now();
   }
 
-  /** Whether nothing was acknowledged for too long of what is under way. */
+  /** Whether something is under way and nothing was acknowledged for too long. */
   isOverdue({ acknowledged, unacknowledged }: Pick<Window<unknown>, 'acknowledged' | 'unacknowledged'>): boolean {
     const nowMs = this.#clock.now();
     if (acknowledged !== this.#acknowledged || unacknowledged.mutations === 0) this.#sinceMs = nowMs;

@@ -1,10 +1,10 @@
 /**
- * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or a single begin or end, in the
- * order they were sent.
+ * Cuts what a slice has to send into what one frame carries: objects of one version, keys, or a single begin or end, in their
+ * order.
  *
  * B1 A batch keeps to the bounds of the cache and to our own smaller ones; one object may exceed our own, never the cache's.
- * B2 An object that the cache would never take delays nothing behind it and is named. Within a sync it goes without its body,
- *    for it is there, and the end would remove the version that the cache has; as a change it is left out.
+ * B2 An object that is too large for the cache delays nothing after it, and is reported. Within a sync it goes without its body,
+ *    because it exists, and `end` would remove the version that the cache has. As a change it is left out.
  */
 import type { Slice } from '../domain/slice.js';
 import type { Frame, FrameLimits, PushedKey, PushedObject } from '../frames/frame.js';
@@ -13,22 +13,22 @@ import type { Outgoing } from './source.js';
 /** Something sent and not acknowledged. */
 export type Pending = Readonly<{
   outgoing: Outgoing;
-  /** Its size in a frame, rather above than below. */
+  /** Its size in a frame, if anything too high. */
   bytes: number;
-  /** When it was told. */
+  /** When the source reported it. */
   sinceMs: number;
   /** The number of its sync; they rise for as long as the sender lives. */
   sync: number;
-  /** Rises with what is told of a slice; what is sent again keeps it. */
+  /** Rises with everything that a source reports of a slice; what is sent again keeps it. */
   order: number;
-  /** Whether it was sent within the sync, not behind it. */
+  /** Whether it belongs to the sync, not to the changes after it. */
   syncing: boolean;
 }>;
 
 /** How much one frame shall carry. */
 export type BatchBounds = Readonly<{ mutationsMax: number; bytesMax: number; limits: FrameLimits }>;
 
-/** The first `taken` of what was pending: some to be sent together, and what of them is too large to be sent as it was told. */
+/** The first `taken` of what was pending: some to be sent together, and those of them that are too large to be sent as they are. */
 export type Batch = Readonly<{ taken: number; sent: readonly Pending[]; bytes: number; tooLarge: readonly Pending[] }>;
 
 export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsMax, bytesMax, limits }: BatchBounds): Batch {
@@ -56,7 +56,7 @@ export function cutBatch(slice: Slice, pending: readonly Pending[], { mutationsM
   return { taken, sent, bytes, tooLarge };
 }
 
-/** The frame for what `cutBatch` put together. `objects`: how many were put since begin, for an end. */
+/** The frame for what `cutBatch` chose. `objects`: how many were put since begin, for an end. */
 export function batchFrame(
   sent: readonly Pending[],
   { slice, sequence, objects }: Readonly<{ slice: Slice; sequence: number; objects: number }>,
@@ -95,7 +95,7 @@ export function outgoingBytes(outgoing: Outgoing): number {
   }
 }
 
-/** The key of what was told of one object; undefined for a begin or an end. */
+/** The key of the object that it is about; undefined for a begin or an end. */
 export function outgoingKey(outgoing: Outgoing): PushedKey | undefined {
   return outgoing.kind === 'put' ? outgoing.object : outgoing.kind === 'delete' ? outgoing.key : undefined;
 }
@@ -105,7 +105,7 @@ const headerBytes = 5;
 /** A position is a resourceVersion: digits. */
 const positionBytesMax = 64;
 
-/** What a frame holds besides what it carries: kind, sequence, slice, the headers of its arrays, and the position that a link may add. */
+/** What a frame holds besides its content: kind, sequence, slice, the headers of its arrays, and the position that a link may add. */
 function frameBytes({ shard, resource: { group, resource, identity } }: Slice): number {
   return [shard, group, resource, identity].reduce((sum, text) => sum + textBytes(text), 6 * headerBytes + 9 + positionBytesMax);
 }
@@ -126,7 +126,7 @@ function isTooLarge({ outgoing, bytes }: Pending, frameBytesMax: number, bodyByt
   return outgoing.kind === 'put' && (bodyBytes(outgoing.object) > bodyBytesMax || bytes > frameBytesMax);
 }
 
-/** What says of an object within a sync only that it is there. */
+/** Only says, within a sync, that the object exists. */
 function keptOf(item: Pending): Pending | undefined {
   if (!item.syncing || item.outgoing.kind !== 'put') return undefined;
   const outgoing: Outgoing = { ...item.outgoing, object: { ...item.outgoing.object, body: undefined } };

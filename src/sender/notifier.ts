@@ -1,6 +1,6 @@
 /**
- * Says that something changed to those who wait for it. Who waits names the ring it has seen already, so that a change between
- * looking and waiting is not missed:
+ * Wakes those who wait for a change. A waiter names the ring it has seen already, so that it does not miss a change between
+ * looking and waiting:
  *
  *   const seen = notifier.rings;  look;  await notifier.after(seen, signal);
  */

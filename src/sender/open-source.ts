@@ -1,4 +1,4 @@
-/** One reading of a source, from its opening to its release: one batch is asked for at a time, and only when there is room. */
+/** One reading of a source, from its opening to its release: asks for one batch at a time, and only when there is room. */
 import type { SliceSource, Outgoing } from './source.js';
 
 export class OpenSource {
@@ -26,13 +26,13 @@ export class OpenSource {
     }
   }
 
-  /** Aborts it; resolves once it has let go. */
+  /** Aborts it; resolves once the source has stopped. */
   async close(): Promise<void> {
     this.#abort.abort();
     try {
       await this.#batches.return?.();
     } catch {
-      // It was told to stop, and has.
+      // It was aborted, and has stopped.
     }
   }
 }

@@ -1,9 +1,9 @@
-/** When a cache is told how fresh each slice is: now and then, and soon when one has got its source or lost it, or has fallen behind or caught up. */
+/** When a sender reports how fresh each slice is: at intervals, and soon when one gains or loses its source, falls behind or catches up. */
 import type { FrameOf, SliceFreshness } from '../frames/frame.js';
 import type { SliceFeed } from './slice-feed.js';
 import type { Window } from './window.js';
 
-/** A slice that lags less is not behind: it may only wait for its answer. */
+/** A slice that lags less is not behind: it may only wait for its ack. */
 const behindMs = 1_000;
 
 export class OutgoingStatus {
@@ -17,7 +17,7 @@ export class OutgoingStatus {
     this.#reportedMs = nowMs;
   }
 
-  /** What is to be sent now; undefined: nothing. */
+  /** The status to send now; undefined: none. */
   due(feeds: Iterable<SliceFeed>, window: Window<SliceFeed> | undefined, nowMs: number): FrameOf<'status'> | undefined {
     const tally = window?.tally();
     const freshness = [...feeds].map((feed): SliceFreshness => {

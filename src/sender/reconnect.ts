@@ -1,31 +1,31 @@
 /**
- * Decides what follows a connection that ended or never came about: which URL next and after how long, or that it is over.
+ * Decides what follows a connection that ended or was never made: which URL next and after how long, or that it is over.
  *
  *   how it ended                                 next URL    wait
  *   broke after it had lasted                    the same    jitter below the base: what was sent can be resumed there
  *   shutdown                                     the next    jitter only, if there is another URL to go to
- *   fenced, forbidden, unsupported               –           over: coming back would change nothing; unless the cache says when
+ *   fenced, forbidden, unsupported               –           over: coming back would change nothing; unless the cache names a wait
  *   anything else                                the next    what the cache asked for, and jitter that doubles with each failure
  *
  * R1 A wait is at most `retryAfterMaxMs` + `backoffMaxMs`, whatever the cache asks for.
- * R2 A connection that lasted makes the next failure the first one. One that was replaced has not lasted: two processes that
- *    both believe to be this one would take turns at full speed.
+ * R2 After a connection that lasted, the next failure counts as the first. One that was replaced has not lasted: otherwise two processes
+ *    that both believe to be this one would take turns at full speed.
  */
 import type { ByeReason } from '../frames/bye.js';
 
-/** Why a cache will not take this sender, however often it comes back. */
+/** Why a cache refuses this sender, however often it comes back. */
 export type FinalReason = Extract<ByeReason, 'fenced' | 'forbidden' | 'unsupported'>;
 
 export type BackoffBounds = Readonly<{ backoffBaseMs: number; backoffMaxMs: number }>;
 
 export type ReconnectBounds = BackoffBounds &
   Readonly<{
-    /** A connection that was welcome for so long has lasted. */
+    /** A connection that was open this long after its welcome has lasted. */
     lastedMs: number;
     retryAfterMaxMs: number;
   }>;
 
-/** Which URL is being tried, and the how-manieth failure in a row this would be, less one. */
+/** Which URL is tried, and how many failures in a row came before. */
 export type Attempt = Readonly<{ urlIndex: number; failures: number }>;
 
 /** How a connection ended. */

@@ -1,10 +1,10 @@
 /**
- * Decides, once a cache has said welcome, how each slice continues: with what it had still to send, or with a sync.
+ * Decides, once a cache has sent its welcome, how each slice continues: with what it had still to send, or with a sync.
  *
- * U1 A slice goes on only where its last sync is known to be whole: acknowledged by this very cache, still held to be synced
- *    there, and with its source open since. A cache whose store has lost what it acknowledged holds nothing to be synced.
+ * U1 A slice goes on only if its last sync is known to be complete: acknowledged by this very cache, still synced
+ *    there, and with its source open since. A cache whose store has lost what it acknowledged names no slice as synced.
  * U2 A begin or an end that was sent and not acknowledged may have arrived or not; sent again it could end a sync of which
- *    a part is missing. Such a slice is synced: from a begin to the acknowledgement of its end it counts as synced nowhere.
+ *    a part is missing. Such a slice is resynced: from a begin to the acknowledgement of its end it counts as synced nowhere.
  */
 
 export type SliceKnowledge = Readonly<{

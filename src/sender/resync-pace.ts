@@ -1,10 +1,10 @@
 /**
- * How long a sync has to wait that is to follow another of the same slice. Each costs its source, the network and the cache
- * a reading of everything, so what goes wrong again and again must not bring them about at full speed.
+ * How long a sync has to wait that follows another of the same slice. Each costs its source, the network and the cache
+ * a reading of everything, so what fails again and again must not cause syncs at full speed.
  *
- * E1 A wait is half to whole of a bound that doubles with each sync, up to a minute; what is merely asked for
- *    again comes at once the first time, what failed waits from the first time on.
- * E2 Only a sync that was whole, and held for as long as the longest wait, makes the next one the first.
+ * E1 A wait is half to whole of a bound that doubles with each sync, up to a minute. A resync that is merely asked for
+ *    comes at once the first time; one after a failure waits from the first time on.
+ * E2 Only a sync that completed, and held for as long as the longest wait, makes the next one the first.
  */
 import type { Clock } from '../domain/ports.js';
 import { backoffMs, type BackoffBounds } from './reconnect.js';
@@ -15,7 +15,7 @@ export class ResyncPace {
   readonly #clock: Clock;
   readonly #random: () => number;
   #inARow = 0;
-  /** When the last sync was whole; undefined while it is not. */
+  /** When the last sync completed; undefined while one is under way. */
   #syncedMs: number | undefined;
 
   constructor({ clock, random }: Readonly<{ clock: Clock; random: () => number }>) {
@@ -23,12 +23,12 @@ export class ResyncPace {
     this.#random = random;
   }
 
-  /** The sync is whole, and was taken. */
+  /** The sync is complete, and was accepted. */
   synced(): void {
     this.#syncedMs = this.#clock.now();
   }
 
-  /** The wait of a sync that is asked for while the last one was no failure. */
+  /** The wait of a sync that somebody asks for, though the last one did not fail. */
   wantedMs(): number {
     this.#begin();
     return this.#inARow === 1 ? 0 : this.#waitMs(this.#inARow - 1);

@@ -8,13 +8,13 @@ export type SenderBounds = ReconnectBounds &
     welcomeTimeoutMs: number;
     /** How long a cache may acknowledge nothing of what is under way to it. */
     ackTimeoutMs: number;
-    /** How many mutations go into one frame, if the cache takes as many. */
+    /** How many mutations go into one frame, if the cache allows as many. */
     batchMutationsMax: number;
-    /** How many bytes go into one frame, if the cache takes as many; a larger object goes alone. */
+    /** How many bytes go into one frame, if the cache allows as many; a larger object goes alone. */
     batchBytesMax: number;
-    /** How often the cache is told how fresh each slice is. */
+    /** How often the cache is sent how fresh each slice is. */
     statusIntervalMs: number;
-    /** `states` says no more often than this. */
+    /** `states` yields no more often than this. */
     stateIntervalMs: number;
     /** How long an aborted `run` waits for acknowledgements and for its sources to end. */
     shutdownGraceMs: number;
@@ -26,9 +26,9 @@ export type SenderOptions = SenderBounds &
   Readonly<{
     /** The shard whose objects are pushed. The certificate of the connection must speak for it. */
     shard: ShardName;
-    /** A random id of this sender: who comes with it again is the same one. Of two for one shard the later waits as a standby until the other is gone. */
+    /** A random id of this sender: whoever connects with it again is the same one. Of two for one shard the later waits as a standby. */
     process: string;
-    /** It waits for nobody: whoever has the shard ends as `fenced`. */
+    /** It does not wait: the shard's present pusher ends as `fenced`. */
     takesOver: boolean;
     /** Where the cache is reached, each `wss://host:port/services/cache/connect`; tried in turn, at least one. */
     urls: readonly string[];

@@ -1,9 +1,9 @@
 /**
- * A sender in one connection: hello, welcome, then all slices in turn for as long as it lasts.
+ * A sender in one connection: hello, welcome, then all slices in turn until it ends.
  *
  *   hello ─▶ (standby ─▶) welcome ─▶ resume each slice ─▶ open · read · send, in turns ◀── ack, refuse, resync ─▶ bye
  *
- * N1 A source is read only while there is credit and the connection takes more: a slow cache stops its sources.
+ * N1 A source is read only while there is credit and the network keeps up: a slow cache stops its sources.
  * N2 Slices take turns, a frame each. A batch that finds too little credit keeps the turn until there is enough; otherwise
  *    small ones would always come before it.
  * N3 When the session ends, what was not acknowledged has gone back to its slices.
@@ -34,21 +34,21 @@ export type SenderSessionParts = Readonly<{
   clock: Clock;
   log: Log;
   notifier: Notifier;
-  /** All slices that the shard has, while they are known. */
+  /** All slices that the shard has; undefined while they are not known. */
   types: () => readonly Slice[] | undefined;
-  /** That of the last ack of all connections, '' before the first. */
+  /** Of the last ack of all connections, '' before the first. */
   position: string;
-  /** What the sender was given last; 0 before the first. */
+  /** The sender's last term; 0 before the first. */
   term: Term;
-  /** Told once, when the shard is its own. */
+  /** Called once, when the sender has the shard. */
   welcomed: (sinceMs: number, cache: Pick<FrameOf<'welcome'>, 'cacheId' | 'epoch' | 'term'>) => void;
-  /** Told when it is to wait for whoever has the shard. */
+  /** Called when the sender has to wait for the shard's pusher. */
   standsBy: () => void;
-  /** Told where the cache stands whenever it acknowledges something. */
+  /** Called with the cache's position whenever it acknowledges something. */
   acknowledged: (position: string) => void;
 }>;
 
-/** How soon it is told that a slice has lost its source, or has got it. */
+/** How soon the cache learns that a slice has lost its source, or has got it. */
 const statusLookMs = 250;
 
 /** What the welcome began. */
@@ -64,9 +64,9 @@ export class SenderSession {
   #isDraining = false;
   #served: SliceFeed | undefined;
   #work: Promise<unknown> = Promise.resolve();
-  /** What a bug threw while nobody waited for it. */
+  /** What a bug threw while nobody awaited it. */
   #fault: Readonly<{ error: unknown }> | undefined;
-  /** How it ended, once a side has said so. */
+  /** How it ended, once either end has sent a bye. */
   #said: Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs?: number | undefined }> | undefined;
 
   constructor(parts: SenderSessionParts, options: SenderOptions) {
@@ -103,7 +103,7 @@ export class SenderSession {
     }
   }
 
-  /** Names all slices, before anything is sent of one that is new. */
+  /** Names all slices, before anything of a new one is sent. */
   reportTypes(): void {
     const { connection, types } = this.#parts;
     const slices = this.#welcomed === undefined || this.#isDraining ? undefined : types();
@@ -155,7 +155,7 @@ export class SenderSession {
   }
 
   #standBy(): void {
-    if (this.#welcomed !== undefined) return this.#leave('protocol', 'standby came behind the welcome');
+    if (this.#welcomed !== undefined) return this.#leave('protocol', 'standby came after the welcome');
     this.#isStandby = true;
     this.#parts.log.info('sender.standby');
     this.#parts.standsBy();
@@ -209,7 +209,7 @@ export class SenderSession {
     }
   }
 
-  /** Sends what is next in turn, having asked for what may come behind it. False: nothing can be sent before something changes. */
+  /** Sends what is next in turn, after asking for what may follow it. False: nothing can be sent until something changes. */
   #sendNext(welcomed: Welcomed): boolean {
     const { window, cacheId, limits } = welcomed;
     const feeds = [...this.#parts.feeds.values()];
@@ -238,7 +238,7 @@ export class SenderSession {
     return first === undefined || first.syncedAt === cacheId;
   }
 
-  /** Now and then, and soon when a slice has got its source or lost it, or has fallen behind or caught up. */
+  /** At intervals, and soon when a slice has got its source or lost it, has fallen behind or caught up. */
   async #sendStatus(): Promise<void> {
     const { connection, feeds, clock } = this.#parts;
     const { signal } = this.#stop;
@@ -266,7 +266,7 @@ export class SenderSession {
     this.#parts.connection.close(reason, message);
   }
 
-  /** A bye says it; where one was lost, the close code does. */
+  /** By the bye; if that was lost, by the close code. */
   #parting(code: number): Parting {
     const { clock } = this.#parts;
     const lastedMs = this.#welcomed === undefined ? 0 : clock.now() - this.#welcomed.sinceMs;
@@ -278,7 +278,7 @@ export class SenderSession {
     this.#timers.add(this.#parts.clock.after(delayMs, task));
   }
 
-  /** A bug in it must not float: it cuts the connection off, and `run` throws it. */
+  /** A bug in it must not go unnoticed: it cuts the connection off, and `run` throws it. */
   async #owned(work: Promise<void>): Promise<void> {
     try {
       await work;

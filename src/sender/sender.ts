@@ -3,7 +3,7 @@
  *
  *   sources ──batches──▶ pending ──frames──▶ window (unacknowledged ≤ credit) ──acks──▶ durable in the cache
  *
- * C1 What a source sent last of a key is what the cache ends with, whatever breaks in between: what was acknowledged is durable
+ * C1 The cache ends with the last version of a key that a source sent, whatever breaks in between: what was acknowledged is durable
  *    there, the rest is sent again, and where neither is certain the slice is resynced.
  * C2 Memory: the cache's credit in bytes and one batch per slice, however slow the cache is and however long it is away.
  * C3 Once `run` has ended nothing is left: no timer, no connection, no open source.
@@ -25,7 +25,7 @@ import type { SliceSource } from './source.js';
 
 export type SenderParts = Readonly<{
   clock: Clock;
-  /** Evenly distributed, 0 ≤ n < 1; spreads those who come back at the same time. */
+  /** Evenly distributed, 0 ≤ n < 1; spreads senders that come back at the same time. */
   random: () => number;
   log: Log;
   /**
@@ -40,19 +40,19 @@ export class Sender {
   readonly #options: SenderOptions;
   readonly #notifier = new Notifier();
   readonly #feeds = new Map<string, SliceFeed>();
-  /** Readings of withdrawn slices that have not let go yet. */
+  /** Readings of withdrawn slices that have not stopped yet. */
   readonly #closing = new Set<Promise<void>>();
   #connection: SenderConnection = { kind: 'idle' };
   #session: SenderSession | undefined;
   #life: 'new' | 'running' | 'over' = 'new';
   #refusedBefore = 0;
-  /** What a cache has given it last, to be named to the next. */
+  /** The last term that a cache gave it, to be named to the next. */
   #term: Term = 0;
-  /** Up to where the last cache has acknowledged: it tells from it whether it has lost anything since. */
+  /** The position of the last ack: by it a cache knows whether it has lost anything since. */
   #position = '';
   #isComplete = false;
 
-  /** Throws when `urls` is empty. Does nothing until `run`. */
+  /** Throws when `urls` is empty. Does not connect until `run`. */
   constructor(parts: SenderParts, options: SenderOptions) {
     if (options.urls.length === 0) throw new Error('a sender needs a URL');
     this.#parts = parts;
@@ -61,8 +61,8 @@ export class Sender {
 
   /**
    * Pushes one more slice, of the sender's own shard, at any time. `source` is opened when a cache is connected, and with `after`
-   * only once that slice is synced and acknowledged there; one that is withdrawn holds nobody back.
-   * Throws when the slice is there already, is of another shard, or comes after one that was not added.
+   * only once that slice is synced and acknowledged there; a withdrawn one delays nobody.
+   * Throws when the slice was added already, is of another shard, or comes after one that was not added.
    */
   add(slice: Slice, source: SliceSource, { after }: Readonly<{ after?: Slice }> = {}): void {
     const name = formatSlice(slice);
@@ -76,7 +76,7 @@ export class Sender {
     this.#notifier.notify();
   }
 
-  /** Stops pushing a slice and aborts its source. The cache keeps what it has, unless `complete` was said. Unknown slices are ignored. */
+  /** Stops pushing a slice and aborts its source. The cache keeps what it has, unless `complete(true)` was called. Unknown slices are ignored. */
   withdraw(slice: Slice): void {
     const feed = this.#feeds.get(formatSlice(slice));
     if (feed === undefined) return;
@@ -89,8 +89,8 @@ export class Sender {
   }
 
   /**
-   * Says whether all slices that the shard has were added. While they are, the cache removes what it holds of any other slice of the shard, now and
-   * when one is withdrawn. Until this is called, and once it is called with false, it keeps that.
+   * Declares whether all slices that the shard has were added. While they are, the cache removes what it holds of any other slice of the shard, now
+   * and when one is withdrawn. Before the first call, and after a call with false, the cache keeps that.
    */
   complete(isComplete: boolean): void {
     this.#isComplete = isComplete;
@@ -98,8 +98,8 @@ export class Sender {
   }
 
   /**
-   * Pushes until `signal` is aborted or the cache refuses this sender for good; may be called once. Aborted, it stops its sources,
-   * waits at most `shutdownGraceMs` for what was sent to be acknowledged, and says bye. Broken connections, slow caches and refused
+   * Pushes until `signal` is aborted or the cache refuses this sender for good; may be called once. Once aborted, it stops its sources,
+   * waits at most `shutdownGraceMs` for acknowledgements, and says bye. Broken connections, slow caches and refused
    * objects end nothing: they are logged and shown in the state.
    */
   async run(signal: AbortSignal): Promise<SenderEnd> {
@@ -120,7 +120,7 @@ export class Sender {
     }
   }
 
-  /** How things stand now. */
+  /** The present state. */
   get state(): SenderState {
     const nowMs = this.#parts.clock.now();
     const window = this.#session?.welcomed?.window;
@@ -136,8 +136,8 @@ export class Sender {
   }
 
   /**
-   * The state at once, then whenever something has changed, at most every `stateIntervalMs`; what lies between is passed over.
-   * Ends when `signal` is aborted, and behind the last state once `run` has ended.
+   * The state at once, then whenever something has changed, at most every `stateIntervalMs`; states in between are skipped.
+   * Ends when `signal` is aborted, and after the last state once `run` has ended.
    */
   async *states(signal: AbortSignal): AsyncGenerator<SenderState, void, undefined> {
     while (!signal.aborted) {
@@ -227,7 +227,7 @@ export class Sender {
     this.#notifier.notify();
   }
 
-  /** Sources let go when they are aborted; one that does not is left behind after the grace. */
+  /** Sources stop when they are aborted; one that does not is left running after the grace. */
   async #released(): Promise<void> {
     const { clock, log } = this.#parts;
     const grace = new AbortController();

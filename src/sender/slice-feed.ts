@@ -1,13 +1,13 @@
 /**
- * One slice on its way to a cache: its source, what that sent and was not sent yet, and how far its sync is.
+ * One slice on its way to a cache: its source, what that sent and was not sent on yet, and how far its sync is.
  *
- *   waiting ──open──▶ syncing ──end acknowledged──▶ synced        L1 Nothing that was sent before the first begin is sent.
+ *   waiting ──open──▶ syncing ──end acknowledged──▶ synced        L1 What came before the first begin is not sent.
  *      ▲                 ▲───────begin sent───────────┘           L2 A slice is synced once the end of its last sync is
- *      └── close ────────┴────────────────────────────┘              acknowledged, none of its boundaries having been refused.
- *                                                                 L3 A source is opened only once its last reading has let go.
- * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and behind a lost connection what
- * was not acknowledged. A slice is resynced, with waits between, when its source ends or fails, which it is not supposed to, when
- * a boundary of its sync was refused, and when the cache asks for it.
+ *      └── close ────────┴────────────────────────────┘              acknowledged, and neither its begin nor its end was refused.
+ *                                                                 L3 A source is opened only once its last reading has stopped.
+ * Bounds: the source is asked for more only when nothing is pending, so that one batch waits, and after a lost connection what
+ * was not acknowledged. A slice is resynced, with waits between, when its source ends or fails, which it should not, when
+ * its begin or its end was refused, and when the cache asks for it.
  */
 import type { Log } from '../diagnostics/log.js';
 import { CacheError } from '../domain/errors.js';
@@ -42,19 +42,19 @@ export class SliceFeed {
   #cancelReopening: (() => void) | undefined;
 
   #pending: Pending[] = [];
-  /** Of the last sync that was sent, and of the first one of this reading. */
+  /** The number of the last sync that was sent, and of the first one of this reading. */
   #sync = 0;
   #firstSync = 1;
-  /** Whether the end of it was not told yet. */
+  /** Whether its end has not come from the source yet. */
   #isWithin = false;
-  /** Of the last sync whose begin was sent and that can still become synced. */
+  /** The number of the last sync whose begin was sent, and that may still complete. */
   #syncSent = 0;
   #objects = 0;
   #syncedAt: string | undefined;
   #refused = 0;
   #refusedSinceBegin = 0;
   readonly #lacking = new LackingObjects();
-  /** How much was told so far. */
+  /** How much the source has sent so far. */
   #sent = 0;
 
   constructor(
@@ -74,7 +74,7 @@ export class SliceFeed {
     return this.#source.connected;
   }
 
-  /** The id of the cache where it is. */
+  /** The id of the cache where it is synced. */
   get syncedAt(): string | undefined {
     return this.#syncedAt;
   }
@@ -140,7 +140,7 @@ export class SliceFeed {
     void heard();
   }
 
-  /** The cache asks for a sync. While its source is not open, one is to come anyway. */
+  /** The cache asks for a resync. While its source is not open, one is to come anyway. */
   resync(reason: string): void {
     if (this.#reading === undefined) return;
     const afterMs = this.#pace.wantedMs();
@@ -148,7 +148,7 @@ export class SliceFeed {
     this.#reopen(afterMs);
   }
 
-  /** Stops reading and forgets what is pending: the slice begins anew, with a sync. Resolves once the source has let go. */
+  /** Stops reading and forgets what is pending: the slice starts over with a sync. Resolves once the source has stopped. */
   close(): Promise<void> {
     this.#cancelReopening?.();
     this.#cancelReopening = undefined;
@@ -172,10 +172,10 @@ export class SliceFeed {
     return cutBatch(this.slice, this.#pending, bounds);
   }
 
-  /** Gives out what `cut` chose; undefined when there is nothing to be sent. */
+  /** Sends what `cut` chose; undefined when there is nothing to send. */
   send({ taken, sent, tooLarge }: Batch, number: (sent: readonly Pending[]) => number): Frame | undefined {
     this.#pending.splice(0, taken);
-    for (const item of tooLarge) this.refuse(item, { reason: 'RequestEntityTooLarge', message: 'it is larger than the cache takes' });
+    for (const item of tooLarge) this.refuse(item, { reason: 'RequestEntityTooLarge', message: 'it is larger than the cache accepts' });
     const first = sent[0];
     if (first === undefined) return undefined;
 
@@ -190,16 +190,16 @@ export class SliceFeed {
     return batchFrame(sent, { slice: this.slice, sequence: number(sent), objects: this.#objects });
   }
 
-  /** Behind a lost connection: what was sent and not acknowledged comes before what is pending. */
+  /** After a lost connection: what was sent and not acknowledged comes before what is pending. */
   giveBack(items: readonly Pending[]): void {
-    // Whether these are taken is seen anew.
+    // Whether these are accepted is yet to be seen.
     for (const { outgoing, order } of items) this.#noteTaken(outgoingKey(outgoing), order + 1);
     this.#pending = [...items.filter(({ sync }) => sync >= this.#firstSync), ...this.#pending];
   }
 
   acknowledge(item: Pending, cacheId: string): void {
     const { outgoing, sync, order } = item;
-    // Without its body it was only said to be there.
+    // Without its body it only says that the object exists.
     const isThere = outgoing.kind !== 'put' || outgoing.object.body !== undefined;
     if (isThere) this.#noteTaken(outgoingKey(outgoing), order);
     else this.#noteRefused(item, outgoing.object);
@@ -221,7 +221,7 @@ export class SliceFeed {
     this.#parts.log.warn('sender.refused', { slice: formatSlice(this.slice), sent: outgoing.kind, ...place, reason, message });
   }
 
-  /** Another sync sends anew what there is. */
+  /** Another sync sends it again anyway. */
   #noteRefused({ sync, order }: Pending, key: PushedKey): void {
     if (sync === this.#syncSent) this.#lacking.add(this.slice, key, order);
   }

@@ -1,8 +1,8 @@
 import type { PushedKey, PushedObject } from '../frames/frame.js';
 
 /**
- * What a source reports on its slice, in order: a full sync first, then changes. A source that lost its place tells a
- * full sync again, from `begin`; a `begin` without an `end` means nothing was left out on purpose.
+ * What a source sends of its slice, in order: a full sync first, then changes. A source that lost its place sends a
+ * full sync again, from `begin`. A `begin` without an `end` removes nothing.
  *
  *   begin put … put end  put delete put …  begin put … end  …
  */
@@ -14,11 +14,11 @@ export type Outgoing =
 
 /** Where the objects of one slice come from. */
 export interface SliceSource {
-  /** Whether what it reads from is there. */
+  /** Whether the source is connected to what it reads from. */
   readonly connected: boolean;
   /**
-   * Begins with a full sync. Asked for the next batch only when there is room for it, so that a slow cache slows the
-   * source and costs no memory. Goes on until `signal` is aborted; it deals with its own troubles.
+   * Begins with a full sync. It is asked for the next batch only when there is room for it, so that a slow cache slows the
+   * source and costs no memory. Goes on until `signal` is aborted; it handles its own failures.
    */
   open(signal: AbortSignal): AsyncIterable<readonly Outgoing[]>;
 }

@@ -11,13 +11,13 @@ import type { Pending } from './batch.js';
 
 export type Sent<Owner> = Readonly<{ owner: Owner; item: Pending }>;
 
-/** What of one owner is not acknowledged, and when the oldest of it was told. */
+/** What of one owner is not acknowledged, and when the oldest of it came from its source. */
 export type Tally = Readonly<{ mutations: number; bytes: number; oldestMs: number }>;
 
 export class Window<Owner> {
   #credit: Credit;
   #sent: Sent<Owner>[] = [];
-  /** How many of each owner's are sent. */
+  /** How many of each owner are not acknowledged. */
   readonly #owned = new Map<Owner, number>();
   #bytes = 0;
   #acknowledged = 0;
@@ -30,7 +30,7 @@ export class Window<Owner> {
     return this.#credit;
   }
 
-  /** The last number that was. */
+  /** The last number that was acknowledged. */
   get acknowledged(): number {
     return this.#acknowledged;
   }
@@ -49,7 +49,7 @@ export class Window<Owner> {
     return this.#sent.length === 0 || this.#bytes + bytes <= this.#credit.bytes;
   }
 
-  /** Takes what is about to be sent in one frame; answers the number of the first. */
+  /** Adds what is about to be sent in one frame; returns the number of the first. */
   add(owner: Owner, items: readonly Pending[]): number {
     const sequence = this.#acknowledged + this.#sent.length + 1;
     for (const item of items) {
@@ -60,7 +60,7 @@ export class Window<Owner> {
     return sequence;
   }
 
-  /** What is acknowledged by this, in order. Undefined: the number was never sent. One that came before tells the credit alone. */
+  /** What is acknowledged by this, in order. Undefined: the number was never sent. A number acknowledged before only updates the credit. */
   acknowledge(sequence: number, credit: Credit): readonly Sent<Owner>[] | undefined {
     if (sequence > this.#acknowledged + this.#sent.length) return undefined;
     this.#credit = credit;

@@ -1,6 +1,6 @@
 /**
  * Pushes what a shard has to a cache: one slice for each type that kcp replicates, and one for each identity that the shard's
- * ClusterCachedResources declare. It keeps nothing itself: a source reads when its sender asks, and says what it reads.
+ * ClusterCachedResources declare. It keeps nothing itself: a source reads when its sender asks, and sends what it reads.
  *
  *   shard ── KubeReader ──▶ SliceReader (select, stamp) ──▶ sender ──▶ cache
  *                               └─ ClusterCachedResources ─▶ DeclaredSlices ─▶ more slices
@@ -50,7 +50,7 @@ export class ShardAgent {
     }
   }
 
-  /** To be called when the sink has let go of its sources. */
+  /** To be called when the sink has stopped its sources. */
   close(): void {
     this.#client.close();
   }

@@ -1,4 +1,4 @@
-/** What the agent needs of a ClusterCachedResource: which slice it belongs to, and which objects of its logical cluster it brings. */
+/** What the agent needs of a ClusterCachedResource: which slice it belongs to, and which objects of its logical cluster it adds. */
 import { kcpTypes } from '../domain/catalogue-kcp.js';
 import { parseDeclaration } from '../domain/declaration.js';
 import type { Resource } from '../domain/resource.js';
@@ -10,13 +10,13 @@ export type CachedResource = Readonly<{
   resource: Resource;
   kind: string;
   collection: Collection;
-  /** Its objects leave the cache as soon as its deletion is asked for: kcp purges them before it lets go of the finalizer. */
+  /** Its objects leave the cache as soon as its deletion is asked for: kcp purges them before it removes the finalizer. */
   deleting: boolean;
 }>;
 
 /**
  * `unknown` while it declares no type: kcp writes kind, scope and identity into it step by step. `built-in` when the type is one
- * that every cache has, which needs no declaration and takes none.
+ * that every cache has, which needs no declaration.
  */
 export function readCachedResource(
   { text, cluster, name, deleting }: SourceObject,

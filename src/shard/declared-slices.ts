@@ -1,10 +1,10 @@
 /**
  * Follows the ClusterCachedResources of a shard, and keeps one slice for each identity they declare: added when the first one
- * is usable, resynced when they change, withdrawn with the last one. It sees what the slice of ClusterCachedResources is
- * told of, after it was sent, so that the cache knows a type before its objects come.
+ * is usable, resynced when they change, withdrawn with the last one. It sees each ClusterCachedResource after it was sent in its own
+ * slice, so that the cache knows a type before its objects come.
  *
- * Which slices the shard has is known once all ClusterCachedResources were read, as long as each of them says what it declares: one that does
- * not say so yet may declare what the cache holds.
+ * Which slices the shard has is known once all ClusterCachedResources were read and each of them declares something: one that does
+ * not yet may be about to declare what the cache holds.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { Clock } from '../domain/ports.js';
@@ -23,7 +23,7 @@ export type DeclaredSlicesParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Makes a reader of what one ClusterCachedResource brings. */
+  /** Makes a reader of the objects that one ClusterCachedResource adds. */
   readerOf: (cached: CachedResource) => SliceReader;
 }>;
 
@@ -41,7 +41,7 @@ export class DeclaredSlices implements Onlooker {
   /** Usable ClusterCachedResources by logical cluster and name. */
   readonly #cached = new Map<string, CachedResource>();
   readonly #declared = new Map<string, Declared>();
-  /** Those of which it is not known what they declare. */
+  /** Those that do not declare anything yet. */
   readonly #unknown = new Set<string>();
   /** Those not named since the sync began; undefined outside of one. */
   #unmarked: Set<string> | undefined;
@@ -77,7 +77,7 @@ export class DeclaredSlices implements Onlooker {
   #take(place: string, read: ReturnType<typeof readCachedResource> | undefined): void {
     if (read === 'unknown') {
       this.#unknown.add(place);
-      // Said before its slice is withdrawn: what it declares now is not known, so nothing of it may go.
+      // Before its slice is withdrawn: what it declares now is not known, so the cache must remove nothing of it.
       this.#reportComplete();
     } else this.#unknown.delete(place);
     this.#note(place, typeof read === 'string' ? undefined : read);
@@ -100,7 +100,7 @@ export class DeclaredSlices implements Onlooker {
     if (cached !== undefined) this.#settle(cached.resource);
   }
 
-  /** Brings the slice of an identity in line with what is declared now. */
+  /** Makes the slice of an identity what is declared now. */
   #settle(resource: Resource): void {
     const { sink, log, readerOf } = this.#parts;
     const { shard, after } = this.#options;

@@ -1,5 +1,5 @@
 /**
- * The identity hashes of kcp's own APIExports. Types bound from one are asked for in all clusters as `resource:identity`, as kcp's
+ * The identity hashes of kcp's own APIExports. Requests for all clusters name types bound from one as `resource:identity`, as kcp's
  * informers do (kcp: pkg/server/bootstrap/identity.go). The root shard has the exports themselves; every other shard keeps
  * their identities in a ConfigMap.
  */
@@ -33,7 +33,7 @@ export class Identities {
     return identity;
   }
 
-  /** An identity is looked up anew when nothing was found under it: the export may have been made again. */
+  /** An identity is looked up again when nothing was found under it: the export may have been recreated. */
   forget(exportName: string): void {
     this.#known.delete(exportName);
   }

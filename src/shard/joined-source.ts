@@ -1,11 +1,11 @@
 /**
- * Several sources reported as one slice: the ClusterCachedResources of several logical clusters may share an identity.
+ * Several sources sent as one slice: the ClusterCachedResources of several logical clusters may share an identity.
  *
- *   begin  [part 1: … ]  [part 2: … ]  end      what the parts tell from then on, as it comes
+ *   begin  [part 1: … ]  [part 2: … ]  end      what the parts send from then on, as it comes
  *
- * Q1 The sync covers all parts, or `end` would remove what a part was not asked for.
- * Q2 A part that lost its place, or another set of parts, begins the sync of all again. One that loses it again and again makes all of
- *    them wait: what it reads between is no progress of theirs.
+ * Q1 The sync covers all parts, or `end` would remove the objects of a part that was not read.
+ * Q2 When a part loses its place, or the set of parts changes, the sync of all begins again. A part that does so again and again makes all
+ *    of them wait: what it reads in between is no progress.
  * Bounds: one batch of each part.
  */
 import type { Clock } from '../domain/ports.js';
@@ -33,7 +33,7 @@ export class JoinedSource implements SliceSource {
     return this.#parts.every(({ connected }) => connected);
   }
 
-  /** From now on these are the parts; whoever reads is told a new sync. */
+  /** From now on these are the parts; the reader gets a new sync. */
   replace(parts: readonly SliceSource[]): void {
     this.#parts = parts;
     this.#replaced.abort();
@@ -57,7 +57,7 @@ export class JoinedSource implements SliceSource {
     }
   }
 
-  /** Ends when it has to be begun again. */
+  /** Ends when the sync has to begin again. */
   async *#send(parts: readonly Part[], stop: AbortSignal, pace: ResyncPace): AsyncGenerator<readonly Outgoing[], void> {
     let revision = '';
     yield [{ kind: 'begin', revision }];
@@ -72,7 +72,7 @@ export class JoinedSource implements SliceSource {
   }
 }
 
-/** Everything up to the end of a part's sync, without its bounds; its revision, or undefined when it did not come to its end. */
+/** What a part's sync has between its begin and its end; returns its revision, or undefined when it did not come to its end. */
 async function* syncOf(part: Part): AsyncGenerator<readonly Outgoing[], string | undefined> {
   for (let begun = false; ;) {
     const { done, value: batch } = await part.next();

@@ -1,9 +1,9 @@
 /**
- * Asks a shard over HTTPS, and gives the answer as it arrives. Connections are kept and used again; a watch has one to itself.
+ * Sends requests to a shard over HTTPS, and gives the answer as it arrives. Connections are kept and used again; a watch has one to itself.
  *
  * Bounds: `silenceMsMax`, a request's own, without a byte while we want one; a refusal is read up to `refusalBytesMax`. What we do
- * not read stays in the socket, so a slow reader slows the shard and costs no memory. A peer that is gone without a word is
- * found by TCP's own probes, long before the silence is over.
+ * not read stays in the socket, so a slow reader slows the shard and costs no memory. TCP's own probes find a peer that is
+ * gone silently, long before the silence is over.
  */
 import { Agent, request } from 'node:https';
 import type { IncomingMessage } from 'node:http';
@@ -11,7 +11,7 @@ import { CacheError } from '../domain/errors.js';
 import type { Clock } from '../domain/ports.js';
 import type { ShardAccess } from './shard-access.js';
 
-/** The shard answered, with something else than 200. `reason` is '' when it was no Status. */
+/** The shard answered with something else than 200. `reason` is '' when that was no Status. */
 export class ShardRefusal extends Error {
   readonly status: number;
   readonly reason: string;
@@ -108,7 +108,7 @@ async function beginningOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   return text;
 }
 
-/** A Status, from an answer or from an ERROR event; other text speaks for itself. */
+/** A Status, from an answer or from an ERROR event; any other text becomes the message itself. */
 export function refusalOf(status: number, text: string): ShardRefusal {
   try {
     const { code, reason, message } = JSON.parse(text) as { code?: unknown; reason?: unknown; message?: unknown };

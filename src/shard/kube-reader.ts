@@ -1,17 +1,17 @@
 /**
- * Reads the objects of one collection of a shard: a sync of all of them, then what happens to them, for as long as it is
- * wanted. Objects are reported as spans of what arrived; they are never built anew (D1).
+ * Reads the objects of one collection of a shard: a sync of all of them, then what happens to them, until it is
+ * stopped. Objects are spans of what arrived; they are never re-serialised (D1).
  *
  *   nowhere ──▶ WatchList ──bookmark──▶ following ──stream ends──▶ following        a watch behind the last revision
  *      ▲  │                                │
  *      │  └─refused──▶ LIST, page by page ─┘
  *      └──────── expired · the sync broke off ◀──────────────────────               a new sync, from `begin`
  *
- * R1 What was not taken counts as not read: a place in the history moves on only once everything before it was taken.
- * R2 A full sync that breaks off is begun again as a whole; what follows a broken watch is not.
+ * R1 What the taker did not take counts as not read: a place in the history moves on only once everything before it was taken.
+ * R2 A full sync that breaks off begins again as a whole; what follows a broken watch does not.
  * R3 After a failure without progress we wait, longer each time; after progress we go on at once. A new sync always waits, longer
  *    each time while none of them lasts.
- * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is asked for ahead of its taker.
+ * Bounds: one chunk of what arrives and the object that is arriving, `objectBytesMax`; nothing is read ahead of the taker.
  */
 import type { Log } from '../diagnostics/log.js';
 import { member, valueText } from '../domain/object-text.js';
@@ -31,9 +31,9 @@ import { cutWatchEvent } from './watch-event.js';
 export type Read =
   /** All objects follow, up to `end`. */
   | Readonly<{ kind: 'begin' }>
-  /** `changed`: it was there before, as far as the shard says. */
+  /** `changed`: it existed before, according to the shard. */
   | Readonly<{ kind: 'object'; object: SourceObject; changed: boolean }>
-  /** `object` as it was at last. */
+  /** `object`: its last state. */
   | Readonly<{ kind: 'deleted'; object: SourceObject }>
   | Readonly<{ kind: 'end'; revision: string }>;
 
@@ -42,15 +42,15 @@ export type ReaderParts = Readonly<{ client: KubeClient; identities: Identities;
 
 /** Where a reader is, and how it got there. */
 type Place = {
-  /** What was taken includes everything up to here; undefined: no sync was taken to its end. */
+  /** Everything up to here was taken; undefined: no sync was taken to its end. */
   revision: string | undefined;
   /** Whether the shard has refused to sync by watching just now. */
   listNext: boolean;
-  /** A list that expired between its pages is asked for in one. */
+  /** False after a list expired between its pages: then it is read in one. */
   paged: boolean;
   /** Attempts in a row without progress. */
   failures: number;
-  /** Whether the type was absent when it was last asked for. */
+  /** Whether the last request found that the type is absent. */
   absent: boolean;
   readonly pace: ResyncPace;
 };
@@ -63,7 +63,7 @@ const silenceMs = 75_000;
 const steadyMs = 1_000;
 const pageObjects = 500;
 const backoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 30_000 };
-/** What is not there now may never be. It is asked for about once a minute. */
+/** A type that is not there now may never be. It is asked for about once a minute. */
 const absentBackoff: BackoffBounds = { backoffBaseMs: 800, backoffMaxMs: 120_000 };
 /** As much as client-go takes in one event (R11). */
 const objectBytesMax = 16 * 1024 * 1024;
@@ -171,7 +171,7 @@ export class KubeReader {
         reads = [];
       }
       const envelope = cutter.end();
-      // What happened since the first page is told by the watch behind it (R7).
+      // What happened since the first page comes with the watch after it (R7).
       revision ??= envelope.resourceVersion;
       continueToken = envelope.continueToken;
     } while (continueToken !== '');
@@ -201,7 +201,7 @@ export class KubeReader {
     if (reaction === 'resync' && asked === 'list') place.paged = false;
     if (reaction === 'resync' || reaction === 'absent') place.revision = undefined;
     if (reaction === 'absent') return this.#absent(place, error);
-    // Once is a stream that ended; again is trouble, and is sent once.
+    // Once is a stream that ended; twice is a problem, and is logged once.
     if (place.failures === 2) this.#log.warn('shard.read.failed', { asked, reaction, error });
     else this.#log.debug('shard.read.failed', { asked, reaction, error });
   }

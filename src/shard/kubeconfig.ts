@@ -1,10 +1,10 @@
 /**
- * Reads how a shard is reached from a kubeconfig. The library knows the file's entries and runs exec plugins; of it only those
- * two modules are loaded, because the whole of it takes 75 MB for APIs that are not used here.
+ * Reads from a kubeconfig how to reach a shard. The library parses the file's entries and runs exec plugins. Only those
+ * two modules of it are loaded, because the whole of it takes 75 MB for APIs that are not used here.
  *
  * K1 What we cannot do is refused when the file is read: a proxy, a password, impersonation, an auth-provider.
  * K2 A certificate goes unchecked only when the file asks for it and `allowInsecure` agrees.
- * K3 The server's path ends before `/clusters/`: which logical cluster a context is for does not matter to who reads all of them.
+ * K3 The server's path is cut before `/clusters/`: the logical cluster of a context does not matter to a reader of all of them.
  * K4 Token files and plugins are asked before every request; certificates are read once.
  */
 import { readFile } from 'node:fs/promises';

@@ -6,7 +6,7 @@ import { CacheError } from '../domain/errors.js';
 
 const newline = 0x0a;
 
-/** Lines without their newline. What stands behind the last one is no event, and is dropped with the stream. */
+/** Lines without their newline. What follows the last one is no event, and is dropped with the stream. */
 export async function* lines(chunks: AsyncIterable<Uint8Array>, lineBytesMax: number): AsyncGenerator<readonly Uint8Array[], void> {
   let begun: Uint8Array[] = [];
   let begunBytes = 0;

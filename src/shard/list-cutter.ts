@@ -1,11 +1,11 @@
 /**
  * Cuts a page of a list into the texts of its items while it arrives, so that no page is ever held as a whole. What stands
- * around the items is kept, for it says where the list is and where it goes on; API servers write it before or behind them.
+ * around the items is kept, because it has the list's revision and its continue token; API servers write it before or after them.
  *
  *   {"kind":"…List", … "items":[ {…} , {…} , … ], "metadata":{"resourceVersion":"…","continue":"…"}}
  *   └─ envelope ──────────────┘  └ item ┘          └─ envelope ──────────────────────────────────────┘
  *
- * Strings and brackets are all it reads; whoever gets an item checks its text. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
+ * It reads only strings and brackets; whoever gets an item checks its text. Bounds: one item, `itemBytesMax`; the envelope, `envelopeBytesMax`.
  */
 import { CacheError } from '../domain/errors.js';
 import { textAt } from '../domain/text-at.js';
@@ -69,7 +69,7 @@ export class ListCutter {
     return items;
   }
 
-  /** What the page says about itself; throws when it did not come to its end. */
+  /** The envelope of the page; throws when the page did not come to its end. */
   end(): ListEnvelope {
     if (this.#depth !== 0 || this.#envelope === '') throw new CacheError('a list broke off');
     const parsed: unknown = JSON.parse(this.#envelope);

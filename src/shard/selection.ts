@@ -1,5 +1,5 @@
 /**
- * Which objects of a shard are replicated: what kcp's own replication controller decides, as data and one function.
+ * Which objects of a shard are replicated, as kcp's own replication controller decides it: data and one function.
  *
  *                          in a sync          as a change
  *   put      it is pushed    put                put
@@ -33,7 +33,7 @@ type Traits = Readonly<{ marked?: boolean; identityOf?: string }>;
 /** The types of kcp of August 2026 (dac74f59), pkg/reconciler/cache/replication. One that a shard does not serve is waited for. */
 // prettier-ignore
 export const replicatedTypes: readonly ReplicatedType[] = [
-  // Before all others: what it declares are types of their own.
+  // Before all others, because it declares types.
   type('cache.kcp.io', 'v1alpha1', 'clustercachedresources', 'ClusterCachedResource'),
   type('cache.kcp.io', 'v1alpha1', 'clustercachedresourceendpointslices', 'ClusterCachedResourceEndpointSlice'),
   type('apis.kcp.io', 'v1alpha2', 'apiexports', 'APIExport'),
@@ -54,7 +54,7 @@ export const replicatedTypes: readonly ReplicatedType[] = [
   type('admissionregistration.k8s.io', 'v1', 'mutatingadmissionpolicybindings', 'MutatingAdmissionPolicyBinding'),
 ];
 
-/** The order of the questions is the controller's: a mark that is lost counts before finalizers that are waited for. */
+/** The controller has the same order: a lost mark counts before finalizers that are waited for. */
 export function select(object: SourceObject, { marked, systemClusters }: SelectionRule): Selected {
   if (object.cluster.startsWith('system:') && !systemClusters.has(object.cluster)) return 'ignored';
   if (marked && !object.marked) return 'gone';

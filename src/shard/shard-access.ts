@@ -1,4 +1,4 @@
-/** How a shard is reached, and as whom: what a kubeconfig says, ready to be asked with. */
+/** How a shard is reached, and as whom: the content of a kubeconfig, ready to use. */
 export type ShardAccess = Readonly<{
   /** Scheme, host and port, and what stands before `/clusters`; without a slash at its end. */
   server: string;
@@ -8,7 +8,7 @@ export type ShardAccess = Readonly<{
   serverName: string | undefined;
   /** Whether its certificate is not checked at all. */
   insecure: boolean;
-  /** Asked before every request, for tokens expire and plugins issue new ones. */
+  /** Called before every request, because tokens expire and plugins issue new ones. */
   credentials: () => Promise<Credentials>;
 }>;
 

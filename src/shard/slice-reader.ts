@@ -1,8 +1,8 @@
 /**
  * One slice as its shard has it: what is read of a collection, selected and stamped. A pure step from what was read to what is
- * told, and nothing of an object is kept after it.
+ * sent, which keeps nothing of an object.
  *
- * Within a sync that is made by watching, a change may follow the object it changes (R5): so what was sent a moment ago
+ * Within a sync that is made by watching, a change may follow the object it changes (R5), so what was sent a moment ago
  * may have to be taken back before `end`.
  */
 import type { StampedType } from './stamp.js';
@@ -44,7 +44,7 @@ export class SliceReader implements SliceSource {
         if (outgoing !== undefined) batch.push(outgoing);
       }
       if (batch.length > 0) yield batch;
-      // Told first and seen second: what an object brings about comes after the object.
+      // Sent first and seen second: what an object causes comes after the object.
       if (onlooker !== undefined) for (const read of reads) onlooker.see(read);
     }
   }
@@ -53,7 +53,7 @@ export class SliceReader implements SliceSource {
 function send(read: Read, syncing: boolean, type: StampedType, rule: SelectionRule): Outgoing | undefined {
   switch (read.kind) {
     case 'begin':
-      // Where it will stand is known at its end.
+      // Its revision is known at its end.
       return { kind: 'begin', revision: '' };
     case 'end':
       return read;

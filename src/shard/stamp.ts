@@ -1,11 +1,11 @@
 /**
  * The text that is pushed: the shard's own, byte for byte, but for what kcp's replication controller changes.
  *
- * T1 Out goes `metadata.resourceVersion`, for it is the shard's and not the cache's.
- * T2 In go the annotations that say which version and uid the original has. They follow the original at every change; kcp's
+ * T1 Out goes `metadata.resourceVersion`, because it is the shard's and not the cache's.
+ * T2 In go the annotations with the version and uid of the original. They follow the original at every change; kcp's
  *    controller leaves the version at what it was on creation.
  * T3 `kind` and `apiVersion` are added where the shard leaves them out, as it does in lists of RBAC and admission types.
- * T4 `kcp.io/shard` and `kcp.io/cluster` are the cache's to set: it knows whose session it is.
+ * T4 `kcp.io/shard` and `kcp.io/cluster` are left to the cache, which knows whose session it is.
  */
 import { formatApiVersion } from '../domain/resource.js';
 import { member, type ObjectText } from '../domain/object-text.js';

@@ -4,7 +4,7 @@ import { member, scanObject, valueText } from '../domain/object-text.js';
 
 export type WatchEvent = Readonly<{ type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'; object: Uint8Array }>;
 
-/** Every API server writes an event like this, and nothing behind the object; whoever looks into the object finds out if not. */
+/** Every API server writes an event like this, and nothing after the object; the reader of the object notices if not. */
 const usual = /^\{"type":"(ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)","object":$/;
 const longestStart = '{"type":"BOOKMARK","object":'.length;
 const nestingMax = 10_000;

@@ -1,6 +1,6 @@
 /**
- * How many shards each child has brought here. A cache forgets no shard by itself, and remembers a bounded number of them, so no child may
- * fill that alone. One that was removed still counts for the child that brought it, until this process ends, or an operator forgets either.
+ * How many shards each child has brought here. A cache forgets no shard by itself, and remembers a bounded number of them, so no single child may
+ * fill that. A removed shard still counts for the child that brought it, until this process ends, or an operator forgets either.
  *
  * Bound: `shardsMax` of each child.
  */
@@ -11,7 +11,7 @@ import type { KnownShards } from '../intake/known-shards.js';
 export class ChildShards {
   readonly #known: Pick<KnownShards, 'changes' | 'shard' | 'shards'>;
   readonly #shardsMax: number;
-  /** Besides what a neighbour has now, what it has claimed and what has left it again. */
+  /** Besides what comes from a neighbour now, what it has claimed before. */
   readonly #byVia = new Map<Via, Set<ShardName>>();
 
   readonly #lookedAt = new Map<Via, number>();
@@ -22,7 +22,7 @@ export class ChildShards {
     for (const { shard, via } of known.shards) if (via !== undefined) this.#of(via).add(shard);
   }
 
-  /** Whether the neighbour may claim one more shard, or this one anew; it counts from now on. A parent may claim as many as it likes. */
+  /** Whether the neighbour may claim one more shard, or this one again; it counts from now on. A parent may claim as many as it likes. */
   take(neighbour: Neighbour, shard: ShardName): boolean {
     if (neighbour === 'parent') return true;
     const shards = this.#of(neighbour);
@@ -39,12 +39,12 @@ export class ChildShards {
     this.#lookedAt.delete(neighbour);
   }
 
-  /** Nothing is remembered of the shard: it counts for nobody. */
+  /** The shard is forgotten: it counts for nobody. */
   forget(shard: ShardName): void {
     for (const shards of this.#byVia.values()) shards.delete(shard);
   }
 
-  /** What another neighbour has by now counts for that one. Looked at again once something has changed. */
+  /** What comes from another neighbour by now counts for that one. Looked at again once something has changed. */
   #letGo(via: Via, shards: Set<ShardName>): void {
     this.#lookedAt.set(via, this.#known.changes);
     for (const shard of shards) {

@@ -2,7 +2,7 @@
  * The caches that follow this one: one session for each name, which its certificate gives it.
  *
  *   connected     hello of a later process     of the same process       of an earlier one
- *   none          taken                        taken                     taken
+ *   none          accepted                     accepted                  accepted
  *   a process     replaces it                  replaces it               refused: whose disk was copied, or name given twice?
  *
  * V1 A cache that is above this one, or is this one, is refused: there are no loops.
@@ -25,7 +25,7 @@ export type ChildrenParts = Readonly<{
   log: BoundedLog;
   /** The session that a welcome begins. */
   open: (connection: FrameConnection, lane: PushLane, peer: LinkPeer, name: string) => LinkSession;
-  /** What a child is answered. */
+  /** The answer to a child's hello. */
   welcome: () => FrameOf<'welcome'>;
   /** The id of this cache, and those above it. */
   route: () => readonly string[];
@@ -64,7 +64,7 @@ export class Children {
     return this.#connected.get(name);
   }
 
-  /** With nobody of that name here, nor let in meanwhile; undefined when the child is connected. */
+  /** Runs the task while no child of that name is here or let in; undefined when the child is connected. */
   async without<T>(name: string, task: () => Promise<T>): Promise<T | undefined> {
     if (this.#connected.has(name) || this.#barred.has(name)) return undefined;
     this.#barred.add(name);
@@ -106,7 +106,7 @@ export class Children {
     }
   }
 
-  /** What the one before has in its lane stays in front, and nothing of it comes behind. */
+  /** What its predecessor has in its lane stays in front, and nothing of the predecessor comes after. */
   async #run(session: LinkSession, frames: AsyncIterator<Frame>, before: Child | undefined): Promise<void> {
     before?.session.bye('replaced', 'another connection of this cache has taken its place');
     await before?.gone.catch(() => {});

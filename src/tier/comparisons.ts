@@ -4,10 +4,10 @@
  *   begin, compares ──▶ own snapshot, page by page ──┐
  *                  └──▶ summary of the other end ────┴▶ the objects of the buckets that differ, then `end` · no summary: a new begin, all of it
  *
- * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail sent since before it sums up: where
- *    the two are the same, the tail's last word on each key is the snapshot's too.
- * D2 What differs is read anew, where the tail stands by then, and sent within the same sync: the marks of that begin stand.
- * D3 Not compared: what has less than `comparedMin` objects, what declares types, and where paths decide what crosses, for they may move.
+ * D1 The snapshot stands where the tail does when the begin is queued. The other end may have put what the tail sent since, before it sums up: where
+ *    the two are the same, what the tail sent last of each key is what the snapshot has.
+ * D2 What differs is read again, at the tail's position by then, and sent within the same sync: the marks of that begin stand.
+ * D3 Not compared: slices of less than `comparedMin` objects, those that declare types, and those filtered by paths, because paths may move.
  */
 import { noBuckets, type BucketSet } from '../domain/buckets.js';
 import { Refused } from '../domain/errors.js';
@@ -29,12 +29,12 @@ export type ComparisonsParts = Readonly<{
   tail: Tail;
 }>;
 
-/** Less than a few pages are sent as soon as they are compared. */
+/** A slice of less than a few pages is sent as fast as it is compared. */
 const comparedMin = 128;
 
 export class Comparisons {
   readonly #parts: ComparisonsParts;
-  /** Of which both summaries are known, or one will not come. */
+  /** Those with both summaries, or one that will not come. */
   readonly #compared = new Set<SliceSync>();
 
   constructor(parts: ComparisonsParts) {
@@ -68,7 +68,7 @@ export class Comparisons {
     sync.step('asked');
   }
 
-  /** Reads one page. False: there is no further one. */
+  /** Reads one page. False: there are no more. */
   async page(sync: SliceSync): Promise<boolean> {
     const { syncs, store } = this.#parts;
     const { comparison, slice } = sync;
@@ -93,7 +93,7 @@ export class Comparisons {
     this.#compared.add(sync);
   }
 
-  /** One of which it is known where the other end differs, which is taken; `mayDiffer`: also one that differs anywhere. */
+  /** Takes one of which it is known where the other end differs; `mayDiffer`: also one that differs anywhere. */
   take(mayDiffer: boolean): Readonly<{ sync: SliceSync; outcome: BucketSet | 'unknown' }> | undefined {
     for (const sync of this.#compared) {
       const outcome = sync.phase === 'comparing' ? sync.comparison?.outcome : undefined;

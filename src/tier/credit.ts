@@ -1,5 +1,5 @@
 /**
- * How much a link may have sent and not yet acknowledged. What waits for an acknowledgement is held by whoever sent it, so a peer may
+ * How much a link may have sent and not yet acknowledged. The sender holds what waits for an acknowledgement, so a peer may
  * grant less than this end allows itself, never more.
  */
 import type { Credit } from '../frames/frame.js';

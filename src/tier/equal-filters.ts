@@ -1,5 +1,5 @@
 /**
- * One Edge for all links whose policies say the same: what is found out of a slice or a change for one child holds for a thousand.
+ * One link filter for all links whose policies are the same: what it computes of a slice or a change for one child holds for a thousand.
  *
  * Bound: `filtersMax` that some link still uses; beyond them a link gets one of its own.
  */

@@ -1,7 +1,7 @@
 /**
- * What of objects and changes crosses a link: its link filter, asked with the canonical paths that objects do not name themselves.
+ * Which objects and changes cross a link: applies its link filter, with the canonical paths that objects do not name themselves.
  *
- * A change tells the other end what it must hold: a put of what crosses now, a delete of what crossed before and does no more. An
+ * A change becomes what the other end must hold: a put of what crosses now, a delete of what crossed before and does no more. An
  * object can leave a link filter without being deleted at its origin, as it can leave a watch's selector.
  */
 import type { Change } from '../domain/change.js';
@@ -12,12 +12,12 @@ import type { CanonicalPaths } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
 import type { LinkFilter } from './link-filter.js';
 
-/** What crosses of a change's key behind it, and what crossed before; that is not looked at where the whole slice crosses. */
+/** What crosses of a change's key after it, and what crossed before; the latter is not computed where the whole slice crosses. */
 export type FilteredChange = Readonly<{ change: Change; left: StoredObject | undefined; came: StoredObject | undefined }>;
 
 /**
- * A memory of a pure function: children with one link filter (equal-filters.ts) are given the same commits and the same chunks of the log. Where paths are
- * asked for, the answer depends on when.
+ * Remembers a pure function: children with one link filter (equal-filters.ts) get the same commits and the same chunks of the log. Where paths
+ * matter, the answer depends on when it is computed.
  */
 const found = new WeakMap<readonly Change[], WeakMap<LinkFilter, readonly FilteredChange[]>>();
 
@@ -37,8 +37,8 @@ export async function filterObjects(
 }
 
 /**
- * What each change means for the other end, in their order; those that mean nothing are left out. `last` ends what they were read with,
- * and may have moved the canonical path of its logical cluster, or taken it along: up to it that path was another.
+ * What each change means for the other end, in their order; those that mean nothing are left out. `last` is the last change read with them. It
+ * may have moved the canonical path of its logical cluster, or removed it: up to it that path was another.
  */
 export async function filterChanges(
   changes: readonly Change[],
@@ -69,7 +69,7 @@ async function findCrossings(
     if (change.kind === 'put' && change.created) return came === undefined ? [] : [{ change, left: undefined, came }];
     const previous = change.previous();
     const left = previous !== undefined && filter.lets(previous, pathBefore(key)) ? previous : undefined;
-    // What it was is gone where compaction was faster: then it may have crossed, and to delete what is not there does no harm.
+    // Its old content is gone where compaction was faster: then it may have crossed, and deleting what is not there does no harm.
     const isNothing = came === undefined && left === undefined && previous !== undefined;
     return isNothing ? [] : [{ change, left, came }];
   });

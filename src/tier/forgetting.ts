@@ -1,12 +1,12 @@
 /**
- * Ends what is gone, by an operator's word: a child that comes back no more, and what is remembered of a shard that was removed.
+ * Forgets what is gone when an operator asks: a child that does not come back, and a shard that was removed.
  *
  *   a child    not while it is connected. Its id, its position and what it has sent go. What came by it is nobody's: it is served as it
  *              is until somebody claims it, or an operator removes it
- *   a shard    only one that was removed and holds nothing, and whose removal all neighbours have heard of
+ *   a shard    only one that was removed and holds nothing, and whose removal all neighbours have received
  *
- * M1 A child that is being forgotten comes in only behind that. M2 No neighbour of this cache still holds a shard that is forgotten, or brings an
- * old claim of it back: every child has answered the removal with its own, and so has the parent, if it ever told of the shard.
+ * M1 A child that is being forgotten comes in only afterwards. M2 No neighbour of this cache still holds a shard that is forgotten, or brings
+ * back an old claim of it: every child has answered the removal with its own, and so has the parent, if it ever claimed the shard.
  */
 import type { Log } from '../diagnostics/log.js';
 import { Refused, type Refusal } from '../domain/errors.js';
@@ -26,9 +26,9 @@ export type ForgettingParts = Readonly<{
   routes: Pick<Routes, 'claimants' | 'hasRemoved'>;
   childShards: Pick<ChildShards, 'leave' | 'forget'>;
   hasParent: boolean;
-  /** Whether the link is open, and all that its other end has to send was sent over it. */
+  /** Whether the link is open, and its other end has sent all it has to send. */
   hasReported: (neighbour: Neighbour) => boolean;
-  /** What the child has sent is not kept any more. */
+  /** What the child has sent is no longer kept. */
   left: (neighbour: Neighbour) => void;
   log: Log;
 }>;
@@ -72,14 +72,14 @@ export class Forgetting implements Caches, Pick<Shards, 'forget'> {
     const { store, known, routes, hasParent, hasReported } = this.#parts;
     const children = (await store.links()).map(({ neighbour }) => neighbour).filter((neighbour) => neighbour !== 'parent');
     if (known.shard(shard)?.removed !== true) return `it was not removed; strata shards remove ${shard} removes it`;
-    if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not through';
+    if ([...known.slicesOf(shard)].some(({ objects }) => objects > 0)) return 'its removal is not done';
     const [claimant] = routes.claimants(shard);
     if (claimant !== undefined) return `${spoken(claimant)} claims it, and would bring it back`;
     const neighbours: readonly Neighbour[] = hasParent ? ['parent', ...children] : children;
     const away = neighbours.find((neighbour) => !hasReported(neighbour));
-    if (away !== undefined) return `${spoken(away)} is away, or has not sent all that it has; it is to come back, or to be forgotten first`;
+    if (away !== undefined) return `${spoken(away)} is away, or has not sent all that it has; wait until it is back, or forget it first`;
     const unaware = neighbours.find((neighbour) => !routes.hasRemoved(shard, neighbour));
-    return unaware && `${spoken(unaware)} has not heard yet that it was removed`;
+    return unaware && `${spoken(unaware)} has not received its removal yet`;
   }
 
   async #do(push: Push): Promise<boolean> {

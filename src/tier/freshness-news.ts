@@ -1,13 +1,13 @@
 /**
- * Who reports on the shards here: the pushers of this cache, and the caches at the other ends of its links. What one of them tells, or its coming
- * or going, is news for every link, which looks at the slices concerned before it reports on freshness next.
+ * Who reports on the shards here: the pushers of this cache, and the caches at the other ends of its links. When one of them reports, comes
+ * or goes, that is news for every link, which looks at the slices concerned before its next report on freshness.
  *
  *   a pusher or a link reports on slices          these
  *   it comes, goes, falls silent or is heard      all of its shards
  *   a link lets other slices through              all of its shards
  *
- * Silence says nothing itself: every `lookIntervalMs` it is looked who is there. Cost of a look: one entry for each of them, however many slices
- * there are. Links hear of it one in a turn of the event loop.
+ * Silence causes no event, so every `lookIntervalMs` there is a look at who is connected. A look costs one entry for each of them, however many
+ * slices there are. Links get the news one in a turn of the event loop.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -18,7 +18,7 @@ import type { PushSessions } from '../intake/push-sessions.js';
 import type { LinkFilters } from './link-filters.js';
 import type { ReportedFreshness } from './reported-freshness.js';
 
-/** What may be fresher or staler than it was, and whole or not. */
+/** Shards and slices whose freshness, or wholeness, may have changed. */
 export type News = Readonly<{ shards: ReadonlySet<ShardName>; slices: readonly Slice[] }>;
 
 type Session = Readonly<{ filters: LinkFilters | undefined; hear: (news: News) => void }>;
@@ -32,7 +32,7 @@ export type FreshnessNewsParts = Readonly<{
   turn: () => Promise<void>;
 }>;
 
-/** How a link was when it was looked at last. */
+/** How a link was at the last look. */
 type Seen = Readonly<{ isUp: boolean; filters: LinkFilters | undefined }>;
 
 const lookIntervalMs = 1_000;
@@ -43,7 +43,7 @@ export class FreshnessNews {
   readonly #links = new Map<Neighbour, Seen>();
   #shards = new Set<ShardName>();
   #slices: Slice[] = [];
-  /** Of two that are not complete, both: one of them is not the other one who asks. */
+  /** At most two that are not complete: with two, one of them is not the neighbour who asks. */
   #incomplete: readonly Neighbour[] = [];
   #isNotifying = false;
   #cancelLook = (): void => {};
@@ -58,7 +58,7 @@ export class FreshnessNews {
     this.#lookLater();
   }
 
-  /** Whether all neighbours that ever were, but for one, are there, and every shard is known that anybody behind them knows. */
+  /** Whether all neighbours that ever were, except `but`, are connected, and every shard is known that anybody behind them knows. */
   isComplete(but?: Neighbour): boolean {
     return this.#incomplete.every((neighbour) => neighbour === but);
   }
@@ -70,8 +70,8 @@ export class FreshnessNews {
   }
 
   /**
-   * A link reports: `note` answers of which slices. It may be up only by that, and may have been down between two looks: of slices that were
-   * looked at just then it was reported so.
+   * A link reports: `note` returns of which slices. The link may be up only because of that, and may have been down between two looks; slices that
+   * were looked at just then were reported as such.
    */
   heard(neighbour: Neighbour, note: () => readonly Slice[]): void {
     const { freshness } = this.#parts;
@@ -82,7 +82,7 @@ export class FreshnessNews {
     if (this.#links.get(neighbour)?.isUp !== isUp) this.look();
   }
 
-  /** Who is there, and what do links let through? */
+  /** Looks at who is connected, and at what links let through. */
   look(): void {
     const before = this.#pushers;
     const now = new Set(this.#parts.pushers.present);

@@ -1,18 +1,18 @@
 /**
- * How the receiving half of a link knows that it is up to date: it asks the other end, once a second, and is answered in order behind everything
- * that the other end held when it was asked.
+ * How the receiving half of a link knows that it is up to date: once a second it asks the other end, which answers in order behind everything
+ * that it held when it was asked.
  *
  *   ask(n) at T ──▶ other end: queue … changes … report(n) ──▶ everything before it is settled: what was there at T is here
  *
- * All by the clock of this end: neither a network that holds bytes back nor a clock elsewhere makes it look fresher than it is. One
- * question at a time: an end that is slow to answer is asked the less.
+ * Only the clock of this end counts: neither a network that holds bytes back nor a clock elsewhere makes it look fresher than it is. One
+ * question is open at a time: an end that is slow to answer is asked less often.
  */
 import type { Clock } from '../domain/ports.js';
 
 export type HeartbeatParts = Readonly<{ clock: Clock; send: (number: number) => void }>;
 
 const intervalMs = 1_000;
-/** An answer that was asked for longer ago says nothing of now: two questions were due since. */
+/** An answer to an older question says nothing of now: two questions were due since. */
 export const answerAgeMsMax = 3 * intervalMs;
 
 export class Heartbeat {
@@ -34,7 +34,7 @@ export class Heartbeat {
     this.#parts.send(this.#number);
   }
 
-  /** When it was asked; undefined: that was not asked, or was answered before. */
+  /** When the answered question was asked; undefined if it never was, or was answered before. */
   answered(number: number): number | undefined {
     if (number !== this.#number || this.#isAnswered) return undefined;
     this.#isAnswered = true;
@@ -43,7 +43,7 @@ export class Heartbeat {
     return this.#askedMs;
   }
 
-  /** Nothing is asked any more. */
+  /** Asks no more. */
   close(): void {
     this.#isAnswered = true;
     this.#cancel();

@@ -1,5 +1,5 @@
 /**
- * Tells the cache at the other end what is held here of what comes over this link, so that it goes on from there, and lets go of what
+ * Sends the cache at the other end what is held here of what comes over this link, so that it resumes from there, and syncs as empty what
  * does not cross any more.
  */
 import type { Pushes, Subscription } from '../domain/ports.js';
@@ -32,7 +32,7 @@ export class HeldSlices {
     return this.#sent.has(shard);
   }
 
-  /** All of them, and up to where this link was sent; once, at the opening. */
+  /** All of them, and the last position that this link brought; once, at the opening. */
   async sendAll(): Promise<void> {
     const { store, known, connection } = this.#parts;
     const position = (await store.links()).find(({ neighbour }) => neighbour === this.#neighbour)?.position ?? '';
@@ -49,11 +49,11 @@ export class HeldSlices {
     }
   }
 
-  /** Those of a shard that has come to this neighbour; what was another neighbour's until now is stale. All may not be told yet. */
+  /** Those of a shard that comes from this neighbour now; what came from another one until now is stale. `sendAll` may not be done yet. */
   sendOf(shard: ShardName): void {
     const { known, connection } = this.#parts;
     this.#sent.add(shard);
-    // One that holds nothing is in need of an `end` as well: the other end may know nothing of it any more.
+    // One that holds nothing needs an `end` as well: the other end may no longer know the slice.
     const held = [...known.slicesOf(shard)]
       .filter(({ filterHash }) => filterHash === '')
       .map(({ slice, filterHash, syncedTerm }): HeldSlice => ({ slice, filterHash, syncedTerm }));
@@ -64,7 +64,7 @@ export class HeldSlices {
     this.#subscription.cancel();
   }
 
-  /** It may have left this neighbour and come back in one commit: then nothing of it is current. */
+  /** The shard may have left this neighbour and come back in one commit: then nothing of it is current. */
   #isNew(shard: ShardName): boolean {
     return ![...this.#parts.known.slicesOf(shard)].some(({ filterHash }) => filterHash !== '');
   }

@@ -1,12 +1,12 @@
 /**
- * What one direction of one link lets through: an object crosses if the policies of both ends let it. It is the same whichever end asks.
+ * What one direction of one link lets through: an object crosses if the policies of both ends let it. Both ends compute the same.
  *
  * E1 Whoever needs a type to read objects gets it: a rule that names a type which is not built in lets the ClusterCachedResources
  *    through that declare it, of the same shards, however narrow it is otherwise. '*' names no type.
- * E2 `covers` and `isWhole` never contradict `lets`; they are answered without a look at objects.
- * E3 The hash of a slice says what crosses of it, and no more: rules for other types or shards, their order, and those that another
- *    one makes superfluous do not change it.
- * Bound: what was found out for `rememberedMax` slices and shards is remembered; then it begins anew.
+ * E2 `covers` and `isWhole` never contradict `lets`; they need no look at objects.
+ * E3 The hash of a slice depends on what crosses of it, and on no more: rules for other types or shards, the order of rules, and those that
+ *    another one makes superfluous do not change it.
+ * Bound: results for `rememberedMax` slices and shards are remembered; then all are forgotten.
  */
 import { createHash } from 'node:crypto';
 import { kcpTypes } from '../domain/catalogue-kcp.js';
@@ -21,20 +21,20 @@ import { TypeSet } from './type-set.js';
 
 const rememberedMax = 100_000;
 const hashBytes = 12;
-/** A memory of a pure function: rules without `shards` in an accept policy share one list (link-policies.ts). */
+/** Remembers a pure function: rules without `shards` in an accept policy share one list (link-policies.ts). */
 const shardSets = new WeakMap<readonly ShardName[], ReadonlySet<ShardName>>();
 const builtIn: ReadonlySet<string> = new Set(kcpTypes.map(formatGroupResource));
 
 /** A rule, or what it implies. `shards` undefined: all. */
 type Grant = Readonly<{ types: TypeSet; shards: ReadonlySet<ShardName> | undefined; predicate: Predicate }>;
 
-/** What crosses of a slice: what each of `ends` lets through by any of its predicates; an end that lets all of it through is none. */
+/** What crosses of a slice: what each of `ends` lets through by any of its predicates. An end that lets all of it through is left out. */
 type SliceFilter = Readonly<{ covered: boolean; ends: readonly (readonly Predicate[])[]; asksPath: boolean; hash: string }>;
 
 export class LinkFilter {
   readonly #ends: readonly (readonly Grant[])[];
   readonly #sliceFilters = new Map<string, SliceFilter>();
-  /** By the texts of the predicates of each end, which are all that they are made of. */
+  /** By the texts of the predicates of each end, which say all about them. */
   readonly #kinds = new Map<string, SliceFilter>();
   readonly #shards = new Map<ShardName, boolean>();
   readonly #pairs = new Map<Grant, Map<Grant, boolean>>();
@@ -46,12 +46,12 @@ export class LinkFilter {
     this.#asksPaths = this.#ends.flat().some(({ predicate }) => predicate.asksPath);
   }
 
-  /** Whether an object of the slice might cross. */
+  /** Whether some object of the slice could cross. */
   covers(slice: Slice): boolean {
     return this.#sliceFilter(slice).covered;
   }
 
-  /** Whether an object of some type of the shard might cross. */
+  /** Whether some object of some type of the shard could cross. */
   coversShard(shard: ShardName): boolean {
     return remembered(this.#shards, shard, () => {
       const [own = [], other = []] = this.#ends.map((grants) => grants.filter(({ shards }) => shards?.has(shard) !== false));
@@ -65,28 +65,28 @@ export class LinkFilter {
     return covered && ends.length === 0;
   }
 
-  /** Whether it may depend on the canonical path of any object if it crosses. */
+  /** Whether for some object the canonical path may decide if it crosses. */
   get asksPaths(): boolean {
     return this.#asksPaths;
   }
 
-  /** Whether it may depend on the canonical path of an object of the slice. */
+  /** Whether for some object of the slice the canonical path may decide. */
   asksPath(slice: Slice): boolean {
     return this.#sliceFilter(slice).asksPath;
   }
 
-  /** `path`: of the object's logical cluster on its shard; what the object says of itself comes first. */
+  /** `path`: of the object's logical cluster on its shard; the object's own annotation comes first. */
   lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { covered, ends } = this.#sliceFilter(object.key);
     return covered && ends.every((predicates) => predicates.some((predicate) => predicate.lets(object, path)));
   }
 
-  /** A short text, never ''; that of a slice of which nothing crosses is the same for all of them. */
+  /** A short text, never ''; the same for all slices of which nothing crosses. */
   hashOf(slice: Slice): string {
     return this.#sliceFilter(slice).hash;
   }
 
-  /** Whether two rules have a type in common. Two that are only implied may have no declaration in common. */
+  /** Whether two rules have a type in common. Two implied ones may have no declaration in common. */
   #meet(one: Grant, other: Grant): boolean {
     if (one.predicate.declares !== undefined && other.predicate.declares !== undefined) return false;
     const known = this.#pairs.get(one) ?? new Map<Grant, boolean>();
@@ -94,7 +94,7 @@ export class LinkFilter {
     return remembered(known, other, () => one.types.meets(other.types));
   }
 
-  /** Objects come slice by slice as a rule, so most of them need not even the text of theirs. */
+  /** Objects usually come slice by slice, so most of them need not even the slice's text. */
   #sliceFilter(slice: Slice): SliceFilter {
     if (this.#last !== undefined && isSameSlice(this.#last.slice, slice)) return this.#last.sliceFilter;
     const sliceFilter = remembered(this.#sliceFilters, formatSlice(slice), () =>
@@ -104,7 +104,7 @@ export class LinkFilter {
     return sliceFilter;
   }
 
-  /** Of many thousand slices there are few kinds. */
+  /** Many thousand slices have few kinds. */
   #kindOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFilter {
     const text = JSON.stringify(ends.map((predicates) => [...predicates.keys()]));
     return remembered(this.#kinds, text, () => sliceFilterOf(ends));
@@ -126,7 +126,7 @@ function setOf(shards: readonly ShardName[]): ReadonlySet<ShardName> {
   return set;
 }
 
-/** By their texts, in order. One that lets everything through leaves the others nothing to add. */
+/** By their texts, in order. One that lets everything through makes the others superfluous. */
 function predicatesOf(grants: readonly Grant[], { shard, resource }: Slice): ReadonlyMap<string, Predicate> {
   const concerned = grants.filter(({ types, shards }) => shards?.has(shard) !== false && types.has(resource));
   const byText = new Map(concerned.map(({ predicate }) => [predicate.text, predicate]));
@@ -138,7 +138,7 @@ function predicatesOf(grants: readonly Grant[], { shard, resource }: Slice): Rea
 function sliceFilterOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFilter {
   const covered = ends.every((predicates) => predicates.size > 0) && meet(ends.map(declaredBy));
   const predicate = covered ? ends.filter((predicates) => !predicates.has('')) : [];
-  // Both ends with the same rules are as good as one, and neither comes first.
+  // Both ends with the same rules are as good as one, and their order does not matter.
   const byText = new Map(predicate.map((predicates) => [JSON.stringify([...predicates.keys()]), [...predicates.values()]]));
   return {
     covered,
@@ -148,7 +148,7 @@ function sliceFilterOf(ends: readonly ReadonlyMap<string, Predicate>[]): SliceFi
   };
 }
 
-/** The types that these let declarations of through; undefined when they let others through as well. */
+/** The types whose declarations these let through; undefined when they let other objects through as well. */
 function declaredBy(predicates: ReadonlyMap<string, Predicate>): TypeSet | undefined {
   const declared = [...predicates.values()].map(({ declares }) => declares);
   const known = declared.filter((types) => types !== undefined);

@@ -1,4 +1,4 @@
-/** The policies of a link: what the cache at each end lets through, both ways, and what that comes to together. */
+/** The policies of a link: what the cache at each end lets through, both ways, and what both let through together. */
 import type { CanonicalPath } from '../domain/cluster.js';
 import { formatLinkPolicy, parseLinkPolicyText, type LinkPolicy } from '../domain/link-policy.js';
 import { acceptedFromChild, policiesOfChild, shardsOfOthers, type LinkPolicies } from '../domain/link-policies.js';
@@ -14,22 +14,22 @@ import { anyPath } from './predicate.js';
 export type EndPolicy = Readonly<{
   up: LinkPolicy;
   down: LinkPolicy;
-  /** Of a parent: shards that this child may not claim, for it names them as those of others. */
+  /** Of a parent: shards that this child may not claim, because it names them as those of others. */
   others?: ReadonlySet<ShardName>;
 }>;
 
-/** Of this end towards its parent. */
+/** This end's policy towards its parent. */
 export function parentPolicy({ forward, follow }: LinkPolicies): EndPolicy {
   return { up: forward, down: follow };
 }
 
-/** Of this end towards a child. */
+/** This end's policy towards a child. */
 export function childPolicy(policies: LinkPolicies, name: string): EndPolicy {
   const { accept, offer } = policiesOfChild(policies, name);
   return { up: accept, down: offer, others: shardsOfOthers(policies, name) };
 }
 
-/** As the other end is told of it. */
+/** As it is sent to the other end. */
 export function formatEndPolicy({ up, down }: EndPolicy): Readonly<{ up: string; down: string }> {
   return { up: formatLinkPolicy(up), down: formatLinkPolicy(down) };
 }
@@ -67,24 +67,24 @@ export class LinkFilters {
   }
 
   /**
-   * Whether a claim of the shard is heard that comes from a neighbour, whatever of its objects crosses. A child speaks only for shards that this end
-   * accepts from it by name, or by '*' those that it names for no other child: a claim takes a shard away from whoever has it.
+   * Whether a claim of the shard from a neighbour is accepted, whatever of its objects crosses. A child speaks only for shards that this end
+   * accepts from it by name, or by '*' except those that it names for another child: a claim takes a shard away from whoever has it.
    */
   hearsClaim(shard: ShardName, from: Neighbour): boolean {
     return from === 'parent' || (this.#ownUp.coversShard(shard) && !this.#ofOthers.has(shard));
   }
 
-  /** Whether the policy of this end alone lets an object in that comes from a neighbour; `path`: of its logical cluster, as this end knows it. */
+  /** Whether the policy of this end alone accepts an object from a neighbour; `path`: of its logical cluster, as this end knows it. */
   accepts(object: Pick<StoredObject, 'key' | 'body'>, from: Neighbour, path: CanonicalPath | undefined): boolean {
     return this.ownFrom(from).lets(object, path);
   }
 
-  /** Whether it would if its logical cluster were elsewhere. */
+  /** Whether it would accept the object at some other path. */
   acceptsSomewhere(object: Pick<StoredObject, 'key' | 'body'>, from: Neighbour): boolean {
     return this.ownFrom(from).lets(object, anyPath);
   }
 
-  /** Whether the policy of this end asks for paths, of objects of any slice or of this one. */
+  /** Whether the policy of this end needs paths, of objects of any slice or of this one. */
   asksPaths(from: Neighbour): boolean {
     return this.ownFrom(from).asksPaths;
   }
@@ -93,12 +93,12 @@ export class LinkFilters {
     return this.ownFrom(from).asksPath(slice);
   }
 
-  /** Whether this end takes anything of the slice from a neighbour, whatever the other end says. */
+  /** Whether this end accepts anything of the slice from a neighbour, whatever the other end lets out. */
   takes(slice: Slice, from: Neighbour): boolean {
     return this.ownFrom(from).covers(slice);
   }
 
-  /** What the policy of this end alone lets in from a neighbour. */
+  /** What the policy of this end alone accepts from a neighbour. */
   ownFrom(from: Neighbour): LinkFilter {
     return from === 'parent' ? this.#ownDown : this.#ownUp;
   }

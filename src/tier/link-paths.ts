@@ -1,13 +1,13 @@
 /**
- * The canonical paths by which the receiving half of a link judges objects that name none: those that the store has of the shard's
+ * The canonical paths by which the receiving half of a link checks objects that name none: those that the store has of the shard's
  * logical clusters, and before them those that this link has brought and that are not durable yet.
  *
- *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)      one look-up a frame; what a frame tells holds for what comes behind it
+ *   read(frame) ──▶ accepts(object) … ──▶ settled(sequence)      one look-up a frame; paths in a frame hold for what comes after it
  *
- * L1 Only what is let in tells a path: what the policy refuses makes nothing else acceptable.
- * L2 An object that is refused for its path alone may be let in once an object sends another one. Its slice waits until then, and is asked for
- *    anew as soon as such an object is let in, or with the next connection: it is not current (intake/receiver-step.ts).
- * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster; what is beyond them waits for
+ * L1 Only an accepted object teaches a path: what the policy refuses makes nothing else acceptable.
+ * L2 An object that is refused for its path alone may be accepted once another object brings that path. Its slice is stale until then, and
+ *    resynced as soon as such an object is accepted, or with the next connection (intake/receiver-step.ts).
+ * Bounds: a path for each mutation that is not durable yet; `waitingMax` pairs of a slice and a logical cluster. What is beyond them waits for
  * the next connection.
  */
 import { parseCanonicalPath, parseClusterName, type CanonicalPath } from '../domain/cluster.js';
@@ -35,16 +35,16 @@ const waitingMax = 10_000;
 
 export class LinkPaths {
   readonly #parts: LinkPathsParts;
-  /** What the store has for the frame that is being taken. */
+  /** The store's paths for the frame that is being checked. */
   #found: ReadonlyMap<string, CanonicalPath | undefined> = new Map();
   /** In the order of their numbers. */
   readonly #brought = new Map<string, Brought>();
   readonly #waiting = new Map<string, Waiting>();
   readonly #waitingAt = new Map<string, Set<Waiting>>();
   #waits = 0;
-  /** Those of which a path has come. */
+  /** Those whose path has come. */
   readonly #due = new Set<Waiting>();
-  /** Of the frame that is being taken: its last mutation. */
+  /** The last mutation of the frame that is being checked. */
   #sequence = 0;
   #settled = 0;
 
@@ -52,7 +52,7 @@ export class LinkPaths {
     this.#parts = parts;
   }
 
-  /** Before anything of the frame is judged. What becomes durable while it is taken is remembered until the next one. */
+  /** Called before anything of the frame is checked. What becomes durable meanwhile is remembered until the next one. */
   async read({ slice, sequence, objects }: Pick<FrameOf<'put'>, 'slice' | 'sequence' | 'objects'>): Promise<void> {
     this.#sequence = sequence + objects.length - 1;
     for (const [place, brought] of this.#brought) {
@@ -68,7 +68,7 @@ export class LinkPaths {
     this.#found = new Map(places.map((place, i) => [placeOf(place), paths[i]]));
   }
 
-  /** Whether the policy of this end lets an object in. */
+  /** Whether the policy of this end accepts an object. */
   accepts(object: Pick<StoredObject, 'key' | 'body'>): boolean {
     const { filters: filtersNow, from } = this.#parts;
     const filters = filtersNow();
@@ -86,7 +86,7 @@ export class LinkPaths {
     this.#settled = sequence;
   }
 
-  /** The slice comes anew. */
+  /** The slice is being synced again. */
   begun(slice: Slice): void {
     const waiting = this.#waiting.get(formatSlice(slice));
     if (waiting === undefined) return;
@@ -100,7 +100,7 @@ export class LinkPaths {
     }
   }
 
-  /** Slices to ask for anew, because a path has come; what is still coming is asked for once it has come. */
+  /** Slices to resync, because a path has come. One that is still coming is asked for once it has come. */
   takeDue(isComing: (slice: Slice) => boolean): readonly Slice[] {
     const due = [...this.#due].filter(({ slice }) => !isComing(slice));
     for (const waiting of due) this.#due.delete(waiting);

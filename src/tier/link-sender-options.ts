@@ -1,4 +1,4 @@
-/** What the sending half of a link stands on, and its bounds. */
+/** What the sending half of a link needs, and its bounds. */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
 import type { Log } from '../diagnostics/log.js';
 import type { CanonicalPaths, Clock, Commits, History, Objects, Pushes, Revisions } from '../domain/ports.js';
@@ -16,31 +16,31 @@ export type LinkSenderParts = Readonly<{
   /** The change log, as all links of this cache read it. */
   history: Pick<History, 'everyChange'>;
   known: KnownShards;
-  /** Whether all of a slice is here, if anything of it ever comes here. */
+  /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
   connection: FrameConnection;
   freshnessOf: FreshnessOf;
-  /** Whether all neighbours this cache ever had, but for one, are there and know all shards behind them. */
+  /** Whether all neighbours this cache ever had, except `but`, are connected and know all shards behind them. */
   isComplete: (but: Neighbour) => boolean;
   clock: Clock;
   random: () => number;
   /** Gives the event loop back. */
   turn: () => Promise<void>;
   log: Log;
-  /** For what a peer can cause as often as it likes. */
+  /** For events that a peer can cause as often as it likes. */
   boundedLog: BoundedLog;
 }> &
   Pick<OutgoingClaimsParts, 'heldHere' | 'claimFor'>;
 
 export type LinkSenderOptions = LinkSenderBounds &
   Readonly<{
-    /** How often a link over which nothing crosses is told how far everything was told. */
+    /** How often a link over which nothing crosses sends its position. */
     progressIntervalMs: number;
     /** How long the other end may acknowledge nothing of what is under way to it. */
     ackTimeoutMs: number;
-    /** How often the digests of all slices are told. */
+    /** How often the digests of all slices are sent. */
     digestIntervalMs: number;
   }>;
 
-/** What the other end has said of itself. */
+/** What the other end has sent about itself. */
 export type Receiver = Readonly<{ position: string; held: readonly HeldSlice[]; credit: Credit; limits: FrameLimits }>;

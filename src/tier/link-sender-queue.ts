@@ -1,8 +1,8 @@
 /**
  * What one link is about to send, in order: objects of a slice, cut into frames as credit allows, and single frames between them.
  *
- * O1 What is put in first goes first. Bound: whoever fills it does so only while it is short, each time with one chunk of the log or one page.
- * O2 A position that follows on objects goes with the last of them: the receiver has both in one commit.
+ * O1 First in, first out. Bound: it is filled only while it is short, each time with one chunk of the log or one page.
+ * O2 A position that follows objects goes with the last of them: the receiver has both in one commit.
  */
 import type { Clock } from '../domain/ports.js';
 import { formatSlice, type Slice } from '../domain/slice.js';
@@ -14,7 +14,7 @@ import { Window } from '../sender/window.js';
 import { capCredit } from './credit.js';
 import type { SliceSync } from './slice-sync.js';
 
-/** Whose it is, where it is one slice's. */
+/** The slice that it belongs to, if any. */
 type Owner = SliceSync | undefined;
 
 type Item =
@@ -27,14 +27,14 @@ export type LinkSenderBounds = Readonly<{ batchMutationsMax: number; batchBytesM
 const shortItems = 8;
 const shortObjects = 64;
 const takenMax = 1_024;
-/** What a frame without objects counts. */
+/** What a frame without objects counts as. */
 const frameBytes = 512;
 
 export class LinkSenderQueue {
   readonly #clock: Clock;
   readonly #limits: FrameLimits;
   readonly #bounds: LinkSenderBounds;
-  /** What was granted at the opening: never more is taken. */
+  /** What was granted at the opening: no ack grants more. */
   readonly #credit: Credit;
   readonly #window: Window<Owner>;
   readonly #tooLarge: (slice: Slice, outgoing: Outgoing) => void;
@@ -65,7 +65,7 @@ export class LinkSenderQueue {
     return this.#items.length - this.#taken;
   }
 
-  /** Whether what is in it makes less than a frame of objects, and not many frames. */
+  /** Whether its content fills less than a frame of objects, and not many frames. */
   get isShort(): boolean {
     return this.length < shortItems && this.#objects < shortObjects;
   }
@@ -78,7 +78,7 @@ export class LinkSenderQueue {
     return this.#window.unacknowledged;
   }
 
-  /** How long ago the oldest was sent that is not acknowledged. */
+  /** How long ago the oldest item was sent that is not acknowledged. */
   get lagMs(): number {
     const nowMs = this.#clock.now();
     let oldestMs = nowMs;
@@ -89,7 +89,7 @@ export class LinkSenderQueue {
   objects(sync: SliceSync, outgoing: readonly Outgoing[]): void {
     if (outgoing.length === 0) return;
     const sinceMs = this.#clock.now();
-    // Also as a change an object that is too large goes without its body: the other end is to know that it lacks it.
+    // An object that is too large goes without its body, also as a change: the other end must know that it lacks it.
     const pending = outgoing.map((each): Pending => ({
       outgoing: each,
       bytes: outgoingBytes(each),
@@ -113,7 +113,7 @@ export class LinkSenderQueue {
     this.#items.push({ kind: 'frame', sync: undefined, frame, bytes, sent: () => {} });
   }
 
-  /** Everything up to there is told by what was put in before. */
+  /** What was put in before completes everything up to there. */
   position(position: string): void {
     this.#items.push({ kind: 'position', position });
   }
@@ -161,7 +161,7 @@ export class LinkSenderQueue {
     return frame;
   }
 
-  /** The first is taken. To shift a long list for each would move all of it each time. */
+  /** Takes the first. Shifting a long list for each would move all of it each time. */
   #next(): void {
     this.#taken += 1;
     if (this.#taken < this.#items.length && this.#taken < takenMax) return;

@@ -1,15 +1,15 @@
 /**
- * The sending half of a link: tells the cache at the other end what crosses to it, from the change log and, where that is not
+ * The sending half of a link: sends the cache at the other end what crosses to it, from the change log and, where that is not
  * enough, as syncs.
  *
- *   tail   ──────●───────▶ changes of what is told, then `progress`      ┐ by turns, a chunk or a page each,
+ *   tail   ──────●───────▶ changes of slices that cross, then `progress` ┐ by turns, a chunk or a page each,
  *   walks  [begin  page  page …  end]  of slices to be synced            ┘ when there is credit
  *
- * Q1 Nothing waits here for a slow link: what it has not taken is read later, from the log. Memory: the credit, a chunk or page and small
+ * Q1 Nothing waits here for a slow link: what it has not accepted is read later, from the log. Memory: the credit, a chunk or page and small
  *    ones before it, and what the tail keeps of commits.
- * Q2 `end` is given only while the slice is synced here; everything else of a slice is reported as it comes.
+ * Q2 `end` is sent only while the slice is synced here; everything else of a slice is sent as it comes.
  * Q3 A claim goes before everything of its shard.
- * Q4 Behind the log, everything is resynced: never a gap.
+ * Q4 A link behind the log resyncs everything: never a gap.
  */
 import { shown } from '../diagnostics/shown.js';
 import { Refused } from '../domain/errors.js';
@@ -38,7 +38,7 @@ import { Tail } from './tail.js';
 import type { News } from './freshness-news.js';
 import { outgoingChange } from './outgoing-change.js';
 
-/** What is sent in one turn of the event loop: small frames by number, large ones until so much waits for the network. */
+/** Sent in one turn of the event loop: so many small frames, or large ones until the network is full. */
 const framesPerTurn = 8;
 const turnBytesMax = 512 * 1024;
 const acksLookMs = 5_000;
@@ -54,13 +54,13 @@ export class LinkSender {
   readonly #syncs: SliceSyncs;
   readonly #tail: Tail;
   readonly #sliceSender: SliceSender;
-  /** Shards for which the other end has not said yet whether it has them from here. */
+  /** Shards of which the other end has not yet sent whether it has them from here. */
   readonly #unanswered: Set<ShardName>;
   #filters: LinkFilters;
   #isTailsTurn = false;
-  /** Up to where the other end was told that it has everything. */
+  /** The last position that was sent: the other end has everything up to there. */
   #sent: Revision | undefined;
-  /** When it was told so last. */
+  /** When it was sent. */
   #sentMs: number;
   #haveFiltersChanged = false;
   #resynced = 0;
@@ -104,7 +104,7 @@ export class LinkSender {
     this.#answer();
   }
 
-  /** How far it is. */
+  /** How far the sending half is. */
   get progress(): SendingStatus {
     const { published } = this.#parts.store;
     return { ...this.#syncs.tally, behind: published - this.#tail.position, lagMs: this.#queue.lagMs, resynced: this.#resynced };
@@ -148,7 +148,7 @@ export class LinkSender {
     this.#parts.boundedLog.warn('link.refused', { ...placeOf(refused.sync.slice, refused.outgoing), ...why });
   }
 
-  /** The other end wants a slice synced. */
+  /** The other end asks for a resync. */
   resync({ slice, reason }: FrameOf<'resync'>): void {
     const sync = this.#syncs.of(slice);
     if (sync === undefined || sync.isToBeSynced) return;
@@ -169,23 +169,23 @@ export class LinkSender {
     this.#notifier.notify();
   }
 
-  /** The other end has come to hold slices of a shard that is ours to send. False: more than it may. */
+  /** The other end now holds slices of a shard that is ours to send. False: more than it may. */
   hold(held: readonly HeldSlice[]): boolean {
     this.#notifier.notify();
     return this.#syncs.hold(held);
   }
 
-  /** What is whole here may have become so by what another link does not let through. */
+  /** What another link brings or reports may have changed what is whole here. */
   hear(news: News): void {
     this.#syncs.hear(news);
     this.#notifier.notify();
   }
 
-  /** What the other end has chosen for a shard: whether it is to be sent from here, and what claim it knows of. Resolves once more may be told. */
+  /** The other end's choice for a shard: whether it takes it from here, and which claim it knows. Resolves once the next may be learned. */
   async learnChoice(claim: FrameOf<'claim'>): Promise<void> {
     const { shard } = claim;
     const afterMs = this.#syncs.learnChoice(claim);
-    if (afterMs > 0) this.#parts.boundedLog.info('link.resync', { shard, reason: 'it is taken from here once more', afterMs });
+    if (afterMs > 0) this.#parts.boundedLog.info('link.resync', { shard, reason: 'the other end takes it from here again', afterMs });
     this.#answer(shard);
     this.#notifier.notify();
     if (!this.#syncs.hasShard(shard)) return;
@@ -194,7 +194,7 @@ export class LinkSender {
     if (this.#choices % shardsPerTurn === 0) await this.#parts.turn();
   }
 
-  /** What is told of the shard has changed. */
+  /** The claim of the shard has changed. */
   sendClaim(shard: ShardName): void {
     this.#claims.add(shard);
     this.#notifier.notify();
@@ -220,7 +220,7 @@ export class LinkSender {
     }
   }
 
-  /** Small frames of several slices go together. False: there is nothing to be sent before something changes. */
+  /** Small frames of several slices go together. False: there is nothing to send until something changes. */
   async #fillUp(): Promise<boolean> {
     for (let queued = -1; queued < this.#queue.length && this.#queue.isShort;) {
       queued = this.#queue.length;
@@ -232,7 +232,7 @@ export class LinkSender {
   async #followFilters(): Promise<void> {
     this.#haveFiltersChanged = false;
     await this.#syncs.changeFilter(this.#filters.towards(this.#to), this.#parts.turn);
-    // It may hear claims now that it did not.
+    // It may accept claims now that it ignored.
     this.#claims.addAll();
   }
 
@@ -251,7 +251,7 @@ export class LinkSender {
     this.#syncs.want(sync, afterMs);
   }
 
-  /** False: there is nothing to be sent before something changes. */
+  /** False: there is nothing to send until something changes. */
   async #fill(): Promise<boolean> {
     try {
       if (this.#sliceSender.invalidate() || this.#sliceSender.end() || this.#report()) return true;
@@ -276,7 +276,7 @@ export class LinkSender {
     const filter = this.#syncs.filter;
     const last = changes.at(-1);
     const some = changes.filter(({ key }) => this.#syncs.of(key)?.sendsChanges === true);
-    // The array itself, where it can be: for the next link with this link filter it is known what of it crosses.
+    // The very array, where possible: for the next link with this link filter it is known what of it crosses.
     const sent = some.length === changes.length ? changes : some;
     const filtered = sent.length === 0 ? [] : await filterChanges(sent, { filter, paths: store, last });
     const bySync = new Map<SliceSync, Outgoing[]>();
@@ -288,7 +288,7 @@ export class LinkSender {
       if (before === undefined) bySync.set(sync, [outgoingChange(change, came)]);
       else before.push(outgoingChange(change, came));
     }
-    // No key stands twice in them: in this order they are two frames, not one each time a delete follows on a put.
+    // No key stands twice in them: in this order they are two frames, not one each time a delete follows a put.
     for (const [sync, items] of bySync) this.#queue.objects(sync, items.toSorted(deletesLast));
     if (this.#tail.isBehind) for (const { key } of sent) this.#sliceSender.invalidatePaths(key);
     if (last?.movedPath !== undefined) await this.#sliceSender.movePath(last.key, last.movedPath);
@@ -304,7 +304,7 @@ export class LinkSender {
     return hasLooked || report !== undefined;
   }
 
-  /** What was sent is told to be all; where nothing crossed, now and then. */
+  /** Sends the position once what is before it was sent; where nothing crossed, now and then. */
   #progress(isDue = this.#parts.clock.now() - this.#sentMs >= this.#options.progressIntervalMs): boolean {
     const { position } = this.#tail;
     if (!isDue || position === this.#sent) return false;
@@ -316,7 +316,7 @@ export class LinkSender {
     return true;
   }
 
-  /** No slice at the other end is current with what it holds, nor may it take itself to be when the position goes on. */
+  /** No slice at the other end is current with what it holds, nor may it count itself so when the position goes on. */
   #forgetPosition(): void {
     this.#sent = undefined;
     this.#queue.position('');

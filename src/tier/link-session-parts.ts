@@ -1,4 +1,4 @@
-/** What a session of a link is given, whom it speaks with, and how it ended. */
+/** What a session of a link needs, its peer, and how it ended. */
 import type { PushOutcome } from '../domain/push.js';
 import type { Neighbour } from '../domain/via.js';
 import type { ByeReason } from '../frames/bye.js';
@@ -14,29 +14,29 @@ export type LinkSessionParts = Omit<LinkSenderParts, 'connection' | 'claimFor' |
   Pick<LinkReceiverParts, 'metrics' | 'reported'> &
   Readonly<{
     rules: IntakeRules;
-    /** The store takes the other end for who it says it is. */
+    /** The store has accepted the other end's id. */
     met: () => void;
     removals: HeldRemovals;
-    /** The other end reports on the caches above it. */
+    /** The other end has sent the ids above it. */
     routed: (route: readonly string[]) => 'loop' | undefined;
     /** The policies of this link have come, or changed. */
     settled: () => void;
     /** Of all links of this cache. */
     equalFilters: EqualFilters;
-    /** The other end has let go of what was not synced. */
+    /** The other end has removed what was not synced. */
     swept: (frame: FrameOf<'swept'>) => Promise<void>;
     routes: Pick<Routes, 'hear' | 'room' | 'down' | 'claimFor'>;
     /** Whether the position that the other end was sent shows, for the first time, that this store was rolled back (rollback.ts). */
     isRolledBack: (neighbour: Neighbour, position: string) => boolean;
   }>;
 
-/** The cache at the other end, as the greeting has told. */
+/** The cache at the other end, by its greeting. */
 export type LinkPeer = Readonly<{ neighbour: Neighbour; cacheId: string; credit: Credit; limits: FrameLimits }>;
 
-/** How it ended: what the other end said, or this one; no reason: it broke. */
+/** How it ended: by a bye of the other end or of this one; without a reason, the connection broke. */
 export type LinkEnd = Readonly<{ reason: ByeReason | undefined; message: string; retryAfterMs: number | undefined }>;
 
-/** What a child hears that the store does not meet. */
+/** What a child is sent when the store refuses its id. */
 export function whyNotMet(outcome: Extract<PushOutcome, { kind: 'bound' | 'full' }>): string {
   if (outcome.kind === 'bound') return `the id of this cache is that of ${outcome.name}: was its disk copied?`;
   return 'too many caches were children here: some are to be forgotten';

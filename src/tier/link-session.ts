@@ -1,13 +1,13 @@
 /**
- * One connection between two caches, the same at both ends once they have greeted each other: each tells the other its policies and
+ * One connection between two caches, the same at both ends once they have greeted each other: each sends its policies and
  * what it holds already, then both send and receive.
  *
- *   meet ─▶ policy, resume out ─▶ policy in, all of resume in ─▶ sending half runs ─▶ either side ends
+ *   meet ─▶ policy, resume out ─▶ policy in, all of resume in ─▶ sending half runs ─▶ either end closes
  *                              └▶ receiving half, from the policy on
  *
- * Z1 Nothing of this side's is sent before the other's policy is known and all it holds.
+ * Z1 Send nothing until the peer's policy and all of its inventory have arrived.
  * Z2 When the session ends nothing of it is under way.
- * Bounds: `heldMax` slices that the other end may say it holds, at the opening and as many later.
+ * Bounds: `heldMax` slices that the other end may report to hold, at the opening and as many later.
  */
 import { unreachable } from '../domain/errors.js';
 import type { ShardName } from '../domain/shard.js';
@@ -38,7 +38,6 @@ export class LinkSession {
   readonly #uncovered: UncoveredSlices;
   readonly #stop = new AbortController();
   readonly #heldHere: HeldSlices;
-  /** What the other end holds. */
   readonly #held: HeldSlice[] = [];
   #heldCount = 0;
   #isGreeted = false;
@@ -80,22 +79,20 @@ export class LinkSession {
     });
   }
 
-  /** How far the sending half is; undefined before it runs. */
   get progress(): LinkSender['progress'] | undefined {
     return this.#linkSender?.progress;
   }
 
-  /** What has come over it. */
   get received(): LinkReceiverTally {
     return this.#linkReceiver.tally;
   }
 
-  /** What the other end lets through; undefined before it has said so. */
+  /** What the other end lets through; undefined before it has sent that. */
   get otherPolicy(): EndPolicy | undefined {
     return this.#other;
   }
 
-  /** Until the connection is closed. `greeting` is said once the store has met the other end, before anything else. */
+  /** Until the connection is closed. `greeting` is sent once the store has met the other end, before anything else. */
   async run(frames: AsyncIterator<Frame>, greeting: () => readonly Frame[]): Promise<LinkEnd> {
     const { neighbour, cacheId } = this.#peer;
     try {
@@ -131,7 +128,7 @@ export class LinkSession {
     this.#connection.terminate();
   }
 
-  /** Not before this end has greeted; the greeting says how things are by then. */
+  /** Not before this end has greeted; the greeting has what is true by then. */
   send(frame: FrameOf<'route' | 'swept'>): void {
     if (this.#isGreeted) this.#connection.send(frame);
   }
@@ -140,7 +137,6 @@ export class LinkSession {
     return this.#connection.bufferedBytes;
   }
 
-  /** This end's policy has changed. */
   changePolicy(policy: EndPolicy): void {
     const before = this.#filters;
     this.#own = policy;
@@ -149,22 +145,19 @@ export class LinkSession {
     if (before !== undefined) this.#uncovered.letGo(before);
   }
 
-  /** Whether both ends let anything of a slice come from the other one; undefined before that is known. */
+  /** Whether both ends let anything of a slice come from the other end; undefined before that is known. */
   brings(slice: Slice): boolean | undefined {
     return this.#filters?.from(this.#peer.neighbour).covers(slice);
   }
 
-  /** Whether the other end may claim a shard. */
   hearsClaim(shard: ShardName): boolean {
     return this.#filters?.hearsClaim(shard, this.#peer.neighbour) ?? false;
   }
 
-  /** What is told of a shard has changed. */
   sendClaim(shard: ShardName): void {
     this.#linkSender?.sendClaim(shard);
   }
 
-  /** What this link lets through; undefined before that is known. */
   get filters(): LinkFilters | undefined {
     return this.#filters;
   }
@@ -186,7 +179,7 @@ export class LinkSession {
       for (;;) {
         const { done, value } = await frames.next();
         if (done === true || this.#end !== undefined) return;
-        // Were it no longer read while it does not read, both ends would wait. What reading makes us send is bounded by the credit.
+        // If each end stopped reading while the other does not read, both would wait. What reading makes us send is bounded by the credit.
         await this.#take(value);
       }
     } catch (error) {
@@ -273,17 +266,17 @@ export class LinkSession {
   #start(): void {
     if (this.#filters === undefined || this.#position === undefined || this.#linkSender !== undefined) return;
     const { neighbour, credit, limits } = this.#peer;
-    // Nothing is told over it any more: it ends with all others once everything is marked stale.
+    // Nothing more is sent over it: it ends with all others once everything is marked stale.
     if (this.#parts.isRolledBack(neighbour, this.#position)) return void (this.#position = undefined);
     const receiver = { position: this.#position, held: this.#held.splice(0), credit: capCredit(credit, creditMax), limits };
     const claimFor: LinkSenderParts['claimFor'] = (to, shard) => this.#parts.routes.claimFor(to, shard);
     const parts = { ...this.#parts, connection: this.#connection, heldHere: this.#heldHere, claimFor };
     this.#linkSender = new LinkSender(parts, { to: neighbour, filters: this.#filters, receiver }, this.#options);
-    // Claims come behind what is held: only then does the other end hear them.
+    // Claims come after what is held: only then does the other end accept them.
     this.#sending = this.#owned(this.#resuming.then(() => this.#linkSender?.run(this.#stop.signal)));
   }
 
-  /** A bug in it must not float: it cuts the connection off, and is told. */
+  /** A bug in it must not go unnoticed: it cuts the connection off, and is reported. */
   async #owned(work: Promise<void>): Promise<void> {
     try {
       await work;

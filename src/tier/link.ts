@@ -1,10 +1,10 @@
 /**
- * The link of this cache to its parent, for as long as it runs: connects, greets, and comes back when it breaks.
+ * The link of this cache to its parent, for as long as the cache runs: connects, greets, and comes back when it breaks.
  *
  *   away ──▶ connecting ──▶ greeting ── welcome ──▶ open ──▶ away …        what follows an end: sender/reconnect.ts
  *
- * A cache serves its shards with or without a parent: no answer of the parent ends the link for good. One that says that it will never
- * take this cache is asked again after a while, for its policies or its certificates may change.
+ * A cache serves its shards with or without a parent: no answer of the parent ends the link for good. A parent that refuses
+ * this cache for good is asked again after a while, because its policies or its certificates may change.
  */
 import type { Log } from '../diagnostics/log.js';
 import { pause } from '../domain/pause.js';
@@ -18,8 +18,8 @@ import type { LinkSession } from './link-session.js';
 import type { LinkPeer } from './link-session-parts.js';
 
 /**
- * Children of one parent lose it together. They come back spread over one second, and over two when it takes longer, each of its own
- * accord; a link that broke for a moment is back within one. A parent that comes back is found within two, so that all is equal again
+ * Children of one parent lose it together. Each comes back at a random time, within one second, or within two when it takes longer. A link
+ * that broke for a moment is back within one. A parent that comes back is found within two, so that all is equal again
  * within three.
  */
 export const linkReconnectBounds: ReconnectBounds = {
@@ -33,7 +33,7 @@ export type LinkParts = Readonly<{
   clock: Clock;
   random: () => number;
   log: Log;
-  /** As that of a sender. */
+  /** Like that of a sender. */
   connect: (url: string, signal: AbortSignal) => Promise<FrameConnection>;
   /** The session that a welcome begins. */
   open: (connection: FrameConnection, peer: LinkPeer) => LinkSession;
@@ -44,13 +44,13 @@ export type LinkOptions = ReconnectBounds &
     /** Where the parent is reached; tried in turn. */
     urls: readonly string[];
     welcomeTimeoutMs: number;
-    /** Where the parent says that it will never take this cache. */
+    /** After the parent has refused this cache for good. */
     refusedRetryMs: number;
     hello: Readonly<{ name: string; cacheId: string; term: number; agent: string; credit: Credit; limits: FrameLimits }>;
   }>;
 
 export type LinkState =
-  /** `failures`: in a row; the last of them is told by `message`. */
+  /** `failures`: in a row; `message` describes the last. */
   | Readonly<{ kind: 'connecting'; url: string; sinceMs: number; failures: number; message: string }>
   | Readonly<{ kind: 'open'; url: string; sinceMs: number; cacheId: string; session: LinkSession }>;
 

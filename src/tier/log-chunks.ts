@@ -1,10 +1,10 @@
 /**
- * Chunks of the change log for all links of this cache: those that are behind by the same, as children are that come back to a parent, read it once.
+ * Chunks of the change log for all links of this cache. Links at one position, such as children that come back to a parent, read the log once.
  *
- *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …      the next at 40 is given the same arrays, so that what crosses of them
- *   child 2, at 40 ──▶      "              "               is found out once as well (filtered-changes.ts)
+ *   child 1, at 40 ──▶ chunk 40–90 ──▶ chunk 90–140 …      the next at 40 gets the same arrays, so that what crosses of them
+ *   child 2, at 40 ──▶      "              "               is computed once as well (filtered-changes.ts)
  *
- * L1 A chunk that leaves out what somebody wants is not given to them: they read one of their own.
+ * L1 A chunk that leaves out what a link wants is not given to it: that link reads its own.
  * Bound: `chunksMax` chunks, of a megabyte and one object, for `keptMs`.
  */
 import type { Clock, History, LogChunk } from '../domain/ports.js';
@@ -12,7 +12,7 @@ import type { Key } from '../domain/key.js';
 import type { Revision } from '../domain/revision.js';
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
-/** `leftOut`: keys that whoever had it read did not want. */
+/** `leftOut`: keys that the link which read it did not want. */
 type Kept = Readonly<{ chunk: LogChunk; leftOut: readonly Key[] }>;
 
 export type LogChunksParts = Readonly<{ history: Pick<History, 'everyChange'>; clock: Pick<Clock, 'after'> }>;
@@ -63,7 +63,7 @@ export class LogChunks implements Pick<History, 'everyChange'> {
   #keep(after: Revision, reading: Promise<Kept>): void {
     this.#kept.delete(after);
     this.#kept.set(after, reading);
-    // Whoever asked for it hears of the fault; the next one reads anew.
+    // Whoever asked for it gets the fault; the next one reads again.
     reading.catch(() => this.#kept.delete(after));
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= chunksMax) break;

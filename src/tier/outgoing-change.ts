@@ -1,9 +1,9 @@
-/** Objects and changes as the frames of a link tell them. */
+/** Objects and changes in the form of a link's frames. */
 import type { Change } from '../domain/change.js';
 import type { StoredObject } from '../domain/object.js';
 import type { Outgoing } from '../sender/source.js';
 
-/** `sourceVersion` is the revision here, for whoever reads along: positions go by `progress`. */
+/** `sourceVersion` is the revision here, for people who read the frames: positions come with `progress`. */
 export function outgoingObject({ key: { cluster, namespace, name }, body, resourceVersion }: StoredObject): Outgoing {
   return { kind: 'put', version: body.version, object: { cluster, namespace, name, sourceVersion: resourceVersion, body: body.bytes } };
 }

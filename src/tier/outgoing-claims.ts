@@ -1,5 +1,5 @@
 /**
- * The claims that one link is to send: what this cache has chosen for every shard, at the opening and whenever one has changed. At once, then
+ * The claims that one link has to send: this cache's choice for every shard, at the opening and whenever one has changed. At once, then
  * `perShardMax` a second of each shard, the newest. Bound: one entry per shard.
  */
 import type { Clock } from '../domain/ports.js';
@@ -13,7 +13,7 @@ import type { HeldSlices } from './held-slices.js';
 export type OutgoingClaimsParts = Readonly<{
   known: KnownShards;
   connection: Pick<FrameConnection, 'send'>;
-  /** What of the shards that come over this link is held here. */
+  /** Sends what is held here of the shards that come over this link. */
   heldHere: Pick<HeldSlices, 'isSent' | 'sendOf'>;
   claimFor: (to: Neighbour, shard: ShardName) => FrameOf<'claim'> | undefined;
   clock: Clock;
@@ -29,7 +29,7 @@ export class OutgoingClaims {
   readonly #parts: OutgoingClaimsParts;
   readonly #to: Neighbour;
   readonly #due = new Set<ShardName>();
-  /** How often each was sent since the pace began anew. */
+  /** How often each was sent in the present second. */
   readonly #sent = new Map<ShardName, number>();
   readonly #later = new Set<ShardName>();
   #cancelPace: (() => void) | undefined;
@@ -73,7 +73,7 @@ export class OutgoingClaims {
   #sendOne(claim: FrameOf<'claim'>): void {
     const { connection, heldHere } = this.#parts;
     if (claim.isYours && !heldHere.isSent(claim.shard)) {
-      // Whatever of it was sent before this neighbour was chosen, perhaps again: it begins anew.
+      // What was sent of it before this neighbour was chosen, perhaps again, is void: it starts over.
       connection.send({ ...claim, isYours: false });
       heldHere.sendOf(claim.shard);
     }

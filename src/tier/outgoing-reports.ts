@@ -4,45 +4,45 @@
  *
  *   heartbeat ──▶ look at what is marked ──▶ wait until the tail has read on to what was published at that look ──▶ report
  *
- * The other end takes a report for true once everything before it has come, so it must not overtake a change that it knows of. A quiet slice
+ * The other end believes a report once everything before it has come, so a report must not overtake a change that it knows of. A quiet slice
  * costs nothing. Bounds: one text per slice; one round of reports at a time.
  */
 import type { Revision } from '../domain/revision.js';
 import type { Slice } from '../domain/slice.js';
 import type { FrameOf, SliceFreshness, SliceReport } from '../frames/frame.js';
 
-/** Whether the pusher of a slice is connected somewhere, how far behind it is known to be, and whether all it has of the slice is here. */
+/** Whether a slice's source is connected, how far behind it is known to be, and whether all the shard has of the slice is here. */
 export type FreshnessOf = (slice: Slice) => SliceReport;
 
 export type OutgoingReportsParts = Readonly<{
   isSynced: (slice: Slice) => boolean;
   freshnessOf: FreshnessOf;
-  /** Whether the other end gets all of a slice that is here. */
+  /** Whether all that is here of a slice may cross. */
   crossesWhole: (slice: Slice) => boolean;
-  /** Whether all other neighbours this cache ever had are there, and say the same. */
+  /** Whether all other neighbours this cache ever had are connected, and complete too. */
   isComplete: () => boolean;
   published: () => Revision;
-  /** Those to be looked at. Whoever looks at one takes it out. */
+  /** Slices to be looked at; each that is looked at is removed. */
   marked: Set<ReportedSlice>;
 }>;
 
-/** A slice, and the text of what was reported of it last. */
+/** A slice, and the text of its last report. */
 export type ReportedSlice = { readonly slice: Slice; freshness: string };
 
 export type Report = Omit<FrameOf<'report'>, 'kind' | 'sequence'>;
 
 /** Looked at in one turn of the event loop, and reported in one frame. */
 const slicesPerTurn = 250;
-/** A lag is reported in steps: it would change every time. */
+/** A lag is reported in steps, or it would change every time. */
 const lagStepMs = 1_000;
 
 export class OutgoingReports {
   readonly #parts: OutgoingReportsParts;
-  /** Asked and not answered; 0 is none. */
+  /** The heartbeat to be answered; 0 is none. */
   #heartbeat = 0;
   #isAllKnown = false;
   #hasReportedAll = false;
-  /** Of this round: those that are not looked at yet. */
+  /** Of this round: how many are not looked at yet. */
   #left = 0;
   readonly #waiting: Readonly<{ report: Report; upTo: Revision }>[] = [];
 
@@ -50,12 +50,12 @@ export class OutgoingReports {
     this.#parts = parts;
   }
 
-  /** The other end wants to know. */
+  /** The other end asks for a report. */
   ask(heartbeat: number): void {
     this.#heartbeat = heartbeat;
   }
 
-  /** No other slices are to be expected: what is marked now is all there is. It is reported at once, for the other end may be waiting with its readers. */
+  /** What is marked now is all there is. It is reported at once, because the other end's readers may be waiting for it. */
   allKnown(): void {
     this.#isAllKnown = true;
   }

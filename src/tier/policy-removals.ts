@@ -1,11 +1,11 @@
 /**
- * How much of a slice goes because the policies of a link let it cross no longer, and whether that has to wait (intake/held-removals.ts). What it is
- * follows from the policies of both ends and from what is held, so nothing of it is kept; what the shard itself has deleted does not count.
+ * How much of a slice is removed because the policies of a link let it cross no longer, and whether that has to wait (intake/held-removals.ts).
+ * That follows from the policies of both ends and from what is held, so nothing of it is kept. What the shard itself has deleted does not count.
  *
  *   who has narrowed what crosses       where it shows
  *   the other end                       at the end of the sync that follows
- *   this end, and something crosses     before it lets go of what it refuses now; then at the end of the sync that follows
- *   this end, and nothing crosses       before it lets go of all of it
+ *   this end, and something crosses     before it removes what it refuses now; then at the end of the sync that follows
+ *   this end, and nothing crosses       before it removes all of it
  *
  * Cost: a slice is read only at an end that leaves out at least `removesMin` of its objects, where something of it crosses and something does not.
  */
@@ -62,7 +62,7 @@ export class PolicyRemovals {
     return removals.holds({ slice, reason: filter.hashOf(slice), removes, objects });
   }
 
-  /** Whether this end may not let go of what its own policy refuses now; it asks before it does. */
+  /** Whether this end must not remove yet what its own policy refuses now; called before it does. */
   async holdsOwn(slice: Slice): Promise<boolean> {
     const { removals } = this.#parts;
     const filters = this.#filters();
@@ -77,7 +77,7 @@ export class PolicyRemovals {
     return this.#parts.known.slice(slice)?.objects ?? 0;
   }
 
-  /** All of them, if they cannot be read in time. */
+  /** How many objects are refused; all of them, if they cannot be read in time. */
   async #countRefused(slice: Slice, filter: LinkFilter): Promise<number> {
     const { store } = this.#parts;
     let refused = 0;

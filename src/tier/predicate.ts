@@ -1,5 +1,5 @@
 /**
- * What a rule of an link policy asks of an object beyond its type and its shard. Narrowings that let the same through have the same text;
+ * What a rule of a link policy asks of an object beyond its type and its shard. Predicates that let the same through have the same text;
  * that of one which lets everything through is ''.
  */
 import { parseDeclaration, type Declaration } from '../domain/declaration.js';
@@ -19,11 +19,11 @@ import { matchesLabels } from '../domain/selector.js';
 import { TypeSet } from './type-set.js';
 
 const pathAnnotation = 'kcp.io/path';
-/** Whatever path would do. */
+/** Stands for whatever path the rule asks for. */
 export const anyPath: unique symbol = Symbol('any path');
-/** Of a logical cluster; undefined: nothing is known of it. */
+/** Of a logical cluster; undefined: its path is not known. */
 export type KnownPath = CanonicalPath | typeof anyPath | undefined;
-/** A memory of a pure function, as those of object-metadata.ts: a declaration is read whole, and asked for by each edge. */
+/** Remembers a pure function, as object-metadata.ts does: a declaration is read whole, and each link filter needs it. */
 const declarations = new WeakMap<Body, Readonly<{ declaration: Declaration | undefined }>>();
 
 export class Predicate {
@@ -72,7 +72,7 @@ export class Predicate {
     return this.#pathPrefix !== undefined;
   }
 
-  /** What is cheapest to know is asked first. */
+  /** The cheapest conditions come first. */
   lets(object: Pick<StoredObject, 'key' | 'body'>, path: KnownPath): boolean {
     const { key, body } = object;
     if (this.#clusters?.has(key.cluster) === false) return false;
@@ -89,7 +89,7 @@ export class Predicate {
   }
 }
 
-/** What an object says of its path. A malformed one is none, as it is when the object comes in. */
+/** The path in an object's annotation. A malformed one counts as none, as it does when the object comes in. */
 export function ownPathOf(body: Body): string | undefined {
   const path = annotationsOf(body).get(pathAnnotation);
   return path === undefined ? undefined : parsePathPrefix(path);

@@ -3,7 +3,7 @@ import type { ReportedFreshness } from './reported-freshness.js';
 
 export type LinksFreshness = Pick<ReportedFreshness, 'presence' | 'shard' | 'slice'>;
 
-/** As links have sent; of a shard whose origin none of them leads to nobody is connected, whatever was sent before. */
+/** As links have reported; a shard whose origin no link reaches is not connected, whatever was reported before. */
 export function reachedFreshness(reported: ReportedFreshness, routes: Pick<Routes, 'unreachedMs'>): LinksFreshness {
   return {
     presence: (neighbour) => reported.presence(neighbour),

@@ -1,6 +1,6 @@
 /**
- * Whether readers may take what is here for what there is: always without a parent; with one, once all that it said is whole there is whole
- * here, at once where what is on disk was whole once, or when the grace is over. It stays so.
+ * Whether readers may rely on what is here: always without a parent; with one, once every slice that the parent reports as synced is synced
+ * here; at once, if all that came from the parent was synced before; or when the grace is over. It stays so.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Slice } from '../domain/slice.js';
@@ -25,7 +25,7 @@ export class Readiness {
     this.#parts = parts;
     this.#graceMs = readyGraceMs;
     this.#startedMs = clock.now();
-    // A state that was whole once is better than none, however old; one that was never whole is not.
+    // A state that was once synced is better than none, however old; one that never was is not.
     const held = [...known.shards].filter(({ via }) => via === 'parent').flatMap(({ shard }) => [...known.slicesOf(shard)]);
     this.#isReady = !hasParent || (held.length > 0 && held.every(({ everSynced }) => everSynced));
   }
@@ -38,7 +38,7 @@ export class Readiness {
     return this.#isReady;
   }
 
-  /** Of a shard whose claim is not decided yet, nothing is. */
+  /** Nothing is here of a shard whose claim is not decided yet. */
   #isHere(slice: Slice): boolean {
     const { known } = this.#parts;
     const state = known.shard(slice.shard);

@@ -3,7 +3,7 @@
  *
  * F1 A link that is down, or has not answered a heartbeat for `answerAgeMsMax`, makes every shard behind it not connected, and changes nothing else.
  * Bound: one entry per neighbour and slice.
- * A shard is connected while one of its slices is; since when is known from what was reported, one `note` after the other.
+ * A shard is connected while one of its slices is; since when follows from the reports, one `note` after the other.
  */
 import type { Clock } from '../domain/ports.js';
 import type { ShardName } from '../domain/shard.js';
@@ -14,20 +14,20 @@ import { answerAgeMsMax } from './heartbeat.js';
 import type { Report } from './outgoing-reports.js';
 
 /**
- * `isOpen`: there is a connection. `isUp`: what is reported is of now; `sinceMs`: since when it is so. `hasReported`: everything was reported once.
- * `isComplete`: every shard is known that anybody knows who is behind it.
+ * `isOpen`: there is a connection. `isUp`: its reports are recent; `sinceMs`: since when it is so. `hasReported`: everything was reported once.
+ * `isComplete`: it has reported every shard that anybody behind it knows.
  */
 export type NeighbourPresence = Readonly<{ isOpen: boolean; isUp: boolean; sinceMs: number; hasReported: boolean; isComplete: boolean }>;
 
-/** One connection of a neighbour, which another one may have taken the place of. */
+/** One connection of a neighbour; another one may have replaced it. */
 export type OpenNeighbour = Readonly<{
-  /** `askedMs`: when everything that was at the other end is here, where the report answers a heartbeat. Answers the slices that were taken note of. */
+  /** `askedMs`: where the report answers a heartbeat, when that was sent: what the other end had then is here. Returns the slices that were noted. */
   note: (report: Omit<Report, 'heartbeat'>, askedMs?: number) => readonly Slice[];
   /** It is not open any more. */
   down: () => void;
 }>;
 
-/** Of one side; what a peer reports on more is passed over. */
+/** Of one neighbour; further slices that a peer reports are ignored. */
 const slicesMax = 200_000;
 
 type ShardReports = { connectedSlices: number; sinceMs: number };
@@ -36,7 +36,7 @@ type NeighbourReports = {
   isOpen: boolean;
   /** Since when it is open, or not. */
   sinceMs: number;
-  /** When everything that was at the other end then is here. */
+  /** Everything that was at the other end at this time is here. */
   asOfMs: number;
   hasReported: boolean;
   isComplete: boolean;
@@ -77,7 +77,7 @@ export class ReportedFreshness {
     };
   }
 
-  /** Nothing is expected of it any more. */
+  /** The neighbour is forgotten: nothing is expected of it any more. */
   forget(neighbour: Neighbour): void {
     this.#neighbours.delete(neighbour);
   }
@@ -101,7 +101,7 @@ export class ReportedFreshness {
     };
   }
 
-  /** A shard of which nothing was sent is away for as long as the link is open or down. */
+  /** A shard that was never reported counts as away since the link opened or went down. */
   shard(neighbour: Neighbour, shard: ShardName): Readonly<{ connected: boolean; sinceMs: number }> {
     const { isUp, sinceMs } = this.presence(neighbour);
     const reported = this.#neighbours.get(neighbour)?.shards.get(shard);
@@ -110,13 +110,13 @@ export class ReportedFreshness {
     return isUp || !wasConnected ? { connected: wasConnected, sinceMs: reported.sinceMs } : { connected: false, sinceMs };
   }
 
-  /** Undefined when nothing was told of it. */
+  /** Undefined when it was never reported. */
   slice(neighbour: Neighbour, slice: Slice): Omit<SliceFreshness, 'slice'> | undefined {
     const freshness = this.#neighbours.get(neighbour)?.slices.get(formatSlice(slice));
     return freshness && { ...freshness, connected: freshness.connected && this.presence(neighbour).isUp };
   }
 
-  /** The slices that a neighbour said are whole there. */
+  /** The slices that a neighbour reported as synced there. */
   syncedAt(neighbour: Neighbour): readonly Slice[] {
     return [...(this.#neighbours.get(neighbour)?.slices.values() ?? [])].filter(({ everSynced }) => everSynced).map(({ slice }) => slice);
   }

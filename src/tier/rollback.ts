@@ -1,9 +1,9 @@
 /**
- * What a cache does once it learns that its disk is older than what it has sent: a neighbour goes on from a position that this store does not know.
+ * What a cache does once it learns that its disk is older than what it has sent: a neighbour resumes from a position that this store does not know.
  *
- * What it holds is then not all there is, though its slices say so: told on, it would make neighbours forget what is lost here alone. So every
- * slice is marked stale, and every link and pusher connects anew and syncs what it has. O5 Once in a life: the invalidates cover all that was there when
- * it began, and a peer that lies costs no more than that.
+ * The cache then lacks something, though its slices count as whole. If it sent them on, neighbours would remove what is lost here alone. So it marks
+ * every slice stale, and every link and pusher connects again and syncs what it has. O5 Once in a process's life: this covers all that was there when
+ * the process began, and a peer that lies costs no more than that.
  */
 import type { Log } from '../diagnostics/log.js';
 import type { KnownShards } from '../intake/known-shards.js';
@@ -32,7 +32,7 @@ export class Rollback {
     this.#parts = parts;
   }
 
-  /** Whether a position that a neighbour was sent shows it for the first time. Then everybody is sent away once all is marked stale. */
+  /** Whether a neighbour's position shows a rollback for the first time. Then every session is ended once all is marked stale. */
   notice(neighbour: Neighbour, position: string): boolean {
     const { store, log } = this.#parts;
     if (this.#isNoticed || !isResourceVersion(position) || store.locate(position).kind === 'ours') return false;

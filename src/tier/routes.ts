@@ -1,11 +1,11 @@
 /**
- * By which neighbour each shard is reached: the last claim of every open link, and what this cache has chosen of them (domain/claim.ts).
+ * By which neighbour each shard is reached: the last claim of every open link, and this cache's choice among them (domain/claim.ts).
  *
- *   claim of a link, its end, another policy ──▶ choose ──▶ the same as the store has: told to all neighbours
+ *   claim of a link, its end, another policy ──▶ choose ──▶ the same as the store has: sent to all neighbours
  *                                                   ▲  └──▶ another: to the committer
  *                                                   └─────────────┘ once it is published
  *
- * Nothing of it outlives the process but what the store has: paths, and whether somebody is reached, come with the claims of open links.
+ * Only what the store has of it outlives the process: paths, and whether an origin is reached, come with the claims of open links.
  * Bounds: `shardsMax`; of each the last claim of each link.
  */
 import type { BoundedLog } from '../diagnostics/bounded-log.js';
@@ -37,31 +37,31 @@ export type RoutesParts = Readonly<{
   log: BoundedLog;
   /** Whether a child may claim a shard. */
   mayClaim: (shard: ShardName, from: Neighbour) => boolean;
-  /** What is told of the shard has changed. */
+  /** The claim that neighbours get of the shard has changed. */
   changed: (shard: ShardName) => void;
 }>;
 
 type Heard = { highest: Given; readonly offers: Map<Neighbour, Offer> };
 
-/** No shard is forgotten but by an operator's word, so nobody may make up as many as they like. */
+/** Only an operator makes a cache forget a shard, so nobody may make up as many as they like. */
 const shardsMax = 100_000;
-/** Two caches with one id each say that the other's claims are their own, and would rise above each other all the time. */
+/** Two caches with one id each find the other's claims to be their own, and would rise above each other all the time. */
 const ownAgainMs = 10_000;
 const unavailableRetryMs = 1_000;
 
 export class Routes {
   readonly #parts: RoutesParts;
   readonly #heard = new Map<ShardName, Heard>();
-  /** Of shards that somebody told of since the start. */
+  /** Of shards that somebody claimed since the start. */
   readonly #choices = new Map<ShardName, Choice>();
   readonly #startedMs: number;
-  /** Since when nobody reaches them, of shards that were reached since the start or told of. */
+  /** Since when no path reaches them, of shards that were reached or claimed since the start. */
   readonly #unreachedMs = new Map<ShardName, number>();
-  /** Claims of this very cache that it did not remember, not long ago. */
+  /** Shards for which a claim of this very cache came lately that it did not remember. */
   readonly #risen = new Set<ShardName>();
-  /** Removals that this cache has forgotten and a neighbour has not: it reports on them again when its link opens. */
+  /** Removals that this cache has forgotten and a neighbour has not: the neighbour sends them again when its link opens. */
   readonly #forgotten = new Map<ShardName, Given>();
-  /** What the committer was asked for last, until it has decided. */
+  /** What the committer was last asked for, until it has decided. */
   readonly #asked = new Map<ShardName, ShardState>();
   #isClosed = false;
 
@@ -70,19 +70,19 @@ export class Routes {
     this.#startedMs = parts.clock.now();
   }
 
-  /** What a neighbour has sent. Why it is passed over; undefined when it is not. */
+  /** A claim has come. Returns why it is ignored; undefined when it is not. */
   hear(from: Neighbour, { shard, term, process, removed, origin, path, reached }: FrameOf<'claim'>): string | undefined {
     const known = this.#parts.known.shard(shard);
     const reported: Given = { term, process, removed, origin };
     const isThrough = path.includes(this.#parts.own);
     const why = this.#refusalOf(from, { shard, term }, known);
-    // What this cache has sent itself comes back from those who may not claim it, too. That they know of a removal is kept (forgetting.ts).
+    // What this cache sent comes back also from those who may not claim it. That they know of a removal is kept (forgetting.ts).
     const isKnownRemoval = removed && known !== undefined && compareClaims(reported, known) === 0;
     if (why !== undefined && !isKnownRemoval) return isThrough ? undefined : why;
     const heard = this.#heard.get(shard) ?? { highest: reported, offers: new Map<Neighbour, Offer>() };
     this.#heard.set(shard, heard);
-    // A thousand children tell back what they have from here: that is no offer, unless it is what this cache had from there. Of the one parent it is
-    // kept: not all that is told to it is heard there, and what was is to be removed there too before it is forgotten here.
+    // A thousand children send back what they have from here: that is no offer, unless it is what this cache had from there. The one parent's is
+    // kept: it does not accept all that is sent to it, and what it did accept must be removed there too before it is forgotten here.
     if (isThrough && from !== 'parent' && known?.via !== from) heard.offers.delete(from);
     else heard.offers.set(from, { ...reported, path, reached });
     if (compareClaims(reported, heard.highest) > 0) heard.highest = reported;
@@ -90,17 +90,17 @@ export class Routes {
     return undefined;
   }
 
-  /** Resolves once the store has room for more of what is chosen. */
+  /** Resolves once the store has room for more choices. */
   room(): Promise<void> {
     return this.#parts.lane.room();
   }
 
-  /** The link is over: what it told is true no more. */
+  /** The link is down: its claims count no more. */
   down(from: Neighbour): void {
     for (const [shard, { offers }] of this.#heard) if (offers.delete(from)) this.#decide(shard);
   }
 
-  /** The store has something else of these shards. */
+  /** The store's state of these shards has changed. */
   follow(shards: Iterable<ShardState>): void {
     for (const state of shards) {
       if (isUnknown(state)) this.#forget(state.shard);
@@ -116,7 +116,7 @@ export class Routes {
     );
   }
 
-  /** Whether a neighbour whose link is open has nothing of a shard that was removed here: a child hears of every shard, and answers. */
+  /** Whether a neighbour whose link is open has nothing of a shard that was removed here: a child learns of every shard, and answers. */
   hasRemoved(shard: ShardName, neighbour: Neighbour): boolean {
     return this.#heard.get(shard)?.offers.get(neighbour)?.removed ?? neighbour === 'parent';
   }
@@ -129,7 +129,7 @@ export class Routes {
     return claims;
   }
 
-  /** Who may claim what has changed. What may be claimed now is sent again, for that neighbour's policies have changed with it. */
+  /** Policies have changed, and with them who may claim what. Neighbours send again what they may claim now, because theirs have changed too. */
   policiesChanged(): void {
     for (const [shard, { offers }] of this.#heard) {
       for (const neighbour of offers.keys())
@@ -138,7 +138,7 @@ export class Routes {
     }
   }
 
-  /** What a neighbour is told of a shard; undefined when nothing is known of it. */
+  /** The claim that a neighbour gets of a shard; undefined when nothing is known of it. */
   claimFor(to: Neighbour, shard: ShardName): FrameOf<'claim'> | undefined {
     const choice = this.#choice(shard);
     if (choice === undefined) return undefined;
@@ -152,12 +152,12 @@ export class Routes {
     return this.#choice(shard)?.reached === true ? undefined : (this.#unreachedMs.get(shard) ?? this.#startedMs);
   }
 
-  /** Nothing more is decided: a store that is closed would be asked again for ever. */
+  /** Decides nothing more: a closed store would be asked again for ever. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** What nobody has reported on since the start is reached by nobody, unless it is local. */
+  /** A shard that nobody has claimed since the start is unreached, unless it is local. */
   #choice(shard: ShardName): Choice | undefined {
     const state = this.#parts.known.shard(shard);
     if (state === undefined) return undefined;
@@ -167,7 +167,7 @@ export class Routes {
   }
 
   #forget(shard: ShardName): void {
-    // A claim that came meanwhile, above the removal, is on its way to the committer.
+    // A later claim, above the removal, is on its way to the committer.
     if (this.#asked.has(shard)) return;
     const heard = this.#heard.get(shard);
     if (heard !== undefined && heard.offers.size > 0) this.#forgotten.set(shard, heard.highest);
@@ -176,7 +176,7 @@ export class Routes {
     this.#unreachedMs.delete(shard);
   }
 
-  /** Somebody has come for a shard whose removal was forgotten: what they come to is what it would have been. */
+  /** Somebody has come for a shard whose removal was forgotten: the state becomes what it would have been had it been remembered. */
   #recall(shard: ShardName, state: ShardState): Claim | undefined {
     const forgotten = this.#forgotten.get(shard);
     if (forgotten === undefined) return undefined;
@@ -201,7 +201,7 @@ export class Routes {
     this.#choices.set(shard, choice);
     if (choice.reached) this.#unreachedMs.delete(shard);
     else if (!this.#unreachedMs.has(shard)) this.#unreachedMs.set(shard, this.#parts.clock.now());
-    // What the store has of it is told whenever that changes.
+    // A change in the store is sent when the store publishes it.
     if (choice.reached !== before?.reached || choice.path.join() !== before.path.join()) changed(shard);
   }
 
@@ -216,7 +216,7 @@ export class Routes {
     });
   }
 
-  /** Not again before a while has passed; then it is looked at once more. */
+  /** Not again within `ownAgainMs`; then `#decide` runs once more. */
   #mayRise(shard: ShardName): boolean {
     const { clock, log } = this.#parts;
     if (this.#risen.has(shard)) return false;
@@ -237,7 +237,7 @@ export class Routes {
     if (removed && outcome?.kind === 'unchanged') await this.#clear(shard);
   }
 
-  /** What is held of it goes, unless somebody has it by now. */
+  /** Removes what is held of it, unless somebody has it by now. */
   async #clear(shard: ShardName): Promise<void> {
     const { lane, clock, log } = this.#parts;
     const [cleared] = await lane.push([{ kind: 'clear', shard, fence: false, nowMs: clock.wallMs(), onlyRemoved: true }]);

@@ -1,6 +1,6 @@
 /**
- * What both ends of a link hold of a slice, compared before it is synced: this end's is that of a snapshot at the position of its `begin`, the
- * other end's is of what it holds once it has that. What comes of it are the buckets in which they differ.
+ * What both ends of a link hold of a slice, compared before it is synced: this end sums up a snapshot at the position of its `begin`, the
+ * other end what it holds once it has that `begin`. The outcome is the buckets in which they differ.
  */
 import type { BucketSet } from '../domain/buckets.js';
 import type { Key } from '../domain/key.js';
@@ -15,7 +15,7 @@ export class SliceComparison {
   #outcome: BucketSet | 'unknown' | undefined;
   #isRead = false;
   #other: Uint8Array | undefined;
-  /** Of the begin, once it is sent. */
+  /** The number of the begin, once it is sent. */
   sequence = 0;
 
   constructor(snapshot: Snapshot) {
@@ -33,7 +33,7 @@ export class SliceComparison {
     return (this.#outcome ??= this.#summary.differing(this.#other) ?? 'unknown');
   }
 
-  /** Reads one page, of which `filtered` is what crosses. False: it was the last. Throws Refused(Expired) when the snapshot was held for too long. */
+  /** Reads one page; `filtered` returns what crosses of it. False: it was the last. Throws Refused(Expired) when the snapshot was held too long. */
   async page(filtered: (objects: readonly StoredObject[]) => Promise<readonly StoredObject[]>): Promise<boolean> {
     const { objects, next } = await this.#snapshot.page(this.#after);
     this.#summary.add(await filtered(objects));

@@ -1,10 +1,10 @@
 /**
- * Tells slices as wholes: their syncs, their ends, and their digests, a page at a time.
+ * Sends slices as wholes: their syncs, their ends, and their digests, a page at a time.
  *
- * S1 At most `syncsMax` are read side by side, a page each in turn, so that a large one does not hold up the others; a digest is
- *    read only when nothing else is to be done.
- * S2 What the other end may have all of is compared before it is synced, if it is many objects: most often it comes back to them.
- * S3 What declares types is sent before what may be of them, which the other end would have to put aside.
+ * S1 At most `syncsMax` are read side by side, a page each in turn, so that a large one does not delay the others; a digest is
+ *    read only when there is nothing else to do.
+ * S2 A slice of many objects that the other end may have all of is compared before it is synced: usually a cache comes back with them.
+ * S3 Objects that declare types are sent before those of declared types, which the other end would have to park.
  */
 import { inBuckets, noBuckets } from '../domain/buckets.js';
 import { emptyDigest, formatDigest } from '../domain/digest.js';
@@ -32,7 +32,7 @@ export type SliceSenderParts = Readonly<{
   queue: LinkSenderQueue;
   syncs: SliceSyncs;
   tail: Tail;
-  /** Tells the position, if it has moved. */
+  /** Sends the position, if it has moved. */
   progress: () => void;
   /** The slice is to be resynced, after a while. */
   resync: (sync: SliceSync, afterMs: number, reason: string) => void;
@@ -59,7 +59,7 @@ export class SliceSender {
     const { syncs, queue, store, tail, progress } = this.#parts;
     const due = syncs.takeDue(tail.position);
     if (due === undefined) return false;
-    // A slice current goes on from the position, which must not lie before what its sync has sent.
+    // A slice that is current resumes from the position, which must not lie before what its sync has sent.
     progress();
     const { sync, term } = due;
     const { slice, filterHash } = sync;
@@ -76,7 +76,7 @@ export class SliceSender {
     return true;
   }
 
-  /** Tells of some slices that they are stale; of all, before the position may pass them. False: none is. */
+  /** Sends that some slices are stale; that all are, before the position may pass their changes. False: none is. */
   invalidate(max = stalePerTurn): boolean {
     const { syncs, queue, store, tail } = this.#parts;
     const revision = store.format(tail.position);
@@ -85,7 +85,7 @@ export class SliceSender {
     return invalidated.length > 0;
   }
 
-  /** Reads on in what is to be synced. False: nothing is. */
+  /** Reads on in slices to be synced. False: there is none. */
   async walk(): Promise<boolean> {
     const { syncs, tail } = this.#parts;
     if (this.#goOn()) return true;
@@ -109,12 +109,12 @@ export class SliceSender {
     return true;
   }
 
-  /** Tells the digest of a slice whose turn it is, or begins to read it. False: none is due. Asked when all changes are sent. */
+  /** Sends the digest of a slice whose turn it is, or begins to read it. False: none is due. Called when all changes are sent. */
   digest(): boolean {
     const { syncs, known, queue } = this.#parts;
     for (const sync of this.#digestsDue) {
       const { slice } = sync;
-      // What is refused of it is not known before all of it is acknowledged.
+      // What the other end refuses of it is not known before all of it is acknowledged.
       if (queue.isUnderWay(sync)) continue;
       this.#digestsDue.delete(sync);
       if (syncs.of(slice) !== sync || sync.phase !== 'current' || sync === this.#checked) continue;
@@ -135,14 +135,14 @@ export class SliceSender {
     this.#comparisons.learn(summary);
   }
 
-  /** All digests are due. */
+  /** Makes all digests due. */
   checkAll(): void {
     for (const sync of this.#parts.syncs.all) this.#digestsDue.add(sync);
   }
 
   /**
-   * Changes of the slice were judged behind what is published, by canonical paths as they are now: what was deleted before its path moved
-   * may have crossed and not have been sent. Where a path does move, the slice is resynced.
+   * Changes that are sent behind what is published were filtered by canonical paths as they are now: what was deleted before its path moved
+   * may have crossed, and its delete was not sent. Where a path does move, the slice is resynced.
    */
   invalidatePaths(slice: Slice): void {
     const { syncs } = this.#parts;
@@ -152,7 +152,7 @@ export class SliceSender {
     this.#stale.add(sync);
   }
 
-  /** A logical cluster's canonical path has moved: what of it crosses now and did not, or the other way round, is told. */
+  /** A logical cluster's canonical path has moved: sends what crosses now and did not, or the other way round. */
   async movePath({ shard, cluster }: Key, { before, after }: MovedPath): Promise<void> {
     const { syncs, queue, store, tail } = this.#parts;
     const { filter } = syncs;
@@ -193,7 +193,7 @@ export class SliceSender {
     syncs.mayBeDue(sync);
   }
 
-  /** Goes on with what was compared. False: there is none, or no room for it. */
+  /** Goes on with a slice that was compared. False: there is none, or no room for it. */
   #goOn(): boolean {
     const compared = this.#comparisons.take(this.#syncing.length < syncsMax);
     if (compared === undefined) return false;
@@ -232,7 +232,7 @@ export class SliceSender {
     this.#checked = sync;
   }
 
-  /** One page. False: there is no further one. */
+  /** Reads one page. False: there are no more. */
   async #page(sync: SliceSync): Promise<boolean> {
     const { syncs, queue, store } = this.#parts;
     const { walk, slice } = sync;
@@ -261,7 +261,7 @@ export class SliceSender {
     return false;
   }
 
-  /** Undefined: the snapshot was held for too long, and what was to come of it has to wait. */
+  /** Undefined: the snapshot was held for too long, and the rest of it has to wait. */
   async #read(sync: SliceSync, walk: SliceWalk) {
     try {
       return await walk.page();

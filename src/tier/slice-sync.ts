@@ -9,23 +9,23 @@ import { nextPhase, type SyncEvent, type SyncPhase } from './sync-phase.js';
 import type { SliceComparison } from './slice-comparison.js';
 import type { SliceWalk } from './slice-walk.js';
 
-/** Of all slices of one link. Whoever asks for it often, a status report or a scrape, must not look at each. */
+/** Counts over all slices of one link, kept because status reports and scrapes are frequent and must not look at each slice. */
 export type SyncTally = { slices: number; current: number; refused: number };
 
 export class SliceSync {
   readonly slice: Slice;
   readonly pace: ResyncPace;
-  /** What both ends' policies come to for it. */
+  /** The hash of what both ends' policies let through of it. */
   filterHash: string;
-  /** The claim that `end` was last given for: the other end may have refused an earlier one, and all that came with it. */
+  /** The term of the claim for which `end` was last sent: the other end may have refused an earlier one, and all that came with it. */
   endedFor: Term = 0;
-  /** It was whole, and what made it so is being told. */
+  /** It is whole, and what made it so is being sent. */
   isEnding = false;
-  /** Put since `begin`. */
+  /** How many were put since `begin`. */
   objects = 0;
   /** Its freshness as it was sent last. */
   freshness = '';
-  /** Of its sync, or of its digest. */
+  /** The walk of its sync, or of its digest. */
   walk: SliceWalk | undefined;
   comparison: SliceComparison | undefined;
   /** Where the other end was found to differ at its begin: nothing else of it is sent. Undefined: it was not compared. */
@@ -73,7 +73,7 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** Something of it was not taken, so that the digests cannot agree. */
+  /** The other end refused something of it, so the digests cannot agree. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
@@ -84,7 +84,7 @@ export class SliceSync {
     this.#count(1);
   }
 
-  /** What is to come after a while; it takes the place of what was to come before. */
+  /** Something that happens after a while; it replaces what was to happen before. */
   delay(cancel: () => void): void {
     this.#cancelDelay?.();
     this.#cancelDelay = cancel;

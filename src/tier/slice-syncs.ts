@@ -5,8 +5,8 @@
  *   … and is current with it                    it goes on from the link's position; otherwise it is synced
  *   it has it from elsewhere, or does not know  no slice sync
  *
- * Y1 A slice that the link filter does not cover any more is synced as empty, so that the other end lets go of it.
- * Bound: one slice sync per slice that crosses, and `heldMax` that the other end says it holds and nobody knows here.
+ * Y1 A slice that the link filter does not cover any more is synced as empty, so that the other end removes it.
+ * Bound: one slice sync per slice that crosses, and `heldMax` that the other end reports to hold and nobody knows here.
  */
 import type { Clock } from '../domain/ports.js';
 import type { Neighbour } from '../domain/via.js';
@@ -25,7 +25,7 @@ import { WaitingSyncs } from './waiting-syncs.js';
 
 export type SliceSyncsParts = Readonly<{
   known: KnownShards;
-  /** Whether all of a slice is here, if anything of it ever comes here. */
+  /** Whether all of a slice is here, or nothing of it can ever come here. */
   isSynced: (slice: Slice) => boolean;
   published: () => Revision;
   clock: Clock;
@@ -36,33 +36,33 @@ export type SliceSyncsParts = Readonly<{
 /** It was whole at the revision `from`, for this term. */
 type PendingEnd = Readonly<{ sync: SliceSync; term: Term; from: Revision }>;
 
-/** Looked at in one turn of the event loop: of a shard some twenty slices, each some tens of microseconds the first time. */
+/** Per turn of the event loop: a shard has some twenty slices, each some tens of microseconds the first time. */
 export const shardsPerTurn = 8;
-/** Slices that the other end may say it holds. */
+/** Slices that the other end may report to hold. */
 export const heldMax = 200_000;
 
 export class SliceSyncs {
   readonly #parts: SliceSyncsParts;
   readonly #taken: TakenShards;
-  /** Of shards that the other end has chosen to have from here: it may say so as often as it likes. */
+  /** Of shards that the other end has chosen to have from here: it may choose as often as it likes. */
   readonly #paces = new Map<ShardName, ResyncPace>();
   readonly #byShard = new Map<ShardName, Map<string, SliceSync>>();
-  /** What the other end holds, until it is on its way or the shard is not ours to send. */
+  /** What the other end holds, until it has a slice sync or the shard is not ours to send. */
   readonly #held = new Map<ShardName, Map<string, HeldSlice>>();
-  /** Told of since the opening, and not known here: what is sent again as its shard comes and goes counts once. */
+  /** Reported by the other end since the opening, and not known here: what it sends again as its shard comes and goes counts once. */
   readonly #foreign = new Set<string>();
   readonly #waiting = new WaitingSyncs();
   readonly #due = new Set<SliceSync>();
   /** In the order in which they were found to be whole. */
   readonly #ending: PendingEnd[] = [];
   readonly #invalidations = new Set<SliceSync>();
-  /** How many there are, how many of them the other end is current with, and of how many it did not take something. */
+  /** How many there are, how many the other end is current with, and of how many it refused something. */
   readonly tally: SyncTally = { slices: 0, current: 0, refused: 0 };
-  /** Those whose freshness is to be looked at: they are new, or it may have changed. Whoever looks at one takes it out. */
+  /** Slices whose freshness must be looked at: they are new, or it may have changed. The reader removes each that it looks at. */
   readonly marked = new Set<SliceSync>();
-  /** At the opening alone: later the link's position has moved on without what was no slice sync yet. */
+  /** Only at the opening: later the link's position has moved on without slices that had no slice sync yet. */
   #canResume: boolean;
-  /** Asked for last, while it is one of them. */
+  /** The result of the last look-up, while it exists. */
   #last: SliceSync | undefined;
   #filter: LinkFilter;
 
@@ -77,13 +77,13 @@ export class SliceSyncs {
     for (const each of held) this.#noteHeld(each);
   }
 
-  /** Takes up all that is known, giving the event loop back between shards. Nothing is sent before. */
+  /** Makes slice syncs for all that is known, giving the event loop back between shards. Nothing is sent before. */
   async open(turn: () => Promise<void>): Promise<void> {
     await this.#followAll(turn);
     this.#canResume = false;
   }
 
-  /** The other end holds these. False: of more than it may, nothing is known here. */
+  /** The other end holds these. False: more than it may are unknown here. */
   hold(held: readonly HeldSlice[]): boolean {
     for (const each of held) {
       this.#noteHeld(each);
@@ -93,7 +93,7 @@ export class SliceSyncs {
     return this.#foreign.size <= heldMax;
   }
 
-  /** The other end has chosen where it has a shard from. Answers for how long what it takes from here has to wait. */
+  /** The other end has chosen where it has a shard from. Returns for how long what it takes from here has to wait. */
   learnChoice(claim: FrameOf<'claim'>): number {
     const { shard, isYours } = claim;
     const hadIt = this.#taken.has(shard);
@@ -117,7 +117,7 @@ export class SliceSyncs {
     return this.#each();
   }
 
-  /** Changes come slice by slice as a rule. */
+  /** Changes usually come slice by slice. */
   of(slice: Slice): SliceSync | undefined {
     const last = this.#last;
     if (last !== undefined && isSameSlice(last.slice, slice)) return last;
@@ -132,7 +132,7 @@ export class SliceSyncs {
     return this.#byShard.get(shard)?.values() ?? [];
   }
 
-  /** The next one to be synced, which is taken; undefined when none may be (waiting-syncs.ts). */
+  /** Takes the next one to be synced; undefined when none may be (waiting-syncs.ts). */
   takeWaiting(position: Revision, of?: 'declaring'): SliceSync | undefined {
     const sync = this.#waiting.take(position, of);
     // Its own `begin` comes now.
@@ -141,8 +141,8 @@ export class SliceSyncs {
   }
 
   /**
-   * One whose `end` is to be given now, with the claim it is given for: what made it whole was published when it was first seen to be, and
-   * everything up to there is told, `position` being how far that is.
+   * Takes one whose `end` may be sent now, with the term it is for: what made it whole was published when it was first seen to be whole, and
+   * everything up to there is sent, `position` being how far that is.
    */
   takeDue(position: Revision): PendingEnd | undefined {
     for (const sync of this.#due) this.#prepareEnd(sync);
@@ -158,7 +158,7 @@ export class SliceSyncs {
     return undefined;
   }
 
-  /** Some that the other end must be told are stale, before it is told how far this end is: changes of them may have been passed over. */
+  /** Takes some that the other end must mark stale before it gets the next position, because changes of them may have been left out. */
   takeStale(max: number): readonly SliceSync[] {
     const taken = [...this.#invalidations].slice(0, max);
     for (const sync of taken) this.#invalidations.delete(sync);
@@ -169,7 +169,7 @@ export class SliceSyncs {
     this.#due.add(sync);
   }
 
-  /** Who reports on these here has come, gone or told something; what is whole here may have become so, or not. */
+  /** A reporter on these has come, gone or sent a report; what is whole here may have changed. */
   hear({ shards, slices }: News): void {
     for (const shard of shards) for (const sync of this.ofShard(shard)) this.#changed(sync);
     for (const slice of slices) {
@@ -193,13 +193,13 @@ export class SliceSyncs {
     );
   }
 
-  /** All that are told are to be synced: the log does not reach back to where the link is. The other end is told so of all at once. */
+  /** All are to be synced: the log does not reach back to where the link is. The other end learns of all at once. */
   wantAll(): void {
     for (const sync of this.#each()) if (!sync.isToBeSynced) this.want(sync);
     this.#invalidations.clear();
   }
 
-  /** The policies have changed: what concerns a slice may have, and then it is resynced. Nothing is sent before that is known of all. */
+  /** The policies have changed. Resyncs each slice of which something else crosses now. Nothing is sent before all are checked. */
   async changeFilter(filter: LinkFilter, turn: () => Promise<void>): Promise<void> {
     this.#filter = filter;
     for (const ofShard of this.#byShard.values()) {
@@ -215,7 +215,7 @@ export class SliceSyncs {
     await this.#followAll(turn);
   }
 
-  /** Something has changed of the shard. */
+  /** Something of the shard has changed. */
   followShard(shard: ShardName): void {
     const { known } = this.#parts;
     if (!this.#taken.has(shard)) return this.#dropShard(shard);
@@ -224,7 +224,7 @@ export class SliceSyncs {
     for (const sync of this.ofShard(shard)) this.#changed(sync);
   }
 
-  /** Something has changed of the slice; where nobody syncs slices, what is so of one may end all of its shard (known-shards.ts). */
+  /** Something of the slice has changed. Where nobody syncs slices, a change of one may end all of its shard (known-shards.ts). */
   followSlice(slice: Slice): void {
     const sync = this.of(slice) ?? this.#add(slice);
     if (sync !== undefined) this.#changed(sync);
@@ -287,7 +287,7 @@ export class SliceSyncs {
   #wantsEnd(sync: SliceSync): boolean {
     const isNew = sync.endedFor !== this.#termOf(sync);
     if (sync.phase !== 'sent' && !(sync.phase === 'current' && isNew)) return false;
-    // For another claim than the other end knows of it would be given in vain.
+    // An `end` for another claim than the other end knows would not count.
     return this.#taken.isAgreed(sync.slice.shard) && this.#parts.isSynced(sync.slice);
   }
 

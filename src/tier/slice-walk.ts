@@ -1,12 +1,12 @@
 /**
- * The reading of one slice as it stood at a revision, beside a tail that goes on from there: what a sync tells, and what a
+ * The reading of one slice as it stood at a revision, beside a tail that goes on from there: what a sync sends, and what a
  * digest sums up.
  *
  *   revision ──────┬──────────────────────────▶    W1 What the tail has sent since is not sent again from the snapshot: it would be older.
- *        snapshot ─┘ changes told by the tail      W2 The sum is of what crosses at the tail's position: the snapshot's, and what
+ *        snapshot ─┘ changes sent by the tail      W2 The sum is of what crosses at the tail's position: the snapshot's, and what
  *                                                     each change since took away and put there.
  *
- * Bound: `touchedMax` keys that change while it goes on; beyond them it is given up and begins anew.
+ * Bound: `touchedMax` keys that change while it goes on; beyond them it is given up and starts over.
  */
 import type { Change } from '../domain/change.js';
 import { addDigest, digestOf, emptyDigest, subtractDigest, type Digest } from '../domain/digest.js';
@@ -23,7 +23,7 @@ export class SliceWalk {
   #isThrough = false;
   #sum: Digest | undefined;
 
-  /** `sums`: whether a digest is wanted, which costs a hash of every object. */
+  /** `sums`: whether to compute a digest, which costs a hash of every object. */
   constructor(snapshot: Snapshot, { sums }: Readonly<{ sums: boolean }>) {
     this.#snapshot = snapshot;
     this.#sum = sums ? emptyDigest : undefined;
@@ -33,12 +33,12 @@ export class SliceWalk {
     return this.#isThrough;
   }
 
-  /** So many keys have changed meanwhile that to begin anew is cheaper. */
+  /** So many keys have changed meanwhile that starting over is cheaper. */
   get isOverrun(): boolean {
     return this.#touched.size > touchedMax;
   }
 
-  /** What crosses now; undefined when it was not wanted. */
+  /** The digest of what crosses now; undefined without `sums`. */
   get sum(): Digest | undefined {
     return this.#sum;
   }
@@ -51,13 +51,13 @@ export class SliceWalk {
     return objects;
   }
 
-  /** The object of a page crosses. Says whether it is still to be told. */
+  /** An object of a page crosses. Returns whether it has yet to be sent. */
   take({ key, body }: StoredObject): boolean {
     if (this.#sum !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, body));
     return !this.#touched.has(textOf(key));
   }
 
-  /** The tail tells a change of the slice; `left` and `came` are what crossed of the key before and crosses now. */
+  /** The tail sends a change of the slice; `left` and `came` are what crossed of the key before and crosses now. */
   note({ key }: Pick<Change, 'key'>, left: StoredObject | undefined, came: StoredObject | undefined): void {
     if (!this.#isThrough) this.#touched.add(textOf(key));
     if (this.#sum === undefined) return;
@@ -65,7 +65,7 @@ export class SliceWalk {
     if (came !== undefined) this.#sum = addDigest(this.#sum, digestOf(key, came.body));
   }
 
-  /** Something else than a change has moved what crosses. */
+  /** Something other than a change has moved what crosses. */
   giveUpSum(): void {
     this.#sum = undefined;
   }

@@ -1,10 +1,10 @@
 /**
- * Tells the other end of a link, one slice after the other, what is held here of slices that it is about to sync.
+ * Sends the other end of a link summaries of what is held here of slices that it is about to sync, one slice after the other.
  *
  *   begin, compares ──▶ in the store ──▶ snapshot, page by page ──▶ summary        with a turn of the event loop for each page
  *
- * What is put between the begin and the snapshot does no harm: it comes from the other end, in its order, and to put it twice is to put it once.
- * Bounds: the last begin of each slice; half of the time at most goes into reading, for a begin costs the other end nothing.
+ * What is put between the begin and the snapshot does no harm: it comes from the other end, in its order, and putting it twice is putting it once.
+ * Bounds: the last begin of each slice; half of the time at most goes into reading, because a begin costs the other end nothing.
  */
 import { Refused } from '../domain/errors.js';
 import { pause } from '../domain/pause.js';
@@ -38,7 +38,7 @@ export class Summaries {
 
   add(slice: Slice, sequence: number): void {
     this.#asked.set(formatSlice(slice), { slice, sequence });
-    // A fault on the way cuts the connection off, as one of the receiving half does.
+    // A fault on the way cuts the connection off, as a fault of the receiving half does.
     this.#running ??= this.#run().catch(() => this.#parts.connection.terminate());
   }
 

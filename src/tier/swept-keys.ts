@@ -1,8 +1,8 @@
 /**
- * Names to the other end of a link what its syncs did not name, and what was let go of here for that.
+ * Names to the other end of a link the objects that its syncs did not name and that were removed here for that reason.
  *
- * The other end may have lost these objects with its disk. It does not know their names any more, and the informers of kcp at it keep what a relist lacks
- * (R24): kcp would take them for written, for ever. Told their names, it sends its watches that they are gone, and kcp creates them again.
+ * The other end may have lost them with its disk. It does not know their names any more, and kcp's informers at it keep what a relist lacks
+ * (R24): kcp would believe for ever that they are written. With their names it sends its watches DELETED, and kcp creates them again.
  * Bound: nothing is named while `bufferedMax` bytes wait for the network.
  */
 import type { Commit } from '../domain/change.js';
@@ -32,7 +32,7 @@ export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription
     for (const { slice, keys } of sweptOf(commit)) {
       const via = known.shard(slice.shard)?.via;
       const session = via === undefined || via === 'local' ? undefined : sessionOf(via);
-      // What this end's own policy lets nothing of in it has let go of by itself.
+      // Where this end's own policy accepts nothing of the slice, it has removed that by itself.
       if (session?.brings(slice) !== true) continue;
       for (let at = 0; at < keys.length && session.bufferedBytes < bufferedMax; at += keysPerFrame)
         session.send({ kind: 'swept', slice, keys: keys.slice(at, at + keysPerFrame) });
@@ -42,12 +42,12 @@ export function sendSwept({ store, known, sessionOf }: SweptParts): Subscription
 
 export type SweptTakenParts = Readonly<{
   known: Pick<KnownShards, 'shard'>;
-  /** Tells those who watch this cache that a key holds nothing, if that is so. */
+  /** Sends DELETED to those who watch this cache if a key holds nothing. */
   reportAbsent: (key: Key) => Promise<void>;
   turn: () => Promise<void>;
 }>;
 
-/** A pusher syncs everything again where something was lost; a plain writer writes only what it takes for absent. */
+/** A pusher syncs everything again where something was lost; a plain writer writes only what it believes absent. */
 export async function takeSwept({ slice, keys }: FrameOf<'swept'>, { known, reportAbsent, turn }: SweptTakenParts): Promise<void> {
   const shard = known.shard(slice.shard);
   if (shard?.via !== 'local' || !shard.plain) return;

@@ -1,5 +1,5 @@
 /**
- * How far one slice is on its way to the cache at the other end of a link: a table, so that a hole in it does not compile.
+ * The phase of one slice on its way to the cache at the other end of a link: a table, so that a hole in it does not compile.
  *
  *              resync, another link filter,
  *              behind the log                asked      begun      walked     ended
@@ -12,9 +12,9 @@
  *
  * new: it is to be synced, and the other end has nothing of it from here. waiting: it is to be synced, and the other end may have something of
  * it. comparing: `begin` was sent, and both ends sum up what they have. syncing: `begin` was sent, and its objects are being read. sent: all its
- * objects were sent, or the other end has them, and `end` waits for the slice to be synced here. current: the other end has `end`, and only
- * changes follow. Changes are sent in all phases but new: a delete that was passed over while the slice waits would be made good by `end`
- * alone, for which a plain writer must have been quiet.
+ * objects were sent, or the other end has them, and `end` waits until the slice is synced here. current: the other end has `end`, and only
+ * changes follow. Changes are sent in all phases but new. If a delete were left out while the slice waits, only `end` would repair
+ * that, and a plain writer must be quiet before there is an `end`.
  */
 export type SyncPhase = 'new' | 'waiting' | 'comparing' | 'syncing' | 'sent' | 'current';
 

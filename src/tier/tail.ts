@@ -1,11 +1,11 @@
 /**
- * The running end of the change log as one link reads it: all changes behind a position, in rising revision, in chunks.
+ * The running end of the change log as one link reads it: all changes after a position, in rising revision, in chunks.
  *
- *   revision ──────┬───────────────┬─────────▶     A1 No hole and no repeat: a chunk begins behind the last one.
+ *   revision ──────┬───────────────┬─────────▶     A1 No hole and no repeat: a chunk begins after the last one.
  *        position ─┘  from the log └─ published    A2 No key stands twice in a chunk: sent again as a whole, it changes nothing.
- *                     or as published              A3 What moves a canonical path ends its chunk.
+ *                     or as published              A3 A change that moves a canonical path ends its chunk.
  *
- * While the link keeps up, the commits themselves are taken as they are published, and the log is not read. Bounds: `liveChangesMax`
+ * While the link keeps up, it uses the commits themselves as they are published, and does not read the log. Bounds: `liveChangesMax`
  * changes and `liveBytesMax` of their bodies wait so; beyond that they are forgotten and read from the log, at the pace of the link.
  */
 import type { Change, Commit } from '../domain/change.js';
@@ -38,12 +38,12 @@ export class Tail {
   readonly #parts: TailParts;
   readonly #subscription: Subscription;
   #position: Revision;
-  /** Commits behind each other, the first behind what was taken or read. */
+  /** Consecutive commits, the first right after what was given out or read. */
   #live: LiveRun[] = [];
   #liveChanges = 0;
   #liveBytes = 0;
   #seen: Revision;
-  /** What was read or taken and not given out. */
+  /** What was read or taken and not yet given out. */
   #run: Run | undefined;
   #reading: AsyncIterator<LogChunk> | undefined;
   #readingUpTo: Revision = 0;
@@ -83,7 +83,7 @@ export class Tail {
     return { changes: given, upTo: this.#position };
   }
 
-  /** Goes on behind `position`; whatever lies before it is passed over. */
+  /** Goes on after `position`; whatever lies before it is left out. */
   jump(position: Revision): void {
     this.#stopReading();
     this.#run = undefined;
@@ -113,7 +113,7 @@ export class Tail {
       this.#liveChanges -= run.changes.length;
       this.#liveBytes -= run.bytes;
       if (run.upTo <= this.#position) continue;
-      // The very array that other links are given, where all of it is to come: what was found out about it holds for all of them.
+      // The very array that other links get, where all of it is due: what was computed for it holds for all of them.
       const isWhole = run.after === this.#position;
       return isWhole ? run : { ...run, changes: run.changes.filter(({ revision }) => revision > this.#position) };
     }
@@ -135,7 +135,7 @@ export class Tail {
     return { after, upTo: this.#readingUpTo, changes: [] };
   }
 
-  /** What was left out of a run that is given out in part, and is wanted by now, has its changes in the rest of it. */
+  /** A key that was left out of a run given out in part, and is wanted by now, has its changes in the rest of it. */
   #readAgain(): void {
     if (this.#run === undefined) return this.#leftOut.clear();
     if (![...this.#leftOut.values()].some((key) => this.#parts.isWanted(key))) return;
@@ -162,7 +162,7 @@ export class Tail {
   }
 }
 
-/** How many changes stand before the first that repeats a key, or up to the first that moves a path. */
+/** How many changes come before the first that repeats a key, or up to the first that moves a path. */
 function distinctPrefix(changes: readonly Change[]): number {
   if (changes.length <= 1) return changes.length;
   const known = prefixes.get(changes) ?? findDistinctPrefix(changes);
@@ -170,7 +170,7 @@ function distinctPrefix(changes: readonly Change[]): number {
   return known;
 }
 
-/** A memory of a pure function: many links are given the same commits. */
+/** Remembers a pure function: many links get the same commits. */
 const prefixes = new WeakMap<readonly Change[], number>();
 
 function findDistinctPrefix(changes: readonly Change[]): number {

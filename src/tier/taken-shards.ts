@@ -1,6 +1,6 @@
 /**
- * Which shards the other end of a link has from here, as it has sent: only these are sent. The claim that it knows of says whether an `end`
- * would count. Bound: `shardsMax`, known here or not yet.
+ * Which shards the other end of a link has from here, as it has sent: only these are sent to it. The claim that it knows decides whether an
+ * `end` would count. Bound: `shardsMax`, known here or not yet.
  */
 import { compareClaims, type ClaimOrder } from '../domain/claim.js';
 import type { ShardName } from '../domain/shard.js';
@@ -13,7 +13,7 @@ const shardsMax = 100_000;
 export class TakenShards {
   readonly #known: Pick<KnownShards, 'shard'>;
   readonly #to: Neighbour;
-  /** No claim: it has only said that it holds some of it. */
+  /** No claim: it has only reported that it holds something of the shard. */
   readonly #claims = new Map<ShardName, ClaimOrder | undefined>();
 
   constructor(known: Pick<KnownShards, 'shard'>, to: Neighbour, held: readonly HeldSlice[]) {
@@ -28,7 +28,7 @@ export class TakenShards {
     else if (this.#claims.size < shardsMax) this.#claims.set(shard, { term, removed, origin });
   }
 
-  /** Nothing goes back to where it came from, whatever the other end still believes. */
+  /** Nothing goes back to its via, whatever the other end still believes. */
   has(shard: ShardName): boolean {
     return this.#claims.has(shard) && flows(this.#known.shard(shard)?.via, this.#to);
   }

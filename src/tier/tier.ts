@@ -2,14 +2,14 @@
  * This cache in the tree: the link to its parent, those of its children, and what it knows through them.
  *
  *              parent
- *     claims,    ▲ │  claims,           what crosses is what both ends' policies allow (link-filter.ts); whose a shard is, is
- *     forward    │ ▼  follow            settled by claims that travel to every neighbour (domain/claim.ts)
+ *     claims,    ▲ │  claims,           what crosses is what both ends' policies allow (link-filter.ts); which cache a shard
+ *     forward    │ ▼  follow            comes from is settled by claims that travel to every neighbour (domain/claim.ts)
  *            this cache
  *              ▲ │
  *              │ ▼
  *             children
  *
- * The tree has no place of its own in memory or on disk: a cache knows its neighbours, and the ids above it.
+ * The tree as a whole is stored nowhere: a cache knows its neighbours, and the ids above it.
  */
 import { isDeclaring } from '../domain/declaration.js';
 import type { LinkPolicies } from '../domain/link-policies.js';
@@ -46,7 +46,7 @@ import { takeSwept, sendSwept, type SweptTakenParts } from './swept-keys.js';
 export type TierParts = Readonly<{
   store: Store;
   known: KnownShards;
-  /** Of what is pushed to this very cache. */
+  /** The pushers of this very cache. */
   pushers: Pick<PushSessions, 'freshness' | 'present' | 'follow'>;
   childShards: Pick<ChildShards, 'take' | 'leave' | 'forget'>;
   /** Those that the store remembers. */
@@ -79,7 +79,7 @@ export type TierOptions = LinkSenderOptions &
     /** When this process started, in milliseconds since 1970. */
     term: number;
     agent: string;
-    /** How long readers are kept waiting for a parent that does not come. */
+    /** How long readers wait for a parent that does not come. */
     readyGraceMs: number;
   }>;
 
@@ -94,7 +94,7 @@ export class Tier {
   readonly #children: Children;
   readonly #link: Link | undefined;
   readonly #routes: Routes;
-  /** Ends what is gone, by an operator's word. */
+  /** Forgets what is gone when an operator asks. */
   readonly forgetting: Forgetting;
   readonly #news: FreshnessNews;
   readonly #equalFilters = new EqualFilters();
@@ -108,7 +108,7 @@ export class Tier {
   #policies: LinkPolicies;
   #routeAbove: readonly string[] = [];
 
-  /** Does nothing about the parent until `run`. */
+  /** Does not connect to the parent until `run`. */
   constructor(parts: TierParts, policies: LinkPolicies, options: TierOptions) {
     const { store, known, clock } = parts;
     this.#parts = parts;
@@ -160,13 +160,13 @@ export class Tier {
     this.#settled = store.follow(({ shards }) => this.#routes.follow(shards));
     this.#naming = sendSwept({ store, known, sessionOf: (neighbour) => this.#sessionOf(neighbour) });
     this.#subscription = store.subscribe(({ changes }) => {
-      // Whoever keeps the catalogue hears of this commit as well, perhaps later in this turn.
+      // The keeper of the catalogue gets this commit as well, perhaps later in this turn.
       if (changes.some(({ key }) => isDeclaring(key.resource))) void parts.turn().then(() => this.#declared());
     });
     this.#readiness = new Readiness({ known, reported: this.#reported, clock, hasParent: this.#link !== undefined }, options);
   }
 
-  /** The id of this cache, and of those above it as they were sent last: also while the parent is away, or a parent that comes as a child is no loop. */
+  /** The id of this cache, and of those above it as last sent, also while the parent is away: a parent that comes as a child must be found a loop. */
   get route(): readonly string[] {
     return [this.#parts.store.cacheId, ...this.#routeAbove];
   }
@@ -198,7 +198,7 @@ export class Tier {
     return this.#freshness;
   }
 
-  /** Whether readers may take what is here for what there is. */
+  /** Whether readers may rely on what is here (readiness.ts). */
   get isReady(): boolean {
     return this.#readiness.isReady;
   }
@@ -246,7 +246,7 @@ export class Tier {
     return this.#news.isComplete();
   }
 
-  /** When somebody may last have had a shard that lives behind a link: where nothing was told of it yet, since the link is as it is. */
+  /** When somebody may last have had a shard that lives behind a link; if nothing was reported of it yet, since when the link is as it is. */
   seenMs(shard: ShardName, neighbour: Neighbour): number {
     const { connected, sinceMs } = this.#freshness.shard(neighbour, shard);
     return connected ? this.#parts.clock.now() : sinceMs;
@@ -280,10 +280,10 @@ export class Tier {
     const { log } = this.#parts;
     const { neighbour } = peer;
     let reported: OpenNeighbour | undefined;
-    // Whom the store does not meet is no neighbour, and nothing is expected of it.
+    // A peer that the store refuses is no neighbour, and nothing is expected of it.
     const met = (): void => {
       const open = (reported = this.#reported.up(neighbour));
-      // One that comes for the first time is missed from now on.
+      // A new neighbour counts as missing from now on.
       this.#news.look();
       void ends.connection.closed.then(() => {
         open.down();
@@ -328,7 +328,7 @@ export class Tier {
     };
   }
 
-  /** The parent sends its id and those above it; all children hear of it. */
+  /** The parent sends its id and those above it; passes them on to all children. */
   #follow(route: readonly string[]): 'loop' | undefined {
     if (route.includes(this.#parts.store.cacheId)) return 'loop';
     this.#routeAbove = route;
@@ -339,7 +339,7 @@ export class Tier {
     return undefined;
   }
 
-  /** What the policies of the link it would come over keep away is as whole here as it will be: empty. */
+  /** A slice of which the policies of its link let nothing through is as whole here as it will be: empty. */
   #isSynced(slice: Slice): boolean {
     if (this.#known.isSynced(slice)) return true;
     const via = this.#known.shard(slice.shard)?.via;

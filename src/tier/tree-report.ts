@@ -1,5 +1,5 @@
 /**
- * This cache's neighbours for the status report, put together when someone asks: what the links know of themselves, and of those that
+ * This cache's neighbours for the status report, computed when someone asks: what the links know of themselves, and for those that
  * are down what the store has kept.
  *
  * Bounds: one entry for each child that ever came; texts that another cache chose are cut at `textCharactersMax`, policies at
@@ -68,7 +68,7 @@ type View = Omit<TreeReportParts, 'links'> &
     claims: ReadonlyMap<Neighbour, number>;
   }>;
 
-/** What is here of each link. */
+/** What is held here of each link. */
 function countHeld(known: TreeReportParts['known']): ReadonlyMap<Neighbour, Held> {
   const held = new Map<Neighbour, Held>();
   for (const { shard, via } of known.shards) {

@@ -1,4 +1,4 @@
-/** Types named by patterns, to be asked for one type or another such set in constant time for each pattern. */
+/** Types named by patterns. Whether it has one type, or meets another such set, takes constant time for each pattern. */
 import type { TypePattern } from '../domain/link-policy.js';
 import { formatGroupResource, type Resource } from '../domain/resource.js';
 

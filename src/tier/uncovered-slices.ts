@@ -1,12 +1,12 @@
 /**
- * What came over a link and the policy of this end does not let in any more: this cache lets go of it by itself, whether or not the other
- * end follows. What is let in again meanwhile is asked for anew.
+ * Removes what came over a link and the policy of this end no longer accepts, whether or not the other end follows. What is accepted
+ * again meanwhile is resynced.
  *
  *   its policy takes nothing of the slice      all of it goes
  *   … something of it, otherwise than before   what it refuses now goes, page by page
  *
- * Of a slice of which it is not known that it came over this link nothing goes here: what another neighbour brought is no matter of this one. One of
- * which much would go is held (policy-removals.ts): it counts as not synced, and as one of which nothing crosses; so it is known behind a restart.
+ * Nothing is removed from a slice that is not known to have come over this link: another neighbour may have brought it. A removal of
+ * much is held (policy-removals.ts): the slice counts as not synced, and as one of which nothing crosses, so that this is known after a restart.
  */
 import { Refused } from '../domain/errors.js';
 import type { Log } from '../diagnostics/log.js';
@@ -24,7 +24,7 @@ import type { LinkFilters } from './link-filters.js';
 import type { LinkReceiver } from './link-receiver.js';
 import type { PolicyRemovals } from './policy-removals.js';
 
-/** Given up in one commit. */
+/** Removed in one commit. */
 const slicesAtOnce = 256;
 
 export type UncoveredParts = Readonly<{
@@ -38,7 +38,7 @@ export type UncoveredParts = Readonly<{
   /** As it is now: undefined once the link is closed. */
   filters: () => LinkFilters | undefined;
   log: Pick<Log, 'info'>;
-  /** Sees to what such work throws. */
+  /** Handles what such work throws. */
   owned: (work: Promise<void>) => Promise<void>;
 }>;
 
@@ -58,7 +58,7 @@ export class UncoveredSlices {
     this.#own(letGoOfUncovered(this.#parts, before));
   }
 
-  /** Resolves once nothing of it is under way. */
+  /** Resolves once none of it is under way. */
   async close(): Promise<void> {
     this.#released.cancel();
     await this.#work;
@@ -71,7 +71,7 @@ export class UncoveredSlices {
 
 async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | undefined): Promise<void> {
   const { known, linkReceiver, neighbour } = parts;
-  // What was let in under the policy before is known once it is decided.
+  // What was accepted under the former policy is known once it is decided.
   await linkReceiver.exclusively(async () => {});
   const uncovered: Slice[] = [];
   const narrowed: Slice[] = [];
@@ -90,13 +90,13 @@ async function letGoOfUncovered(parts: UncoveredParts, before: LinkFilters | und
   for (const slice of narrowed) await sift(slice, parts);
 }
 
-/** What was held is removed now: by this end where it takes nothing of the slice, by a sync that the other end makes anew where it does. */
+/** Makes a removal that was held: this end where it takes nothing of the slice, otherwise the sync that the other end repeats. */
 function removeReleased(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { known, linkReceiver, neighbour, filters } = parts;
   const now = filters();
   if (now === undefined || known.shard(slice.shard)?.via !== neighbour) return Promise.resolve();
   if (now.takes(slice, neighbour)) return linkReceiver.exclusively(async ({ askAgain }) => askAgain(slice));
-  // Another side brought it where it is not known that it came over this link.
+  // If it is not known to have come over this link, another neighbour may have brought it.
   return known.slice(slice)?.filterHash === '' ? Promise.resolve() : letGo([slice], parts);
 }
 
@@ -135,7 +135,7 @@ function letGo(
   });
 }
 
-/** A snapshot that is held for too long ends it: then what is left goes when the other end has synced the slice anew. */
+/** A snapshot that is held for too long ends this: what is left goes when the other end has resynced the slice. */
 async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
   try {
     await siftPages(slice, parts);
@@ -148,7 +148,7 @@ async function sift(slice: Slice, parts: UncoveredParts): Promise<void> {
 async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
   const { store, linkReceiver, policyRemovals, neighbour, log } = parts;
   const by = { kind: 'link', neighbour } as const;
-  // Whoever stands at the other end resyncs it under this policy, and that is held as well.
+  // The other end resyncs it under this policy, and that removal is held as well.
   if (await policyRemovals.holdsOwn(slice)) return linkReceiver.exclusively(({ push }) => push([{ kind: 'invalidate', slice, by }]));
   let objects = 0;
   for await (const page of snapshotPages(store.snapshot(scopeOfSlice(slice), store.published))) {
@@ -163,7 +163,7 @@ async function siftPages(slice: Slice, parts: UncoveredParts): Promise<void> {
         parts,
       );
       if (still.length === 0) return;
-      // Stale before anything goes: a digest that is on its way is of all that was let in.
+      // Marked stale before anything goes: a digest that is on its way covers all that was accepted.
       const invalidations: readonly Push[] = objects === 0 ? [{ kind: 'invalidate', slice, by }] : [];
       objects += still.length;
       await push([...invalidations, ...still.map(({ key }): Push => ({ kind: 'retract', key, by }))]);

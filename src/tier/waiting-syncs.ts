@@ -1,6 +1,6 @@
 /**
- * Slices that are to be synced, in the order in which they may be: those that declare types first, those of declared types last, and
- * these not before everything is told that was published when they came, for their declaration may be a change.
+ * Slices that are to be synced, in the order in which they may be: those that declare types first, those of declared types last. The latter
+ * wait until everything is sent that was published when they came, because their declaration may be one of those changes.
  */
 import type { Revision } from '../domain/revision.js';
 import type { SliceSync } from './slice-sync.js';

@@ -1,12 +1,12 @@
 /**
  * Watchers that are behind read the change log together. Those of one type at the same position are a cohort: the log is read once for all of
- * them, and each change goes only to those whom it concerns, as if they were live.
+ * them, and each change goes only to those it concerns, as if they were live.
  *
- *   revision ──┬──────────┬────────────────┬──────▶      W8 A cohort reads up to where the next one stands, at most, and becomes one with it there:
+ *   revision ──┬──────────┬────────────────┬──────▶      W8 A cohort reads at most up to the position of the next one, and merges with it there:
  *     cohort A ┘─────▶ B ─┘      published ┘                a stretch of the log is read once for all who wait at its beginning.
  *                                                        W9 It waits `patienceMs` for members that have much to take, then reads on without
- *                                                           them. They enter again where they stand: whoever is slow pays alone.
- * In each round every cohort reads a chunk, the one that is furthest behind first. The event loop goes to others after each slice.
+ *                                                           them. They enter again at their position: a slow one pays alone.
+ * In each round every cohort reads a chunk, the one that is furthest behind first. The event loop serves others after each slice.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock, History, LogChunk, LogType, Revisions } from '../domain/ports.js';
@@ -15,7 +15,7 @@ import { FanOut, type Receiver } from './fan-out.js';
 import type { View } from './scope-index.js';
 import { slice } from './slice.js';
 
-/** One who may be behind. */
+/** A watcher that may be behind. */
 export interface Follower extends Receiver {
   readonly request: View;
   /** Whether more waits to be handed out than goes out at once. */
@@ -27,7 +27,7 @@ export type CatchUpParts<Member> = Readonly<{
   clock: Clock;
   history: History;
   revisions: Revisions;
-  /** Takes over a member that has got everything published. */
+  /** Takes over a member that has been sent everything published. */
   goLive: (member: Member) => void;
 }>;
 
@@ -68,7 +68,7 @@ class Cohort<Member extends Follower> {
 export class CatchUp<Member extends Follower> {
   readonly #parts: CatchUpParts<Member>;
   readonly #cohortOf = new Map<Member, Cohort<Member>>();
-  /** Cohorts that stand between two chunks, by type and position: whoever stands there as well may join. */
+  /** Cohorts between two chunks, by type and position: a watcher at the same position may join. */
   readonly #standing = new Map<string, Map<Revision, Cohort<Member>>>();
   /** Those that may read on. */
   readonly #ready = new Set<Cohort<Member>>();
@@ -104,7 +104,7 @@ export class CatchUp<Member extends Follower> {
     if (cohort?.taking.delete(member) === true) this.#readyIfTaken(cohort);
   }
 
-  /** Only one that stands between two chunks may go on. */
+  /** Only a cohort between two chunks may go on. */
   #readyIfTaken(cohort: Cohort<Member>): void {
     if (cohort.taking.size === 0 && this.#standing.get(textOf(cohort.type))?.get(cohort.position) === cohort) this.#makeReady(cohort);
   }
@@ -119,12 +119,12 @@ export class CatchUp<Member extends Follower> {
 
   async #run(): Promise<void> {
     while (this.#ready.size > 0) {
-      // Whoever comes in the same turn joins before the first chunk is read.
+      // Watchers that come in the same turn join before the first chunk is read.
       await turn();
       let isTimeUp = slice(this.#parts.clock);
       const round = [...this.#ready].map(({ type, position }) => ({ type: textOf(type), position }));
       for (const { type, position } of round.toSorted((a, b) => a.position - b.position)) {
-        // Whoever came up to this position in the round goes on from here with those who stood here.
+        // Watchers that reached this position in the round go on from here together with those who were here.
         const cohort = this.#standing.get(type)?.get(position);
         if (cohort === undefined || !this.#ready.delete(cohort)) continue;
         if (isTimeUp()) {
@@ -152,7 +152,7 @@ export class CatchUp<Member extends Follower> {
     if (cohort.members.size > 0) this.#stand(cohort);
   }
 
-  /** Undefined when it cannot be read: then every member is told. */
+  /** Undefined when it cannot be read: then every member gets the error. */
   async #read(cohort: Cohort<Member>): Promise<LogChunk | undefined> {
     const after = cohort.position;
     try {
@@ -171,7 +171,7 @@ export class CatchUp<Member extends Follower> {
     return reach;
   }
 
-  /** As many as there is time for; the others are asked again. */
+  /** As many as there is time for; the others come in the next call. */
   #goLive(cohort: Cohort<Member>, isTimeUp: () => boolean): void {
     for (const member of cohort.members) {
       cohort.remove(member);
@@ -204,11 +204,11 @@ export class CatchUp<Member extends Follower> {
     }
     standing.set(larger.position, larger);
     if (larger.taking.size === 0) return this.#makeReady(larger);
-    // Whoever joins has no patience of its own: else one slow member and newcomers could hold the others up for ever.
+    // Joining does not restart the wait: otherwise one slow member and newcomers could delay the others for ever.
     const nowMs = this.#parts.clock.now();
     larger.patienceEndMs = Math.min(larger.patienceEndMs, smaller?.patienceEndMs ?? Infinity, nowMs + patienceMs);
     if (nowMs >= larger.patienceEndMs) return this.#makeReady(larger);
-    // It may have been about to read on, before it was joined by somebody who has something to take.
+    // It may have been about to read on, before a watcher joined that has something to take.
     this.#ready.delete(larger);
     larger.cancelPatience();
     larger.cancelPatience = this.#parts.clock.after(larger.patienceEndMs - nowMs, () => this.#makeReady(larger));

@@ -29,7 +29,7 @@ function selectedPutEvent(change: Change & { kind: 'put' }, selector: Selector):
   return wasIn ? { type: 'DELETED', object: before, resourceVersion } : undefined;
 }
 
-/** Rows above the compacted revision have what they replaced; where it is gone, so is the history asked for. */
+/** Rows above the compacted revision have what they replaced; if that is gone, so is the history that was asked for. */
 function replaced(change: Change): StoredObject {
   const object = change.previous();
   if (object === undefined) throw new Refused(expired('the replaced content has been compacted, please start over'));

@@ -4,8 +4,8 @@
  *
  *   publish ─▶ changes of each place ─▶ due groups ─▶ matched and encoded once for a group ─▶ offered to its members
  *
- * W5 Whoever joins gets what is published from then on; W6 in order, each change once. W7 Changes wait for a place's slowest group, `waitingMax`
- * and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
+ * W5 A watcher that joins gets what is published from then on; W6 in order, each change once. W7 Changes wait for a place's slowest group,
+ * `waitingMax` and `waitingBytesMax` of them at most; then those of its groups that are furthest behind fall back to the change log.
  */
 import type { Change } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
@@ -20,11 +20,11 @@ export type Piece = Readonly<{ bytes: Uint8Array; events: number; after: Revisio
 
 export interface Receiver {
   offer(piece: Piece): void;
-  /** It must read what comes behind `after` by itself: because changes wait too long for it, or because one could not be encoded. */
+  /** It must read what comes after `after` by itself, because changes wait too long for it, or one could not be encoded. */
   fallBack(after: Revision, fault?: unknown): void;
 }
 
-/** What one group is handed at once. */
+/** How many changes one group gets at once. */
 const visitChangesMax = 256;
 const visitBytesMax = 1024 * 1024;
 const waitingMax = 10_000;
@@ -32,7 +32,7 @@ const waitingBytesMax = 64 * 1024 * 1024;
 
 export class FanOut<Member extends Receiver> {
   readonly #index = new ScopeIndex<Member>();
-  /** Groups that have not got every change, in the order in which they have been waiting. */
+  /** Groups that have not got every change, longest waiting first. */
   readonly #plain = new Set<Group<Member>>();
   readonly #selective = new Set<Group<Member>>();
   #revision: Revision;
@@ -52,7 +52,7 @@ export class FanOut<Member extends Receiver> {
   }
 
   join(view: View, member: Member): void {
-    // Members who have no room for what is handed out now leave, and may take their group along.
+    // Members that have no room for what is handed out now leave, and may remove their group.
     this.flush(view);
     this.#index.groupOf(view, this.#revision).members.add(member);
   }
@@ -68,7 +68,7 @@ export class FanOut<Member extends Receiver> {
     return this.#index.covers(key);
   }
 
-  /** Takes the changes up to `revision`, rising. `handOut` hands them out. */
+  /** Adds the changes up to `revision`, rising. `handOut` hands them out. */
   publish(changes: readonly Change[], revision: Revision): void {
     const places = new Set<Place<Member>>();
     for (const change of changes) {
@@ -111,7 +111,7 @@ export class FanOut<Member extends Receiver> {
     if (group !== undefined) this.#finish(group);
   }
 
-  /** Tells whoever watches the key, behind all that is published, that it holds nothing. */
+  /** Sends DELETED for the key to its watches, after all that is published. */
   reportAbsent(key: Key, resourceVersion: string): void {
     for (const { groups } of this.#index.covering(key)) {
       for (const group of groups.values()) {
@@ -155,7 +155,7 @@ export class FanOut<Member extends Receiver> {
     if (group.place.due === 0) keep(group.place, []);
   }
 
-  /** So that a group with much to come does not keep the others waiting. */
+  /** Moves a group with much to come behind the others, which need not wait for it. */
   #putLast(group: Group<Member>): void {
     const due = this.#dueOf(group);
     due.delete(group);
@@ -175,7 +175,7 @@ export class FanOut<Member extends Receiver> {
   }
 
   /**
-   * Drops the changes that every group has got; if too many are left, also those of the older half that some have not. These groups find out
+   * Drops the changes that every group has got; if too many are left, also those of the older half that some have not. These groups notice
    * when it is their turn.
    */
   #shed(place: Place<Member>): void {
@@ -187,7 +187,7 @@ export class FanOut<Member extends Receiver> {
   }
 }
 
-/** What cannot be encoded must not stop what is being published: its watchers read it again, where each meets the fault in its own request. */
+/** A change that cannot be encoded must not stop the others: its watchers read it again, where each meets the fault in its own request. */
 function offer<Member extends Receiver>(
   { selector, representation, members }: Group<Member>,
   changes: readonly Change[],

@@ -1,9 +1,9 @@
 /**
- * What a client must forget that lists anew and names the revision it had seen: the keys (cluster, namespace, name) that changed since and are not
- * in its view at `at`. It would keep them for ever, because informers do not forget objects on a relist (R24).
+ * What a client must forget that lists again and names the revision it had seen: the keys (cluster, namespace, name) that changed since and are not
+ * in its view at `at`. It would keep them for ever, because informers forget no objects on a relist (R24).
  *
- * The log is read once, newest first: the first change of a key says how it stood at `at`. Only what is gone is looked up, because the same key
- * may stand on another shard.
+ * The log is read once, newest first: the first change of a key shows its state at `at`. Only keys that are gone are looked up, because the same key
+ * may exist on another shard.
  */
 import { formatClientKey, type Key } from '../domain/key.js';
 import { isSelected } from '../domain/object-metadata.js';
@@ -13,7 +13,7 @@ import type { Revision } from '../domain/revision.js';
 import type { Scope } from '../domain/scope.js';
 import { isEverything, type Selector } from '../domain/selector.js';
 
-/** How many keys are remembered. Beyond that one may be told twice, or though it stands: then a change behind `at` has put it there, and follows. */
+/** How many keys are remembered. A further one may be sent twice, or though it exists: then a change after `at` has created it, and follows. */
 const seenMax = 200_000;
 
 export type GoneSinceParts = Readonly<{ history: History; objects: Objects }>;

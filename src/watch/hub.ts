@@ -1,10 +1,10 @@
 /**
- * Carries what is published to the open watches: to those that are live here, in slices of a turn of the event loop; to those that are behind
- * by `CatchUp`, which hands them over in the tick in which they have got everything published.
+ * Carries what is published to the open watches: to live ones itself, in slices of a turn of the event loop; to those that are behind
+ * by `CatchUp`, which hands them over in the tick in which they have been sent everything published.
  *
  *   commit ─▶ quiet until now: at once          What concerns a group is collected for `flushIntervalMs` at most, so that a
- *   commit ─┐                                   flood of small commits becomes a few writes to each socket. Whoever joins or
- *   commit ─┴▶ together, a little later         ends has everything handed out first (W2); a bookmark says how far that is (W4).
+ *   commit ─┐                                   flood of small commits becomes a few writes to each socket. A watch that joins or
+ *   commit ─┴▶ together, a little later         ends gets everything first (W2); a bookmark names how far that is (W4).
  *
  * Bookmarks go to every live watch each `bookmarkIntervalMs`, and `bookmarkBeforeEndMs` before its time is up (S12).
  */
@@ -36,7 +36,7 @@ export class Hub implements Watches, ChangeStream {
   readonly #open = new Set<Watcher>();
   readonly #subscription: Subscription;
   #flushedMs = -Infinity;
-  /** What will go on handing out, when something waits for it. */
+  /** Cancels the next hand-out, if something waits for it. */
   #cancelHandOut: (() => void) | undefined;
   #ending = false;
 

@@ -3,7 +3,7 @@
  * encoded once for all of them (D5). A place holds the groups of one scope.
  *
  * The members that a scope names (cluster, name, …) are its shape. A key is looked up once in each shape that some scope has, 32 at most, by
- * the members of that shape (tuple space search). Scopes that do not cover a key cost it nothing, however many there are.
+ * the members of that shape (tuple space search). Scopes that do not cover a key cost nothing, however many there are.
  */
 import type { Change } from '../domain/change.js';
 import type { Key } from '../domain/key.js';
@@ -40,7 +40,7 @@ type Shapes<Member> = Map<number, Map<string, Place<Member>>>;
 export class ScopeIndex<Member> {
   readonly #types = new Map<string, Shapes<Member>>();
 
-  /** The group of a view, made if need be: one that is new has been handed every change up to `after`. */
+  /** The group of a view, made if need be: a new one counts as having every change up to `after`. */
   groupOf(view: View, after: Revision): Group<Member> {
     const place = this.#placeOf(view.scope);
     const id = groupId(view);
@@ -55,7 +55,7 @@ export class ScopeIndex<Member> {
     return this.#types.get(typeOf(scope))?.get(shape)?.get(textOf(shape, scope))?.groups.get(groupId(view));
   }
 
-  /** Takes a group out that has no members any more. */
+  /** Removes a group without members. */
   remove({ place, selector, representation }: Group<Member>): void {
     place.groups.delete(groupId({ selector, representation }));
     if (place.groups.size > 0) return;

@@ -3,8 +3,8 @@
  * the same time share one snapshot and the bytes of its pages (D6), so that many informers starting together cost one
  * reading and one encoding.
  *
- *   informer 1 ──page 1──page 2──page 3──▶        a page is read and encoded by whoever comes first, and kept while
- *   informer 2 ──────────page 1──page 2──▶        `sharedBytesMax` lasts; who comes too late reads it again
+ *   informer 1 ──page 1──page 2──page 3──▶        the first reader of a page reads and encodes it; it is kept while
+ *   informer 2 ──────────page 1──page 2──▶        `sharedBytesMax` lasts; a later reader reads it again
  *
  * Bounds: `sharedBytesMax` of encoded pages over all snapshots, the oldest leave first; none outlives its last reader.
  * The event loop gets a turn before every page, and after some of them (pace.ts).
@@ -106,7 +106,7 @@ export class SharedSnapshots implements Snapshots {
   }
 }
 
-/** The same text for readers who are sent the same bytes at one revision. */
+/** The same text for readers who get the same bytes at one revision. */
 export function formatView(scope: Scope, selector: Selector, encoding: ListEncoding): string {
   return [encoding.id, formatScope(scope), formatSelector(selector)].join('\n');
 }

@@ -2,8 +2,8 @@
  * Lets readers of initial state that come shortly after one another begin at the same revision, so that they share what is read and encoded
  * although somebody writes all the time.
  *
- *   revision ──────10─────17───────25──────▶      the first begins at once, at 10; who comes within `shareMs` of it waits for the end
- *   informers      A      B  C  D  └ B C D        of that time, and all of them begin at 25: a newer start serves an older wish
+ *   revision ──────10─────17───────25──────▶      the first begins at once, at 10; one that comes within `shareMs` of it waits for the
+ *   informers      A      B  C  D  └ B C D        end of that time, and all of them begin at 25: a newer start serves an older request
  *
  * While nothing changes nobody waits. Bound: one entry for each view that was begun in the last `shareMs`.
  */

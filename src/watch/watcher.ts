@@ -1,6 +1,6 @@
 /**
- * One open watch. It first sends what is there, if it was asked to; then it enters the stream of changes behind its position, and is offered
- * encoded pieces of it: by those who catch up while it is behind, by the hub once it is live.
+ * One open watch. It first sends the present state, if it was asked to. Then it enters the stream of changes after its position, which offers it
+ * encoded pieces: from `CatchUp` while it is behind, from the hub once it is live.
  *
  *   revision ──────┬───────────────┬────────────▶        W1 No hole: each piece begins where the one before it ends, or nothing of the watch
  *        start ────┘  catching up  └─ live                  lies between.
@@ -30,12 +30,12 @@ import type { Pace } from './pace.js';
 import { formatView } from './shared-snapshots.js';
 import type { SharedStarts } from './shared-starts.js';
 
-/** `readBytesMax`: what one piece that is read may come to, with the largest object at its end. */
+/** `readBytesMax`: how large one piece that is read may get, with the largest object at its end. */
 export type WatcherLimits = Readonly<{ queueBytesMax: number; pieceBytesMax: number; readBytesMax: number }>;
 
 /** The stream of changes, as one watcher sees it. */
 export interface ChangeStream {
-  /** From now on the watcher is offered what comes behind `after`. */
+  /** From now on the watcher is offered what comes after `after`. */
   enter(watcher: Watcher, after: Revision): void;
   /** True when it was live. */
   leave(watcher: Watcher): boolean;
@@ -56,7 +56,7 @@ export type WatcherParts = Readonly<{
   starts: SharedStarts;
   /** Lets watchers that are offered something at the same time hand it out in turns. */
   pace: Pace;
-  /** Told when a live watcher falls back to the change log, and how many events it has been given. */
+  /** Called when a live watcher falls back to the change log, and with how many events it has been given. */
   observe: Readonly<{ fellBack: () => void; sent: (events: number) => void }>;
 }>;
 
@@ -74,7 +74,7 @@ export class Watcher implements OpenWatch, Receiver {
   /** Everything up to here has been handed out, or does not concern the watch. Known while it is not in the stream. */
   #position: Revision = 0;
   #isInStream = false;
-  /** Bytes of the piece there was no room for, and room that was waited for. */
+  /** Bytes of the piece that found no room, and of the room that was waited for. */
   #wantedBytes = 0;
   #reservedBytes = 0;
   #ended = false;
@@ -91,7 +91,7 @@ export class Watcher implements OpenWatch, Receiver {
     return this.#queuedBytes > this.#limits.pieceBytesMax;
   }
 
-  /** What concerns this watcher, encoded. Called in rising order. */
+  /** Offers encoded changes that concern this watcher. Called in rising order. */
   offer(piece: Piece): void {
     const { length } = piece.bytes;
     if (this.#queuedBytes + length > this.#limits.queueBytesMax && this.#queue.length > 0) return this.fallBack(piece.after);
@@ -115,13 +115,13 @@ export class Watcher implements OpenWatch, Receiver {
     this.#wake();
   }
 
-  /** Others read on without it, because it has not taken what it was offered in time. It asks for more when it has. */
+  /** Others read on without it, because it was too slow. It asks for more when it has taken what it was offered. */
   leftBehind(): void {
     this.#isInStream = false;
     this.#wake();
   }
 
-  /** A sign of how far what it was offered reaches. A watcher that is still catching up gets none. */
+  /** Marks how far what it was offered reaches. A watcher that is still catching up gets none. */
   bookmark(): void {
     const reached = this.#parts.stream.reached(this);
     if (reached === undefined) return;
@@ -129,7 +129,7 @@ export class Watcher implements OpenWatch, Receiver {
     this.offer({ bytes, events: 0, after: reached, upTo: reached });
   }
 
-  /** Ends the stream behind what is queued. */
+  /** Ends the stream after what is queued. */
   end(): void {
     this.#parts.stream.flush(this);
     this.#ended = true;
@@ -152,7 +152,7 @@ export class Watcher implements OpenWatch, Receiver {
     }
   }
 
-  /** Ends half way when the watch was ended: what would follow must not be sent then, or the client would resume behind a hole. */
+  /** Stops half way when the watch was ended: what would follow must not be sent then, or the client would resume after a hole. */
   async *#initial({ endsWithBookmark, forgetSince }: InitialStart): AsyncGenerator<readonly Uint8Array[]> {
     const { scope, selector, representation, room } = this.request;
     const { revisions, snapshots, starts } = this.#parts;
@@ -205,7 +205,7 @@ export class Watcher implements OpenWatch, Receiver {
     return true;
   }
 
-  /** Of the room that was waited for nothing is kept, whether it is enough or not. */
+  /** Keeps nothing of the room that was waited for, whether it is enough or not. */
   #takeRoom(bytes: number): boolean {
     const { room } = this.request;
     const reserved = this.#reservedBytes;

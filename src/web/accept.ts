@@ -1,5 +1,5 @@
 /**
- * What a client will take (N3–N6). Clauses are tried by weight, then in order; the first that can be served wins; none: 406.
+ * What a client accepts (N3–N6). Clauses are tried by weight, then in order; the first that can be served wins; none: 406.
  * JSON is served whole, as metadata only, or as a table; YAML whole only.
  */
 import type { Refusal } from '../domain/errors.js';
@@ -8,7 +8,7 @@ import { parsed, refused, type Parsed } from '../domain/parsed.js';
 export type Form = 'object' | 'partial' | 'table';
 export type Answered = Readonly<{ encoding: 'json' | 'yaml'; form: Form; tableVersion: 'v1' | 'v1beta1' }>;
 
-/** What is asked for decides which transforms fit: a list, one object, or the events of a watch. */
+/** What is asked for decides which transforms are possible: a list, one object, or the events of a watch. */
 export type Asked = 'one' | 'list' | 'watch';
 
 type Clause = Readonly<{ type: string; parameters: ReadonlyMap<string, string>; weight: number }>;
@@ -39,7 +39,7 @@ export function notAcceptable(): Refusal {
   return { reason: 'NotAcceptable', message: `only the following media types are accepted: ${accepted}` };
 }
 
-/** Whether an Accept-Encoding has gzip, and not as what is not to be used. */
+/** Whether an Accept-Encoding has gzip with a weight above 0. */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   return String(header ?? '')
     .split(',')

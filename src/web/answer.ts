@@ -26,7 +26,7 @@ export function objectAnswer(
   return encoded(code, form.single(object, object.resourceVersion), writing, warnings);
 }
 
-/** JSON text is YAML as well: what would take too long to be written anew stays as it is. */
+/** JSON text is YAML as well: what would take too long to convert stays as it is. */
 export async function encoded(
   code: number,
   json: readonly Part[],

@@ -1,5 +1,5 @@
 /**
- * The HTTP application: health for everybody, metrics, status and the kube face for those who may. Whatever a handler throws is
+ * The HTTP application: health for everybody, metrics, status and the kube face for callers who may. What a handler throws is
  * answered here, once: a refusal as its Status, anything else as a 500 that is logged.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,7 +18,7 @@ export type AppParts = RouteParts & Readonly<{ ports: KubePorts; version: string
 
 export type AppLimits = Readonly<{ syntheticDelayMs: number; requestTimeoutMs: number; writeTimeoutMs: number }>;
 
-/** Answers one request; `refusal` says why it may ask for nothing. */
+/** Answers one request; `refusal`: why it must be refused. */
 export type App = (exchange: Exchange, refusal: Error | undefined) => void;
 
 /** Writes of one object: a collection may take as long as a list. */
@@ -69,7 +69,7 @@ async function kubeFace(
   await respond(context, exchange, answered);
 }
 
-/** A request whose time is up: 504 while nothing has been said yet, else it is cut. */
+/** A request whose time is up: 504 while nothing has been sent yet, else it is cut. */
 function cutShort(exchange: Exchange): void {
   const { response } = exchange;
   if (response.headersSent) return exchange.cut();

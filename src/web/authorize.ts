@@ -1,6 +1,6 @@
 /**
- * Who may do what (D8, P16): members of system:masters everything; whoever speaks for a shard or a cache reads everything, and a shard
- * writes what is its own; everyone else nothing but ask for health.
+ * Who may do what (D8, P16): members of system:masters everything; a certificate of a shard or a cache reads everything, and a shard's
+ * writes its own shard; everyone else may only ask for health.
  */
 import { isMaster, mayRead, mayWriteFor, type Caller } from '../domain/caller.js';
 import type { Refusal } from '../domain/errors.js';
@@ -20,7 +20,7 @@ export function authorize(caller: Caller, asked: AskedFor): Refusal | undefined 
   return mayAsk(caller, asked) ? undefined : forbidden(caller, asked);
 }
 
-/** Asked for with GET, anything is a read. A write is one of kube's verbs on a resource of one shard: what else there is to write, shards themselves, is the masters'. */
+/** With GET, anything is a read. A write is one of kube's verbs on a resource of one shard; only masters write anything else, as shards. */
 function mayAsk(caller: Caller, { method, shard, verb }: AskedFor): boolean {
   if (isMaster(caller)) return true;
   if (method === 'GET' || method === 'HEAD') return mayRead(caller);

@@ -6,7 +6,7 @@ import { badRequest, Refused } from '../domain/errors.js';
 import type { HeavyWork } from '../domain/ports.js';
 import type { Exchange } from '../http/exchange.js';
 
-/** Reading YAML takes a hundred times as long as reading JSON; what is longer would hold up others who send YAML. */
+/** Reading YAML takes a hundred times as long as reading JSON; longer text would delay others who send YAML. */
 const yamlBytesMax = 256 * 1024;
 const turnBytesMin = 256 * 1024;
 /** Media types that Kubernetes' own messages name. */
@@ -23,7 +23,7 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
   const chunks: Buffer[] = [];
   let length = 0;
   try {
-    // What is left of a body that is refused half way is dropped later: Node would end the connection here.
+    // The rest of a body that is refused half way is dropped later: Node would end the connection here.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length;
       if (length > bytesMax) throw tooLarge(bytesMax);
@@ -34,10 +34,10 @@ export async function readBody(exchange: Exchange, bytesMax: number): Promise<Ui
     if (error instanceof Refused) throw error;
     throw new Refused(badRequest('the body of the request broke off'));
   }
-  // One chunk is the usual case; it may be a view of a pool, which `compose` takes care of.
+  // One chunk is the usual case; it may be a view of a pool, which `compose` copies.
   if (chunks.length === 1 && chunks[0] !== undefined) return chunks[0];
   const whole = Buffer.concat(chunks);
-  // To take in the end of a large body and to read it are two turns of the event loop.
+  // Receiving the end of a large body and reading it are two turns of the event loop.
   if (whole.length > turnBytesMin) await turn();
   return whole;
 }

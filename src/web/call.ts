@@ -1,4 +1,4 @@
-/** One request on a resource, understood: what every verb works from. */
+/** One request on a resource, parsed: what every verb works from. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Catalogue, ServedType } from '../domain/catalogue.js';
@@ -34,7 +34,7 @@ export type Call = Readonly<{
   verb: Verb;
   path: ResourcePath;
   type: ServedType;
-  /** The identity to look under; '*' for all of them (P6). */
+  /** The identity to look up; '*' for all of them (P6). */
   identity: string;
   shard: ShardName | '*';
   cluster: ClusterName | '*';
@@ -70,7 +70,7 @@ export type KubeLimits = Readonly<{
   selectorBytesMax: number;
   watchTimeoutMinMs: number;
   watchTimeoutMaxMs: number;
-  /** The most that one piece of a list may come to: a chunk, and the largest object at its end. */
+  /** The largest that one piece of a list may get: a chunk, and the largest object at its end. */
   pieceBytesMax: number;
 }>;
 
@@ -81,7 +81,7 @@ export type Answer =
 
 export type Place = Readonly<{ shard: ShardName; cluster: ClusterName }>;
 
-/** The logical cluster a read speaks of. Throws Refused: 404 when a canonical path leads nowhere, 409 when to several. */
+/** The logical cluster of a read. Throws Refused: 404 when a canonical path leads nowhere, 409 when to several. */
 export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): Promise<ClusterName | '*'> {
   if (cluster.kind === 'all') return '*';
   if (cluster.kind === 'name') return cluster.name;
@@ -96,7 +96,7 @@ export async function clusterOf(cluster: ClusterPlace, paths: CanonicalPaths): P
   });
 }
 
-/** The logical cluster a write names: one, by its name. Throws Refused(400) for anything else (W19). */
+/** The logical cluster of a write: one, by its name. Throws Refused(400) for anything else (W19). */
 export function writtenCluster(cluster: ClusterPlace): ClusterName {
   if (cluster.kind === 'all') throw new Refused(wildcardWrite('cluster'));
   if (cluster.kind === 'path')
@@ -104,14 +104,14 @@ export function writtenCluster(cluster: ClusterPlace): ClusterName {
   return cluster.name;
 }
 
-/** Where a write goes: `writtenCluster` has seen to the cluster. */
+/** Where a write goes: `writtenCluster` has checked the cluster. */
 export function placeOf({ shard, cluster }: Call): Place {
   if (shard === '*') throw new Refused(wildcardWrite('shard'));
   if (cluster === '*') throw new Refused(wildcardWrite('cluster'));
   return { shard, cluster };
 }
 
-/** The key a write on one object names. Throws Refused: 400 for wildcards, 404 for the wrong scope. */
+/** The key of a write on one object. Throws Refused: 400 for wildcards, 404 for the wrong scope. */
 export function keyOf(call: Call): Key {
   const { type, path, identity } = call;
   const place = placeOf(call);
@@ -123,7 +123,7 @@ export function keyOf(call: Call): Key {
   };
 }
 
-/** The namespace a call on one object speaks of, '' for a cluster-scoped type. Throws Refused(404) when scope and path disagree. */
+/** The namespace of a call on one object, '' for a cluster-scoped type. Throws Refused(404) when scope and path disagree. */
 export function namespaceOf({ type, path }: Call): string {
   if (type.namespaced === (path.namespace !== undefined)) return path.namespace ?? '';
   throw new Refused(objectNotFound(path, path.name ?? ''));

@@ -1,7 +1,7 @@
 /**
- * DELETE of a collection (W17): the objects of the list are deleted page by page, each as a delete of its own, and
- * answered as the list of what was deleted. Not atomic, as upstream. Each page is of the present: a snapshot from the beginning
- * would be held over the deletes themselves, which may be more than history has room for.
+ * DELETE of a collection (W17): deletes the objects of the list page by page, each as a delete of its own, and
+ * answers with the list of what was deleted. Not atomic, as upstream. Each page is of the present: a snapshot from the beginning
+ * would have to last over the deletes themselves, which may be more than history has room for.
  */
 import { badRequest, Refused } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
@@ -25,7 +25,7 @@ export async function removeCollection(call: Call, ports: KubePorts): Promise<An
   placeOf(call);
   const listOptions = mustParse(parseListOptions(call.query, ports.limits));
   if (listOptions.continueToken !== undefined)
-    throw new Refused(badRequest('a collection is deleted from its beginning: continue is not taken'));
+    throw new Refused(badRequest('a collection is deleted from its beginning: continue is not supported'));
   const options = await readDeleteOptions(call, ports.limits.bodyBytesMax);
   const { scope, selector } = narrow(call, listOptions.selector);
   const removed = removing(call, { scope, selector, listOptions, options, form }, ports);
@@ -68,7 +68,7 @@ async function presentPage(scope: Scope, after: Key | undefined, { objects, revi
   }
 }
 
-/** Deletes them together; one that is gone already was deleted by somebody else. */
+/** Deletes them together; one that is gone already was deleted by another. */
 async function removeAll(call: Call, objects: readonly StoredObject[], { intake }: KubePorts): Promise<readonly StoredObject[]> {
   const { type } = call;
   const removed = await Promise.all(

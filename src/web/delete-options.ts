@@ -12,7 +12,7 @@ import { mustParse } from '../domain/parsed.js';
 
 export type DeleteOptions = Readonly<{ dryRun: boolean; uid: string | undefined; resourceVersion: string | undefined }>;
 
-/** They say a few words, and are read in the serving thread. */
+/** They are a few words, and are read in the serving thread. */
 const optionsBytesMax = 16 * 1024;
 
 export async function readDeleteOptions({ request, exchange, query, heavy }: Call, bodyBytesMax: number): Promise<DeleteOptions> {

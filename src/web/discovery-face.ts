@@ -1,4 +1,4 @@
-/** Routes below `/shards/S/clusters/C` that say what can be asked there (D2–D6, D9). Pure: a path in, an answer out. */
+/** Routes below `/shards/S/clusters/C` that describe what is served there (D2–D6, D9). Pure: a path in, an answer out. */
 import type { ServedType } from '../domain/catalogue.js';
 import type { Refusal } from '../domain/errors.js';
 import { notAcceptable } from './accept.js';
@@ -10,7 +10,7 @@ export type DiscoveryAnswer = Answer & Partial<Pick<TaggedAnswer, 'etag'>>;
 
 export type Discovered = Readonly<{ kind: 'answer'; answer: DiscoveryAnswer } | { kind: 'refused'; refusal: Refusal }>;
 
-/** Undefined when the path is none of discovery's. `types` is asked for only when it is. */
+/** Undefined when the path is none of discovery's; only then `types` is not called. */
 export function discover(
   rest: readonly string[],
   asked: Readonly<{ accept: string | undefined; version: string; types: () => readonly ServedType[] }>,

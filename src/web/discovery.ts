@@ -1,12 +1,12 @@
 /**
- * What types there are, told in Kubernetes' discovery formats (D2–D4, D10): pure functions from a list of types to an answer.
+ * Which types there are, in Kubernetes' discovery formats (D2–D4, D10): pure functions from a list of types to an answer.
  *
- * A client believes the Content-Type of the answer, not what it asked for: with g, v and as it holds everything at once
+ * A client goes by the Content-Type of the answer, not by what it asked for: with g, v and as it holds everything at once
  * (aggregated), bare it is the legacy list and the client fetches every /apis/GROUP/VERSION by itself. `undefined`
  * means that there is nothing at that path.
  *
- * /api is answered even when no core type is there, as it seldom is: only a client that finds both /api and /apis
- * aggregated is content with them. But it names no version that is empty: kubectl takes an empty /api/v1 for an error.
+ * /api is answered even when there is no core type, as is usual: only a client that finds both /api and /apis
+ * aggregated uses them. But it names no version that is empty: kubectl takes an empty /api/v1 for an error.
  * https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
  */
 import { serves, type ServedType } from '../domain/catalogue.js';
@@ -15,12 +15,12 @@ import { formatApiVersion } from '../domain/resource.js';
 
 export type Answer = Readonly<{ contentType: string; body: string }>;
 
-/** How the whole of /api or /apis is told. */
+/** The format of the whole of /api or /apis. */
 export type DiscoveryForm = 'v2' | 'v2beta1' | 'legacy';
 
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** The form an Accept header prefers; undefined when it takes none of ours (406). */
+/** The form an Accept header prefers; undefined when it accepts none of ours (406). */
 export function parseDiscoveryForm(accept: string | undefined): DiscoveryForm | undefined {
   const clauses = (accept ?? '')
     .split(',')
@@ -64,7 +64,7 @@ export function apiResources(types: readonly ServedType[], group: string, versio
   return json({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: formatApiVersion(group, version), resources });
 }
 
-/** Groups in the order in which the types name them first. */
+/** Groups in the order of the types that name them first. */
 export function groupsOf(types: readonly ServedType[]): readonly string[] {
   return [...new Set(types.map(({ group }) => group))];
 }
@@ -132,7 +132,7 @@ function parseParameter(text: string): [string, string] {
   return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, '$1')];
 }
 
-/** Parameters other than the three that name a form mean nothing to us (N3). */
+/** Parameters other than the three that name a form are ignored (N3). */
 function formOf({ mediaType, parameters }: Clause): DiscoveryForm | undefined {
   if (!['application/json', 'application/*', '*/*', ''].includes(mediaType)) return undefined;
   if (!parameters.has('as')) return 'legacy';

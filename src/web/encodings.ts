@@ -1,4 +1,4 @@
-/** What the watch room and lists put on the wire, made from an object form. */
+/** How the watch room and lists write objects, made from an object form. */
 import type { Refusal } from '../domain/errors.js';
 import type { Key } from '../domain/key.js';
 import type { ListEncoding, Representation } from '../domain/ports.js';
@@ -6,7 +6,7 @@ import type { ObjectForm } from './object-form.js';
 import { encode, join, type Part } from './parts.js';
 import { failure } from './status.js';
 
-/** Elements of a list, each behind a comma: whoever writes the list leaves out the very first one. */
+/** Elements of a list, each after a comma: the list leaves out the very first one. */
 export function listEncoding(form: ObjectForm): ListEncoding {
   return {
     id: `list ${form.id}`,

@@ -14,7 +14,7 @@ export async function get(call: Call, ports: KubePorts): Promise<Answer> {
   if (wanted !== '' && wanted !== '0' && ports.revisions.locate(wanted).kind === 'above') {
     throw new Refused(resourceVersionTooLarge(wanted, ports.revisions.format(ports.revisions.published)));
   }
-  // Read once there is room for the largest: a thousand readers that take nothing must not have it read a thousand times.
+  // Read only once there is room for the largest: a thousand readers that take nothing must not cause a thousand reads.
   if (!(await call.exchange.room.take(ports.limits.bodyBytesMax))) return { kind: 'streamed' };
   const object = await find(call, ports);
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy: call.heavy });

@@ -2,8 +2,8 @@
  * The JSONPath that printer columns are written in, in Kubernetes' dialect: names, `\.` for a dot in a name, indexes,
  * slices, wildcards and filters. https://kubernetes.io/docs/reference/kubectl/jsonpath/
  *
- * Own code because no kept library speaks it: jsonpath-plus and jsonpath are of Goessner's dialect, know no `\.`, and
- * evaluate filters as JavaScript; RFC 9535 implementations refuse a path without `$`, which every column has; and
+ * Own code because no maintained library reads it: jsonpath-plus and jsonpath read Goessner's dialect, know no `\.`, and
+ * evaluate filters as JavaScript; RFC 9535 implementations refuse a path without `$`, which no column has; and
  * @kubernetes/client-node has jsonpath-plus inside.
  *
  * Left out are `..`, unions and `range`: no column uses them. What does not fit the value (a name in a list, an index
@@ -34,7 +34,7 @@ const indexPattern = /\[(-?\d+)\]/y;
 const slicePattern = /\[(-?\d+)?:(-?\d+)?(?::(\d+))?\]/y;
 const filterPattern = /\[\?\(((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"')])*)\)\]/y;
 
-/** The steps of a path, or undefined when the text is none that we know. A leading `$` or `@` is the value itself. */
+/** The steps of a path, or undefined when the text is not one that we know. A leading `$` or `@` is the value itself. */
 export function parseJsonPath(text: string): JsonPath | undefined {
   const steps: Step[] = [];
   let at = /^[$@]/.test(text) ? 1 : 0;

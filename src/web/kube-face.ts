@@ -26,7 +26,7 @@ import { patch } from './patch.js';
 import { update } from './update.js';
 import { watch } from './watch.js';
 
-/** Room that is waited for until a discovery document is made. */
+/** Room that a discovery document waits for before it is made. */
 const discoveryBytesMax = 1024 * 1024;
 
 /** `target` is the path and query as they came. */
@@ -37,7 +37,7 @@ export type FaceAnswer =
   | Readonly<{ kind: 'discovery'; answer: DiscoveryAnswer }>
   | Readonly<{ kind: 'text'; code: number; text: string }>;
 
-/** `noteVerb` is told the verb as soon as it is known, so that metrics name it whatever becomes of the request. */
+/** Calls `noteVerb` as soon as the verb is known, so that metrics name it whatever becomes of the request. */
 export async function answer(asked: Asked, ports: KubePorts, version: string, noteVerb: (verb: Verb) => void): Promise<FaceAnswer> {
   const { target, exchange } = asked;
   const { caller, request } = exchange;
@@ -45,7 +45,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   const understood = attempt(() => understand(target, method));
   const { path: asks, resource, verb } = understood.kind === 'parsed' ? understood.value : notUnderstood;
   if (verb !== undefined) noteVerb(verb);
-  // Who may not ask is not told either whether the question was understood.
+  // A caller who may not ask does not learn either whether the request was understood.
   const forbidden = authorize(caller, { path: withoutQuery(target), method, shard: asks?.shard, resource, verb });
   if (forbidden !== undefined) throw new Refused(forbidden);
   const { path, query } = mustParse(understood);
@@ -79,7 +79,7 @@ export async function answer(asked: Asked, ports: KubePorts, version: string, no
   return run({ verb, path: resource, type, identity, shard: path.shard, cluster, canonicalPath, query, request, exchange, heavy }, ports);
 }
 
-/** Of a request's target, what may be logged and told to everybody. */
+/** The part of a request's target that may be logged and shown to everybody. */
 export function withoutQuery(target: string): string {
   return target.split('?', 1)[0] ?? '';
 }

@@ -14,7 +14,7 @@ export type KubePath = Readonly<{ shard: ShardName | '*' | undefined; cluster: C
 
 const prefix = ['services', 'cache'];
 
-/** The target of a request as a URL: what begins with '//' is a path all the same, and no host. */
+/** The target of a request as a URL: one that begins with '//' is a path all the same, and no host. */
 export function parseTarget(target: string): Parsed<URL> {
   const text = `https://cache${target}`;
   return target.startsWith('/') && URL.canParse(text)

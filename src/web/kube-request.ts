@@ -1,4 +1,4 @@
-/** What a request on a resource asks for, told from its method and the part of its path behind the cluster. */
+/** What a request on a resource asks for, from its method and the part of its path after the cluster. */
 import { badRequest, type Refusal } from '../domain/errors.js';
 import { formatGroupResource } from '../domain/resource.js';
 
@@ -8,7 +8,7 @@ export type ResourcePath = Readonly<{
   group: string;
   version: string;
   resource: string;
-  /** Undefined when the URL has none; '' when a ':' has nothing behind it. */
+  /** Undefined when the URL has none; '' when nothing follows a ':'. */
   identity: string | undefined;
   namespace: string | undefined;
   name: string | undefined;
@@ -40,7 +40,7 @@ export function parseResourcePath(rest: readonly string[]): ResourcePath | undef
   };
 }
 
-/** The verb, or undefined for a method that the collection or the object does not know (405). */
+/** The verb, or undefined for a method that the collection or the object does not have (405). */
 export function verbOf(method: string, { name, forcedWatch }: ResourcePath, query: URLSearchParams): Verb | undefined {
   switch (method) {
     case 'GET':

@@ -36,7 +36,7 @@ const uint64Max = 18_446_744_073_709_551_615n;
 /** `selectorBytesMax` bounds each of the two selectors of a request. */
 export type SelectorLimits = Readonly<{ selectorBytesMax: number }>;
 
-/** What the selectors of a request take: what a caller's open watches are counted by. */
+/** The bytes of a request's selectors, which count for its caller's open watches. */
 export function selectorBytes(query: URLSearchParams): number {
   return Buffer.byteLength(query.get('labelSelector') ?? '') + Buffer.byteLength(query.get('fieldSelector') ?? '');
 }
@@ -112,7 +112,7 @@ function parseSelector(query: URLSearchParams, limits: SelectorLimits): Selector
   };
 }
 
-/** Every open watch keeps its selector, and every change is looked at by it. */
+/** Every open watch keeps its selector, and applies it to every change. */
 function selectorText(query: URLSearchParams, parameter: string, { selectorBytesMax }: SelectorLimits): string {
   const text = query.get(parameter) ?? '';
   const bytes = Buffer.byteLength(text);

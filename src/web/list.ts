@@ -25,9 +25,9 @@ import { encode } from './parts.js';
 import { withRoom, type Room } from '../domain/room.js';
 import { send } from '../http/send.js';
 
-/** Remaining items are counted no further: it is an estimate by Kubernetes' own words, and counting costs. */
+/** Remaining items are counted no further: Kubernetes calls the count an estimate, and counting costs. */
 const remainingMax = 10_000;
-/** What is longer is streamed, and compressed when the client takes gzip (N10). */
+/** A longer list is streamed, and compressed when the client accepts gzip (N10). */
 const longBytesMin = 128 * 1024;
 
 type Page = Readonly<{ scope: Scope; selector: Selector; revision: Revision; after: Key | undefined; limit: number }>;
@@ -42,9 +42,9 @@ export async function list(call: Call, ports: KubePorts): Promise<Answer> {
 }
 
 /**
- * Sends a list that is already known to begin: what fails at its beginning is still a Status (S8, S11). A list of more than
- * one piece is sent as JSON text also to who asked for YAML, of which JSON is a part: to write it anew would take its length in
- * memory and hold everybody up.
+ * Sends a list once its beginning is known: what fails before is still a Status (S8, S11). A list of more than
+ * one piece is sent as JSON text even where YAML was asked for, of which JSON is a part: converting it would take its length in
+ * memory and delay everybody.
  */
 export async function answerList(
   call: Call,
@@ -56,7 +56,7 @@ export async function answerList(
   try {
     return await answerPieces(call, bytes, encoding);
   } finally {
-    // A reader that goes away early leaves the list where it stands, with its snapshot open.
+    // A reader that goes away early would leave the list with its snapshot open.
     await bytes.return(undefined);
   }
 }
@@ -66,7 +66,7 @@ async function answerPieces(call: Call, bytes: AsyncGenerator<Uint8Array>, encod
   const opening = first.done === true ? [] : [first.value];
   const { request, exchange } = call;
   const { response, room } = exchange;
-  // A short piece is the last one. Of a long list the second is not looked at: it would wait for room with the first one in hand.
+  // A short piece is the last one. The second piece of a long list is not read here: it would wait for room while the first one keeps it.
   if (first.done === true || first.value.length < longBytesMin) return encoded(200, opening, { encoding, heavy: call.heavy });
 
   if (exchange.isOver) return { kind: 'streamed' };
@@ -91,7 +91,7 @@ async function* listBytes(page: Page, form: ObjectForm, ports: KubePorts): Async
   const chunks = isWhole ? ports.snapshots.chunks(page.scope, page.selector, page.revision, encoding) : limited(page, form, ports, end);
   let isFirst = true;
   for await (const chunk of chunks) {
-    // Every element has a comma before it; the very first one leaves it out.
+    // Every element has a comma before it; the very first one omits it.
     yield isFirst ? Buffer.concat([form.listOpening, chunk.subarray(1)]) : chunk;
     isFirst = false;
   }
@@ -111,7 +111,7 @@ async function* inLongPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (held !== undefined) yield held;
 }
 
-/** Items behind `after` until `limit` is reached; `end` then tells the last one and whether there are more. */
+/** Items after `after` until `limit` is reached; `end` then has the last one and whether there are more. */
 async function* limited(
   page: Page,
   form: ObjectForm,
@@ -192,7 +192,7 @@ function pageOf(options: ListOptions, scope: Scope, selector: Selector, { revisi
   return { ...now, revision: located.revision };
 }
 
-/** A list that cannot go on where it began may go on behind the same key at the newest state (S8). */
+/** A list that cannot go on where it began may go on after the same key at the newest state (S8). */
 function withFreshToken(error: unknown, { after, scope }: Page): unknown {
   if (!(error instanceof Refused) || error.refusal.reason !== 'Expired' || after === undefined) return error;
   return new Refused({ ...error.refusal, continue: formatContinue({ resourceVersion: undefined, after }, scope) });
@@ -203,7 +203,7 @@ async function* chain(opening: readonly Uint8Array[], bytes: AsyncIterable<Uint8
   for await (const piece of bytes) yield [piece];
 }
 
-/** What goes in gives its room back once it is compressed; what comes out takes room for itself. */
+/** Input returns its room once it is compressed; output takes room for itself. */
 async function* compressed(pieces: AsyncIterable<readonly Uint8Array[]>, room: Room): AsyncGenerator<readonly Uint8Array[]> {
   const gzip = createGzip({ level: constants.Z_BEST_SPEED });
   const feeding = pipeline(Readable.from(consumed(pieces, room)), gzip).catch(() => {});

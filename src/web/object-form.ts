@@ -47,7 +47,7 @@ const partialOpening = `{"kind":"PartialObjectMetadata","apiVersion":"${partialA
 
 /**
  * Metadata only (N5). Where a request covers all clusters, the objects may come from types of different versions: an
- * annotation then tells the object's own.
+ * annotation then has the object's own.
  */
 export function partialForm(type: ServedType, version: string, showsVersion: boolean): ObjectForm {
   const own = type.versions.some(({ name }) => name === version) ? version : undefined;
@@ -80,7 +80,7 @@ export function partialForm(type: ServedType, version: string, showsVersion: boo
   };
 }
 
-/** Of a longer object a table shows what its metadata says; the other cells are empty. To parse it for a few words would hold everybody up. */
+/** A table shows of a longer object only what its metadata has; the other cells are empty. Parsing it for a few words would delay everybody. */
 const cellsBytesMax = 64 * 1024;
 
 function textForCells({ body }: StoredObject, whole: readonly Part[]): string {
@@ -89,7 +89,7 @@ function textForCells({ body }: StoredObject, whole: readonly Part[]): string {
   return `{"metadata":${Buffer.from(bytes.subarray(marks.metadataStart, marks.metadataEnd)).toString()}}`;
 }
 
-/** `id` tells one table form from another. */
+/** `id` distinguishes table forms. */
 export type TableOptions = Readonly<{
   id: string;
   tableVersion: 'v1' | 'v1beta1';
@@ -98,7 +98,7 @@ export type TableOptions = Readonly<{
   now: () => number;
 }>;
 
-/** Every table form is its own: the first table of a watch has the columns, the ones behind it have none (N6). */
+/** Every table form is its own: the first table of a watch has the columns, later ones have none (N6). */
 export function tableForm(type: ServedType, version: string, options: TableOptions): ObjectForm {
   const { id, tableVersion, includeObject, showsVersion, now } = options;
   const whole = wholeForm(type, version);

@@ -1,9 +1,9 @@
 /**
  * As much OpenAPI v3 as kubectl needs to apply, create and explain (D6, D7): pure functions from types to documents.
  *
- * kubectl asks one thing of a document: whether the PATCH operation of the kind knows the parameter `fieldValidation`.
+ * kubectl needs one thing of a document: whether the PATCH operation of the kind has the parameter `fieldValidation`.
  * If so it leaves validation to the server. The schemas say nothing beyond "an object", as a cache validates none.
- * `application/strategic-merge-patch+json` stands in no document on purpose: kubectl would then compute such patches from
+ * `application/strategic-merge-patch+json` is in no document on purpose: kubectl would then compute such patches from
  * the schemas; without it, it decides by the types it was built with, which is right for every type here.
  *
  * /openapi/v2 is not served (404). kubectl needs it, as protobuf, only when v3 fails or lacks the kind; apply asks for it

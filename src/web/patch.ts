@@ -1,6 +1,6 @@
 /**
  * PATCH (W12): the stored object, patched as a lossless tree, and written like a PUT. A patch that names no
- * resourceVersion is unconditional: when the object changes under it, it is applied again to what is there now.
+ * resourceVersion is unconditional: if the object changes meanwhile, the patch is applied again to the new state.
  */
 import type { PatchLanguage } from '../domain/heavy-task.js';
 import type { StoredObject } from '../domain/object.js';
@@ -29,7 +29,7 @@ export async function patch(call: Call, { intake, clock, limits }: KubePorts): P
   return objectAnswer(200, object, form, { encoding: answered.encoding, heavy }, warnings);
 }
 
-/** Asked for before anything is read: a client that is answered 415 tries another one. */
+/** Checked before anything is read: a client that gets 415 tries another language. */
 function patchLanguage({ request, type }: Call): PatchLanguage {
   const taken = new Map<string, PatchLanguage>([
     ['application/json-patch+json', { kind: 'json' }],

@@ -1,4 +1,4 @@
-/** Hands an answer over to koa, which sends it; from here on it is what its exchange has in memory. */
+/** Hands an answer over to koa, which sends it; from here on it counts as what its exchange has in memory. */
 import type { Context } from 'koa';
 import type { Exchange } from '../http/exchange.js';
 import { send } from '../http/send.js';
@@ -6,7 +6,7 @@ import { indented, indentedFromBytesMax } from './indented.js';
 import type { FaceAnswer } from './kube-face.js';
 import { join, lengthOf, type Part } from './parts.js';
 
-/** What is longer is sent without a copy, at the pace of its reader. */
+/** A longer answer is sent without a copy, at the pace of its reader. */
 const copiedBytesMax = 64 * 1024;
 
 export async function respond(context: Context, exchange: Exchange, answered: FaceAnswer): Promise<void> {
@@ -24,7 +24,7 @@ export async function respond(context: Context, exchange: Exchange, answered: Fa
   await send(batches(parts), exchange);
 }
 
-/** Sets status and headers; gives what follows them. Undefined when the client has it already. */
+/** Sets status and headers; returns the body. Undefined when the client has it already. */
 function begin(context: Context, answered: Exclude<FaceAnswer, { kind: 'streamed' }>): readonly Part[] | undefined {
   switch (answered.kind) {
     case 'text':

@@ -1,4 +1,4 @@
-/** What is asked for beside the kube face: health by everybody, metrics and status by those who read, ending shards and caches by masters. */
+/** Routes beside the kube face: health for everybody, metrics and status for readers, ending shards and caches for masters. */
 import Router, { type RouterContext } from '@koa/router';
 import type { Context } from 'koa';
 import type { Health, HealthEndpoint } from '../diagnostics/health.js';
@@ -26,7 +26,7 @@ export type RouteParts = Readonly<{
   health: Health;
 }>;
 
-/** Room that is waited for until a report is made: metrics and status grow with what the store holds. */
+/** Room that a report waits for before it is made: metrics and status grow with what the store holds. */
 const reportBytesMax = 8 * 1024 * 1024;
 const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
 
@@ -58,7 +58,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
     parts: [Buffer.from(await metrics.render())],
   }));
   read('/services/cache/status', async () => jsonAnswer(200, JSON.stringify(await freshness.report())));
-  /** `what` a path names, as `parse` reads it, is done away with; `done` answers undefined when there is none. */
+  /** Ends the `what` that a path names, as `parse` reads it; `done` returns undefined when there is none. */
   const end = <Name extends string>(
     path: string,
     [what, parse]: readonly [what: string, parse: (text: string) => Name | undefined],
@@ -96,7 +96,7 @@ export function routes(parts: RouteParts & Readonly<{ clock: Clock }>, exchangeO
   return router;
 }
 
-/** For what is no resource of a shard: reading it is for those who read, the rest for masters. Throws Refused(403). */
+/** For paths that are not resources of a shard: readers may read them, only masters do the rest. Throws Refused(403). */
 function authorizePath({ caller, request }: Exchange): void {
   const { url = '/', method = 'GET' } = request;
   const asked = { path: withoutQuery(url), method, shard: undefined, resource: undefined, verb: undefined };

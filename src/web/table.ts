@@ -2,7 +2,7 @@
  * The Table form of objects (N6): what kubectl shows. Pure functions over a type, a parsed object and the time.
  *
  * Columns are the name and the type's printer columns, or else the age; a cell whose path leads nowhere is null. Values
- * are for people to read: whoever wants an int64 to the last digit asks for the object.
+ * are for people: for an int64 to the last digit, read the object.
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
  */
 import type { Column, ServedType } from '../domain/catalogue.js';
@@ -12,7 +12,7 @@ export type Cell = string | number | boolean | null;
 
 export type ColumnDefinition = Readonly<{ name: string; type: string; format: string; description: string; priority: number }>;
 
-/** What stands beside the cells of a row: the object's metadata, all of it, or nothing. */
+/** What a row has beside its cells: the object's metadata, all of it, or nothing. */
 export type IncludeObject = 'Metadata' | 'Object' | 'None';
 
 /** Kubernetes' own texts, which kubectl and consoles show. */
@@ -81,7 +81,7 @@ function columnsOf(type: ServedType, version: string): readonly Column[] {
   return [nameColumn, ...(columns.length > 0 ? columns : [ageColumn])];
 }
 
-/** Remembers what each column's path parsed to: a list has thousands of rows, the catalogue a handful of columns. */
+/** Remembers the parsed path of each column: a list has thousands of rows, the catalogue a handful of columns. */
 const paths = new WeakMap<Column, JsonPath>();
 
 function pathOf(column: Column): JsonPath {
@@ -92,7 +92,7 @@ function pathOf(column: Column): JsonPath {
   return path;
 }
 
-/** A value that is not of its column's type is no cell; a text column takes any value and writes it out. */
+/** A value that is not of its column's type gives no cell; a text column takes any value and formats it. */
 function cellOf(type: string, value: unknown, nowMs: number): Cell {
   if (value === undefined || value === null) return null;
   switch (type) {
@@ -111,7 +111,7 @@ function cellOf(type: string, value: unknown, nowMs: number): Cell {
   }
 }
 
-/** A body may nest deeper than JSON.stringify can follow; what is so deep is nothing to read in a cell. */
+/** A body may nest deeper than JSON.stringify can follow; nobody reads such a value in a cell. */
 function textOf(value: object): string | null {
   try {
     return JSON.stringify(value);

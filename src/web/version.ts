@@ -6,7 +6,7 @@ import type { Answer } from './discovery.js';
 
 const kubernetes = { major: '1', minor: '36' };
 
-/** `version` is our own, as package.json has it. What has no meaning for a Node program is there and empty. */
+/** `version` is our own, from package.json. Members without meaning for a Node program are there and empty. */
 export function versionAnswer(version: string): Answer {
   const answer = {
     ...kubernetes,

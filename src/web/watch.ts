@@ -2,10 +2,10 @@
  * WATCH and WatchList (S9–S19). Parameters are checked first; what is wrong later comes as an ERROR event (S11).
  *
  *   resourceVersion   sendInitialEvents unset        true (NotOlderThan)                 false
- *   unset, "0"        what is there, then live       what is there, then live            live from now
- *   ours              live behind it                 what is there, what is gone, live   live behind it
+ *   unset, "0"        the present state, then live   the present state, then live        live from now
+ *   ours              live after it                  the present state, what is gone, live  live after it
  *   above (S14a)      ERROR 410                      ERROR 504, the client drops it      ERROR 410
- *   below (S14a)      ERROR 410                      what is there, then live            ERROR 410
+ *   below (S14a)      ERROR 410                      the present state, then live        ERROR 410
  */
 import { expired, resourceVersionTooLarge, type Refusal } from '../domain/errors.js';
 import { mustParse } from '../domain/parsed.js';
@@ -17,9 +17,9 @@ import { watchRepresentation } from './encodings.js';
 import { parseWatchOptions, selectorBytes, type WatchOptions } from './list-options.js';
 import { send } from '../http/send.js';
 
-/** A reader that has stopped reading gets this long, once its watch has ended, to take the end of it. */
+/** How long a reader that has stopped reading gets to take the end of its watch, once that has ended. */
 const lastBytesMs = 10_000;
-/** What is left of a certificate when its watches end. */
+/** How much of a certificate's time is left when its watches end. */
 const certificateRestMs = 1_000;
 
 export async function watch(call: Call, ports: KubePorts): Promise<Answer> {
@@ -70,7 +70,7 @@ function openResponse({ response }: Exchange): void {
 
 function startOf(options: WatchOptions, { revisions, history }: KubePorts): WatchStart | Readonly<{ kind: 'refused'; refusal: Refusal }> {
   const { resourceVersion, sendInitialEvents, bookmarks } = options;
-  // Only a WatchList is told where its initial events end.
+  // Only a WatchList gets a mark where its initial events end.
   const endsWithBookmark = bookmarks && sendInitialEvents === true;
   const { published } = revisions;
   if (resourceVersion === '' || resourceVersion === '0') {
@@ -90,8 +90,8 @@ function startOf(options: WatchOptions, { revisions, history }: KubePorts): Watc
 }
 
 /**
- * A server that may choose picks a time between its minimum and twice that, so that watches do not end together (S17). No watch is longer
- * than the longest, nor than the caller's certificate: it ends a little before, so that its end is still sent.
+ * Without a timeout of the client's, the server picks a time between its minimum and twice that, so that watches do not end together (S17). No watch
+ * is longer than the longest, nor than the caller's certificate: it ends a little before, so that its end is still sent.
  */
 function timeoutOf({ timeoutSeconds }: WatchOptions, { validUntilMs = Infinity }: Exchange, { clock, limits, random }: KubePorts): number {
   const askedMs = timeoutSeconds === undefined ? limits.watchTimeoutMinMs * (1 + random()) : timeoutSeconds * 1000;

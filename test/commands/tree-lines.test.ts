@@ -12,14 +12,14 @@ function linesOf(tree: TreeStatus | undefined): readonly string[] {
 test('the tree is printed from the top down: the parent, the cache, its children', (t) => {
   t.deepEqual(linesOf(aTreeStatus()), [
     'parent c-0 at https://root:6443: connected 3m12s',
-    '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
-    '  sending: 12 of 14 slices current; 3 changes and 2s behind; asked anew 1 time',
+    '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards ignored',
+    '  sending: 12 of 14 slices current; 3 changes and 2s behind; asked to resync 1 time',
     `  up: ${everything} here and there`,
     `  down: ${everything} here; [] there`,
     'cache c-1, eu-1, strata 0.1.0, ready, resourceVersion 1234567000000000042, 1 hop below the root',
     'child east c-7: connected 3m12s from root:6443, strata 0.1.0',
-    '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards not heard',
-    '  sending: 12 of 14 slices current; 3 changes and 2s behind; asked anew 1 time',
+    '  received: up to 1234567000000000041; 3 of 3 slices current; digests compared 9 times, 41s ago; DIFFERED 1 time; 2 objects refused here; 3 claims of shards ignored',
+    '  sending: 12 of 14 slices current; 3 changes and 2s behind; asked to resync 1 time',
     `  up: ${everything} here and there`,
     `  down: ${everything} here; [] there`,
     'child west c-8: away 2h',
@@ -41,7 +41,7 @@ test('an unreachable parent is printed with the reason, and the cache with what 
   const lines = linesOf(aTreeStatus({ parent, hops: null, children: [] }));
 
   t.is(lines[0], 'parent at https://root:6443: away 5s, 3 failures: nothing listens there');
-  t.true(lines.at(-1)?.endsWith(', below a root not heard of yet'));
+  t.true(lines.at(-1)?.endsWith(', below an unknown root'));
 });
 
 test('a link that has sent everything says so', (t) => {
@@ -49,7 +49,7 @@ test('a link that has sent everything says so', (t) => {
 
   const lines = linesOf(aTreeStatus({ children: [aChildStatus({ sending })] }));
 
-  t.true(lines.includes('  sending: 2 of 2 slices current; all changes sent; 1 slice not taken in full'));
+  t.true(lines.includes('  sending: 2 of 2 slices current; all changes sent; 1 slice not accepted in full'));
 });
 
 test('texts that another cache chose move no cursor, and fill no terminal', (t) => {

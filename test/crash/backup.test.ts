@@ -153,7 +153,7 @@ test.serial(
       await until(async () => (await probe.raw('GET', '/livez').catch(() => undefined))?.status === 200, 30_000);
       const ready = await probe.raw('GET', '/readyz');
       t.is(ready.status, 500);
-      t.regex(ready.text, /\[-\]store failed: the store is damaged and was set aside/);
+      t.regex(ready.text, /\[-\]store failed: the store is damaged and was moved out of the way/);
       const listed = await probe.raw('GET', collection);
       t.is(listed.status, 503);
       t.like(JSON.parse(listed.text), { kind: 'Status', reason: 'ServiceUnavailable' });
@@ -199,7 +199,7 @@ test.serial('S2 an older file restored beside the log of a killed server is serv
 
   t.log(`ready: ${ready.status}, a list: ${listed.status} ${listed.text.slice(0, 200)}`);
   if (ready.status !== 200) {
-    t.regex(ready.text, /the store is damaged and was set aside/);
+    t.regex(ready.text, /the store is damaged and was moved out of the way/);
     t.is(listed.status, 503);
   } else {
     t.is(listed.status, 200);

@@ -259,7 +259,7 @@ for (const [what, accept] of [
         tier.forgetting.forget(cedar).catch((error: unknown) => String(error)),
         1_000,
       );
-    const away = 'the cache us is away, or has not sent all that it has; it is to come back, or to be forgotten first';
+    const away = 'the cache us is away, or has not sent all that it has; wait until it is back, or forget it first';
 
     tree.cache('us').crash();
     world.network.partition('eu', 'root');
@@ -272,7 +272,7 @@ for (const [what, accept] of [
     await world.time.advance(30_000);
 
     t.regex(String(first), new RegExp(away));
-    t.regex(String(second), /the cache eu has not heard yet that it was removed/);
+    t.regex(String(second), /the cache eu has not received its removal yet/);
     t.true(await forget());
     for (const name of ['eu', 'eu-1'])
       t.deepEqual(
@@ -305,7 +305,7 @@ test('a removed shard is not forgotten before a parent that had it from here has
   for (const shard of [amberShard, plum]) void eu.store.lane().push([{ kind: 'clear', shard, fence: true, nowMs: world.time.now() }]);
   await world.time.advance(1_000);
 
-  t.regex(String(await forget(amberShard)), /the parent has not heard yet that it was removed/);
+  t.regex(String(await forget(amberShard)), /the parent has not received its removal yet/);
   t.true(await forget(plum), 'root accepts no claim of it');
   world.network.heal('eu', 'root');
   await world.time.advance(30_000);

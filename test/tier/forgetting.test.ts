@@ -151,7 +151,7 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   t.is(await end('shards/amber/record'), `${refused}the cache east claims it, and would bring it back`);
   claim(east, amber, Date.now() + 60_000, true);
   await east.acknowledged(east.begin(exports));
-  const away = 'the cache east is away, or has not sent all that it has; it is to come back, or to be forgotten first';
+  const away = 'the cache east is away, or has not sent all that it has; wait until it is back, or forget it first';
   t.is(await end('shards/amber/record'), `${refused}${away}`);
   await leave(server, east, 'east');
   t.is(await end('shards/amber/record'), `${refused}${away}`);
@@ -159,7 +159,7 @@ test('a shard that a neighbour claims, or may claim once it is back, is not forg
   const received = await again.expect('claim');
   sendAll(again);
   await again.acknowledged(again.begin(exports));
-  t.is(await end('shards/amber/record'), `${refused}the cache east has not heard yet that it was removed`);
+  t.is(await end('shards/amber/record'), `${refused}the cache east has not received its removal yet`);
   again.socket.send({ ...received, path: ['id-of-east'], isYours: false });
   await again.acknowledged(again.begin(exports));
   t.is(await end('shards/amber/record'), '{"shard":"amber"}');

@@ -1,10 +1,10 @@
 /**
  * Copies a database while it is written to, by SQLite's online backup, page by page, through a connection of its own that only reads.
  *
- * The copy is of one moment, which is held until it is done. The writer waits for nothing meanwhile; but its log (-wal) cannot begin anew, and
- * grows by what is written. Without holding the moment SQLite begins the copy anew after each commit, and never ends.
+ * The copy is of one moment, which is held until the copy is done. The writer does not wait meanwhile; but its log (-wal) cannot start over, and
+ * grows by what is written. Without holding the moment SQLite restarts the copy after each commit, and never ends.
  *
- * K1 What bears the name that was asked for is whole and on the disk: until then it has another one.
+ * K1 A file with the requested name is whole and on the disk: until then it has another name.
  * Bound: the copy is given up once the log has grown by `logGrowthBytesMax` meanwhile.
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { bytesOf } from './store-files.js';
 const pagesInStep = 256;
 const logGrowthBytesMax = 1024 * 1024 * 1024;
 
-/** The bytes of the copy, which takes the place of whatever was there. */
+/** Returns the bytes of the copy, which replaces whatever was there. */
 export async function copyDatabase(from: string, to: string, growthBytesMax = logGrowthBytesMax): Promise<number> {
   const unfinished = `${to}.partial`;
   removeDatabase(unfinished);
@@ -31,7 +31,7 @@ export async function copyDatabase(from: string, to: string, growthBytesMax = lo
     } finally {
       source.close();
     }
-    // One file that can be read wherever it lies; a store makes it its own when it opens it.
+    // One file that can be read wherever it lies; a store turns it into its own when it opens it.
     const copy = openPlain(unfinished);
     copy.pragma('journal_mode = DELETE');
     copy.close();
@@ -50,7 +50,7 @@ export function removeDatabase(file: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(file + suffix, { force: true });
 }
 
-/** In a way that outlasts a loss of power. */
+/** In a way that survives a loss of power. */
 export function rename(from: string, to: string): void {
   renameSync(from, to);
   sync(dirname(to));

@@ -17,7 +17,7 @@ import type { Rows } from './rows.js';
 
 const rowsMax = 256;
 const chunkBytesMax = 256 * 1024;
-/** A link takes more at once: what was read beyond a chunk is read again. */
+/** A link reads more at once: what was read beyond a chunk is read again. */
 const everyChunkBytesMax = 1024 * 1024;
 
 type Range = Readonly<{ after: Revision; upTo: Revision }>;
@@ -26,7 +26,7 @@ type Reading = Readonly<{ isWanted: (key: Key) => boolean; assertCovered: (posit
 
 type ChunkReading = Reading & Readonly<{ chunkBytesMax: number; takesMoves?: boolean }>;
 
-/** With what the change did to its cluster's canonical path: null when nothing, '' where there was or is none. */
+/** With what the change did to its cluster's canonical path: null if nothing, '' where there was or is none. */
 type LogRow = SummedRow & Readonly<{ pathBefore: CanonicalPath | '' | null; pathAfter: CanonicalPath | '' | null }>;
 
 export class ChangeLog {
@@ -46,7 +46,7 @@ export class ChangeLog {
     return this.#rows.read(() => this.#chunk(this.#page(type, range), range, { ...reading, chunkBytesMax }));
   }
 
-  /** The same of every type, chunk after chunk; what moves a path is wanted whatever its key. */
+  /** The same of every type, chunk after chunk; a change that moves a path is wanted whatever its key. */
   async *everyChange(range: Range, reading: Reading): AsyncGenerator<LogChunk> {
     const whole = { ...reading, chunkBytesMax: everyChunkBytesMax, takesMoves: true };
     let position = range.after;
@@ -60,14 +60,14 @@ export class ChangeLog {
     }
   }
 
-  /** Deletes behind this revision are all remembered. Asked of the database, where compaction may be ahead of what we are told. */
+  /** All deletes above this revision are remembered. Read from the database, where compaction may be ahead of its reports. */
   get rememberedFrom(): Revision {
     return this.#statements.rememberedFrom.get() ?? 0;
   }
 
   /**
-   * Rows of the range as long as they stand: the newest of each key always does, and tombstones do. Where the newest is above `upTo`, the
-   * one in the range stands as long as `upTo` is covered.
+   * Rows of the range as long as they exist: the newest of each key always does, and tombstones do. If the newest is above `upTo`, the
+   * one in the range exists as long as `upTo` is covered.
    */
   async *touched(scope: Scope, { after, upTo }: Range, assertCovered: (position: Revision) => void): AsyncGenerator<readonly Touch[]> {
     for (let end = upTo; end > after;) {
@@ -98,7 +98,7 @@ export class ChangeLog {
     return { changes, upTo: rows.length < rowsMax ? upTo : (rows.at(-1)?.revision ?? upTo) };
   }
 
-  /** The change a row reports on; undefined for a put whose row was compacted while it was read. */
+  /** The change of a row; undefined for a put whose row was compacted while it was read. */
   change(row: ChangeRow, key: Key): Change | undefined {
     const { revision, replaced } = row;
     const previous = once(() => this.#rows.object(replaced));

@@ -1,11 +1,11 @@
 /**
- * A row of the change log and its checksums: whoever reads a row learns whether it is the one that was written, so that a bit which the disk turned
+ * A row of the change log and its checksums: every reader checks that the row is the one that was written, so that a bit which the disk turned
  * is not served. CRC-32 finds every damage of up to 32 bits in a row, and nearly every other.
  *
  *   revision … name │ checksum │ born │ version, marks │ body_checksum │ body
  *   └─ of these ────┘                 └─ of these, begun with `checksum` ─┘
  *
- * `born` is not among them: it changes when a delete becomes a tombstone, and is read from indexes alone.
+ * `born` is not covered: it changes when a delete becomes a tombstone, and is read from indexes alone.
  */
 import { crc32 } from 'node:zlib';
 import type { Body, Marks } from '../../domain/object.js';
@@ -13,9 +13,9 @@ import type { Revision } from '../../domain/revision.js';
 import { Unsound } from './damage.js';
 import type { Connection } from './database.js';
 
-/** What a row tells: the column `kind`. */
+/** The values of the column `kind`. */
 export const put = 1;
-/** The key holds nothing from here on. Outlives what it deleted, so that readers can still be told. */
+/** The key holds nothing from here on. Outlives what it deleted, so that readers can still learn of the delete. */
 export const tombstone = 2;
 
 /** A row without its body. */
@@ -85,7 +85,7 @@ export function checksumOf({ revision, resource, kind, replaced, shard, cluster,
   return crc32(`${revision} ${resource} ${kind} ${replaced}\0${shard}\0${cluster}\0${namespace}\0${name}`);
 }
 
-/** Of the body of the row with that checksum. */
+/** The checksum of the body, in the row with that checksum. */
 export function bodyChecksumOf(checksum: number, { version, marks, bytes }: Body): number {
   const { metadataStart, metadataEnd, annotationsAt, revisionAt } = marks;
   return crc32(bytes, crc32(`${version} ${metadataStart} ${metadataEnd} ${annotationsAt} ${revisionAt}`, checksum));

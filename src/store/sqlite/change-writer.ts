@@ -1,6 +1,6 @@
 /**
- * Writes changes, and keeps all that follows from them in step: the index of current objects, canonical paths, survivors of
- * deletes, and what slices count. Part of the committer's transaction.
+ * Writes changes, and updates all that follows from them: the index of current objects, canonical paths, survivors of
+ * deletes, and the counts of slices. Part of the committer's transaction.
  *
  * I2 Revisions are gapless: each change takes the last one + 1, in queue order.
  * I4 `objects` names, for every key, the newest put in `changes`; a body stands there once.
@@ -26,7 +26,7 @@ export type Place = [resource: number, shard: string, cluster: string, namespace
 /** What a key holds; `bytes` of body. `versions`: how often it has changed since it was born. */
 export type Held = Counted & Version & Readonly<{ versions: number }>;
 
-/** Every so many versions of an object one is a milestone: so many steps a reader of the past makes at most (0004-lives.sql). */
+/** Every so many versions of an object one is a milestone: a reader of the past makes at most so many steps (0004-lives.sql). */
 const versionsPerMilestone = 16;
 
 export class ChangeWriter {
@@ -85,7 +85,7 @@ export class ChangeWriter {
     this.#resources.clear();
   }
 
-  /** Bytes have left the log. */
+  /** So many bytes have left the log. */
   shrink(bytes: number): void {
     this.#logBytes -= bytes;
   }
@@ -99,7 +99,7 @@ export class ChangeWriter {
     return row && heldOf(row);
   }
 
-  /** As `held`, and whether that is this very body. Bytes are compared where they are, and only when they are as many. */
+  /** As `held`, and whether it is this very body. Bytes are compared where they are, and only when their number is the same. */
   compare(place: Place, { bytes, version }: Body): Readonly<{ held: Held | undefined; isSame: boolean }> {
     const row = this.#statements.compare.get(bytes.length, version, bytes, ...place);
     return row === undefined ? { held: undefined, isSame: false } : { held: heldOf(row), isSame: row[6] === 1 };
@@ -146,7 +146,7 @@ export class ChangeWriter {
     return revision;
   }
 
-  /** The id of a type, given to it when it is first seen. */
+  /** The id of a type, assigned when it is first seen. */
   resource(resource: Resource): number {
     const text = formatResource(resource);
     const known = this.#resources.get(text);
@@ -174,7 +174,7 @@ export class ChangeWriter {
     this.#rewritten.push({ key: { ...key, shard }, revision, replaced });
   }
 
-  /** The life of a key goes on with that revision. */
+  /** The life of a key continues with this revision. */
   #age({ born, versions }: Pick<Held, 'born' | 'versions'>, revision: Revision): Pick<Held, 'born' | 'versions'> {
     if ((versions + 1) % versionsPerMilestone === 0) this.#statements.addMilestone.run(revision, born);
     return { born, versions: versions + 1 };
@@ -223,7 +223,7 @@ function prepare(database: Connection) {
   teachChecksums(database);
   const pluck = <Parameters extends unknown[], Result>(sql: string) => database.prepare<Parameters, Result>(sql).pluck();
   return {
-    // Of a current object the row stands, so the join finds it.
+    // The row of a current object exists, so the join finds it.
     held: database
       .prepare<
         Place,
@@ -273,7 +273,7 @@ function prepare(database: Connection) {
       Pick<Key, 'shard'> & Omit<Held, keyof Counted>
     >(/*sql*/ `SELECT shard, revision, born, versions FROM objects INDEXED BY objects_by_cluster
                WHERE cluster = ? AND resource = ? AND namespace = ? AND name = ? ORDER BY revision DESC LIMIT 1`),
-    // A seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be looked at.
+    // One seek for each type that the cluster has on any shard: without `types`, all its objects elsewhere would be read.
     anyOfCluster: pluck<[Pick<Key, 'shard' | 'cluster'>], number>(/*sql*/ `WITH RECURSIVE types (resource) AS (
                  SELECT min(resource) FROM objects INDEXED BY objects_by_cluster WHERE cluster = @cluster
                  UNION ALL

@@ -1,12 +1,12 @@
 /**
- * Looks for damage in a database that nobody writes to: first whether it is a sound file of SQLite's, then whether its tables agree with the
+ * Looks for damage in a database that nobody writes to: first whether it is a sound SQLite file, then whether its tables agree with the
  * change log, which is the truth.
  *
- *   quick      the structure of every page, that every row of the log is the one that was written, and counts. What a start does behind an
+ *   quick      the structure of every page, that every row of the log is the one that was written, and counts. A start does this after an
  *              unclean end.
  *   thorough   also that indexes name the rows they should, and that bodies have their digests
  *
- * Bounds: `problemsMax` of each step are told. Memory: the sums of the slices.
+ * Bounds: at most `problemsMax` of each step are reported. Memory: the sums of the slices.
  */
 import { addDigest, digestOf, emptyDigest, type Digest } from '../../domain/digest.js';
 import type { Key } from '../../domain/key.js';
@@ -21,7 +21,7 @@ export type Checked = Readonly<{ what: string; looked: number; problems: readonl
 
 const problemsMax = 20;
 
-/** Steps as they are done; behind one that finds the file itself unsound there is none. */
+/** Steps as they are done; after one that finds the file itself unsound there are no more. */
 export function* checkDatabase(database: Connection, { thorough }: Readonly<{ thorough: boolean }>): Generator<Checked> {
   const file = checked('file', (found) => checkFile(database, thorough, found));
   yield file;
@@ -38,7 +38,7 @@ export function* checkDatabase(database: Connection, { thorough }: Readonly<{ th
 
 type Found = (problem: string) => void;
 
-/** `look` answers how many it has looked at. */
+/** `look` returns how many it has looked at. */
 function checked(what: string, look: (found: Found) => number): Checked {
   const problems: string[] = [];
   const found = (problem: string): void => void (problems.length < problemsMax && problems.push(problem));
@@ -80,7 +80,7 @@ function checkObjects(database: Connection, found: Found): number {
 
 type SliceRow = Digest & { shard: string; resource: number; objects: number; bytes: number };
 
-/** I15: what a slice counts is what its objects come to. */
+/** I15: what a slice counts is the sum over its objects. */
 function checkSlices(database: Connection, found: Found): number {
   const sums = new Map<string, SliceRow>();
   const objects = database.prepare<[], Digest & { shard: string; resource: number; bytes: number }>(/*sql*/ `
@@ -151,7 +151,7 @@ function checkDigests(database: Connection, found: Found): number {
   return looked;
 }
 
-/** A canonical path is kept as long as its logical cluster has objects on the shard. */
+/** A canonical path exists as long as its logical cluster has objects on the shard. */
 function checkPaths(database: Connection, found: Found): number {
   const idle = database.prepare<[number], { shard: string; cluster: string; path: string }>(/*sql*/ `
     SELECT shard, cluster, path FROM paths AS p

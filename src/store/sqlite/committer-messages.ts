@@ -19,7 +19,7 @@ export type ToCommitter =
   | Readonly<{ kind: 'probe' }>
   | Readonly<{ kind: 'close' }>;
 
-/** `removed` that many and is not through; the walk of that number goes on. */
+/** Removed that many and is not done; the walk of that number goes on. */
 export type Unfinished = Readonly<{ kind: 'partial'; removed: number; walk: number }>;
 
 export type Decided =
@@ -37,25 +37,25 @@ export type PushDecision = PushOutcome | Unfinished;
 /** A change that nobody asked for by name. */
 export type Byproduct = Readonly<{ key: Key; revision: Revision; replaced: Revision }>;
 
-/** What the change of that revision did to the canonical path of its logical cluster. */
+/** How the change of that revision moved the canonical path of its logical cluster. */
 export type PathMove = MovedPath & Readonly<{ revision: Revision }>;
 
 /** What a commit has done. */
 export type Committed = Readonly<{
   revision: Revision;
-  /** One for each of the batch, in order. */
+  /** One for each item of the batch, in order. */
   decided: readonly Decided[];
   /** Survivors that were written again because their namesakes on another shard were deleted. */
   rewritten: readonly Byproduct[];
   /** What ends and removals have deleted. */
   swept: readonly Byproduct[];
   moves: readonly PathMove[];
-  /** Those it has changed. */
+  /** Those that it has changed. */
   shards: readonly ShardState[];
   slices: readonly SliceState[];
   links: readonly LinkState[];
   logBytes: number;
-  /** It has begun before the first of these changes, because counts of the one before could have run out. */
+  /** An epoch that began before the first of these changes, because the epoch before could have run out of counts. */
   begun: Epoch | undefined;
 }>;
 

@@ -1,4 +1,4 @@
-/** The committer's thread: takes one message at a time, answers each with one. It dies with the first bug it meets. */
+/** The committer's thread: receives one message at a time, answers each with one. It dies with the first bug it meets. */
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -55,7 +55,7 @@ function answer(message: ToCommitter): FromCommitter {
     case 'close':
       leave();
       failpoint('close.noted');
-      // The reader is still open, so closing does not do it; a copy of the database file alone is then a whole backup.
+      // The reader is still open, so closing makes no checkpoint; with this one a copy of the database file alone is a whole backup.
       database.pragma('wal_checkpoint(TRUNCATE)');
       failpoint('close.truncated');
       database.close();
@@ -75,7 +75,7 @@ function leave(): void {
   }
 }
 
-/** What the disk or SQLite refused is told; damage, and anything else, which is a bug, ends the thread. */
+/** Refusals of the disk or of SQLite are reported; damage, and anything else, which is a bug, ends the thread. */
 function refusalOf(error: unknown): { message: string; code: string } {
   if (isDamage(error)) throw new CacheError(`the store is damaged: ${error.message}`);
   if (!isRefusal(error)) throw error;

@@ -1,9 +1,9 @@
 /**
  * The only writer (D3): one transaction per batch, with the decision on each mutation and push inside it, in queue order.
  *
- * I3 A batch is durable before anyone hears of it. A batch that fails leaves no trace: what is held in
- *    memory is as before, and syncs under way are forgotten, for some of what they heard is lost. So are the removals that
- *    were in the batch: whoever asked is told.
+ * I3 A batch is durable before anyone learns of it. A batch that fails leaves no trace: memory
+ *    is as before, and syncs under way are forgotten, because some of their objects are lost. So are the removals that
+ *    were in the batch: their callers are answered.
  */
 import assert from 'node:assert/strict';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -85,13 +85,13 @@ export class Committer {
     return this.#committed(done);
   }
 
-  /** A compaction has taken that many bytes out of the log, and has noted so itself. */
+  /** A compaction has taken that many bytes out of the log, and has recorded it itself. */
   shrink(bytes: number): number {
     this.#writer.shrink(bytes);
     return this.#writer.logBytes;
   }
 
-  /** Writes something that means nothing. Throws what SQLite throws when the disk takes nothing. */
+  /** Writes something without meaning. Throws what SQLite throws when the disk takes nothing. */
   probe(): void {
     this.#statements.countProbe.run();
   }
@@ -112,7 +112,7 @@ export class Committer {
   #nextEpoch(nowMs: number): Epoch | undefined {
     const { revision } = this.#writer;
     if (this.#epoch === undefined || !isUsedUp(this.#epoch, revision)) return undefined;
-    // Two lives that began together do not come here, nine thousand million changes later, in one second.
+    // Two lives that began with one state do not get here, nine thousand million changes later, in one second.
     return beginEpoch(this.#database, this.#epoch, revision + 1, { nowMs, random: () => 0 });
   }
 
@@ -129,7 +129,7 @@ export class Committer {
 function prepare(database: Connection) {
   return {
     setMeta: database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = ?`),
-    // A page that would not change is not written, hence the count.
+    // A page that does not change is not written, hence the count.
     countProbe: database.prepare(
       /*sql*/ `INSERT INTO meta (name, value) VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1`,
     ),

@@ -1,9 +1,9 @@
 /**
- * Gives compaction its turns (compactor.ts): a step follows a commit as soon as the log is over a bound, and the next one when it has
- * rested so long that compaction keeps within its share of the writer's time. Every commit adds to what compaction is owed; while it is
+ * Gives compaction its turns (compactor.ts): a step follows a commit as soon as the log is over a bound, and the next one after a rest
+ * that keeps compaction within its share of the writer's time. Every commit adds to what compaction is owed; while it is
  * owed more than a step, steps come first and commits wait.
  *
- * A step is to take `stepMs`, or what it is owed up to `stepMsMax`, its sync to the disk included. How much of that is left to work in
+ * A step should take `stepMs`, or what it is owed up to `stepMsMax`, its sync to the disk included. How much of that is left for work
  * depends on the disk, so it is learnt from the steps before.
  *
  *   idle ──over a bound──▶ stepping ──owed nothing──▶ resting ──timer──▶ stepping      The timer of idle finds what has become too old,
@@ -21,17 +21,17 @@ export type CompactionParts = Readonly<{
   state: () => LogState;
   /** The newest revision older than tombstones are kept. */
   agedTombstones: () => Revision;
-  /** Nobody may read below that any more: the committer may take it out from now on. */
+  /** Nobody may read below `compacted` any more: the committer may remove it from now on. */
   raise: (compacted: Revision) => void;
-  /** Has the committer take a step; `stepped` or `failed` follows. */
+  /** Makes the committer take a step; `stepped` or `failed` follows. */
   step: (order: CompactionOrder) => void;
 }>;
 
 const stepMs = 5;
 const stepMsMax = 20;
-/** Of a step's time, what it works before it is written to the disk: at first, at least and at most. */
+/** The part of a step's time that it works before it is written to the disk: at first, at least and at most. */
 const workPart = { first: 0.25, min: 0.05, max: 0.8 };
-/** What grows old, and a disk that takes writes again, is noticed this fast. */
+/** Changes that grow old, and a disk that takes writes again, are noticed this fast. */
 const idleMsMax = 1_000;
 /** … and in this part of the history's age. */
 const idlePart = 0.02;
@@ -40,7 +40,7 @@ export class CompactionSchedule {
   readonly #parts: CompactionParts;
   readonly #limits: HistoryLimits;
   readonly #idleMs: number;
-  /** At first nobody knows what the life before has left undone. */
+  /** At first nobody knows what the previous life has left undone. */
   #isSettled = false;
   #rememberedFrom: Revision = 0;
   #state: 'idle' | 'stepping' | 'resting' | 'closed' = 'idle';
@@ -78,7 +78,7 @@ export class CompactionSchedule {
     this.#rememberedFrom = tombstonesFrom;
     this.#owedMs = Math.max(0, this.#owedMs - elapsedMs);
     const { upTo, compacted, share } = this.#decide();
-    // Files that somebody's reading keeps long are tried again no faster, however young the history must be.
+    // Files that a reader keeps long are tried again no faster, however young the history must be.
     if (done && upTo === compacted) this.#rest(settled ? this.#idleMs : idleMsMax);
     else if (this.#owedMs >= stepMs) this.#step(upTo);
     else this.#wait('resting', elapsedMs * (1 / share - 1));
@@ -134,7 +134,7 @@ export class CompactionSchedule {
   }
 }
 
-/** A step that had to be cut short took so many times what it was to take. */
+/** From a step that took `times` as long as it should. */
 function learnt(part: number, times: number): number {
   const next = times > 1.2 ? part * 0.8 : times < 0.8 ? part * 1.1 : part;
   return Math.min(workPart.max, Math.max(workPart.min, next));

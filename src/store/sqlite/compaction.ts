@@ -1,15 +1,15 @@
 /**
- * Takes out of the change log what no reader above the compacted revision C can need, in small steps in the committer's
+ * Removes from the change log what no reader above the compacted revision C can need, in small steps in the committer's
  * thread. A row goes when what superseded it is at or below C, never by its own age:
  *
  *   revision   10 put a ── 25 put a ── 31 delete a        C = 25: row 10 goes, row 25 stays (superseded by 31).
  *                 └ replaced by 25  └ replaced by 31      C = 31: row 25 goes, row 31 stays as a tombstone of `a`.
  *
- * I5 A live object's row never goes. I6 C never falls; a step that was cut short is taken again without harm.
- * When nothing is left to take out, a step gives pages of the file back that are free, until an eighth of it at most is: what is
+ * I5 A live object's row never goes. I6 C never falls; a step that was cut short is repeated without harm.
+ * When nothing is left to remove, a step gives free pages of the file back, until at most an eighth of it is free: what is
  * written next uses those.
  *
- * Bounds: a step works for `budgetMs` and one page of rows, its transaction's end not counted; what it costs does not depend on how
+ * Bounds: a step works for `budgetMs` and one page of rows, its transaction's end not counted; its cost does not depend on how
  * many tombstones there are, because they are counted once and leave oldest first.
  */
 import { performance } from 'node:perf_hooks';
@@ -25,11 +25,11 @@ export type CompactionOrder = Readonly<{ upTo: Revision; tombstonesUpTo: Revisio
 /** `bytes` of bodies have left the log. Deletes above `tombstonesFrom` are all remembered. */
 export type CompactionStep = Readonly<{ compacted: Revision; tombstonesFrom: Revision; bytes: number; done: boolean }>;
 
-/** Rows passed between two looks at the time, unless they are large. */
+/** Rows between two looks at the time, unless they are large. */
 const pageRows = 32;
 const pageBytes = 512 * 1024;
 
-/** The part of the file that may be free, and pages that always may. */
+/** The part of the file that may be free, and how many pages always may. */
 const freePart = 1 / 8;
 const freePagesMin = 1024;
 /** Pages given back between two looks at the time. */
@@ -89,7 +89,7 @@ export class Compaction {
     const passed: Passed[] = [];
     let bytes = 0;
     for (const row of this.#statements.passed.all(from, upTo, pageRows)) {
-      // What it replaced is about to go: a damaged row would name another.
+      // What it replaced is about to go, and a damaged row would name another.
       sound(row);
       if (row.replaced > 0) this.#statements.remove.run(row.replaced);
       if (row.kind === tombstone) this.#bury(row.revision);
@@ -124,7 +124,7 @@ export class Compaction {
     return { upTo: isEnd ? Math.max(upTo, aged) : upTo, done: isEnd };
   }
 
-  /** Gives a few free pages back; says whether no more are to be. */
+  /** Gives a few free pages back; returns whether that is all. */
   #giveBack(): boolean {
     const free = this.#pragma('freelist_count');
     const allowed = Math.max(freePagesMin, this.#pragma('page_count') * freePart);

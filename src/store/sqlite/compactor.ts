@@ -1,5 +1,5 @@
 /**
- * Decides how far the change log may be compacted (D4) and how much of the writer's time that may take. Pure; the schedule asks it.
+ * Decides how far the change log may be compacted (D4) and how much of the writer's time that may take. Pure; the schedule calls it.
  *
  *   over its bounds by    0 ──────────── a twentieth ────────── a tenth
  *   compaction's share    a tenth ─ rising ─ nine tenths ─────▶            Writers wait for it: the log stops growing.
@@ -37,12 +37,12 @@ export type Allowed = Readonly<{ upTo: Revision; share: number }>;
 
 const shareMin = 0.1;
 const shareMax = 0.9;
-/** What is only old does not grow because somebody writes: writers wait for half the time at most. */
+/** Changes that are only old do not grow with every write: writers wait for half the time at most. */
 const agedShareMax = 0.5;
-/** Over a bound by so much, compaction has its greatest share, and nothing holds it back. */
+/** This far over a bound, compaction has its greatest share, and nothing holds it back. */
 const urgentExcess = 0.05;
 const commitBytesPart = 0.025;
-/** How many bytes a change has is known on average only: C rises by no more at once when bytes ask for it. */
+/** Only an average of the bytes of a change is known: C rises by no more at once when bytes ask for it. */
 const byBytesMax = 256;
 
 export function decideCompaction(state: LogState, limits: HistoryLimits): Allowed {
@@ -58,7 +58,7 @@ export function decideCompaction(state: LogState, limits: HistoryLimits): Allowe
   return { upTo, share: Math.max(shareOf(grown, shareMax), shareOf(aged, agedShareMax)) };
 }
 
-/** What one commit may bring, so that it does not carry the log far over its bound. */
+/** What one commit may add, so that it does not carry the log far over its bound. */
 export function commitBytesMax({ historyBytesMax }: HistoryLimits): number {
   return Math.max(1, Math.floor(historyBytesMax * commitBytesPart));
 }

@@ -1,6 +1,6 @@
 /**
- * A database that is not what was written: it is set aside, whole and with its log, and neither served nor deleted. What becomes of the store is
- * for an operator to say, because an empty one would look like the truth.
+ * A database that is not what was written: it is moved out of the way, whole and with its log, and neither served nor deleted. An operator
+ * decides about the store, because an empty one would look like the truth.
  */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
@@ -23,13 +23,13 @@ export class DamagedStore extends CacheError {
 /** What a check has found. */
 export class Unsound extends CacheError {}
 
-/** Whether it says that the file is none of SQLite's, or a broken one; not that the disk is full or fails, or somebody else has it. */
+/** Whether the error means that the file is not SQLite's, or broken; not that the disk is full or fails, or that another has the file open. */
 export function isDamage(error: unknown): error is Error {
   const code = (error as { code?: unknown }).code;
   return error instanceof Unsound || (typeof code === 'string' && (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB'));
 }
 
-/** What could be opened, or what could not because it is damaged. */
+/** What was opened, or the damage that kept it from opening. */
 export async function unlessDamaged<T>(opening: Promise<T>): Promise<T | DamagedStore> {
   try {
     return await opening;
@@ -45,7 +45,7 @@ export function setDamagedAside(directory: string, problem: string, nowMs: numbe
   return new DamagedStore(join(directory, name), problem);
 }
 
-/** One that a start before has set aside, with its log, and that nobody has taken away. */
+/** One that an earlier start has moved out of the way, with its log, and that is still there. */
 export function damagedBefore(directory: string): DamagedStore | undefined {
   const name = namesOf(directory, damaged).at(-1);
   if (name !== undefined && bytesOf(join(directory, databaseName)) === undefined) setAside(directory, name);

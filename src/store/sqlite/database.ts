@@ -12,7 +12,7 @@ const sqliteVersionMin = [3, 51, 3] as const;
 const pageBytes = 8192;
 const pageCacheKiB = 8192;
 const walPagesBeforeCheckpoint = 2000;
-/** What the file of the write-ahead log is cut to when it starts over. */
+/** What the write-ahead log's file is cut to when it starts over. */
 export const walKeptBytes = walPagesBeforeCheckpoint * pageBytes;
 export const busyTimeoutMs = 5000;
 
@@ -51,7 +51,7 @@ export function assertSqliteVersion(version: string): void {
   }
 }
 
-/** Whether the disk or SQLite refused something; what else is thrown is a bug. */
+/** Whether the disk or SQLite refused something; any other error is a bug. */
 export function isRefusal(error: unknown): error is Error & { code: string } {
   const code = (error as { code?: unknown }).code;
   return typeof code === 'string' && code.startsWith('SQLITE_');

@@ -1,8 +1,8 @@
 /**
- * Decides what the committer is asked, one after the other, inside its transaction: what a mutation or a push comes to, given who
+ * Decides what the committer is asked, one after the other, inside its transaction: the result of a mutation or a push, given who
  * has the shard, what the key holds and what is under way.
  *
- * I20 Only who has a shard speaks for it, in queue order (fence.ts). Where a shard changes its via, what was synced of it no longer
+ * I20 Only who has a shard speaks for it, in queue order (fence.ts). When a shard changes its via, what was synced of it no longer
  *     counts and syncs under way are forgotten; its objects stay until the new via has ended its own sync.
  */
 import assert from 'node:assert/strict';
@@ -52,7 +52,7 @@ export class Decider {
     return this.#swept;
   }
 
-  /** Begins a commit of so many. */
+  /** Begins a commit of so many items. */
   open(asked: number): void {
     this.#swept = [];
     this.#asked = asked;
@@ -102,7 +102,7 @@ export class Decider {
     return written(writer.delete(key, place, held), held.revision);
   }
 
-  /** A pusher that comes for its shard begins anew: a sync that another connection left unfinished is none of its own. */
+  /** A pusher that comes for its shard starts over: a sync that another connection left unfinished does not count. */
   #acquire(arrival: PushOf<'acquire'>): Decided {
     const { fence, underWay } = this.#parts;
     const { shard } = arrival;
@@ -111,7 +111,7 @@ export class Decider {
     return decided;
   }
 
-  /** What was told by the neighbour that a shard had is no start for another one. */
+  /** A sync of the shard's former via is void for the new one. */
   #moved<T>(shard: ShardName, change: () => T): T {
     const { fence, slices, underWay } = this.#parts;
     const viaNow = (): Via | undefined => fence.known(shard)?.via;
@@ -208,14 +208,14 @@ export class Decider {
     const id = writer.resource(slice.resource);
     const sync = underWay.running(slice.shard, id);
     if ((sync ?? resumed) === undefined && filterHash !== '' && slices.hashOf(slice, id) === filterHash) return this.#synced(push, id);
-    // A full sync with another walk, or none, is another one, which began meanwhile.
+    // A full sync with another walk, or none, is another sync, which began meanwhile.
     if (sync === undefined || (resumed !== undefined && sync.walk?.number !== resumed)) return unbegun;
     if (push.buckets === noBuckets) {
       underWay.forget(slice.shard, id);
       return this.#synced(push, id);
     }
     sync.walk ??= underWay.walk(sync.marks, [{ id, slice }], push.buckets);
-    // What held little before this commit is followed by others of its lane: it must be through.
+    // If the slice held little before this commit, others of its lane follow in the same commit: it must finish.
     const held = slices.objectsOf(slice, id);
     const decided = this.#step(sync.walk, held <= littleMax + this.#asked ? held : 0);
     if (decided.kind === 'partial') return decided;
@@ -273,7 +273,7 @@ export class Decider {
     return unchanged;
   }
 
-  /** Objects that are written or synced while the removal is under way stay: they are of the life after it. */
+  /** Objects that are written or synced while the removal is under way stay: they belong to the life after it. */
   #beginRemoval(range: SliceRange): Decided {
     const { slices, writer, underWay } = this.#parts;
     underWay.forgetRange(range);

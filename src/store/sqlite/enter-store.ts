@@ -1,11 +1,11 @@
 /**
- * From the files in a data directory to a database that the committer can open: goes on with a restore, looks for damage behind an end that was
- * no end, keeps a copy from before a migration, and begins a life. The lock is held.
+ * From the files in a data directory to a database that the committer can open: finishes a restore, looks for damage after an unclean
+ * end, keeps a copy from before a migration, and begins a life. The lock is held.
  *
  *   small                checked thoroughly
  *   closed cleanly       not checked
  *   not closed           checked quickly, if it is no larger than `startCheckBytesMax`
- *   damaged              set aside; no store opens here until an operator has put one back, or has taken the damaged one away
+ *   damaged              moved out of the way; no store opens here until an operator has put one back, or has taken the damaged one away
  */
 import { join } from 'node:path';
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -23,7 +23,7 @@ import { bytesOf, databaseName, namesOf } from './store-files.js';
 
 export type EnterParts = EpochParts & Readonly<{ log: Log; startCheckBytesMax: number }>;
 
-/** 100 to 300 ms of work, by how small the objects are. */
+/** 100 to 300 ms of work, depending on how small the objects are. */
 const smallBytesMax = 8 * 1024 * 1024;
 
 const olderSchema = `${databaseName}.schema-`;
@@ -45,7 +45,7 @@ export async function enterStore(directory: string, migrations: string, parts: E
   }
 }
 
-/** Through a connection that only reads, so that what is damaged stays as it was found. */
+/** Through a connection that only reads, so that a damaged file stays as it was found. */
 function checkAtStart(file: string, migrations: string, { log, startCheckBytesMax }: EnterParts): void {
   const database = openReader(file);
   try {
@@ -90,7 +90,7 @@ async function migrateAndBegin(directory: string, migrations: string, parts: Ent
   }
 }
 
-/** One copy is kept, that of before the last migration, until an operator removes it. */
+/** One copy is kept, from before the last migration, until an operator removes it. */
 function dropCopies(directory: string, kept: string): void {
   for (const name of namesOf(directory, olderSchema)) if (name !== kept) removeDatabase(join(directory, name));
 }

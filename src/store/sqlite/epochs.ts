@@ -4,12 +4,12 @@
  *   epoch 217000123 from 1 ────────┐ epoch 217086554 from 501 ────▶ revision
  *         count = nonce + 1 … 500  │       count = nonce + 1 …
  *
- * An epoch is one life of a store, from start to start. Whatever brings an older state back (an old file, a snapshot of the volume, recovery) comes
- * with a start, so that what was written in the life that is lost has an epoch or a count that this store never gave.
+ * An epoch is one life of a store, from start to start. An older state (an old file, a snapshot of the volume, recovery) always comes back
+ * with a start, so what was written in the lost life has an epoch or a count that this store never gave.
  *
  * I1 A resourceVersion is ours exactly when its epoch is and its count lies in the range of that epoch.
  * I21 No resourceVersion is given twice. Of two starts from one state the later has the higher epoch, by the clock. Within `spread` seconds of
- *     each other, or without a clock, they differ by chance; should they not, their counts begin at different nonces.
+ *     each other, or without a clock, they differ by chance; if they do not, their counts begin at different nonces.
  */
 import { CacheError } from '../../domain/errors.js';
 import type { Located, Revision } from '../../domain/revision.js';
@@ -33,9 +33,9 @@ const commitChangesMax = 1_000_000;
 
 const startMs = Date.UTC(2020, 0, 1);
 const epochMin = 10 ** (epochDigits - 1);
-/** With any count behind it, below 2^63. */
+/** Below 2^63 with any count after it. */
 const epochMax = 922_337_202;
-/** The year 2045 in seconds since 2020: a clock beyond it would use the epochs up, so it is not believed. */
+/** The year 2045 in seconds since 2020: a clock beyond it would use up the epochs, so it is not believed. */
 const clockMax = (Date.UTC(2045, 0, 1) - startMs) / 1000;
 const spread = 10_000;
 /** Beyond the clock's part of the epochs, what is left lasts for a million starts. */
@@ -78,7 +78,7 @@ export class Epochs {
     this.#epochs.push(epoch);
   }
 
-  /** Of an object that never changes it is the same in every life: an epoch that began since says nothing of older revisions. */
+  /** The text of an object that never changes is the same in every life: a later epoch does not rename older revisions. */
   format(revision: Revision): string {
     const epoch = this.#epochs[this.#placeOf(revision)];
     if (epoch === undefined) throw new Error('a store has at least one epoch');

@@ -1,18 +1,18 @@
 /**
- * Which via and which term has a shard, and which shards were removed: the table `shards`, held in memory as well. Decided
- * in the committer, in queue order, so that nothing of an older process, or of a neighbour that has lost the shard, slips in behind a
- * newer claim. Which of two claims has it, and what a pusher is given that comes, is judged in domain/claim.ts.
+ * Which via and which term has a shard, and which shards were removed: the table `shards`, held in memory as well. The committer
+ * decides in queue order, so that nothing of an older process, or of a neighbour that has lost the shard, slips in after a
+ * newer claim. domain/claim.ts decides which of two claims has it, and which term a pusher gets that comes.
  *
  *   known                      a pusher of 7     a link at S        a plain write
  *   nothing                    fenced            fenced             makes it local, plain, term 1
  *   local, 7                   passes            fenced             passes
  *   local, another             fenced            fenced             passes
- *   via S, whatever number     fenced            passes             refused, or takes it with the next term
+ *   via S, whatever term       fenced            passes             refused, or takes it with the next term
  *   nobody's, of another cache fenced            fenced             refused, or takes it with the next term
  *   removed, or nobody's       fenced            fenced             makes it local, plain, with the next term
  *
- * I14 The order of what is known of a shard never falls (R1), until that is forgotten. Bound: one entry per shard that was ever claimed, written to
- * or removed, and not forgotten.
+ * I14 The order of what is known of a shard never falls (R1), until the shard is forgotten. Bound: one entry per shard that was ever claimed,
+ * written to or removed, and not forgotten.
  */
 import {
   arrived,
@@ -40,7 +40,7 @@ export class Fence {
   readonly #shards: Map<ShardName, ShardState>;
   /** The id of this cache, the origin of what becomes local. */
   readonly #own: string;
-  /** What the commit under way has changed, as it was. */
+  /** What the commit under way has changed, as it was before. */
   readonly #before = new Map<ShardName, ShardState | undefined>();
 
   constructor(database: Connection) {
@@ -62,7 +62,7 @@ export class Fence {
     return { kind: 'acquired', term: state.term };
   }
 
-  /** Undefined when the claim takes the shard, or stands. */
+  /** Undefined when the claim takes the shard, or stands already. */
   claim(claim: Claim): Fenced | undefined {
     const known = this.#shards.get(claim.shard);
     const verdict = judgeClaim(known, claim);
@@ -94,7 +94,7 @@ export class Fence {
     this.#set(removedAt(this.#own, this.#shards.get(shard), { shard, nowMs }));
   }
 
-  /** Undefined when nothing is known of it any more: it was removed, and holds nothing. */
+  /** Undefined when the shard is forgotten: it was removed, and holds nothing. */
   forget(shard: ShardName, holds: boolean): Fenced | undefined {
     const known = this.#shards.get(shard);
     if (known?.removed !== true || holds) return { kind: 'fenced', holder: known };
@@ -104,7 +104,7 @@ export class Fence {
     return undefined;
   }
 
-  /** Another cache is on the via of the shard: it is nobody's until somebody reports on it. */
+  /** Another cache is at the other end of the shard's via: the shard is nobody's until somebody claims it. */
   leaveVia(shard: ShardName): void {
     const known = this.#shards.get(shard);
     if (known !== undefined) this.#set({ ...known, via: undefined });

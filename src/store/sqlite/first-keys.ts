@@ -1,16 +1,16 @@
 /**
- * The first keys behind a position, out of several runs of keys that are each in order: none of them is read further than the others
- * leave room for.
+ * The first keys after a position, out of several runs of keys that are each in order. No run is read further than the
+ * others need.
  *
  *   run 1   a c e g i k …
- *   run 2   b c d ┊              first 4: a b c d; from now on nobody reads behind d
+ *   run 2   b c d ┊              first 4: a b c d; from now on nobody reads beyond d
  *
- * Invariant: of every run that was added, all up to `last` is here.
+ * Invariant: of every run that was added, all keys up to `last` are here.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
 
-/** A key and the revision it held; undefined when that is not to be found. */
+/** A key and the revision it held; undefined when that cannot be found. */
 export type Held = Readonly<{ key: Key; revision: Revision | undefined }>;
 
 export class FirstKeys {

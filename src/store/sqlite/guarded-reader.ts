@@ -1,5 +1,5 @@
 /**
- * The reading connection, which says when it meets damage: what it read is answered with the error, and the store ends, so that nothing more of it is
+ * The reading connection, which reports damage: the reader gets the error, and the store ends, so that nothing more of it is
  * served. The start that follows finds a store that was not closed, and checks it.
  */
 import { isDamage } from './damage.js';

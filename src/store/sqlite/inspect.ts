@@ -1,4 +1,4 @@
-/** Opens a database to look at it and nothing else: what it is, and whether it is sound. */
+/** Opens a database only to inspect it: what it is, and whether it is sound. */
 import { join } from 'node:path';
 import { CacheError } from '../../domain/errors.js';
 import { checkDatabase, type Checked } from './check.js';
@@ -13,12 +13,12 @@ import { bytesOf, databaseName } from './store-files.js';
 
 export type Inspected = Readonly<{
   schema: number;
-  /** Undefined for a schema of before: only a start that migrates it can read more of it than SQLite does. */
+  /** Undefined for an older schema: only a start that migrates it can read more of it than SQLite does. */
   resourceVersion: string | undefined;
   checks: readonly Checked[];
 }>;
 
-/** The store in a directory, which nobody may have open: a copy of one that is written to can be made and checked instead. Throws a CacheError. */
+/** The store in a directory, which nobody may have open; of one that is written to, check a copy instead. Throws a CacheError. */
 export function inspectStopped(directory: string, migrations: string, how: Readonly<{ thorough: boolean }>): Inspected {
   if (bytesOf(join(directory, databaseName)) === undefined) throw new CacheError(`there is no store in ${directory}`);
   const lock = lockStore(directory);

@@ -4,9 +4,9 @@
  *
  *   jobs  [ 300 pushes: 120 taken │ 180 wait ][ 40 pushes ]      A job may be spread over several commits; it is answered
  *                                                                when all of it is decided.
- * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what stands behind it waits until it is through, which may
- * take several commits. Between them the job is put back in front. The end of a slice that holds little is through at once (sweep.ts), and
- * nothing waits for it. A pusher that comes for the shard that an `end` goes over is sent ahead of that once more: if it has the shard, the `end` is
+ * A sweep (an end, a clear, a drop) is the last of its lane in a batch: what follows it waits until it is done, which may
+ * take several commits. Between them the job is put back in front. The end of a slice that holds little is done at once (sweep.ts), and
+ * nothing waits for it. A pusher that comes for the shard of a running `end` is also sent ahead of that `end`: if it gets the shard, the `end` is
  * void and nothing waits for it. It is answered in its own place. A link's claims keep their places: what came before them is true of the
  * term before.
  *
@@ -30,7 +30,7 @@ export type PushJob = {
   taken: number;
   /** The sweep under way, and what it has removed so far. */
   sweep: Readonly<{ walk: number; removed: number }> | undefined;
-  /** The walk that it was sent ahead of. */
+  /** The walk that it was also sent ahead of. */
   aheadOf: number | undefined;
 };
 
@@ -42,10 +42,10 @@ export type Part = MutationJob | PushPart;
 /** How much a batch may take; a mutation counts by its weight. */
 export type Allowance = { mutations: number; bytes: number };
 
-/** How many objects a slice holds, as it is published: nothing is under way to the committer when a batch is taken. */
+/** How many objects a slice holds, as published: nothing is under way to the committer when a batch is taken. */
 export type ObjectsOf = (slice: Slice) => number;
 
-/** Whether there is room for it in the batch; then it has it. */
+/** Whether there is room for the item in the batch; if so, the room is taken. */
 type Admit = (item: Mutation | Push, weight: number) => boolean;
 
 export class Lane {
@@ -74,7 +74,7 @@ export class Lane {
     for (const item of items) this.#bytes += sizeOf(item);
   }
 
-  /** The sweep that was taken last is not through. */
+  /** The last sweep that was taken is not done. */
   putBack(job: PushJob): void {
     if (job.taken === job.pushes.length) this.#jobs.unshift(job);
     job.taken -= 1;
@@ -83,8 +83,8 @@ export class Lane {
   }
 
   /**
-   * Moves into `parts` what `share` allows, but at least one if `left` or an empty batch allows it, and takes it off `left`. Says
-   * whether the lane would take another share.
+   * Moves into `parts` what `share` allows, but at least one item if `left` or an empty batch allows it, and subtracts it from `left`. Returns
+   * whether the lane could use another share.
    */
   take(parts: Part[], share: Readonly<Allowance>, left: Allowance): boolean {
     const taken: Allowance = { mutations: 0, bytes: 0 };
@@ -156,7 +156,7 @@ export function askedOf(part: Part): readonly Asked[] {
   return part.kind === 'mutation' ? [part.mutation] : part.asked;
 }
 
-/** Bytes that wait with it: its body and an allowance for its key. */
+/** The bytes that it keeps waiting: its body and an allowance for its key. */
 export function sizeOf(item: Mutation | Push): number {
   const keyBytes = 256;
   return keyBytes + (item.kind === 'put' || item.kind === 'upsert' ? item.body.bytes.length : 0);
@@ -205,7 +205,7 @@ function isComingFor({ pushes }: PushJob, shard: ShardName): boolean {
   return pushes.every((push) => push.kind === 'acquire' && push.shard === shard);
 }
 
-/** How many objects a push may delete: what it counts in a commit. A sweep that may delete so many as a step may take more than one. */
+/** How many objects a push may delete: what it counts as in a commit. A sweep that may delete as many as a step may take several commits. */
 function deletesOf(push: Push, { sweep }: PushJob, objectsOf: ObjectsOf): number {
   if (!isSweeping(push)) return 0;
   const held = push.kind === 'end' && sweep === undefined ? objectsOf(push.slice) : Infinity;

@@ -2,7 +2,7 @@
  * A store's life: its birth, its epochs, and what it holds when it is opened. Runs before the committer does, with the
  * lock held, and leaves a database that every other file here may rely on.
  *
- * Bound: an epoch for each start behind which something was written that is still here or remembered.
+ * Bound: an epoch for each start after which something was written that is still here or remembered.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
 import type { Revision } from '../../domain/revision.js';
@@ -13,7 +13,7 @@ import { readCacheId, readMeta } from './meta.js';
 export type Life = Readonly<{
   /** Made once, at birth; a copy has it too. */
   cacheId: string;
-  /** The last one has begun now. */
+  /** The last one begins now. */
   epochs: readonly Epoch[];
   revision: Revision;
   compacted: Revision;
@@ -32,7 +32,7 @@ export function begin(database: Connection, parts: EpochParts): Life {
       const revision = readMeta(database, 'revision');
       const last = readEpochs(database).at(-1);
       dropEpochs(database, revision);
-      // What is there without an epoch has had a resourceVersion of another form, which nobody is to take for one of now.
+      // What is there without an epoch had resourceVersions of another form, which nobody may mistake for present ones.
       beginEpoch(database, last, last === undefined ? 1 : revision + 1, parts);
       failpoint('epoch.before');
       return {
@@ -48,12 +48,12 @@ export function begin(database: Connection, parts: EpochParts): Life {
   return life;
 }
 
-/** A store of an older schema may have had no id when it was migrated: what is local has its origin here. */
+/** A store of an older schema may have had no id when it was migrated: what is local gets its origin here. */
 function noteOrigins(database: Connection): void {
   database.prepare(/*sql*/ `UPDATE shards SET origin = ? WHERE via = 'local' AND origin = ''`).run(readCacheId(database));
 }
 
-/** Within a transaction: the epoch that counts from `firstRevision` on. */
+/** Within a transaction: begins the epoch that counts from `firstRevision` on. */
 export function beginEpoch(database: Connection, last: Epoch | undefined, firstRevision: Revision, parts: EpochParts): Epoch {
   const epoch = { epoch: nextEpoch(last?.epoch ?? 0, parts), firstRevision, nonce: nextNonce(parts) };
   database
@@ -71,7 +71,7 @@ export function noteOpen(database: Connection, isOpen: boolean): void {
   database.prepare(/*sql*/ `UPDATE meta SET value = ? WHERE name = 'open'`).run(isOpen ? 1 : 0);
 }
 
-/** A clock that was set back since counts what was noted ahead of it as noted now: else nothing would age until it is there again. */
+/** If the clock was set back since, times ahead of it count as now: otherwise nothing would age until the clock is there again. */
 function forgetFuture(database: Connection, nowMs: number): void {
   database.prepare(/*sql*/ `UPDATE moments SET at_ms = @nowMs WHERE at_ms > @nowMs`).run({ nowMs });
   database.prepare(/*sql*/ `UPDATE slices SET changed_ms = @nowMs WHERE changed_ms > @nowMs`).run({ nowMs });
@@ -82,7 +82,7 @@ export function randomDigits(digits: number, random: () => number): string {
   return Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
 }
 
-/** What a store of today has and one of before may not. */
+/** What every store needs and an older one may lack. */
 function bear(database: Connection, random: () => number): void {
   const born = { revision: 0, compacted: 0, tombstones_from: 0, log_bytes: 0, open: 0, cache_id: randomDigits(cacheIdDigits, random) };
   for (const [name, value] of Object.entries(born)) {
@@ -91,8 +91,8 @@ function bear(database: Connection, random: () => number): void {
 }
 
 /**
- * Drops epochs that nobody can hold a resourceVersion of, because nothing was written in them, and those of which nothing is left: no row, and no
- * revision behind which deletes are still remembered. A resourceVersion of theirs is then foreign, which comes to the same: 410.
+ * Drops epochs of which nobody can hold a resourceVersion, because nothing was written in them, and those of which nothing is left: no row, and no
+ * revision since which deletes are still remembered. Their resourceVersions are then foreign, with the same result: 410.
  */
 function dropEpochs(database: Connection, revision: Revision): void {
   const epochs = readEpochs(database);
@@ -103,7 +103,7 @@ function dropEpochs(database: Connection, revision: Revision): void {
   const drop = database.prepare(/*sql*/ `DELETE FROM epochs WHERE epoch = ?`);
   epochs.forEach(({ epoch, firstRevision }, i) => {
     const end = (epochs[i + 1]?.firstRevision ?? revision + 1) - 1;
-    // An empty store has a resourceVersion too, that of its birth.
+    // An empty store has a resourceVersion too, the one of its birth.
     const isUnused = end < firstRevision && i > 0;
     if (isUnused || (end < remembered && anyRow.get(firstRevision, end) === undefined)) drop.run(epoch);
   });

@@ -1,16 +1,16 @@
 /**
- * The links of this cache: which cache is at the other end of each, and up to where that has sent everything (the table `links`,
+ * The links of this cache: which cache is at the other end of each, and the position up to which that has sent everything (the table `links`,
  * held in memory as well).
  *
- * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 No two children have one id: the one that
- *     a child came with last is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them no new child
- *     is met, and those that are known come in as ever.
+ * I18 A position is that of the cache the link last met: another one at its other end voids it. I19 No two children have one id: the last
+ *     that a child came with is that child's, until it comes with another or is forgotten. Bound: `linksMax` rows; beyond them new children
+ *     are refused, and known ones come in as before.
  */
 import { leftLink, linksMax, type LinkState } from '../../domain/push.js';
 import { childOf, type Neighbour } from '../../domain/via.js';
 import type { Connection } from './database.js';
 
-/** `first`: there was none before. */
+/** `first`: there was no link before. */
 export type Meeting = Readonly<
   { kind: 'same' } | { kind: 'first' } | { kind: 'another' } | { kind: 'bound'; name: string } | { kind: 'full' }
 >;
@@ -18,7 +18,7 @@ export type Meeting = Readonly<
 export class LinkTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #links: Map<Neighbour, LinkState>;
-  /** What the commit under way has changed, as it was. */
+  /** What the commit under way has changed, as it was before. */
   readonly #before = new Map<Neighbour, LinkState | undefined>();
 
   constructor(database: Connection) {
@@ -38,7 +38,7 @@ export class LinkTable {
     return { kind: known === undefined ? 'first' : 'another' };
   }
 
-  /** What a link that was forgotten reaches is nothing. */
+  /** A position of a forgotten link is dropped. */
   reach(neighbour: Neighbour, position: string): void {
     const known = this.#links.get(neighbour);
     if (known !== undefined && known.position !== position) this.#set({ ...known, position });

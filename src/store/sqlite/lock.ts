@@ -10,7 +10,7 @@ import { lockName } from './store-files.js';
 
 export type Lock = Readonly<{ release: () => void }>;
 
-/** Throws a CacheError when a server, or whoever else, holds the directory. */
+/** Throws a CacheError when a server, or any other process, holds the directory. */
 export function lockStore(directory: string): Lock {
   const file = join(directory, lockName);
   ensurePrivate(file);

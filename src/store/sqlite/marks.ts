@@ -1,16 +1,16 @@
 /**
- * Which objects of a slice, or of a shard, were spoken of since a revision: what was not is to be removed. Kept in memory while
+ * Which objects of a slice, or of a shard, were synced since a revision: the others are to be removed. Kept in memory while
  * a sync is under way.
  *
  *   start = 20      12  confirmed unchanged ── stays                      I13 What was written since `start` stays, without being
  *                   17 ─────────────────────── goes                           remembered: its revision is above.
  *                   23  written since ──────── stays
- *                   24  17 written again because a namesake elsewhere went ── goes: nobody spoke of it
+ *                   24  17 written again because a namesake elsewhere went ── goes: nobody synced it
  *
- * Revisions are only ever added, so that a commit that failed is undone by its own. A confirmation that failed with it counts
- * nevertheless: the object stays until a sync says otherwise.
+ * Revisions are only ever added, so `undo` of a failed commit drops the commit's own revisions. A confirmation that failed with the commit
+ * still counts: the object stays until a sync leaves it out.
  *
- * Bound: one integer per object that was confirmed, and per time the store wrote one again.
+ * Bound: one integer per object that was confirmed, and per object that the store wrote again.
  */
 import type { Revision } from '../../domain/revision.js';
 
@@ -24,7 +24,7 @@ export class Marks {
     this.#start = start;
   }
 
-  /** The object of this revision is as it should be. */
+  /** The object of this revision was synced unchanged. */
   confirm(revision: Revision): void {
     if (revision <= this.#start || this.#rewritten.has(revision)) this.#confirmed.add(revision);
   }

@@ -1,10 +1,10 @@
 /**
  * Brings a database to the newest schema, forward only, all steps in one transaction. `user_version` counts the steps
- * taken. A database from a newer release is refused: nobody has told us how to read it. One that an older release made without
+ * taken. A database from a newer release is refused, because this one cannot read it. One that an older release made without
  * `auto_vacuum` is rewritten first, so that it can give free pages back.
  *
- * A migration that is cut short leaves the schema of before, so the next start takes all of it again. Between two steps it would leave a schema
- * that no release may have had, and the copy that the next start makes would be of that one.
+ * A migration that is cut short leaves the old schema, so the next start does all of it again. If it stopped between two steps, the schema
+ * could be one that no release ever had, and the next start's copy would have it too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ export function migrate(database: Connection, directory: string): void {
   })();
 }
 
-/** Takes the file's length twice, on the disk, for as long as it lasts. Where there is no room, free pages stay and are used again. */
+/** Needs the file's length twice, on the disk, while it runs. Where there is no room, free pages stay and are used again. */
 function rewrite(database: Connection): void {
   if (Number(database.pragma('auto_vacuum', { simple: true })) !== 0) return;
   try {
@@ -71,7 +71,7 @@ function stepsIn(directory: string): readonly string[] {
     .toSorted();
 }
 
-/** Gives SQL the halves of an object's digest, for what a database holds from before it kept digests, and what compares it afterwards. */
+/** Defines SQL functions: the halves of an object's digest, for objects from before digests were kept, and a check of them afterwards. */
 function teachDigests(database: Connection): void {
   type Names = [cluster: Key['cluster'], namespace: string, name: string];
   database.function('confirm_digest', { varargs: true }, ((

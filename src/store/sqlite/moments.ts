@@ -1,6 +1,6 @@
 /**
- * When revisions were reached, as the committer notes it now and then: what "older than" means to compaction. Asked with every
- * commit, so it goes on from the moment it found last; what has aged once stays aged, whatever the clock does.
+ * When revisions were reached, as the committer records it at intervals: what "older than" means to compaction. Used with every
+ * commit, so it goes on from the moment it found last. What has aged once stays aged, whatever the clock does.
  */
 import type { Revision } from '../../domain/revision.js';
 import type { Connection } from './database.js';
@@ -20,7 +20,7 @@ export class Moments {
   readonly #ageMs: number;
   readonly #statements: ReturnType<typeof prepare>;
   #aged: Revision;
-  /** The one behind, when it is known. */
+  /** The moment after it, when known. */
   #next: Moment | undefined;
 
   constructor(database: Connection, ageMs: number, nowMs: number) {
@@ -39,7 +39,7 @@ export class Moments {
     }
   }
 
-  /** For how long the change behind `compacted` has been older, as far as is known. */
+  /** For how long the change after `compacted` has been older, as far as is known. */
   overdueMs(compacted: Revision, nowMs: number): number {
     if (this.aged(nowMs) <= compacted) return 0;
     const oldest = this.#statements.behind.get(compacted);

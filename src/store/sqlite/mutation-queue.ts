@@ -7,11 +7,11 @@
  *   push ────▶ lane     ┘
  *
  * I7 At most `mutationsMax` or `bytesMax` requests wait; one more is answered 429 and nothing of it is kept. Pushers wait: a lane has
- *    room while less than a commit waits in it, and less than `pushMutationsMax` and `pushBytesMax` in all lanes; whoever was
- *    told so may push once, however much. One may always wait.
+ *    room while less than a commit waits in it, and less than `pushMutationsMax` and `pushBytesMax` in all lanes. A lane that was
+ *    given room may push once, however much. One lane may always wait.
  * I8 Answers of a lane come in the order of its submissions.
  * I16 A batch gives every lane an even share and what others leave of theirs; a lane that got nothing is first in the next. While
- *    several lanes have something, batches are a fraction as large: a commit is what the others wait for.
+ *    several lanes have something, batches are a fraction as large, because the other lanes wait for each commit.
  */
 import type { Refusal } from '../../domain/errors.js';
 import type { Mutation, Outcome } from '../../domain/mutation.js';
@@ -34,12 +34,12 @@ export type QueueLimits = Readonly<{
 export type QueueParts = Readonly<{
   /** Hands a batch to the committer; `settled` must follow. */
   send: (batch: readonly Part[]) => void;
-  /** Runs a task behind what this turn of the event loop still brings. */
+  /** Runs a task after everything that this turn of the event loop still brings. */
   soon: (task: () => void) => void;
   objectsOf: ObjectsOf;
 }>;
 
-/** For so many batches after one that was shared: whoever writes now and then writes again. */
+/** For so many batches after a shared one: whoever writes now and then will write again. */
 const sharedBatches = 64;
 
 type Waiter = Readonly<{ lane: Lane; enter: () => void }>;
@@ -106,7 +106,7 @@ export class MutationQueue {
     return { room: () => this.#room(lane), push: (pushes) => this.#push(lane, pushes) };
   }
 
-  /** A part of the batch is decided: `outcomes` of its pushes, the last of which may be a sweep that is not through. */
+  /** A part of the batch is decided: `outcomes` of its pushes, the last of which may be a sweep that is not done. */
   settlePushes({ job, lane }: PushPart, outcomes: readonly PushDecision[]): void {
     for (const outcome of outcomes) {
       const before = job.sweep?.removed ?? 0;
@@ -119,8 +119,8 @@ export class MutationQueue {
   }
 
   /**
-   * Nothing of these parts was decided, nor is what stands behind them in their lanes: it says what follows on them. Until its writer begins
-   * anew nothing of the kind is taken.
+   * Nothing of these parts was decided, nor is what follows them in their lanes, because it builds on them. Until a lane's writer starts
+   * over, nothing more of that kind is accepted.
    */
   refuseBatch(parts: readonly Part[], refusal: Refusal): void {
     this.refuse(parts, refusal);
@@ -141,12 +141,12 @@ export class MutationQueue {
     }
   }
 
-  /** The committer has answered, or has been lent to other work. */
+  /** The committer has answered, or is free again after other work. */
   settled(): void {
     this.#busy = false;
   }
 
-  /** Sends the next batch when the committer is idle; says whether it is busy now. */
+  /** Sends the next batch when the committer is idle; returns whether it is busy now. */
   pump(): boolean {
     if (!this.#busy && this.length > 0) {
       this.#busy = true;
@@ -156,12 +156,12 @@ export class MutationQueue {
     return this.#busy;
   }
 
-  /** From here on a sweep that does not get through in a commit is refused the next. Everything else goes on. */
+  /** From here on a sweep that is not done with a commit is refused the next. Everything else goes on. */
   endSweeps(refusal: Refusal): void {
     this.#sweepsEnded = refusal;
   }
 
-  /** Takes nothing more; what waits is still decided, but sweeps do not go on. */
+  /** Accepts nothing more; what waits is still decided, but sweeps do not go on. */
   close(refusal: Refusal): void {
     this.#closed = refusal;
     this.endSweeps(refusal);
@@ -184,7 +184,7 @@ export class MutationQueue {
   }
 
   #pumpSoon(): void {
-    // Requests come in flocks, as the answers did: those of one turn of the event loop go together.
+    // Requests come in bursts, as the answers did: those of one turn of the event loop go together.
     if (this.#busy || this.#isPumping) return;
     this.#isPumping = true;
     this.#parts.soon(() => {
@@ -214,7 +214,7 @@ export class MutationQueue {
     });
   }
 
-  /** Lets in who waits longest and may, one in a turn of the event loop: what it pushes counts before the next is asked. */
+  /** Gives room to the lane that has waited longest, one in a turn of the event loop: what it pushes counts before the next is admitted. */
   #admit(): void {
     if (this.#isAdmitting) return;
     const at = this.#waiters.findIndex(({ lane }) => this.#hasRoom(lane));
@@ -255,12 +255,12 @@ export class MutationQueue {
   }
 }
 
-/** A pusher or a link that has connected again, and goes on from what was stored. */
+/** The first push of a pusher or a link that has connected again, and resumes from what was stored. */
 function beginsAnew(push: Push): boolean {
   return push.kind === 'meet' || push.kind === 'acquire';
 }
 
-/** What means something else when what came before it is missing. */
+/** A push that means something else when what came before it is missing. */
 function followsOn(push: Push): boolean {
   return 'by' in push || push.kind === 'reach';
 }

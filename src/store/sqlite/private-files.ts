@@ -1,8 +1,8 @@
 /**
- * The files of a store are their owner's alone, whatever the folder they lie in allows. SQLite makes a file as the umask lets it, and its
- * WAL and shared memory with the mode of the database: so the database is there before SQLite sees it.
+ * The files of a store belong to their owner alone, whatever their folder allows. SQLite makes a file as the umask lets it, and its
+ * WAL and shared memory with the mode of the database. So the database is made before SQLite sees it.
  *
- * No file that is there is opened here: to close it would give up the locks that this process has on it (POSIX), SQLite's among them.
+ * Existing files are not opened here: closing one would release the locks that this process has on it (POSIX), SQLite's among them.
  */
 import { chmodSync, closeSync, openSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ export function ensurePrivate(file: string): void {
   }
 }
 
-/** Takes from others what they may do with files of before. Links are left alone: what they lead to may be anybody's. */
+/** Takes other users' permissions off older files. Links are left alone: what they lead to may be anybody's. */
 export function tighten(directory: string, { log }: Readonly<{ log: Log }>): void {
   for (const { name } of readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isFile() && ours.test(entry.name))) {
     const file = join(directory, name);

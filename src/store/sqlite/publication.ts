@@ -1,4 +1,4 @@
-/** What a commit becomes: changes for those who follow, in rising revision, and an outcome for each writer, in its order. */
+/** Turns a commit into changes for its followers, in rising revision, and an outcome for each writer, in its order. */
 import assert from 'node:assert/strict';
 import type { Change, MovedPath } from '../../domain/change.js';
 import type { Key } from '../../domain/key.js';
@@ -12,7 +12,7 @@ import type { MutationJob, Part, PushPart } from './lane.js';
 import { put } from './change-row.js';
 import type { Rows } from './rows.js';
 
-/** What to tell a writer once everybody else has heard. */
+/** What a writer is answered once everybody else has the commit. */
 export type Answer =
   | Readonly<{ kind: 'mutation'; job: MutationJob; outcome: Outcome }>
   | Readonly<{ kind: 'pushes'; part: PushPart; outcomes: readonly PushDecision[] }>;
@@ -21,7 +21,7 @@ export class Publication {
   readonly #rows: Rows;
   readonly #changeLog: ChangeLog;
   readonly #format: (revision: Revision) => string;
-  /** Of the commit that is told of. */
+  /** Of the commit that is being published. */
   #moves: ReadonlyMap<Revision, MovedPath> = new Map();
 
   constructor(rows: Rows, changeLog: ChangeLog, format: (revision: Revision) => string) {

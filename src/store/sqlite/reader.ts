@@ -1,6 +1,6 @@
 /**
- * Point reads at the published revision. What the database shows may be ahead of it, for a commit is durable before it is
- * published: such rows are told back to what they replaced.
+ * Point reads at the published revision. The database may be ahead of it, because a commit is durable before it is
+ * published: such rows are followed back to what they replaced.
  */
 import assert from 'node:assert/strict';
 import type { CanonicalPath, ClusterName } from '../../domain/cluster.js';
@@ -20,7 +20,7 @@ type Deleted = SummedRow & Version;
 export type ReaderParts = Readonly<{ rows: Rows; walks: Walks; published: () => Revision }>;
 
 export type ReaderLimits = Readonly<{
-  /** Changes that one commit may bring: no more are durable and not yet published. */
+  /** How many changes one commit may bring: no more are durable and not yet published. */
   commitMax: number;
 }>;
 
@@ -88,7 +88,7 @@ export class Reader {
   }
 
   /**
-   * The object where it stands now, which nearly every read is of. Undefined when it must be looked for with more care: it is not there, it was
+   * The object where it is now, as nearly every read wants. Undefined when it needs a more careful look: it is not there, it was
    * written by a commit that is not published, or it went between the two looks at it, which no transaction binds together.
    */
   #current(key: Key): StoredObject | undefined {
@@ -109,7 +109,7 @@ export class Reader {
     return held === undefined ? undefined : this.#parts.rows.standing(key, held);
   }
 
-  /** Deletes that are durable but not yet published, their commit being on the way here, rising: the key may stand there anew. */
+  /** Deletes that are durable but not yet published, rising, because their commit is on its way here: the key may exist again. */
   #deletedUnpublished(scope: Scope): readonly Deleted[] {
     return this.#parts.rows
       .sound(this.#statements.deletedSince.all(this.#parts.published(), this.#limits.commitMax))

@@ -1,9 +1,9 @@
 /**
- * Objects that were published or read not long ago, by revision, and the published one of their key. What a revision holds
- * never changes, so nothing here is ever wrong; the oldest leave first, and whoever misses one reads it from the change log.
+ * Objects that were recently published or read, by revision, and the published one of their key. What a revision holds
+ * never changes, so nothing here is ever wrong. The oldest leave first, and a reader who misses one reads it from the change log.
  *
- * Bound: `bytesMax` of the buffers that bodies lie in; several may share one, and one alone keeps it. Informers that start, writers that repeat themselves and watchers a little behind find
- * nearly everything here, without a row being read and copied.
+ * Bound: `bytesMax` of the buffers that bodies lie in; several may share one, and one alone keeps it. Informers that start, writers that repeat
+ * themselves and watchers a little behind find nearly everything here, without a row being read and copied.
  */
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -15,11 +15,11 @@ export class RecentObjects {
   readonly #objects = new Map<Revision, StoredObject>();
   /** By the text of their key: published ones. */
   readonly #current = new Map<string, StoredObject>();
-  /** The text that an object stands under in `#current`. */
+  /** The text of an object's key in `#current`. */
   readonly #places = new Map<Revision, string>();
-  /** Goes on where it was: from the front, it would step over all that has left already. */
+  /** Continues where it was: from the front, it would step over all that has left already. */
   #oldest: Iterator<StoredObject>;
-  /** How many of the objects lie in it. */
+  /** How many of the objects lie in each buffer. */
   readonly #buffers = new Map<ArrayBufferLike, number>();
   #bytes = 0;
 
@@ -32,7 +32,7 @@ export class RecentObjects {
     return this.#objects.get(revision);
   }
 
-  /** The published object of a key, when it was published not long ago. */
+  /** The published object of a key, if it was published recently. */
   current(key: Key): StoredObject | undefined {
     return this.#current.get(formatKey(key));
   }

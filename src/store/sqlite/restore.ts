@@ -1,8 +1,8 @@
 /**
  * Puts a copy in the place of a store that nobody has open.
  *
- *   copy ─▶ strata.db.restoring ─checked─▶ strata.db.restored-TIME ─▶ strata.db aside, as strata.db.replaced-TIME ─▶ strata.db
- *                                                   └── from here on whoever comes next finishes it, however often it is cut short
+ *   copy ─▶ strata.db.restoring ─checked─▶ strata.db.restored-TIME ─▶ strata.db becomes strata.db.replaced-TIME ─▶ strata.db
+ *                                                   └── from here on the next start or restore finishes it, however often it is cut short
  *
  * K2 The log of the old database never meets the new one. K3 What was there is kept, and so is the copy.
  */
@@ -19,7 +19,7 @@ import { bytesOf, databaseName, freeName, namesOf, setAside } from './store-file
 const restored = `${databaseName}.restored-`;
 const replaced = `${databaseName}.replaced-`;
 
-/** Where what was there before lies now, if anything was, and where the restored store stands. Throws a CacheError, and then nothing has changed. */
+/** Where the old store lies now, if there was one, and the state of the restored one. Throws a CacheError, and then nothing has changed. */
 export async function restoreStore(
   file: string,
   directory: string,
@@ -49,7 +49,7 @@ export async function restoreStore(
   }
 }
 
-/** Goes on with a restore that was cut short; where what was there before lies now, if anything was. The lock is held. */
+/** Finishes a restore that was cut short; returns where the old store lies now, if there was one. The lock is held. */
 export function finishRestore(directory: string): string | undefined {
   const name = namesOf(directory, restored).at(-1);
   if (name === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Reads rows of the change log and makes objects of them. Shared by whoever reads: objects, snapshots, change log. */
+/** Reads rows of the change log and makes objects of them. Shared by all readers: objects, snapshots, change log. */
 import assert from 'node:assert/strict';
 import { formatClientKey, type Key } from '../../domain/key.js';
 import type { StoredObject } from '../../domain/object.js';
@@ -10,13 +10,13 @@ import { isDamage, Unsound } from './damage.js';
 import type { Connection } from './database.js';
 import type { RecentObjects } from './recent-objects.js';
 
-/** A version of a life of a key, which the revision it was born with names. */
+/** A version of a life of a key, which is named by the revision it was born with. */
 export type Version = Readonly<{ revision: Revision; born: Revision }>;
 
 type RowsParts = Readonly<{
   recent: RecentObjects;
   format: (revision: Revision) => string;
-  /** Is told when a row is read that is not the one that was written. */
+  /** Called when a row is read that is not the one that was written. */
   damaged: (error: Error) => void;
 }>;
 
@@ -32,11 +32,11 @@ export class Rows {
     this.database = database;
     this.#parts = parts;
     this.#statements = prepare(database);
-    // Made once: to make one costs more than most reads.
+    // Made once, because making one costs more than most reads.
     this.#transaction = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T;
   }
 
-  /** One read transaction: what it reads is of one moment. */
+  /** One read transaction: all that it reads is of one moment. */
   read<T>(read: () => T): T {
     return this.#transaction(read);
   }
@@ -64,13 +64,13 @@ export class Rows {
     return object;
   }
 
-  /** The same in the transaction that the index was read in, or of a revision that is covered: it cannot have gone. */
+  /** The same in the transaction that the index was read in, or of a covered revision: it cannot have gone. */
   standing(key: Key, revision: Revision | undefined): StoredObject {
     const object = revision === undefined ? undefined : this.objectOf(key, revision);
     return object ?? this.#fail(`the row of ${formatClientKey(key)} is not there`);
   }
 
-  /** The rows, each as it was written, and of that type if one is named. */
+  /** The rows, each checked to be as it was written, and of that type if one is named. */
   sound<Row extends SummedRow>(rows: readonly Row[], resource?: number): readonly Row[] {
     return this.#received(() => {
       for (const row of rows)
@@ -81,8 +81,8 @@ export class Rows {
   }
 
   /**
-   * What that life held at `at`, from a later version of it on; undefined when it had not begun, or is compacted. Milestones stand close
-   * enough for a few steps along `replaced` (0004-lives.sql). A damaged step leads to a row of another key, or to none, and is found there.
+   * The revision that a life held at `at`, from a later version of it on; undefined when the life had not begun, or is compacted. Milestones are
+   * close enough for a few steps along `replaced` (0004-lives.sql). A damaged step leads to a row of another key, or to none, and is found there.
    */
   heldAt({ revision, born }: Version, at: Revision): Revision | undefined {
     let row = this.#statements.link.get(this.#statements.milestone.get(born, at) ?? revision);
@@ -111,7 +111,7 @@ export class Rows {
     const known = this.#ids.get(text);
     if (known !== undefined) return known;
     const ids = this.#statements.resourceIds.all({ group, resource, identity });
-    // A resource that is there once stays; one that is not may come.
+    // A resource that exists stays; one that does not may come.
     if (ids.length > 0) this.#ids.set(text, ids);
     return ids;
   }

@@ -1,6 +1,6 @@
 /**
- * What the serving thread shows of shards, slices and links: as they were at the published revision. The committer tells with each
- * commit what it has changed. Bound: one entry per shard, per slice and per link.
+ * What the serving thread shows of shards, slices and links: their state at the published revision. With each commit the committer reports
+ * what it has changed. Bound: one entry per shard, per slice and per link.
  */
 import { isUnknown, type ShardState } from '../../domain/claim.js';
 import type { Pushes, Subscription } from '../../domain/ports.js';
@@ -63,7 +63,7 @@ export class ShardRegistry {
     }
   }
 
-  /** Tells those who follow what a commit that is published now has changed. */
+  /** Reports to followers what a commit that is published now has changed. */
   notify({ shards, slices }: Pick<Committed, 'shards' | 'slices'>): void {
     if (shards.length > 0 || slices.length > 0) for (const listener of this.#listeners) listener({ shards, slices });
   }

@@ -1,5 +1,5 @@
 /**
- * What each slice holds and how far it is synced: the table `slices`, held in memory as well and written once per commit and slice
+ * What each slice holds and whether it is synced: the table `slices`, held in memory as well and written once per commit and slice
  * that the commit touched.
  *
  * I15 A slice counts exactly its objects and the bytes of their bodies, and sums up exactly their digests, whoever wrote them. A
@@ -13,7 +13,7 @@ import type { Slice } from '../../domain/slice.js';
 import type { Connection } from './database.js';
 import type { NumberedSlice, SliceRange } from './syncs.js';
 
-/** What a change has put into a slice, or taken out. */
+/** What a change has added to a slice, or removed. */
 export type Counted = Readonly<{ bytes: number; digest: Digest }>;
 
 type Facts = {
@@ -33,7 +33,7 @@ const nothing: Facts = { objects: 0, bytes: 0, digest: emptyDigest, changedMs: 0
 export class SliceTable {
   readonly #statements: ReturnType<typeof prepare>;
   readonly #rows = new Map<ShardName, Map<number, Row>>();
-  /** What the commit under way has touched, as it was. */
+  /** What the commit under way has touched, as it was before. */
   readonly #before = new Map<Row, Facts | undefined>();
   #nowMs = 0;
 
@@ -42,12 +42,12 @@ export class SliceTable {
     for (const row of readRows(database)) this.#add(row);
   }
 
-  /** Begins a commit: what changes from here on changed now. */
+  /** Begins a commit: its changes happen now. */
   open(nowMs: number): void {
     this.#nowMs = nowMs;
   }
 
-  /** A change of the slice has put one object in the place of another; undefined where there is or was none. */
+  /** A change of the slice has replaced one object by another; undefined where there is or was none. */
   count(slice: Slice, id: number, put: Counted | undefined, taken: Counted | undefined): void {
     const row = this.#touch(slice, id);
     row.changedMs = this.#nowMs;
@@ -76,7 +76,7 @@ export class SliceTable {
     if (known !== undefined) this.#invalidate(known, filterHash);
   }
 
-  /** So do all of a shard, for they come from another neighbour now. */
+  /** The same for all slices of a shard, because they come from another neighbour now. */
   invalidateAll(shard: ShardName): void {
     for (const row of this.#in({ shard })) this.#invalidate(row);
   }
@@ -86,11 +86,11 @@ export class SliceTable {
     for (const row of this.#in({ shard })) if (row.filterHash !== '') this.#touch(row.slice, row.id).filterHash = '';
   }
 
-  /** All slices of the shard count as synced by this term, though nobody said so. */
+  /** All slices of the shard count as synced by this term, though nobody sent an end. */
   assume(shard: ShardName, term: Term): void {
     for (const row of this.#in({ shard })) {
       const { slice, id, syncedTerm, everSynced, filterHash } = row;
-      // What this very commit has emptied again is no slice.
+      // A slice that this very commit has emptied again does not exist.
       if (!isForgotten(row) && (syncedTerm !== term || !everSynced)) this.sync(slice, id, term, filterHash);
     }
   }
@@ -123,7 +123,7 @@ export class SliceTable {
       .toSorted((a, b) => a.id - b.id || (a.slice.shard < b.slice.shard ? -1 : 1));
   }
 
-  /** Writes what the commit has touched, and tells it. */
+  /** Writes what the commit has touched, and returns it. */
   write(): readonly SliceState[] {
     const changed: SliceState[] = [];
     for (const row of this.#before.keys()) {

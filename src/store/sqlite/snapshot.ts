@@ -1,15 +1,15 @@
 /**
  * A scope at a revision R, read page by page in key order. Nothing is remembered from page to page, and nothing pins the WAL between
- * two turns (D6). A page is what stands behind its key, merged with what was deleted since R:
+ * two turns (D6). A page is what exists after its key, merged with what was deleted since R:
  *
- *   standing, at r ≤ R        → as it is
- *   standing, at r > R        → born after R: it was not there; else what it held at R (`Rows.heldAt`)
+ *   exists, at r ≤ R          → as it is
+ *   exists, at r > R          → born after R: it was not there; else what it held at R (`Rows.heldAt`)
  *   deleted since R, born ≤ R → what it held at R; found in key order, bucket by bucket of the log
  *
- * What stands is read first: a key that is deleted meanwhile was found there, one that is made again is found among the deleted.
+ * What exists is read first: a key that is deleted meanwhile was found there, one that is recreated is found among the deleted.
  *
- * Bounds: a page looks at `rowsMax` keys that stand and returns as many at most, and stops at `bytesMax` of bodies. A turn works for
- * about `turnMs`. I9 Within a snapshot every key that stood at R comes exactly once.
+ * Bounds: a page looks at `rowsMax` existing keys and returns as many at most, and stops at `bytesMax` of bodies. A turn works for
+ * about `turnMs`. I9 Within a snapshot every key that existed at R comes exactly once.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -26,7 +26,7 @@ const turnMs = 4;
 
 export type SnapshotLimits = Readonly<{ rowsMax: number; bytesMax: number }>;
 
-/** What stood in a stretch of keys, in order; `last` is the last key looked at, undefined at the end. */
+/** What existed in a stretch of keys, in order; `last` is the last key looked at, undefined at the end. */
 type Looked = Readonly<{ held: readonly Held[]; last: Key | undefined }>;
 
 export class SqliteSnapshot implements Snapshot {
@@ -55,7 +55,7 @@ export class SqliteSnapshot implements Snapshot {
   }
 
   async page(after: Key | undefined): Promise<SnapshotPage> {
-    // Also of a type that holds nothing: it may have held something then.
+    // Also for a type that holds nothing: it may have held something then.
     this.#assertCovered();
     const resources = this.#walks.resources(this.#scope, after);
     for (const [i, resource] of resources.entries()) {
@@ -98,7 +98,7 @@ export class SqliteSnapshot implements Snapshot {
     return { held: keys.inOrder(), last: keys.last };
   }
 
-  /** What these lives held at R: those of them that are of the scope and had begun. */
+  /** What these lives held at R: those that are in the scope and had begun. */
   #heldOf(entries: readonly Entry[]): readonly Held[] {
     const found: Held[] = [];
     for (const { key, revision, born } of entries) {

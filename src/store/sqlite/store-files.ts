@@ -1,11 +1,11 @@
 /**
- * The files of a store in its directory, and how a database changes its name with what belongs to it: SQLite finds the log of a database by the
- * name, so the two go together, the log last. A log that is left alone would be replayed onto whatever database comes to its name.
+ * The files of a store in its directory, and how a database is renamed with all its files: SQLite finds the log of a database by the
+ * name, so the two go together, the log last. A log that is left alone would be replayed onto whatever database takes its name.
  *
  *   strata.db, -wal, -shm            the database
  *   strata.lock                      held by whoever has the store open
  *   strata.db.schema-N               what it was before the last migration
- *   strata.db.damaged-TIME           set aside by a start that found it so; as long as it is there no empty store begins
+ *   strata.db.damaged-TIME           moved out of the way by a start that found damage; while it is there no empty store begins
  *   strata.db.restored-TIME          about to become the database: a start or another restore goes on with it
  *   strata.db.replaced-TIME          what was there before that
  */
@@ -22,14 +22,14 @@ export function freeName(directory: string, start: string, nowMs: number): strin
   return bytesOf(join(directory, name)) === undefined ? name : freeName(directory, start, nowMs + 1_000);
 }
 
-/** The databases in the directory whose names begin so, the newest last. */
+/** The databases in the directory whose names begin with that, the newest last. */
 export function namesOf(directory: string, start: string): readonly string[] {
   return readdirSync(directory)
     .filter((name) => name.startsWith(start) && !/-(?:wal|shm|journal)$/.test(name))
     .toSorted();
 }
 
-/** Gives the database another name, with its log, as far as they are there: if it was cut short, once more with the same name moves the rest. */
+/** Renames the database with its log, as far as they exist; if that was cut short, a second call with the same name moves the rest. */
 export function setAside(directory: string, as: string): void {
   for (const suffix of ['', '-wal']) {
     const file = join(directory, databaseName + suffix);

@@ -1,4 +1,4 @@
-/** What the SQLite engine is opened with. */
+/** The options of the SQLite engine. */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
 import type { Revision } from '../../domain/revision.js';
@@ -12,7 +12,7 @@ export type StoreLimits = Readonly<{
   snapshot: SnapshotLimits;
   snapshotHoldMs: number;
   recentBytesMax: number;
-  /** A database beyond it is not checked by a start behind an unclean end. */
+  /** A start after an unclean end does not check a larger database. */
   startCheckBytesMax: number;
 }>;
 

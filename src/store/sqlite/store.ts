@@ -5,7 +5,7 @@
  *   submit ─▶ MutationQueue ─▶ committer ─▶ #publish: raise `published`, tell subscribers, answer writers, all in one tick
  *   push ───▶ (lanes)
  *
- * I11 `published` rises only, and only here. I12 `compacted` is raised before the committer is told to compact, so that
+ * I11 `published` rises only, and only here. I12 `compacted` is raised before the committer is asked to compact, so that
  * no reader starts below it.
  */
 import assert from 'node:assert/strict';
@@ -78,7 +78,7 @@ export class SqliteStore implements Store {
   #inFlight: readonly Part[] = [];
   #published: Revision;
   #compacted: Revision;
-  /** How far the committer has got with it. */
+  /** How far the committer has compacted. */
   #compactedOnDisk: Revision;
   /** The committer's next turn is compaction's: commits wait. */
   #isWaiting = false;
@@ -156,7 +156,7 @@ export class SqliteStore implements Store {
     return { mutations: this.#queue.length, bytes: this.#queue.bytes };
   }
 
-  /** What the log holds on the disk. */
+  /** The log as it is on the disk. */
   get history(): Readonly<{ changes: number; bytes: number }> {
     return { changes: this.#published - this.#compactedOnDisk, bytes: this.#logBytes };
   }
@@ -175,7 +175,7 @@ export class SqliteStore implements Store {
     return this.#failure.promise;
   }
 
-  /** A read has met damage: nothing more is served. The committer's end is that of the store. */
+  /** A read has met damage: nothing more is served. The store ends with the committer. */
   damaged(error: Error): void {
     this.#failure.resolve(new CacheError('the store is damaged', { cause: error }));
     void this.#worker.terminate();
@@ -377,7 +377,7 @@ export class SqliteStore implements Store {
     this.#goOn();
   }
 
-  /** What the log is like now, as compaction asks (compactor.ts). */
+  /** The state of the log, for compaction (compactor.ts). */
   #logState(): LogState {
     const nowMs = this.#parts.clock.now();
     return {
@@ -390,7 +390,7 @@ export class SqliteStore implements Store {
     };
   }
 
-  /** Removals that the life before has left undone: their fences stand. */
+  /** Removals that the previous life has left undone: their fences stand. */
   #finishRemovals(): void {
     const { log } = this.#parts;
     const shards = halfRemoved(this.#registry.shards, this.#registry.slices);

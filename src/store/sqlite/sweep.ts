@@ -1,11 +1,11 @@
 /**
- * Removes, in steps, what marks did not hear of: the `end` of a sync, and the removal of a shard or a type. Between two steps
+ * Removes, in steps, what the marks do not have: at the `end` of a sync, and at the removal of a shard or a type. Between two steps
  * other mutations commit.
  *
- * What a sync's slice held before its commit began may be so little that its end is through in one step, whatever that commit has
+ * If a slice held very little before the commit, its end is done in one step, whatever that commit has
  * added to it: then others of its lane follow in the same commit (lane.ts).
  *
- * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on behind the
+ * Bounds: a step looks at about `sweepRowsMax` keys and deletes at most `sweepDeletesMax` objects; the walk goes on after the
  * last key it looked at.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
@@ -45,7 +45,7 @@ export class Sweep {
     this.#statements = prepare(database);
   }
 
-  /** Takes the walk a step further; it is through when no slices are left, which is so if they hold no more than `atOnce` in all. */
+  /** Takes the walk a step further; it is done when no slices are left, which is so if they hold no more than `atOnce` in all. */
   step(walk: Walk, atOnce = 0): readonly Byproduct[] {
     const [rowsMax, deletesMax] = [Math.max(sweepRowsMax, atOnce + pageRows), Math.max(sweepDeletesMax, atOnce + 1)];
     const removed: Byproduct[] = [];

@@ -3,7 +3,7 @@
  * forgets syncs, and an `end` then finds that it never began.
  *
  * I17 A removal keeps the revision it began at for as long as it takes: what was written or synced since stays. Only the failure of
- *     a commit that it was part of ends it early. Two removals of one shard go their own ways.
+ *     a commit that it was part of ends it early. Two removals of one shard do not affect each other.
  *
  * Bound: one sync per slice and one removal per lane, each with its marks.
  */
@@ -19,14 +19,14 @@ export type NumberedSlice = Readonly<{ id: number; slice: Slice }>;
 /** All slices of a shard, or of a type. */
 export type SliceRange = Readonly<{ shard: ShardName } | { resource: number }>;
 
-/** Goes over the objects of its slices in key order and removes what its marks did not hear of. */
+/** Walks the objects of its slices in key order and removes those that its marks do not have. */
 export type Walk = {
-  /** By which it is resumed: above 0, and no other's. */
+  /** Names it when it is resumed: above 0, and unique. */
   readonly number: number;
   readonly marks: Marks;
-  /** Whether an object may be removed that has no mark. */
+  /** Whether an object without a mark may be removed. */
   readonly covers: ReturnType<typeof inBuckets>;
-  /** What is still to be gone over; the first one behind `after`. */
+  /** The slices still to be walked; the first one after `after`. */
   readonly slices: NumberedSlice[];
   after: readonly [cluster: string, namespace: string, name: string];
 };

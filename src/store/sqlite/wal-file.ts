@@ -1,19 +1,19 @@
 /**
- * Keeps the file of the write-ahead log small (F28). SQLite checkpoints by itself behind a commit, without waiting for anybody; the log starts
- * over only if at that moment no reader stands in it. Readers that follow each other without a gap put that off for ever:
+ * Keeps the file of the write-ahead log small (F28). SQLite checkpoints by itself after a commit, without waiting for anybody; the log starts
+ * over only if at that moment no reader uses it. Readers that follow each other without a gap put that off for ever:
  *
  *   reads    ──[    ]──[     ]──      each shorter than a tick, but there is always one
  *   commits    │   │   │   │   │      each finds one that began before it
  *
- * So behind a commit that finds the file too long the writer waits for the readers in it. Those that come meanwhile read the
+ * So after a commit that finds the file too long the writer waits for the readers in it. Those that come meanwhile read the
  * database file alone, so it waits for no more than two ticks. `journal_size_limit` then cuts the file.
  *
- * Pages that compaction gave back are gone for whoever reads the log, but the database file keeps its length until a checkpoint comes to the
- * log's end. When nothing more is written no commit brings one, so compaction asks for it behind its last step (`cut`). That waits for nobody:
+ * Readers of the log do not see the pages that compaction gave back, but the database file keeps its length until a checkpoint comes to the
+ * log's end. When nothing more is written no commit brings one, so compaction asks for it after its last step (`cut`). That waits for nobody:
  * once writers rest, readers leave the log by themselves.
  *
- * Bounds: of the log `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`; of both files together, a second after
- * compaction is done, the pages of the database and `behindBytesMax`, unless somebody still reads what was before.
+ * Bounds: of the log `walBytesMax` and a commit, unless somebody reads on for longer than `patienceMs`. Of both files together, a second after
+ * compaction is done: the pages of the database and `behindBytesMax`, unless somebody still reads an older state.
  */
 import { failpoint } from '../../diagnostics/failpoint.js';
 import { busyTimeoutMs, isRefusal, walKeptBytes, type Connection } from './database.js';
@@ -21,7 +21,7 @@ import { bytesOf } from './store-files.js';
 
 const mebibyte = 1024 * 1024;
 const walBytesMax = 32 * mebibyte;
-/** More than the log that SQLite's own checkpoints leave: with commits under way they are enough. */
+/** More than the log that SQLite's own checkpoints leave: while commits go on they are enough. */
 const behindBytesMax = walKeptBytes + 8 * mebibyte;
 /** How long the writer waits for readers. */
 const patienceMs = 100;
@@ -49,7 +49,7 @@ export class WalFile {
     failpoint('log.after-restart');
   }
 
-  /** Cuts both files to what they hold when they are much longer. Answers whether they are short. */
+  /** Cuts both files to their content when they are much longer. Returns whether they are short. */
   cut(): boolean {
     const held = this.#pragma('page_count') * this.#pragma('page_size');
     const bytes = (bytesOf(this.#databaseFile) ?? 0) + (bytesOf(this.#file) ?? 0);
@@ -64,7 +64,7 @@ export class WalFile {
       this.#triesAt = walBytesMax;
       return true;
     } catch (error) {
-      // What was committed stands in the log, whether or not the disk takes it a second time.
+      // What was committed is in the log, whether or not the disk takes it a second time.
       if (isRefusal(error)) return false;
       throw error;
     } finally {

@@ -1,6 +1,6 @@
 /**
  * The two orders in which keys are walked: by (shard, cluster, namespace, name); and, for one logical cluster on whichever
- * shards have it, by (namespace, name, shard) through its index. What stands now and what was deleted are walked alike.
+ * shards have it, by (namespace, name, shard) through its index. Existing and deleted keys are walked alike.
  */
 import type { Key } from '../../domain/key.js';
 import type { Revision } from '../../domain/revision.js';
@@ -12,14 +12,14 @@ import type { Rows } from './rows.js';
 /** A key, the newest revision of a life of it, and the one that life began with. */
 export type Entry = Readonly<{ key: Key; revision: Revision; born: Revision }>;
 
-/** Keys of one resource behind `after`. */
+/** Keys of one resource after `after`. */
 export type Stretch = Readonly<{ scope: Scope; resource: number; after: Key | undefined; rowsMax: number }>;
 
 type KeyRow = [shard: Key['shard'], cluster: Key['cluster'], namespace: string, name: string, revision: Revision, born: Revision];
 
 type Names = Pick<Key, 'shard' | 'cluster' | 'namespace' | 'name'>;
 
-/** Behind every name there is. */
+/** After every possible name. */
 const end = '\u{10FFFF}';
 
 /** Revisions of one bucket of deletes (0004-lives.sql), as a power of two. */
@@ -41,19 +41,19 @@ export class Walks {
     return ids.slice(Math.max(0, first));
   }
 
-  /** What stands now. */
+  /** What exists now. */
   standing(stretch: Stretch): readonly Entry[] {
     return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].standing.all(bound(stretch)));
   }
 
-  /** How many keys stand there, and how many of them are in the namespace and of the name that the scope asks for. */
+  /** How many keys exist there, and how many of them have the namespace and the name that the scope asks for. */
   count(stretch: Stretch): Readonly<{ looked: number; counted: number }> {
     const { namespace, name } = stretch.scope;
     const range = { ...bound(stretch), inNamespace: namespace ?? null, inName: name ?? null };
     return this.#statements[shapeOf(stretch.scope)].count.get(range) ?? { looked: 0, counted: 0 };
   }
 
-  /** Lives that stood at `at` and were ended since, at a revision of this bucket; up to a key, or to the end. */
+  /** Lives that existed at `at` and ended since, at a revision of this bucket; up to a key, or to the end. */
   ended(stretch: Stretch, { bucket, at, upTo }: { bucket: number; at: Revision; upTo: Key | undefined }): readonly Entry[] {
     const { shard, cluster, namespace, name }: Names | Record<keyof Names, string> = upTo ?? {
       shard: end,
@@ -65,7 +65,7 @@ export class Walks {
     return this.#entries(stretch, this.#statements[shapeOf(stretch.scope)].ended.all(range));
   }
 
-  /** The buckets in which a life ended that stood at that revision. Deletes that are not published yet count. */
+  /** The buckets in which a life ended that existed at that revision. Deletes that are not published yet count. */
   bucketsSince(at: Revision): readonly number[] {
     const newest = this.#statements.newestDelete.get(at);
     return newest === undefined ? [] : this.#statements.buckets.all({ at, first: at >> bucketBits, last: newest >> bucketBits });
@@ -93,7 +93,7 @@ export class Walks {
   }
 }
 
-/** As SQLite compares texts: by their bytes in UTF-8. */
+/** The order in which SQLite compares texts: by their bytes in UTF-8. */
 function compareBytes(a: string, b: string): number {
   if (a === b) return 0;
   const length = Math.min(a.length, b.length);

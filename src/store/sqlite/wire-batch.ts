@@ -8,11 +8,13 @@
  *   bytes    body │ body │ …                                                         of a claim its term; of a clear its time
  *   neighbours  parent │ child/eu │ …                     each once
  *
- * A speaker is a pusher's term or, below 0, a link: -1 is the first of the neighbours. What has no body uses `start` for the walk
- * it resumes, 0 when it is new; an end uses what follows `end` for its claim; a clear to say that it fences, or asks for a tombstone. A pusher that comes uses `expect`
- * for what it was given and `start` for its time; a claim `end` to say that it removes or is a plain writer's, and what follows for its via, -1 for none. The text
- * that these, ends, compares, meets and reaches have besides stands in the place of the cluster, a claim's process and an end's buckets in that of the namespace.
- * Mutations that take their shard are of kinds behind all others.
+ * A speaker is a pusher's term or, below 0, a link: -1 is the first of the neighbours. What has no body uses the numbers otherwise:
+ *   start    the walk that is resumed, 0 for a new one; of an acquire its time
+ *   end      of a clear: fence, onlyRemoved; of a claim: removed, plain
+ *   next     of an end: the term of its claim; of a claim: its via, -1 for none
+ *   expect   of an acquire: the term that it names
+ * Another text that an item has stands in the place of the cluster; a claim's process and an end's buckets in that of the namespace.
+ * Mutations that take their shard are of kinds after all others.
  */
 import assert from 'node:assert/strict';
 import { parseBucketSet } from '../../domain/buckets.js';
@@ -58,7 +60,7 @@ export function packBatch(batch: readonly Asked[]): WireBatch {
   return packer.packed();
 }
 
-/** The same again; bodies are views of the batch's buffer. */
+/** The batch again; bodies are views of its buffer. */
 export function unpackBatch(batch: WireBatch): readonly Asked[] {
   const speakerOf = speakers(batch.vias);
   return Array.from({ length: batch.numbers.length / numbersEach }, (_, i) => unpack(batch, i, speakerOf));
@@ -75,7 +77,7 @@ class Packer {
   readonly #bytes: Uint8Array;
   #at = 0;
   #end = 0;
-  /** Neighbours are most often of one type. */
+  /** Consecutive items are most often of one type. */
   #last: Readonly<{ resource: Resource; index: number }> | undefined;
 
   constructor(batch: readonly Asked[]) {
@@ -262,7 +264,7 @@ function unpack({ resources, vias, text: all, cuts, numbers, bytes }: WireBatch,
   return { kind, key, body, path, expect: expect === absent ? 'absent' : expect, ...(takes && { takes }) };
 }
 
-/** Neighbours most often have one speaker: they share it. */
+/** Consecutive items most often have one speaker: they share it. */
 function speakers(vias: readonly Via[]): (value: number) => Speaker {
   let last: Readonly<{ value: number; speaker: Speaker }> | undefined;
   return (value) => {

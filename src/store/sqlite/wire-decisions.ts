@@ -1,6 +1,6 @@
 /**
  * What the committer has decided, as it crosses to the serving thread: three numbers each, `kind value value`, in one buffer. What
- * numbers do not hold, and what is rare, crosses as it is: `value` is its place in the list beside.
+ * numbers cannot hold, and what is rare, crosses as it is: `value` is then its place in the list beside the buffer.
  */
 import assert from 'node:assert/strict';
 import { unreachable } from '../../domain/errors.js';

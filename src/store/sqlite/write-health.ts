@@ -1,13 +1,13 @@
 /**
- * Whether the store can write. After a failure it tries by itself every `probeIntervalMs`: nobody may come who writes, least
- * of all while it is not ready.
+ * Whether the store can write. After a failure it tries by itself every `probeIntervalMs`: there may be no writer, least
+ * of all while the server is not ready.
  */
 import type { Log } from '../../diagnostics/log.js';
 import type { Clock } from '../../domain/ports.js';
 
 const probeIntervalMs = 5_000;
 
-/** `probe` has the committer try to write; `wrote` or `failed` follows. */
+/** `probe` makes the committer try to write; `wrote` or `failed` follows. */
 export type WriteHealthParts = Readonly<{ log: Log; clock: Clock; probe: () => void }>;
 
 export class WriteHealth {
